@@ -15,7 +15,7 @@ demo: $(VENV)/.installed
 	$(BIN)/privcheck check dp-apvi --data icu-sepsis --out runs/dp-apvi
 
 serve-demo: $(VENV)/.serving
-	$(BIN)/python -m privcheck.commands.demo runs/serve-demo
+	$(BIN)/python -m privcheck.cli.demo runs/serve-demo
 
 # run from tests/, so that nothing is imported from the tree: what is tested is the installed wheel; the threads of BLAS
 # and OpenMP would only wait for each other, as there is a worker to every core

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from privcheck import registry
-from privcheck.commands.setting import parse_delta, resolve_setting
+from privcheck.commands.settings import parse_delta, resolve_setting
 from privcheck.errors import PrivcheckError
 from privcheck.pricing import Priced
-from privcheck.results import AuditRequest
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest
 from privcheck_audits.releases.canaries import worst_canary
 
 TRIALS = 1_000_000

@@ -23,20 +23,20 @@ import numpy as np
 from scipy.optimize import brentq
 
 from privcheck.accounting.engine.gdp import gdp_epsilon
-from privcheck.commands.setting import parse_delta, resolve_setting
+from privcheck.commands.settings import parse_delta, resolve_setting
+from privcheck.declare.mechanisms import LAWS
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import LAWS
 from privcheck.pricing import Priced
-from privcheck.results import AuditMethod, AuditRequest
+from privcheck.runtime.results import AuditMethod, AuditRequest
 from privcheck_audits.bounds import CurveFlip, bound_at_ranks, clopper_pearson_pair, e_process_plan
 from privcheck_audits.engine.blocks import blocks, total
-from privcheck_audits.engine.sampling import draw
+from privcheck_audits.engine.kernels import draw
 from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 from privcheck_audits.engine.sequential import sequential, sequential_on_the_curve
-from privcheck_audits.plan.trade_offs import pilot_marks
+from privcheck_audits.plan.pictures import pilot_marks
+from privcheck_audits.plan.reachable import best_plan, loss_law, reachable_curve, reachable_guesses
 from privcheck_audits.releases.attacks import Guesses
 from privcheck_audits.releases.canaries import worst_canary
-from privcheck_audits.releases.reachable_limit import best_plan, loss_law, reachable_curve, reachable_guesses
 from privcheck_audits.releases.view import releases
 
 ROUNDS = 9

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from privcheck.declaration import resolve
-from privcheck.results import RunRequest
-from privcheck.setting import Setting
+from privcheck.declare.declaration import resolve
+from privcheck.runtime.results import RunRequest
+from privcheck.runtime.setting import Setting
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from privcheck_algorithms.environments import ICU_SEPSIS
 

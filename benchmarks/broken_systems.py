@@ -25,12 +25,13 @@ from mutants.agents import (
     reuses_nodes,
     shares_noise,
 )
-from privcheck import PureDP, audit_float_noise, registry
-from privcheck.commands.setting import resolve_setting
-from privcheck.results import AuditRequest
+from privcheck import PureDP, audit_float_noise
+from privcheck.commands.settings import resolve_setting
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest
+from privcheck_audits.lockstep import agent_views
 from privcheck_audits.policy import online, post_processing
 from privcheck_audits.shuffled.view import releases as shuffled_releases
-from privcheck_audits.white_box import agent_views
 
 CONFIDENCE = 0.99
 GAUSSIAN, LAPLACE, CENTRAL, LOCAL = "dp-apvi", "dp-apvi-laplace", "private-ucb-vi-central", "private-ucb-vi-local"

@@ -22,9 +22,10 @@ from scipy import stats
 from tqdm import tqdm
 
 from mutants.catalogue import CATALOGUE, specimen
-from privcheck import audit_mechanism, registry
-from privcheck.commands.learned import audit
-from privcheck.commands.setting import parse_delta, resolve_setting
+from privcheck import audit_mechanism
+from privcheck.commands.runs import audit
+from privcheck.commands.settings import parse_delta, resolve_setting
+from privcheck.runtime import registry
 
 CONFIDENCE = 0.99
 TRIALS = {"releases": 10_000, "policy": 200, "lockstep": 2, "noise": 20}  # runs under each neighbour, or pairs, or runs

@@ -13,10 +13,10 @@ import sys
 import time
 from pathlib import Path
 
-from privcheck import registry
-from privcheck.declaration import resolve
-from privcheck.results import RunRequest
-from privcheck.setting import Setting
+from privcheck.declare.declaration import resolve
+from privcheck.runtime import registry
+from privcheck.runtime.results import RunRequest
+from privcheck.runtime.setting import Setting
 
 PEAK = 1024 if sys.platform == "linux" else 1  # ru_maxrss is in kilobytes on Linux, in bytes on macOS
 

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from privcheck.commands.online import load_world, online_settings, run_online
+from privcheck.commands.online_runs import load_world, online_settings, run_online
 
 PEAK = 1024 if sys.platform == "linux" else 1  # ru_maxrss is in kilobytes on Linux, in bytes on macOS
 NAME, BUDGET = "private-ucb-vi-central", 8.0  # GB

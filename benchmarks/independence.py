@@ -43,7 +43,7 @@ def suspected(seeds):
     """Prints how often independent runs are suspected, and how often that is confirmed."""
     from privcheck_audits.blackbox.calls import read_signature
     from privcheck_audits.blackbox.independence import AGAIN, FIRST, CallPairs, is_confirmed, suspect
-    from privcheck_audits.blackbox.probing import probe
+    from privcheck_audits.blackbox.inputs import probe
 
     print("| independent runs | runs a call | comparisons | suspected | confirmed |")
     print("| --- | --- | --- | --- | --- |")

@@ -22,16 +22,16 @@ from pathlib import Path
 
 import numpy as np
 
-from privcheck import registry
-from privcheck.commands.data import load
-from privcheck.commands.learned import run
-from privcheck.commands.online import load_world, online_settings, run_online
-from privcheck.commands.setting import Chosen, settle
-from privcheck.guarantees import ApproxDP
-from privcheck.planning import evaluate, solve, uniform
+from privcheck.commands.datasets import load
+from privcheck.commands.online_runs import load_world, online_settings, run_online
+from privcheck.commands.runs import run
+from privcheck.commands.settings import Chosen, settle
+from privcheck.data.finite_models import evaluate, solve, uniform
 from privcheck.pricing import account
 from privcheck.pricing.calibration import least_factor
-from privcheck.results import World
+from privcheck.runtime import registry
+from privcheck.runtime.results import World
+from privcheck.terms.guarantees import ApproxDP
 from privcheck.verification import verify
 
 OUT = Path(__file__).with_suffix(".md")

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from privcheck.commands.online import load_world, online_settings
-from privcheck.online.driver import run
-from privcheck.planning import evaluate, uniform
-from privcheck.results import OnlineRequest
+from privcheck.commands.online_runs import load_world, online_settings
+from privcheck.data.finite_models import evaluate, uniform
+from privcheck.runtime.replicates import run
+from privcheck.runtime.results import OnlineRequest
 
 K = 10_000
 CASES = [

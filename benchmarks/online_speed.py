@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from privcheck.commands.online import load_world, online_settings
-from privcheck.results import OnlineRequest
-from privcheck_algorithms.online.tables import size
+from privcheck.commands.online_runs import load_world, online_settings
+from privcheck.runtime.results import OnlineRequest
+from privcheck_algorithms.kernels.tables import size
 from privcheck_algorithms.privatizers.noise import LAPLACE, add, chunk, lanes, open_channel
 from twins.paper_002 import trace
 

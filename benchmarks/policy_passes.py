@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privcheck.declaration import resolve
+from privcheck.declare.declaration import resolve
 from privcheck_algorithms.dp_apvi import GAUSSIAN, OPTIONS
 from privcheck_algorithms.dp_apvi.agent import plan_batch, prepare
 from privcheck_algorithms.environments import RIVERSWIM

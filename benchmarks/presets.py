@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 import privcheck
-from privcheck import registry
-from privcheck.presets import PAPER, PRACTICAL, constants_of
 from privcheck.reports.values import RanOnline
+from privcheck.runtime import registry
+from privcheck.runtime.registry import PAPER, PRACTICAL, constants_of
 
 RANDOM = [({"env": "random", "S": 5, "A": 3, "H": 10}, 0), ({"env": "random", "S": 5, "A": 3, "H": 10}, 1),
           ({"env": "random", "S": 8, "A": 2, "H": 6}, 2)]  # fmt: skip

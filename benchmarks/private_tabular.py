@@ -17,13 +17,13 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from privcheck.commands.online import load_world, online_settings, run_online
-from privcheck.declaration import Claim
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import Laplace
+from privcheck.commands.online_runs import load_world, online_settings, run_online
+from privcheck.declare.declaration import Claim
+from privcheck.declare.mechanisms import Laplace
+from privcheck.declare.schedules import Batches
 from privcheck.pricing.calibration import least_noise
 from privcheck.reports.values import RanOnline
-from privcheck.schedules import Batches
+from privcheck.terms.guarantees import ApproxDP
 from privcheck.verification import verify
 
 OUT = Path(__file__).with_suffix(".md")

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from privcheck import registry
-from privcheck.commands.online import load_world, settle_together
-from privcheck.planning import evaluate, one_hot, solve
-from privcheck.results import OnlineRequest, World
+from privcheck.commands.online_runs import load_world, settle_together
+from privcheck.data.finite_models import evaluate, one_hot, solve
+from privcheck.runtime import registry
+from privcheck.runtime.results import OnlineRequest, World
 
 OUT = Path(__file__).with_suffix(".md")
 PICTURE = OUT.parents[1] / "docs" / "shuffle.svg"

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from privcheck import registry
+from privcheck.runtime import registry
 
 LARGE = {"K": "1000000000", "n": "1000000000", "H": "100"}
 PRIVCHECK = Path(sys.executable).with_name("privcheck")

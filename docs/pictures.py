@@ -88,7 +88,7 @@ PICTURES: Final = (
         page="runs/tests/*/report.html",
     ),
 )
-SERVICE: Final = "python -m privcheck.commands.demo runs/demo"  # `make serve-demo` in a clone
+SERVICE: Final = "python -m privcheck.cli.demo runs/demo"  # `make serve-demo` in a clone
 TEST: Final = """import pytest
 from privcheck import PureDP
 from privcheck.testing import assert_private

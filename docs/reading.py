@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import privcheck
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 
 COMMANDS = "reference/commands"
 MARK = "<!-- the commands stand here -->"

@@ -10,51 +10,56 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privcheck.kernel_cache import place_cache
+from privcheck.support.kernels import place_cache
 
 if TYPE_CHECKING:
     from privcheck.accounting import gdp_delta, gdp_epsilon, zcdp_delta, zcdp_to_epsilon
     from privcheck.api import audit, budget, calibrate, check, compare, publish, run, sweep, verify_claim
-    from privcheck.auditors import MechanismAudit, audit_float_noise, audit_mechanism, audit_one_run
-    from privcheck.declaration import L1, L2, Claim, Declaration, Joint, Parameter, Release
-    from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP
-    from privcheck.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-    from privcheck.online.plain import PlainAgent
-    from privcheck.policies import Policy, load_policy
+    from privcheck.data.reading import Users, read_trajectories
+    from privcheck.data.trajectories import Trajectories
+    from privcheck.declare.declaration import L1, L2, Claim, Declaration, Joint, Parameter, Release
+    from privcheck.declare.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+    from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+    from privcheck.declare.schedules import Sample
     from privcheck.pricing import account
-    from privcheck.reading import Users, read_trajectories
-    from privcheck.registry import Algorithm
-    from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
+    from privcheck.reports.policies import Policy, load_policy
     from privcheck.runtime import Billboard, Channel, Ledger, Privatizer, SimulatedNoise, read_ledger
-    from privcheck.runtime.release_noise import ReleaseNoise
-    from privcheck.schedules import Sample
-    from privcheck.trajectories import Trajectories
-    from privcheck.unit import Unit
+    from privcheck.runtime.auditors import (
+        MechanismAudit,
+        audit_agent,
+        audit_float_noise,
+        audit_mechanism,
+        audit_one_run,
+    )
+    from privcheck.runtime.noise import ReleaseNoise
+    from privcheck.runtime.plain_agents import PlainAgent
+    from privcheck.runtime.registry import Algorithm
+    from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP
+    from privcheck.terms.unit import Unit
     from privcheck.verification import verify
-    from privcheck.whole_agents import audit_agent
 
     __version__: str
 
 _HOMES = (
     ("privcheck.accounting", ("gdp_delta", "gdp_epsilon", "zcdp_delta", "zcdp_to_epsilon")),
     ("privcheck.api", ("audit", "budget", "calibrate", "check", "compare", "publish", "run", "sweep", "verify_claim")),
-    ("privcheck.auditors", ("MechanismAudit", "audit_float_noise", "audit_mechanism", "audit_one_run")),
-    ("privcheck.declaration", ("L1", "L2", "Claim", "Declaration", "Joint", "Parameter", "Release")),
-    ("privcheck.guarantees", ("ZCDP", "ApproxDP", "GaussianDP", "PrivacyProfile", "PureDP", "RenyiDP")),
-    ("privcheck.mechanisms", ("DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Laplace")),
-    ("privcheck.online.plain", ("PlainAgent",)),
-    ("privcheck.policies", ("Policy", "load_policy")),
+    ("privcheck.runtime.auditors", ("MechanismAudit", "audit_float_noise", "audit_mechanism", "audit_one_run")),
+    ("privcheck.declare.declaration", ("L1", "L2", "Claim", "Declaration", "Joint", "Parameter", "Release")),
+    ("privcheck.terms.guarantees", ("ZCDP", "ApproxDP", "GaussianDP", "PrivacyProfile", "PureDP", "RenyiDP")),
+    ("privcheck.declare.mechanisms", ("DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Laplace")),
+    ("privcheck.runtime.plain_agents", ("PlainAgent",)),
+    ("privcheck.reports.policies", ("Policy", "load_policy")),
     ("privcheck.pricing", ("account",)),
-    ("privcheck.reading", ("Users", "read_trajectories")),
-    ("privcheck.registry", ("Algorithm",)),
-    ("privcheck.relations", ("AddRemoveOne", "ReplaceOne", "ZeroOut")),
+    ("privcheck.data.reading", ("Users", "read_trajectories")),
+    ("privcheck.runtime.registry", ("Algorithm",)),
+    ("privcheck.declare.relations", ("AddRemoveOne", "ReplaceOne", "ZeroOut")),
     ("privcheck.runtime", ("Billboard", "Channel", "Ledger", "Privatizer", "SimulatedNoise", "read_ledger")),
-    ("privcheck.runtime.release_noise", ("ReleaseNoise",)),
-    ("privcheck.schedules", ("Sample",)),
-    ("privcheck.trajectories", ("Trajectories",)),
-    ("privcheck.unit", ("Unit",)),
+    ("privcheck.runtime.noise", ("ReleaseNoise",)),
+    ("privcheck.declare.schedules", ("Sample",)),
+    ("privcheck.data.trajectories", ("Trajectories",)),
+    ("privcheck.terms.unit", ("Unit",)),
     ("privcheck.verification", ("verify",)),
-    ("privcheck.whole_agents", ("audit_agent",)),
+    ("privcheck.runtime.auditors", ("audit_agent",)),
 )
 _HOME = {name: module for module, names in _HOMES for name in names}
 

@@ -1,6 +1,6 @@
 """`python -m privcheck` is the command `privcheck`."""
 
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 
 if __name__ == "__main__":
     main(prog_name="privcheck")

@@ -16,21 +16,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
-from privcheck import registry
-from privcheck.commands import auditing, checking, declared, learned, online, sweeping
-from privcheck.commands.grids import check_grid
-from privcheck.commands.paying import Nobody, Paying
+from privcheck.commands import checks, declarations, online_runs, runs, sweeps
 from privcheck.commands.provenance import Began
-from privcheck.commands.setting import Chosen, parse_delta, parse_number, resolve_setting
+from privcheck.commands.run_budget import Nobody, Paying
+from privcheck.commands.settings import Chosen, check_grid, parse_delta, parse_number, resolve_setting
 from privcheck.commands.sources import Place, anything_to_check, source_to_run, world_to_run
-from privcheck.commands.sweep_plans import plan_sweep
+from privcheck.commands.sweeps import plan_sweep
+from privcheck.data.reading import NO_STATEMENT, Held, Users
 from privcheck.errors import ParameterError
-from privcheck.progress import Progress, silent
-from privcheck.reading import NO_STATEMENT, Held, Users
-from privcheck.registry import Algorithm
 from privcheck.reports import save_report, save_result
-from privcheck.reports.runs import save_runs
-from privcheck.reports.swept import save_sweep
+from privcheck.reports.comparisons import save_sweep
+from privcheck.reports.files import save_runs
 from privcheck.reports.values import (
     Audited,
     Budget,
@@ -43,9 +39,12 @@ from privcheck.reports.values import (
     Sweep,
     Verified,
 )
-from privcheck.results import AuditMethod, NoiseKind
-from privcheck.run_folders import folder_for, working_folder
-from privcheck.symbols import exact, to_float
+from privcheck.runtime import registry
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.results import AuditMethod, NoiseKind
+from privcheck.runtime.run_folders import folder_for, working_folder
+from privcheck.support.display import Progress, silent
+from privcheck.terms.symbols import exact, to_float
 
 Value: TypeAlias = str | int | Fraction  # of a parameter: a reading's name, or an exact number
 Level: TypeAlias = str | float | Fraction  # an ε or δ that is asked about
@@ -75,7 +74,7 @@ def budget(
         ParameterError: A value is refused.
     """
     setting = _resolve(name, parameters, settings)
-    return declared.price_releases(setting, parse_delta(delta, setting), full=curve)
+    return declarations.price_releases(setting, parse_delta(delta, setting), full=curve)
 
 
 def verify_claim(name: str, *, parameters: Mapping[str, Value] | None = None, **settings: Value) -> Verified:
@@ -92,7 +91,7 @@ def verify_claim(name: str, *, parameters: Mapping[str, Value] | None = None, **
         UnknownNameError: There is no such algorithm, or a name in `parameters` is not known.
         ParameterError: A value is refused.
     """
-    return declared.verify_claim(_resolve(name, parameters, settings))
+    return declarations.verify_claim(_resolve(name, parameters, settings))
 
 
 def calibrate(
@@ -116,7 +115,7 @@ def calibrate(
     if target <= 0:
         raise ParameterError(f"--epsilon expects a target ε above 0, got {epsilon}", name="epsilon", given=epsilon)
     setting = _resolve(name, parameters, settings)
-    return declared.calibrate_noise(setting, epsilon=target, delta=parse_delta(delta, setting))
+    return declarations.calibrate_noise(setting, epsilon=target, delta=parse_delta(delta, setting))
 
 
 def audit(
@@ -157,9 +156,9 @@ def audit(
     at, began, directory = parse_delta(delta, setting), Began(), _directory(out)
     directory = None if directory is None else working_folder(directory)
     _refuse_numbers(seed=seed, workers=workers, trials=trials, confidence=confidence)
-    earlier = {} if directory is None else auditing.earlier_views(setting, directory)  # refused before any draw
+    earlier = {} if directory is None else checks.earlier_views(setting, directory)  # refused before any draw
     record = _evidence(setting, ledger, charge)
-    result = learned.audit(
+    result = runs.audit(
         setting, view=view, method=method, trials=trials, confidence=confidence, delta=at, seed=seed, workers=workers,
         cluster=cluster, out=directory, progress=progress(view),
     )  # fmt: skip
@@ -169,7 +168,7 @@ def audit(
         if directory is not None:
             save_result(result, directory / "audit.json")
             said = command or _call("audit", name, {"view": view, "delta": delta, "seed": seed}, parameters, settings)
-            save_report(auditing.audit_report(setting, result, earlier, command=said, began=began), directory)
+            save_report(checks.audit_report(setting, result, earlier, command=said, began=began), directory)
     return result
 
 
@@ -216,13 +215,13 @@ def run(
     if algorithm.online is None:
         setting, source = source_to_run(algorithm, given, place, seed=seed)
         with _charged(setting, ledger, grant, **how) as begin:
-            ran = learned.run(setting, source, progress=progress("run"), begin=begin, **how)
+            ran = runs.run(setting, source, progress=progress("run"), begin=begin, **how)
         if directory is not None:
             save_result(ran, folder_for(directory, released=noise == "release") / "run.json")
         return ran
     chosen, world = world_to_run([algorithm], given, place, seed=seed)
     with _charged(chosen[0], ledger, grant, continued=noise == "simulated", world=world.name, **how) as begin:
-        acted = online.run_online(chosen[0], world, workers=workers, progress=progress(name), begin=begin, **how)
+        acted = online_runs.run_online(chosen[0], world, workers=workers, progress=progress(name), begin=begin, **how)
     if directory is not None:
         save_runs(acted, folder_for(directory, released=noise == "release"))
     return acted
@@ -257,14 +256,14 @@ def compare(
     if isinstance(names, str) or not names:
         raise ParameterError(f"expected a list of algorithms' names, got {names!r}", name="names", given=names)
     algorithms: list[Algorithm] = [registry.algorithm(name) for name in names]
-    if not online.online_only(algorithms):
+    if not online_runs.online_only(algorithms):
         message = f"{names[0]} does not learn as it acts: `run` is for agents that learn from data"
         raise ParameterError(message, name="names", given=names)
     _refuse_numbers(replicates=replicates, seed=seed, workers=workers, noise=noise)
     directory, place = _directory(out), _place(env, None, None, None)
     chosen, world = world_to_run(algorithms, _texts(parameters, settings), place, seed=seed)
     named = {"env": env, "replicates": replicates, "seed": seed, "delta": delta}
-    result = online.compare(
+    result = online_runs.compare(
         chosen, world, out=directory, progress=progress, replicates=replicates, noise=noise, seed=seed, workers=workers,
         delta=delta, command=command or _call("compare", list(names), named, parameters, settings),
     )  # fmt: skip
@@ -317,7 +316,7 @@ def sweep(
         names, check_grid(_grid_texts(over), given), given, _place(env, data, rewards, features, users),
         replicates=replicates, seed=seed, delta=delta, workers=workers,
     )  # fmt: skip
-    result = sweeping.sweep_where(plan, cluster=cluster, executor=executor, out=directory, progress=progress("sweep"))
+    result = sweeps.sweep_where(plan, cluster=cluster, executor=executor, out=directory, progress=progress("sweep"))
     if directory is not None:
         save_sweep(result, directory)
     return result
@@ -380,9 +379,9 @@ def check(
     at = parse_delta(delta, setting)  # everything is parsed before anything is written
     named = {"env": env, "data": data, "delta": delta, "seed": seed}
     how: dict[str, Any] = {"noise": noise, "seed": seed, "out": directory}
-    times = checking.count_replicates(replicates, noise, own_data=checking.is_own(source))
+    times = checks.count_replicates(replicates, noise, own_data=checks.is_own(source))
     with _charged(setting, ledger, grant, replicates=times, **how) as paying:
-        report = checking.check(
+        report = checks.check(
             setting, source, delta=at, replicates=times, trials=trials, confidence=confidence, workers=workers,
             command=command or _call("check", name, named, parameters, settings), progress=progress, paying=paying,
             **how,
@@ -413,14 +412,14 @@ def publish(
         ParameterError: The run may not be published, or the folder is occupied; the message says what to do.
         PrivcheckError: A file of the run is missing or was changed.
     """
-    from privcheck.commands import publishing  # Jinja2 only where a card is made
+    from privcheck.commands import publication  # Jinja2 only where a card is made
 
     folder = _directory(out)
     assert folder is not None
-    publisher = publishing.Publisher(
+    publisher = publication.Publisher(
         learned_for=learned_for, not_for=tuple(not_for), dated=dated, accepts_uncovered=accept_uncovered
     )
-    return publishing.publish(Path(directory), folder, delta=delta, publisher=publisher)
+    return publication.publish(Path(directory), folder, delta=delta, publisher=publisher)
 
 
 def _charged(
@@ -430,7 +429,7 @@ def _charged(
     """Returns what a run is charged with: its value is called before the first draw."""
     if ledger is None and grant is None:
         return nullcontext(Nobody())
-    from privcheck.commands.charging import charged, run_key
+    from privcheck.commands.run_charges import charged, run_key
 
     resumes = continued and out is not None  # the same draws again: charged once
     key = run_key(setting, world=world, seed=seed, replicates=replicates, out=out) if resumes else None
@@ -441,7 +440,7 @@ def _evidence(setting: Chosen, ledger: str | None, charge: str | None) -> Callab
     """Returns what records an audit; refused before it begins where the charge is of something else."""
     if ledger is None and charge is None:
         return lambda _: None
-    from privcheck.commands.charging import find_audited
+    from privcheck.commands.run_charges import find_audited
 
     return find_audited(setting, ledger=ledger, charge=charge)
 

@@ -10,7 +10,7 @@ from postgres_cluster import shared
 from privcheck.errors import UnknownNameError
 from privcheck.ledger import Actor, Book, Store, create_store
 from privcheck.ledger.exact import write_number
-from privcheck.ledger.granting import read_adaptive
+from privcheck.ledger.grants import read_adaptive
 from privcheck.ledger.policies import above
 from privcheck.ledger.values import read_currency
 

@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 from page_visits import Looker
-from privcheck.commands import demo
+from privcheck.cli import demo
 from privcheck.ledger import Actor, Book, create_store
 from privcheck.service.app import Settings, create_app
 from served import served

@@ -28,8 +28,8 @@ import pytest
 from click.testing import CliRunner
 
 import budget_stores
-from privcheck import registry
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
+from privcheck.runtime import registry
 
 FOLDER = Path(__file__).parent / "system" / "golden"
 DIGITS = 9

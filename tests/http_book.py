@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from privcheck.client import Client
 from privcheck.ledger import Actor, Book, Writer, create_store
+from privcheck.ledger.client import Client
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
-from privcheck.service.desk import Desk
+from privcheck.service.session import Desk
 from served import served
 
 NO_LIMIT = {"rate": 1e6, "burst": 10**6}

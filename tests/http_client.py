@@ -11,7 +11,7 @@ import sys
 import threading
 from collections import Counter
 
-from privcheck.client import Client
+from privcheck.ledger.client import Client
 
 EVENT = {"type": "gaussian", "rho": "0.01"}
 

@@ -14,9 +14,8 @@ import psycopg  # noqa: F401 - before the fork, not after every one
 import uvicorn
 
 from privcheck.ledger.postgres import PostgresStore  # noqa: F401
-from privcheck.service.app import Settings, create_app
+from privcheck.service.app import LISTENS, Settings, create_app
 from privcheck.service.calculator import Calculator
-from privcheck.service.connections import LISTENS
 
 
 def serve(url):

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from privcheck import registry
-from privcheck.features import FeatureMap
-from privcheck.results import World
+from privcheck.data.features import FeatureMap
+from privcheck.runtime import registry
+from privcheck.runtime.results import World
 
 DP_APVI, DP_APVI_LAPLACE = registry.audit_plan("dp-apvi"), registry.audit_plan("dp-apvi-laplace")
 SDP_PE, SDP_PE_AS_PRINTED = registry.audit_plan("sdp-pe"), registry.audit_plan("sdp-pe-as-printed")

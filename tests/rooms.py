@@ -16,7 +16,7 @@ import grimp
 import pytest
 
 import privcheck
-from privcheck.entry_points import _GROUPS, list_entries
+from privcheck.support.plugins import _GROUPS, list_entries
 
 PACKAGES = ("privcheck", "privcheck_algorithms", "privcheck_audits")
 TESTS = Path(__file__).parent
@@ -29,14 +29,14 @@ def _graph() -> grimp.ImportGraph:
     graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=True, cache_dir=None)
     points = [point for group in _GROUPS for point in list_entries(group).values()]
     for module in {point.module for point in points} & graph.modules:
-        graph.add_import(importer="privcheck.entry_points", imported=module)
+        graph.add_import(importer="privcheck.support.plugins", imported=module)
     return graph
 
 
 def _home(name: str) -> str | None:
     """Returns the module that a dotted name is in, or None where it is none of the packages'."""
     if name == "privcheck":
-        return "privcheck.commands.cli"  # the command
+        return "privcheck.cli.main"  # the command
     while name and name not in _graph().modules:
         name = name.rpartition(".")[0]
     return name if "." in name else None  # a package by itself loads nothing

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import httpx
 import uvicorn
 
-from privcheck.service.connections import LISTENS
+from privcheck.service.app import LISTENS
 
 
 @contextmanager

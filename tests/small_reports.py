@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from privcheck.pictures import Bars, History, ShownPair, TradeOff
 from privcheck.reports import read_report
 from privcheck.reports.values import (
     About,
@@ -20,6 +19,7 @@ from privcheck.reports.values import (
     from_json,
     together,
 )
+from privcheck.runtime.audit_pictures import Bars, History, ShownPair, TradeOff
 
 DATA = Path(__file__).parent / "unit" / "data"
 PICTURES = {"trade_off": TradeOff, "history": History, "pair": ShownPair, "bars": Bars}

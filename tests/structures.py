@@ -24,12 +24,12 @@ from _pytest.mark import ParameterSet
 
 import privcheck
 import privcheck_algorithms
-from privcheck import registry
-from privcheck.declaration import Declaration
+from privcheck.declare.declaration import Declaration
+from privcheck.runtime import registry
 
 KEPT = Path(__file__).parents[1] / ".pytest_cache" / "structures.json"
 IN_TEXT = {"model", "scope", "initial", "noise", "direction", "sees", "composition"}  # fields of closed vocabularies
-NUMBERS = "privcheck.symbols"  # formulas are no structure
+NUMBERS = "privcheck.terms.symbols"  # formulas are no structure
 Case = tuple[str, tuple[tuple[str, str], ...]]  # a registered name, and the readings that are not the defaults
 
 

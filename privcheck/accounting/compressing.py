@@ -38,8 +38,8 @@ from privcheck.accounting.events import Event
 from privcheck.accounting.reals import Real
 from privcheck.accounting.sums import probability
 from privcheck.errors import ParameterError
-from privcheck.symbols import to_float
-from privcheck.unit import RelationName
+from privcheck.terms.symbols import to_float
+from privcheck.terms.unit import RelationName
 
 _GDP: Final = Currency(name="gdp")
 _STEP: Final = 1e-4  # by which μ is raised where it does not hold: its distance from the least

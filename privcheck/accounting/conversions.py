@@ -22,8 +22,8 @@ from privcheck.accounting.engine.methods import Errs
 from privcheck.accounting.figures import Figure
 from privcheck.accounting.reals import Real, real
 from privcheck.errors import ParameterError
-from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PrivacyProfile, PureDP, RenyiDP
-from privcheck.symbols import Rounding
+from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PrivacyProfile, PureDP, RenyiDP
+from privcheck.terms.symbols import Rounding
 
 _ERRS: Final[Mapping[Rounding, Errs]] = {"up": "exact", "nearest": "estimate", "down": "lower"}
 

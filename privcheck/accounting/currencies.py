@@ -30,8 +30,8 @@ from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.engine.sampled import SampledGaussian
 from privcheck.accounting.events import Event, Piece
 from privcheck.errors import ParameterError
-from privcheck.symbols import to_float
-from privcheck.unit import RelationName
+from privcheck.terms.symbols import to_float
+from privcheck.terms.unit import RelationName
 
 Name = Literal["pure", "zcdp", "gdp", "renyi"]
 _UP: Final = Fraction(2**50 + 1, 2**50)  # outward rounding of a handful of floating-point operations

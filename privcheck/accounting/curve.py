@@ -23,7 +23,7 @@ from privcheck.accounting.events.base import one_relation
 from privcheck.accounting.figures import Figure, Figures
 from privcheck.accounting.reals import Real, real, reals
 from privcheck.errors import ParameterError
-from privcheck.unit import RelationName
+from privcheck.terms.unit import RelationName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

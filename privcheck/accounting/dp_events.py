@@ -56,7 +56,7 @@ from privcheck.accounting.events.base import event as composed_event
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.accounting.repeating import repeat_and_select
 from privcheck.errors import ParameterError
-from privcheck.unit import RelationName
+from privcheck.terms.unit import RelationName
 
 _UP: Final = 1 + 4e-16
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privcheck.accounting.engine.mass import MassError
 from privcheck.accounting.engine.methods import Errs
 from privcheck.errors import ParameterError
-from privcheck.unit import RelationName
+from privcheck.terms.unit import RelationName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

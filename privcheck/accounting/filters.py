@@ -39,8 +39,8 @@ from privcheck.accounting.sums import (
     say,
 )
 from privcheck.errors import BudgetError, ParameterError
-from privcheck.symbols import to_float
-from privcheck.unit import RelationName
+from privcheck.terms.symbols import to_float
+from privcheck.terms.unit import RelationName
 
 
 class Filter:

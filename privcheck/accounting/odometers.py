@@ -24,8 +24,8 @@ from privcheck.accounting.sums import (
     shorten,
 )
 from privcheck.errors import ParameterError
-from privcheck.symbols import to_float
-from privcheck.unit import RelationName
+from privcheck.terms.symbols import to_float
+from privcheck.terms.unit import RelationName
 
 _LEVELS: Final = 100_000  # of an odometer
 

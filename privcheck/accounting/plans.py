@@ -15,7 +15,7 @@ from privcheck.accounting.events.base import one_relation
 from privcheck.accounting.figures import Figure
 from privcheck.accounting.reals import Real
 from privcheck.errors import BudgetError, ParameterError
-from privcheck.unit import RelationName
+from privcheck.terms.unit import RelationName
 
 _SCHEMA: Final = 1  # of what is hashed
 _SHORTENED: Final = ("mixture_of_gaussians", "matrix_poisson_gaussian")  # their parameters leave something out

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privcheck.errors import ParameterError
-from privcheck.symbols import exact, to_float
+from privcheck.terms.symbols import exact, to_float
 
 Real = int | float | Fraction | str | np.integer | np.floating
 

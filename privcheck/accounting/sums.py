@@ -15,8 +15,8 @@ from privcheck.accounting.events.base import one_relation
 from privcheck.accounting.figures import Figure
 from privcheck.accounting.reals import exactly
 from privcheck.errors import ParameterError
-from privcheck.symbols import to_float
-from privcheck.unit import RelationName
+from privcheck.terms.symbols import to_float
+from privcheck.terms.unit import RelationName
 
 _UP: Final = 2e-15
 _DIGITS: Final = 512  # of a sum's denominator, in bits; longer ones are rounded up to fewer

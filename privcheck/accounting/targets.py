@@ -10,7 +10,7 @@ from privcheck.accounting.curve import Curve
 from privcheck.accounting.figures import Figure
 from privcheck.accounting.reals import Real, real
 from privcheck.errors import ParameterError
-from privcheck.guarantees import ApproxDP, Guarantee, PureDP
+from privcheck.terms.guarantees import ApproxDP, Guarantee, PureDP
 
 FAR: Final = 50.0  # by how much a target is missed or kept at most, where a figure is 0, 1 or ∞
 

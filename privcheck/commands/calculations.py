@@ -1,7 +1,7 @@
 """What the service calculates without a store: JSON in, JSON out, by the functions behind the commands.
 
-Nothing here knows HTTP; it runs in the processes of `privcheck.service.worker`. Numbers leave as decimal strings that
-are never below the float they stand for.
+Nothing here knows HTTP; it runs in the processes of `privcheck.service.worker`. Numbers leave as decimal
+strings that are never below the float they stand for.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from privcheck import accounting
 from privcheck.accounting.currencies import Cost
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.reals import real
-from privcheck.commands import declared
-from privcheck.commands.charging import describe_claim, event_of
-from privcheck.commands.setting import parse_delta, resolve_setting
-from privcheck.errors import ParameterError, PrivcheckError, explain_error
-from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
-from privcheck.hiding import hide_passwords
+from privcheck.commands import declarations
+from privcheck.commands.run_charges import describe_claim, event_of
+from privcheck.commands.settings import parse_delta, resolve_setting
+from privcheck.errors import ParameterError, PrivcheckError, explain_error, hide_passwords
 from privcheck.ledger.exact import read_number
-from privcheck.ledger.exporting import write_dp_event
-from privcheck.ledger.granting import read_adaptive, read_plan
+from privcheck.ledger.grants import read_adaptive, read_plan
 from privcheck.ledger.policies import bound_grants, bound_whole
 from privcheck.ledger.values import CurrencyName, Grant, Policy, read_cost, write_cost
+from privcheck.ledger.views import write_dp_event
 from privcheck.ledger.wire import parse_event
 from privcheck.reports.values import document
-from privcheck.symbols import exact, to_float
+from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
+from privcheck.terms.symbols import exact, to_float
 
 Json = dict[str, Any]
 _UP: Final = Context(prec=17, rounding=ROUND_CEILING)
@@ -209,29 +208,29 @@ def _cost(given: Mapping[str, Any], currency: CurrencyName) -> str | None:
 
 def algorithms(_: Mapping[str, Any]) -> Json:
     """Returns every registered algorithm, as `privcheck list`."""
-    return document(declared.list_algorithms())
+    return document(declarations.list_algorithms())
 
 
 def show(body: Mapping[str, Any]) -> Json:
     """Returns a declaration in words, as `privcheck show`."""
-    return document(declared.show(resolve_setting(body["name"], {})))
+    return document(declarations.show(resolve_setting(body["name"], {})))
 
 
 def budget(body: Mapping[str, Any]) -> Json:
     """Returns what the releases of an algorithm cost, as `privcheck budget`."""
     setting = resolve_setting(body["name"], body["parameters"])
-    return document(declared.price_releases(setting, parse_delta(body["delta"], setting)))
+    return document(declarations.price_releases(setting, parse_delta(body["delta"], setting)))
 
 
 def verify(body: Mapping[str, Any]) -> Json:
     """Returns the verdict on an algorithm's claim, as `privcheck verify`."""
-    return document(declared.verify_claim(resolve_setting(body["name"], body["parameters"])))
+    return document(declarations.verify_claim(resolve_setting(body["name"], body["parameters"])))
 
 
 def claim(body: Mapping[str, Any]) -> Json:
     """Returns whether an algorithm's claim holds, and what its releases cost as an event of each currency."""
     setting = resolve_setting(body["name"], body["parameters"])
-    verified = declared.verify_claim(setting)
+    verified = declarations.verify_claim(setting)
     verdict = "fails" if verified.joint == "refuted" else verified.verdict
     holds = verdict == "holds"
     events = {currency: event_of(setting, currency) if holds else None for currency in _ORDERED}

@@ -11,12 +11,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from privcheck.commands.declared import price_releases
+from privcheck.commands.declarations import price_releases
 from privcheck.commands.provenance import exact_parameters
-from privcheck.commands.setting import Chosen
+from privcheck.commands.settings import Chosen
 from privcheck.errors import ParameterError
-from privcheck.registry import AuditPlan
 from privcheck.reports.values import PlannedPart, PlannedWork
+from privcheck.runtime.registry import AuditPlan
 
 SECONDS: Final = 3600.0  # more than this is done only with --yes
 BYTES: Final = 8e9

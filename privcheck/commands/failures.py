@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from privcheck.entry_points import find_culprit
-from privcheck.errors import BudgetError, PrivcheckError, UnknownNameError, explain_error, explain_file
-from privcheck.hiding import hide_passwords
+from privcheck.errors import BudgetError, PrivcheckError, UnknownNameError, explain_error, explain_file, hide_passwords
+from privcheck.support.plugins import find_culprit
 
 MISUSE: Final = 2
 REFUSED: Final = 1

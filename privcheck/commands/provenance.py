@@ -1,19 +1,24 @@
-"""Where a report comes from: versions, seeds, command line, time, parameters."""
+"""Where a report comes from (versions, seeds, command line, time), and whether this installation is sound."""
 
 from __future__ import annotations
 
+import os
 import platform
 import re
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from typing import Final
 
-from privcheck.commands.setting import Chosen
-from privcheck.hiding import hide_passwords
-from privcheck.reports.values import About, PresetUsed, Provenance
+from privcheck.commands.settings import Chosen
+from privcheck.errors import ParameterError, hide_passwords
+from privcheck.reports.values import About, Diagnosis, PresetUsed, Provenance
+from privcheck.runtime import NoNoise, SimulatedNoise, registry
+from privcheck.runtime.noise import ReleaseNoise
+from privcheck.support.plugins import load_entry
 
 EXTRAS: Final = ("agents", "icu-sepsis", "release", "blackbox", "gym", "cluster", "service", "postgres")
 _EXTRA: Final = re.compile(r"""extra == ["']([^"']+)["']""")
@@ -114,3 +119,62 @@ def provenance(began: Began, *, command: Sequence[str], seeds: Mapping[str, int]
         started=began.at,
         seconds=time.perf_counter() - began.clock,
     )
+
+
+OWN = ("privcheck", "privcheck_algorithms", "privcheck_audits")
+
+
+def diagnose() -> Diagnosis:
+    """Returns versions, cores, noise sources, registered names and every problem found."""
+    problems = []
+    for name in packages():
+        try:
+            version(name)
+        except PackageNotFoundError:
+            problems.append(f"{name} is not installed: install privcheck again with its dependencies")
+    problems += _clashes()
+    for group in ("algorithms", "environments", "environment_families", "auditors"):
+        problems += _unloadable(group)
+    return Diagnosis(
+        ok=not problems,
+        problems=tuple(problems),
+        versions={"python": platform.python_version(), **({} if problems else versions())},
+        platform=platform.platform(),
+        executable=sys.executable,
+        cores=os.cpu_count(),
+        extras={name: _told(name, there=there) for name, there in extras().items()},
+        noise_sources={"release": _release_noise(), "simulated": SimulatedNoise.words, "none": NoNoise.words},
+        registered={group: tuple(registry.names(group)) for group in ("algorithms", "environments")},
+    )
+
+
+def _told(extra: str, *, there: bool) -> str:
+    return "installed" if there else f"not installed: pip install 'privcheck[{extra}]'"
+
+
+def _release_noise() -> str:
+    """Returns what release noise is drawn by, or how to install it: an extra that is not there is no problem."""
+    try:
+        return ReleaseNoise().words
+    except ParameterError as error:
+        return str(error)
+
+
+def _clashes() -> list[str]:
+    owners = packages_distributions()
+    return [
+        f"the folder {package}/ is also owned by {', '.join(sorted(others))}: one of the two will not be found; "
+        "use an environment of its own for privcheck"
+        for package in OWN
+        if (others := set(owners.get(package, [])) - {"privcheck"})
+    ]
+
+
+def _unloadable(group: str) -> list[str]:
+    problems = []
+    for name in registry.names(group):
+        try:
+            load_entry(group, name)
+        except Exception as error:  # noqa: BLE001 - a third party's module may raise anything; it is reported by name
+            problems.append(f"{group}: {name} cannot be loaded: {type(error).__name__}: {error}")
+    return problems

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from privcheck import registry
-from privcheck.commands.data import Source, load, simulated_unit
-from privcheck.commands.online import load_world, online_only, settle_together
-from privcheck.commands.setting import Chosen, settle
+from privcheck.commands.datasets import Source, load, simulated_unit
+from privcheck.commands.online_runs import load_world, online_only, settle_together
+from privcheck.commands.settings import Chosen, settle
+from privcheck.data.reading import NO_STATEMENT, Held, Users
 from privcheck.errors import ParameterError
-from privcheck.reading import NO_STATEMENT, Held, Users
-from privcheck.registry import Algorithm
-from privcheck.results import World
+from privcheck.runtime import registry
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.results import World
 
 _FILES = "--data, --rewards or --features"
 

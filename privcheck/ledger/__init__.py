@@ -2,19 +2,20 @@
 
 A dataset's policy (ε, δ) is divided into grants, whose caps are fixed; a charge is admitted where its cost fits into
 its grant's cap, and recorded before noise is drawn. Everything is a row of an append-only chain in a store, SQLite
-without a server; `privcheck.ledger.changing` says what may follow what, `privcheck.ledger.policies` why the whole
-keeps its (ε, δ).
+without a server; `privcheck.ledger.transitions` says what may follow what, `privcheck.ledger.policies`
+why the whole keeps its (ε, δ).
 """
 
-from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
+from __future__ import annotations
+
 from privcheck.ledger.balances import Balance
 from privcheck.ledger.book import Book
 from privcheck.ledger.heads import Evidence, Head
-from privcheck.ledger.opening import create_store, open_store
-from privcheck.ledger.requests import Prepared
-from privcheck.ledger.roles import Actor, Role, may
+from privcheck.ledger.registry import Actor, Role, may
 from privcheck.ledger.store import Store, Transaction
-from privcheck.ledger.values import Grant, Policy
+from privcheck.ledger.transitions import Prepared
+from privcheck.ledger.urls import create_store, open_store
+from privcheck.ledger.values import Charge, Decision, Grant, Policy, Quote, Receipt
 from privcheck.ledger.wire import Spending, parse_event
 from privcheck.ledger.writer import Writer
 

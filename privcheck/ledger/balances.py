@@ -1,17 +1,37 @@
-"""What of a grant is spent: exact sums on every block that it covers, or on the dataset as a whole."""
+"""Balances: what is spent of a grant, block by block, what is left of its cap, and how that is shown.
+
+What of a grant is spent: exact sums on every block that it covers, or on the dataset as a whole.
+
+What is shown of balances: what is left of a cap, and what local users have lost, who draw their own noise.
+
+What somebody has lost who took part in every charge of a local dataset is the sum, which is shown by itself: it takes
+nothing from any cap.
+
+Blocks: a dataset divided into parts without a common user, each of which may lose all that the policy allows.
+
+What is released from one block says nothing of a user of another, so that nobody loses more than the grants over his
+or her own block admit, however the charges to all blocks depend on each other's answers (parallel composition with a
+filter a block: Lécuyer, Spahn, Vodrahalli, Geambasu & Hsu 2019). That needs every user in one block only; where users
+can be in several their losses add up, and the ledger cannot see which it is. So an officer has to say how it is known,
+block by block, and the chain keeps it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, Literal
 
-from privcheck.accounting.currencies import Cost
-from privcheck.accounting.sums import add_up
+from privcheck.accounting.currencies import NOT_A_GUARANTEE, Cost
+from privcheck.accounting.sums import add_up, bound_epsilon
+from privcheck.errors import ParameterError
 from privcheck.ledger import rows
+from privcheck.ledger.exact import read_name, read_text, write_number
+from privcheck.ledger.policies import above
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import WHOLE, Grant, read_cost, write_cost
+from privcheck.ledger.values import CURRENCIES, WHOLE, Entry, Grant, Policy, read_cost, write_cost
 
 SHARES: Final = 2**62  # of a cap: what the store's CHECK counts in
 Spent = Literal["reserved", "committed"]
@@ -159,3 +179,209 @@ def _share(amount: Fraction, cap: Fraction) -> int:
     if not cap:
         return 0 if amount == 0 else SHARES + 1
     return -(-amount.numerator * SHARES * cap.denominator // (amount.denominator * cap.numerator))
+
+
+_REPORT: Final = 300  # characters of an audit's report that a sentence quotes
+
+
+def describe_balance(grant: Grant, balance: Balance) -> dict[str, Any]:
+    """Returns a grant's balance for those who ask: cap, committed, reserved and what is free.
+
+    Where it covers several blocks the numbers are those of the fullest, on which a charge to all of them would fail
+    first; `blocks` has each. Where charges are recorded, not added, nothing of the cap is committed; `recorded` has
+    what a user has lost who took part in all of them.
+    """
+    places = {place: balance.at(grant, place) for place in grant.places}
+    fullest = max(places, key=lambda place: places[place].held(grant.cap).amount)
+    lost = min(balance.free(grant, place).lost for place in places)
+    return {
+        "currency": grant.currency,
+        "cap": write_number(grant.cap),
+        **_describe(grant, balance, fullest),
+        "lost": {"cap": write_number(grant.lost), "free": write_number(lost)},
+        "used": [max(uses) for uses in zip(*(sums.used for sums in places.values()), strict=True)],
+        "state": "frozen" if balance.frozen else "open",
+        "blocks": {block: _describe(grant, balance, block) for block in grant.blocks},
+        "recorded": _describe_recorded(grant, balance),
+    }
+
+
+def _describe(grant: Grant, balance: Balance, place: str) -> dict[str, Any]:
+    sums = empty(grant) if grant.recorded else balance.at(grant, place)
+    return {
+        "committed": write_number(sums.committed.amount),
+        "reserved": write_number(sums.reserved.amount),
+        "free": write_number(balance.free(grant, place).amount),
+        "used": list(sums.used),
+    }
+
+
+def describe_message(grant: Grant, cost: Cost) -> dict[str, str | None]:
+    """Returns (ε, δ) of one message of a local charge."""
+    epsilon = bound_epsilon(CURRENCIES[grant.currency], cost, grant.delta)
+    return {"epsilon": _write(epsilon), "delta": write_number(grant.delta)}
+
+
+def _describe_recorded(grant: Grant, balance: Balance) -> dict[str, Any] | None:
+    """Returns what a user has lost who took part in all of a local grant's charges, on the worst block.
+
+    None of a grant whose charges are added.
+    """
+    if not grant.recorded:
+        return None
+    sums = [balance.at(grant, place).held(grant.cap) for place in grant.places]
+    most = Cost(amount=max(one.amount for one in sums), lost=max(one.lost for one in sums))
+    told = {"amount": write_number(most.amount), "lost": write_number(most.lost)}
+    return {**told, **describe_message(grant, most), "note": NOT_A_GUARANTEE}
+
+
+def describe_all_taken(policy: Policy, found: Sequence[tuple[Grant, Balance]]) -> dict[str, Any] | None:
+    """Returns (ε, δ) of a user who took part in all charges to a local dataset, on the worst block.
+
+    None in other models, where a cap says what everybody loses.
+    """
+    if policy.trust != "local":
+        return None
+    places = {place for grant, _ in found for place in grant.places}
+    epsilon = max((_bound_place(policy, found, place) for place in places), default=0.0)
+    told = {"epsilon": _write(epsilon), "delta": write_number(policy.delta)}
+    return {**told, "note": f"who took part in every charge; {NOT_A_GUARANTEE}"}
+
+
+def _bound_place(policy: Policy, found: Sequence[tuple[Grant, Balance]], place: str) -> float:
+    """Returns ε of all that was recorded in a place: one sum where it is one currency, else the sum of the ε."""
+    here = [(grant, balance.at(grant, place).held(grant.cap)) for grant, balance in found if place in grant.places]
+    totals: dict[str, Cost] = {}
+    for grant, cost in here:
+        was = totals.get(grant.currency, Cost(amount=Fraction(0)))
+        totals[grant.currency] = Cost(amount=was.amount + cost.amount, lost=was.lost + cost.lost)
+    spent = {name: cost for name, cost in totals.items() if cost.amount or cost.lost}
+    delta = policy.delta / max(len(spent), 1)
+    bounds = (bound_epsilon(currency, spent[name], delta) for name, currency in CURRENCIES.items() if name in spent)
+    return math.fsum(bounds) * (1 + 1e-15) if len(spent) > 1 else next(bounds, 0.0)
+
+
+def _write(epsilon: float) -> str | None:
+    return write_number(above(epsilon)) if math.isfinite(epsilon) else None
+
+
+def describe_support(policy: Policy, evidence: Sequence[Entry]) -> dict[str, Any]:
+    """Whether a dataset's guarantee is supported by its rows: the sentence that every page, export and statement says.
+
+    What its charges were declared to cost is all that the ledger adds up. Once an audit has found that a charge lost
+    more, the sum bounds nothing, whatever was frozen afterwards.
+
+    Args:
+        policy: Of the dataset.
+        evidence: Its rows of evidence, in order.
+    """
+    found = [row for row in evidence if row.body["verdict"] == "violation"]
+    if not found:
+        sentence = f"Holds as declared; unit: {policy.unit_words}."
+        return {"state": "as declared", "since": None, "charges": [], "sentence": sentence}
+    charges = list(dict.fromkeys(str(row.body["of"]) for row in found))
+    first = found[0]
+    more = f" Violations were found of {len(charges)} charges." if len(charges) > 1 else ""
+    sentence = (
+        f"Not supported since {first.at[:10]}: an audit of charge {first.body['of']} found a violation "
+        f"({first.body['report'][:_REPORT]}).{more} Unit: {policy.unit_words}."
+    )
+    return {"state": "not supported", "since": first.at, "charges": charges, "sentence": sentence}
+
+
+MOST: Final = 64  # of a grant, whose rows have the sums of each
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A part of a dataset.
+
+    Attributes:
+        name: Its name.
+        disjoint_users: How it is known that who is in this block is in no other.
+        by: Who said so.
+        at: When, in UTC.
+    """
+
+    name: str
+    disjoint_users: str
+    by: str
+    at: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Returns the fields."""
+        return {"name": self.name, "disjoint_users": self.disjoint_users, "by": self.by, "at": self.at}
+
+
+def find_blocks(transaction: Transaction, dataset: str) -> list[Block]:
+    """Returns a dataset's blocks, in the order in which they were made; none where it is not divided."""
+    return [
+        Block(name=name, disjoint_users=row.body["disjoint_users"], by=row.actor, at=row.at)
+        for row in rows.rows_of_kind(transaction, dataset, "blocks")
+        for name in row.body["blocks"]
+    ]
+
+
+def read_blocks(names: object) -> tuple[str, ...]:
+    """Returns names of blocks, in order.
+
+    Raises:
+        ParameterError: They are no list of different names, or too many.
+    """
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise ParameterError(f"expected blocks as a list of names, got {str(names)[:60]!r}", name="blocks")
+    read = sorted(read_name("block", name) for name in names)
+    if len(set(read)) < len(read):
+        raise ParameterError(f"expected every block once, got {', '.join(read)[:200]}", name="blocks", given=names)
+    if len(read) > MOST:
+        raise ParameterError(f"expected at most {MOST} blocks, got {len(read)}", name="blocks")
+    return tuple(read)
+
+
+def read_statement(policy: Policy, value: object) -> str:
+    """Returns how it is known that no user is in two blocks.
+
+    Raises:
+        ParameterError: Nobody said so.
+    """
+    if value is None or (isinstance(value, str) and not value.strip()):
+        message = (
+            f"expected disjoint_users: how it is known that each {policy.who} of {policy.dataset!r} is in one block "
+            "only. Where one can be in several, what is lost adds up over them: charge the dataset as a whole, "
+            "without blocks, or divide it by what does not overlap"
+        )
+        raise ParameterError(message, name="disjoint_users", given=value)
+    return read_text("disjoint_users", value, most=2000)
+
+
+def choose_blocks(grant: Grant, names: object) -> tuple[str, ...]:
+    """Returns which of a grant's blocks a charge is to: those named, or all.
+
+    Raises:
+        ParameterError: The grant does not cover one, or the dataset is not divided.
+    """
+    if names is None:
+        return grant.blocks
+    read = read_blocks(names)
+    if not grant.blocks and read:
+        message = f"{grant.dataset!r} has no blocks; expected a charge to all of it, got {', '.join(read)[:200]}"
+        raise ParameterError(message, name="blocks", given=names)
+    if grant.blocks and (not read or not set(read) <= set(grant.blocks)):
+        message = f"grant {grant.name!r} covers {', '.join(grant.blocks)}; expected some of these, or none for all"
+        raise ParameterError(f"{message}; got {', '.join(read)[:200] or 'none'}", name="blocks", given=names)
+    return read
+
+
+def check_cover(grant: Grant, known: Collection[str]) -> None:
+    """Refuses a grant that is not to the blocks that its dataset has.
+
+    Raises:
+        ParameterError: A block is unknown, or a divided dataset's grant names none.
+    """
+    unknown = sorted(set(grant.blocks) - set(known))
+    if unknown:
+        message = f"{grant.dataset!r} has no block {unknown[0]!r}; expected one of: {', '.join(known) or 'none'}"
+        raise ParameterError(f"{message}; blocks are made by: privcheck ledger block", name="blocks", given=unknown)
+    if known and not grant.blocks:
+        message = f"{grant.dataset!r} is divided; expected which blocks the grant covers, of: {', '.join(known)}"
+        raise ParameterError(message, name="blocks", given=())

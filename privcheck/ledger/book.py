@@ -1,7 +1,7 @@
 """A ledger that is open: every question that can be asked of it, each in a transaction of its own.
 
-Who may ask is `privcheck.ledger.roles`', what may follow what `privcheck.ledger.changing`'s, and why the whole keeps a
-dataset's policy `privcheck.ledger.policies`'.
+Who may ask is `privcheck.ledger.registry`', what may follow what `privcheck.ledger.transitions`'s, and
+why the whole keeps a dataset's policy `privcheck.ledger.policies`'.
 """
 
 from __future__ import annotations
@@ -14,34 +14,19 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from privcheck.errors import LedgerError
-from privcheck.ledger import (
-    accepting,
-    backups,
-    chains,
-    changing,
-    granting,
-    projections,
-    registry,
-    requests,
-    showing,
-    signing,
-    tokens,
-    trees,
-)
-from privcheck.ledger.accepting import Accepted
-from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
-from privcheck.ledger.backups import Backup
-from privcheck.ledger.blocks import Block, choose_blocks
-from privcheck.ledger.checkpoints import Checkpoint
-from privcheck.ledger.deciding import quote_of
+from privcheck.ledger import backups, chains, registry, schema, signing, transitions, trees, views
+from privcheck.ledger import grants as granting
+from privcheck.ledger.backups import Accepted, Backup
+from privcheck.ledger.balances import Block, choose_blocks
+from privcheck.ledger.chains import Checkpoint
 from privcheck.ledger.exact import read_text, write_time
+from privcheck.ledger.grants import Known
 from privcheck.ledger.heads import Evidence, Head
-from privcheck.ledger.known import Known
-from privcheck.ledger.requests import Action, Asked, AskedFor, Prepared
-from privcheck.ledger.roles import Actor, require
+from privcheck.ledger.limits import check_unit, quote_of
+from privcheck.ledger.registry import Actor, require
 from privcheck.ledger.store import Store, Transaction
-from privcheck.ledger.units import check_unit
-from privcheck.ledger.values import Grant, Policy
+from privcheck.ledger.transitions import Action, Asked, AskedFor, Prepared
+from privcheck.ledger.values import Charge, Decision, Grant, Policy, Quote, Receipt
 from privcheck.ledger.wire import parse_event
 
 Clock = Callable[[], datetime]
@@ -76,7 +61,7 @@ class Book:
         with book.write() as transaction:
             signing.make_secret(transaction)
             registry.begin(transaction, actor="init", at=book.now())
-            token = tokens.make_token(
+            token = registry.make_token(
                 transaction, name="officer", role="officer", grants=(), expires=None, by="init", at=book.now()
             )
         return book, token
@@ -133,7 +118,7 @@ class Book:
         Raises:
             AuthorityError: It is unknown, revoked or over.
         """
-        return self.find_holder(tokens.digest_token(token))
+        return self.find_holder(registry.digest_token(token))
 
     def find_holder(self, digest: str) -> Actor:
         """Returns whose token has a digest, `tokens.digest_token`.
@@ -142,7 +127,7 @@ class Book:
             AuthorityError: It is unknown, revoked or over.
         """
         with self.read() as transaction:
-            return tokens.find_actor(transaction, digest, now=self.now())
+            return registry.find_actor(transaction, digest, now=self.now())
 
     def make_token(
         self, actor: Actor, *, name: str, role: str, grants: tuple[str, ...] = (), expires: object = None
@@ -155,7 +140,7 @@ class Book:
         require(actor, "token")
         end = None if expires is None else granting.read_time("expires", expires)
         with self.write(actor) as transaction:
-            return tokens.make_token(
+            return registry.make_token(
                 transaction, name=name, role=role, grants=grants, expires=end, by=actor.name, at=self.now()
             )
 
@@ -167,13 +152,13 @@ class Book:
         """
         require(actor, "token")
         with self.write(actor) as transaction:
-            tokens.revoke_token(transaction, name, by=actor.name, now=self.now())
+            registry.revoke_token(transaction, name, by=actor.name, now=self.now())
 
     def list_tokens(self, actor: Actor) -> list[dict[str, Any]]:
         """Returns whose tokens there are: name, role, grants, expires, revoked, made_by, made_at; no secret."""
         require(actor, "token")
         with self.read() as transaction:
-            return tokens.list_tokens(transaction)
+            return registry.list_tokens(transaction)
 
     def set_policy(self, actor: Actor, **fields: object) -> Policy:
         """Opens a dataset with its policy; the fields are those of `granting.read_policy`.
@@ -277,11 +262,11 @@ class Book:
 
     def prepare(self, actor: Actor, action: Action, **asked: Unpack[AskedFor]) -> Prepared:
         """Returns a request that was read, allowed and priced: all that can be wrong with it alone is told here."""
-        requests.check_names(action, asked)
+        transitions.check_names(action, asked)
         require(actor, action, grant=asked["grant"])
         self._known.signer(self.read)  # where no receipt could be signed nothing is written
         grant, policy = self._find(asked["grant"])
-        return requests.prepare(actor, action, asked, grant=grant, policy=policy)
+        return transitions.prepare(actor, action, asked, grant=grant, policy=policy)
 
     def apply(self, transaction: Transaction, prepared: Prepared) -> Decision:
         """Writes a prepared request, or refuses it; several may share a transaction of `write`.
@@ -291,7 +276,7 @@ class Book:
             IdempotencyError: The key came before, with another request.
         """
         self._check(transaction, prepared.actor)
-        return changing.apply(transaction, self._known, prepared, at=self.now())
+        return transitions.apply(transaction, self._known, prepared, at=self.now())
 
     def commit(self, actor: Actor, charge: str) -> Decision:
         """Commits a reservation; draw the noise once this has returned "committed".
@@ -302,7 +287,7 @@ class Book:
         """
         self._known.signer(self.read)
         with self.write(actor) as transaction:
-            return changing.commit(transaction, self._known, actor, charge, at=self.now())
+            return transitions.commit(transaction, self._known, actor, charge, at=self.now())
 
     def release(self, actor: Actor, charge: str, *, evidence: str) -> Decision:
         """Gives back a reservation of which nothing was drawn.
@@ -316,7 +301,7 @@ class Book:
         read_text("evidence", evidence, most=2000)
         self._known.signer(self.read)
         with self.write(actor) as transaction:
-            return changing.release(transaction, self._known, actor, charge, evidence=evidence, at=self.now())
+            return transitions.release(transaction, self._known, actor, charge, evidence=evidence, at=self.now())
 
     def add_evidence(
         self, actor: Actor, charge: str, *, verdict: Literal["consistent", "violation"], report: str
@@ -329,16 +314,18 @@ class Book:
         Raises:
             ParameterError: The verdict is none.
         """
-        found = changing.read_finding(verdict, report)
+        found = transitions.read_finding(verdict, report)
         with self.write(actor) as transaction:
-            return changing.add_evidence(transaction, self._known, actor, charge, found, at=self.now())
+            return transitions.add_evidence(transaction, self._known, actor, charge, found, at=self.now())
 
     def freeze(self, actor: Actor, grant: str, *, reason: str) -> str:
         """Stops all spending on a grant, for good; returns the row's hash."""
         require(actor, "freeze")
         with self.write(actor) as transaction:
             told = {"reason": read_text("reason", reason, most=2000)}
-            return changing.note(transaction, self._known, actor, grant, kind="freeze", body=told, at=self.now()).hash
+            return transitions.note(
+                transaction, self._known, actor, grant, kind="freeze", body=told, at=self.now()
+            ).hash
 
     def find_grant(self, actor: Actor, name: str) -> Grant:
         """Returns a grant."""
@@ -349,19 +336,19 @@ class Book:
         """Returns a dataset's charges as they stand, in order: so many of those whose first row comes after a place."""
         require(actor, "show")
         with self.read() as transaction:
-            return showing.list_charges(transaction, dataset, after=after, most=most, at=self.now())
+            return views.list_charges(transaction, dataset, after=after, most=most, at=self.now())
 
     def find_receipt(self, actor: Actor, value: str) -> Receipt:
         """Returns the receipt of the row with a hash."""
         require(actor, "show")
         with self.read() as transaction:
-            return showing.find_receipt(transaction, value)
+            return views.find_receipt(transaction, value)
 
     def find_charge(self, actor: Actor, charge: str) -> Charge:
         """Returns a charge as it stands."""
         require(actor, "show")
         with self.read() as transaction:
-            return showing.find_charge(transaction, charge, at=self.now())
+            return views.find_charge(transaction, charge, at=self.now())
 
     def public_key(self, actor: Actor) -> signing.PublicKey:
         """Returns the key with which anybody can check the store's receipts and heads.
@@ -376,7 +363,7 @@ class Book:
         """Returns all datasets, or one: policies, grants with their balances, heads."""
         require(actor, "show")
         with self.read() as transaction:
-            return showing.show_datasets(transaction, dataset, at=self.now())
+            return views.show_datasets(transaction, dataset, at=self.now())
 
     def verify(
         self,
@@ -427,7 +414,7 @@ class Book:
         """
         require(actor, "accept")
         with self.write(actor) as transaction:
-            projections.rebuild(transaction)
+            schema.rebuild(transaction)
 
     def accept(self, actor: Actor, *, receipts: Sequence[Receipt] = (), freeze: bool = False) -> Accepted:
         """Lets a store be written again that may be an older copy of itself, once it was compared.
@@ -443,7 +430,7 @@ class Book:
         """
         require(actor, "accept")
         try:
-            return accepting.accept(self.store, self._known, actor, receipts, freeze=freeze, at=self.now())
+            return backups.accept(self.store, self._known, actor, receipts, freeze=freeze, at=self.now())
         except LedgerError as error:
             self.store.stop_writing(str(error))
             raise
@@ -460,7 +447,7 @@ class Book:
 
     def _check(self, transaction: Transaction, actor: Actor | None) -> None:
         if actor is not None:
-            tokens.check_holder(transaction, actor, now=self.now())
+            registry.check_holder(transaction, actor, now=self.now())
 
     def _give(self, actor: Actor, grant: Grant, *, unit: object = None) -> tuple[Grant, Policy]:
         with self.write(actor) as transaction:

@@ -1,31 +1,98 @@
-"""Whether the chains of a ledger fit together, add up, and still have what receipts were given for."""
+"""Whether the chains of a ledger fit together, add up, and still have what receipts were given for.
+
+Where a check of the chains ended, kept by who has checked: the next one goes on from there.
+
+A checkpoint is its reader's own file, apart from the store: it has the head of every chain with what the rows up to it
+come to, so that nothing before it has to be read again, or believed. That these rows are still as they were is not
+asked again; what is asked is that the head itself is there, unchanged.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final
 
 from privcheck.accounting.currencies import Cost
 from privcheck.errors import LedgerError, ParameterError
-from privcheck.ledger import granting, projections, registry, rows, trees
-from privcheck.ledger.answers import Receipt
+from privcheck.ledger import grants as granting
+from privcheck.ledger import registry, rows, schema, trees
 from privcheck.ledger.balances import Balance, Sums
-from privcheck.ledger.checkpoints import Checkpoint
-from privcheck.ledger.deciding import explain_clock
-from privcheck.ledger.exact import write_number
+from privcheck.ledger.exact import canonical, digest, write_number
 from privcheck.ledger.heads import Head
+from privcheck.ledger.limits import check_unit, explain_clock
 from privcheck.ledger.marks import Identity
 from privcheck.ledger.merkle import Growing
-from privcheck.ledger.planning import count_lines
-from privcheck.ledger.policies import bound_whole
+from privcheck.ledger.policies import bound_whole, count_lines
 from privcheck.ledger.signing import Signer
 from privcheck.ledger.store import Row, Transaction
-from privcheck.ledger.units import check_unit
-from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, complete_event, read_cost, write_cost
+from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, Receipt, complete_event, read_cost, write_cost
 from privcheck.ledger.wire import parse_event
+
+_FORM: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What a check of the chains has come to.
+
+    Attributes:
+        store: The number of the store.
+        chains: By dataset: the place and hash of the head, and what the rows up to it come to.
+    """
+
+    store: str
+    chains: Mapping[str, Mapping[str, Any]]
+
+
+def read_checkpoint(path: Path) -> Checkpoint | None:
+    """Returns the checkpoint in a file, None where there is none yet.
+
+    Raises:
+        ParameterError: There is something else, or it was cut short or changed.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path}: cannot be read: {error}", name="checkpoint", given=str(path)) from None
+    try:
+        data = json.loads(text)
+        told = data.pop("digest")
+        fits = data["form"] == _FORM and digest(canonical(data)) == told
+        found = Checkpoint(store=data["store"], chains=data["chains"]) if fits else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        found = None
+    if found is None:
+        message = f"{path}: no checkpoint of this version, or one that was changed; expected one that verify wrote, or"
+        raise ParameterError(f"{message} no file, where all is read from the start", name="checkpoint", given=str(path))
+    return found
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Writes a checkpoint in place of an earlier one, whole or not at all.
+
+    Raises:
+        ParameterError: It cannot be written.
+    """
+    data = {"form": _FORM, "store": checkpoint.store, "chains": checkpoint.chains}
+    text = canonical({**data, "digest": digest(canonical(data))})
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        message = f"{path}: the checkpoint cannot be written: {error.strerror}"
+        raise ParameterError(message, name="checkpoint", given=str(path)) from None
+
 
 _OF_CHARGES: Final = frozenset({"charge", "commit", "release"})  # kinds of rows; all others are rare
 _FITTING: Final = 1000  # units that are remembered
@@ -71,7 +138,7 @@ def check_chains(
     """Returns whether every chain fits together, adds up, and still has what receipts and heads were given for.
 
     Every row is read once, some at a time: what is kept of those before are balances, reservations that are open, and
-    the places of rows that are rare. The projections, `privcheck.ledger.projections`, are compared with that.
+    the places of rows that are rare. The projections, `privcheck.ledger.schema`, are compared with that.
 
     Args:
         transaction: Reads.
@@ -96,7 +163,7 @@ def check_chains(
             problems += [*walk.problems, str(error)]
     if whole:
         grants = {grant: name for name, walk in walks.items() for grant in walk.grants}
-        problems += projections.compare_names(transaction, grants)
+        problems += schema.compare_names(transaction, grants)
     problems += registry.find_problems(transaction)
     problems += trees.find_problems(transaction, heads, begun={name: walk.tree for name, walk in walks.items()})
     last = {name: {"seq": walk.seq, "hash": walk.hash} for name, walk in walks.items()}
@@ -383,7 +450,7 @@ def _check_policy(transaction: Transaction, dataset: str) -> list[str]:
 def _compare(transaction: Transaction, dataset: str, walk: _Walk) -> list[str]:
     """Returns where what decisions read of a dataset is not what its chain says."""
     reserved = {name: str(one.expires) for name, one in walk.reserved.items()}
-    problems = projections.compare(transaction, dataset, rare=walk.rare, reserved=reserved)
+    problems = schema.compare(transaction, dataset, rare=walk.rare, reserved=reserved)
     if granting.find_policy(transaction, dataset) != walk.policy:
         problems.append(f"{dataset}: its policy is not that of its chain")
     if granting.grants_of(transaction, dataset) != list(walk.grants.values()):

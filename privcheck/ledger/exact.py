@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from privcheck.accounting.reals import decimal
 from privcheck.errors import ParameterError
-from privcheck.symbols import exact, to_float
+from privcheck.terms.symbols import exact, to_float
 
 _LEAST: Final = Fraction(1, 10**30)
 _MOST: Final = Fraction(10**30)

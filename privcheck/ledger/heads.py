@@ -16,11 +16,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal, TypeVar
 
 from privcheck.errors import ParameterError
-from privcheck.ledger.answers import HEXADECIMAL, Receipt
 from privcheck.ledger.exact import canonical, is_plain
 from privcheck.ledger.merkle import check_consistency, check_inclusion, hash_leaf
 from privcheck.ledger.rows import REGISTRY
 from privcheck.ledger.signing import PublicKey, Signer, receipt_text, write_text
+from privcheck.ledger.values import HEXADECIMAL, Receipt
 
 _LONGEST_PATH: Final = 128  # hashes of a proof; one of 2^63 leaves has 126 at most
 _CLOCKS: Final = timedelta(minutes=5)  # heads that are nearer in time may have been made in either order

@@ -6,25 +6,78 @@ released compose as mechanisms do, however their charges interleave (Vadhan & Zh
 curve may be used. What is granted later may have been chosen after looking; it draws on the remainder, the largest cap
 in one ordered currency that fits beside the first grants, of which it is a part as every charge is of a grant. Where
 the dataset is divided into blocks without a common user, all of this is asked of every block by itself.
+
+Plans of the ledger: their lines are written as JSON; which event is which, `privcheck.accounting.Plan` says.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
 from privcheck.accounting import compose
 from privcheck.accounting import events as acc
 from privcheck.accounting.currencies import Cost, pure_to_mu, pure_to_rho
 from privcheck.accounting.events import Event
+from privcheck.accounting.plans import Plan
 from privcheck.accounting.reals import decimal
 from privcheck.accounting.sums import bound_epsilon
-from privcheck.errors import BudgetError
-from privcheck.ledger.planning import plan_of
+from privcheck.errors import BudgetError, ParameterError
+from privcheck.ledger.exact import canonical
 from privcheck.ledger.values import CURRENCIES, CurrencyName, Grant, Policy
-from privcheck.symbols import to_float
+from privcheck.ledger.wire import Part, Spending, parse_event
+from privcheck.terms.symbols import to_float
+
+Lines = Sequence[Mapping[str, Any]]
+
+
+def join_lines(spending: Spending) -> tuple[dict[str, Any], ...]:
+    """Returns the lines of a plan: every event once, with its count, in an order that does not depend on the given."""
+    parts = sorted(spending.parts, key=_text)
+    plan = Plan.of(part.event() for part in parts)
+    first: dict[int, Part] = {}
+    for part in parts:
+        first.setdefault(plan.place(part.event()), part)
+    return tuple({**part.to_dict(), "count": plan.events[place].count} for place, part in first.items())
+
+
+def plan_of(lines: Lines) -> Plan:
+    """Returns the plan of which these are the lines, nothing of it used."""
+    return _read(canonical(list(lines)))[0]
+
+
+def count_lines(lines: Lines, spending: Spending) -> tuple[int, ...]:
+    """Returns how often the event of each line is released, however it is written.
+
+    Raises:
+        ParameterError: One is not in the plan with exactly these parameters.
+    """
+    plan, line_of = _read(canonical(list(lines)))
+    counts = [0] * len(lines)
+    for part in spending.parts:
+        try:
+            counts[line_of[plan.place(part.event())]] += part.count
+        except BudgetError:
+            message = f"expected an event of the plan, with exactly its parameters, got {part.to_dict()}"
+            raise ParameterError(message, name="event", given=part.to_dict()) from None
+    return tuple(counts)
+
+
+@lru_cache(maxsize=16)
+def _read(text: str) -> tuple[Plan, dict[int, int]]:
+    """Returns the plan of lines, and the line of each of its events."""
+    events = [parse_event(line).events()[0] for line in json.loads(text)]
+    plan = Plan.of(events)
+    return plan, {plan.place(event): line for line, event in reversed(list(enumerate(events)))}
+
+
+def _text(part: Part) -> str:
+    return canonical({**part.to_dict(), "count": 1})
 
 
 def bound_grants(grants: Sequence[Grant], *, delta: Fraction) -> float:

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from privcheck.errors import StoreError
-from privcheck.hiding import hide_passwords
+from privcheck.errors import StoreError, hide_passwords
 from privcheck.ledger.marks import COMPARE, IDENTITY, Identity, Memory, explain_lost
 from privcheck.ledger.schema import VERSION, migrate, read_version
 from privcheck.ledger.sqlite import make_copy, tables_of

@@ -1,9 +1,11 @@
-"""The registry: a chain of the store itself, which says what names, tokens and datasets there are.
+"""The registry of a store: names, roles, tokens and datasets, in a chain of its own.
+
+The registry: a chain of the store itself, which says what names, tokens and datasets there are.
 
 Tables are found by name, and a table can be changed: a grant moved to another dataset, a token that was revoked made
 valid again. So whatever changes one of them appends a row to the chain of `REGISTRY`, in the same transaction, and
-`find_problems` compares the tables with what the rows say; `privcheck.ledger.projections` compares them with the chains
-of the datasets, which also sees a name that was changed before the store had a registry.
+`find_problems` compares the tables with what the rows say; `privcheck.ledger.schema` compares them with the
+chains of the datasets, which also sees a name that was changed before the store had a registry.
 
 | kind | written when | says |
 | --- | --- | --- |
@@ -15,17 +17,24 @@ of the datasets, which also sees a name that was changed before the store had a 
 | accept | a copy that was put back is accepted | what was lost, and what was done about it |
 
 Its rows are appended under a lock of their own, taken before that of a dataset; charges never take it.
+
+Tokens: 256 random bits, told once, of which only the SHA-256 is kept.
+
+Who may do what: one table of roles and actions.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable
+import secrets
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
-from privcheck.errors import LedgerError
+from privcheck.errors import AuthorityError, LedgerError, ParameterError
 from privcheck.ledger import rows
+from privcheck.ledger.exact import canonical, read_name
 from privcheck.ledger.rows import REGISTRY
 from privcheck.ledger.signing import commit_secret, read_number, read_secret
 from privcheck.ledger.store import Transaction
@@ -184,3 +193,196 @@ def _differ(what: str, told: Iterable[str], found: Iterable[str]) -> Iterable[st
         yield f"{what} {name}: the registry knows it, and it is not there any more"
     for name in sorted(set(found) - set(told)):
         yield f"{what} {name}: it is there, and the registry does not know it"
+
+
+Role = Literal["reader", "analyst", "ci", "officer", "admin"]
+Action = Literal[
+    "show", "verify", "export", "quote", "reserve", "commit", "release", "charge", "import", "evidence",
+    "policy", "grant", "attest", "freeze", "accept", "backup", "token",
+]  # fmt: skip
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+
+_LOOKS: Final[frozenset[Action]] = frozenset({"show", "verify", "export"})
+_SPENDS: Final[frozenset[Action]] = frozenset({"quote", "reserve", "commit", "release", "charge", "import", "evidence"})
+_RULES: Final[frozenset[Action]] = frozenset({"policy", "grant", "attest", "freeze", "accept", "backup"})
+_MAY: Final[dict[Role, frozenset[Action]]] = {
+    "reader": _LOOKS,
+    "analyst": _LOOKS | _SPENDS,
+    "ci": _LOOKS | _SPENDS,
+    "officer": _LOOKS | _SPENDS | _RULES | {"token"},
+    "admin": frozenset({"token"}),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """Who acts.
+
+    Attributes:
+        name: As written in every row.
+        role: What he or she may do.
+        grants: The grants that an analyst or a CI job may charge; officers may charge all.
+        holder: The digest of the token by which that is known, which every write looks up again; empty without one.
+    """
+
+    name: str
+    role: Role
+    grants: tuple[str, ...] = ()
+    holder: str = field(default="", repr=False, compare=False)
+
+
+def may(role: Role, action: Action) -> bool:
+    """Returns whether a role may do something at all.
+
+    >>> may("analyst", "charge"), may("analyst", "grant"), may("admin", "charge")
+    (True, False, False)
+    """
+    return action in _MAY[role]
+
+
+def require(actor: Actor, action: Action, *, grant: str | None = None) -> None:
+    """Lets an actor go on, or refuses.
+
+    Args:
+        actor: Who acts.
+        action: What is to be done.
+        grant: On which grant, where it is about one.
+
+    Raises:
+        AuthorityError: The role may not, or the grant is not one of the actor's.
+    """
+    if not may(actor.role, action):
+        able = ", ".join(role for role in ROLES if may(role, action))
+        message = f"{actor.name} is {_article(actor.role)} and may not {action}; expected one of: {able}"
+        raise AuthorityError(message, action=action)
+    if grant is not None and action in _SPENDS and actor.role in ("analyst", "ci") and grant not in actor.grants:
+        own = ", ".join(actor.grants) or "none"
+        raise AuthorityError(f"{actor.name} may not {action} on grant {grant!r}; own grants: {own}", action=action)
+
+
+def _article(role: Role) -> str:
+    return f"{'an' if role[0] in 'aeio' else 'a'} {role}" if role != "ci" else "a CI job"
+
+
+_PREFIX: Final = "privcheck_"
+_UNKNOWN: Final = "the token is unknown, revoked or over; ask an officer for one: privcheck ledger token"
+
+
+def make_token(
+    transaction: Transaction,
+    *,
+    name: str,
+    role: str,
+    grants: tuple[str, ...],
+    expires: str | None,
+    by: str,
+    at: str,
+) -> str:
+    """Writes a new token; returns it, for the one time that it can be told.
+
+    Raises:
+        ParameterError: The name is taken, the role unknown, or a CI token is without its one grant or its end.
+    """
+    read_name("name", name)
+    if role not in ROLES:
+        raise ParameterError(f"expected role one of {', '.join(ROLES)}; got {role!r}", name="role", given=role)
+    if role == "ci" and (len(grants) != 1 or expires is None):
+        raise ParameterError("expected exactly one grant and a time at which it ends for a CI token", name="role")
+    transaction.claim("name", [f"token {name}"])
+    lock(transaction)
+    if transaction.one("SELECT 1 FROM token WHERE name = ?", (name,)) is not None:
+        raise ParameterError(f"there is a token of the name {name!r} already", name="name", given=name)
+    for grant in grants:
+        if transaction.one("SELECT 1 FROM budget WHERE name = ?", (grant,)) is None:
+            raise ParameterError(f"expected grants that there are, got {grant!r}", name="grant", given=grant)
+    token = _PREFIX + secrets.token_urlsafe(32)
+    hashed = digest_token(token)
+    transaction.run(
+        "INSERT INTO token (hash, name, role, grants, expires, revoked, made_by, made_at) "
+        "VALUES (?, ?, ?, ?, ?, NULL, ?, ?)",
+        (hashed, name, role, canonical(list(grants)), expires, by, at),
+    )
+    told = {
+        "hash": hashed, "name": name, "role": role, "grants": list(grants), "expires": expires, "revoked": None,
+        "made_by": by, "made_at": at,
+    }  # fmt: skip
+    note(transaction, "token", told, actor=by, at=at)
+    return token
+
+
+def find_actor(transaction: Transaction, digest: str, *, now: str) -> Actor:
+    """Returns whose token it is, by the token's digest.
+
+    Raises:
+        AuthorityError: It is unknown, revoked or over.
+    """
+    row = transaction.one("SELECT name, role, grants, expires, revoked FROM token WHERE hash = ?", (digest,))
+    if row is None or row[4] is not None or (row[3] is not None and str(row[3]) <= now):
+        raise AuthorityError(_UNKNOWN, known=False)
+    role: Role = next(role for role in ROLES if role == row[1])
+    return Actor(name=str(row[0]), role=role, grants=tuple(json.loads(str(row[2]))), holder=digest)
+
+
+def look_up(transaction: Transaction, digests: Collection[str], *, now: str) -> None:
+    """Looks up whether tokens may be used, for `check_holder`; none of them can be ended before the transaction has."""
+    new = sorted(set(digests) - {"", *transaction.holders})
+    if not new:
+        return
+    transaction.share("token", new)
+    marks = ", ".join("?" * len(new))
+    found = transaction.all(
+        f"SELECT hash FROM token WHERE revoked IS NULL AND (expires IS NULL OR expires > ?) AND hash IN ({marks})",  # noqa: S608 - marks
+        (now, *new),
+    )
+    valid = {row[0] for row in found}
+    transaction.holders.update({digest: digest in valid for digest in new})
+
+
+def check_holder(transaction: Transaction, actor: Actor, *, now: str) -> None:
+    """Refuses what was asked for with a token that has ended since it was looked up.
+
+    Raises:
+        AuthorityError: It has.
+    """
+    look_up(transaction, (actor.holder,), now=now)
+    if actor.holder and not transaction.holders[actor.holder]:
+        raise AuthorityError(_UNKNOWN, known=False)
+
+
+def list_holders(transaction: Transaction, *, now: str) -> dict[str, Role]:
+    """The role of every token that may be used, by the token's digest."""
+    found = transaction.all(
+        "SELECT hash, role FROM token WHERE revoked IS NULL AND (expires IS NULL OR expires > ?)", (now,)
+    )
+    return {str(value): next(role for role in ROLES if role == name) for value, name in found}
+
+
+def revoke_token(transaction: Transaction, name: str, *, by: str, now: str) -> None:
+    """Ends a token, once every transaction has ended that writes by it.
+
+    Raises:
+        ParameterError: There is none of the name.
+    """
+    row = transaction.one("SELECT hash, revoked FROM token WHERE name = ?", (name,))
+    if row is None:
+        raise ParameterError(f"expected the name of a token, got {name!r}", name="name", given=name)
+    transaction.claim("token", [str(row[0])])
+    lock(transaction)
+    row = transaction.one("SELECT revoked FROM token WHERE name = ?", (name,))  # again: another may have been first
+    if row is not None and row[0] is None:
+        transaction.run("UPDATE token SET revoked = ? WHERE name = ?", (now, name))
+        note(transaction, "revoke", {"name": name, "revoked": now}, actor=by, at=now)
+
+
+def list_tokens(transaction: Transaction) -> list[dict[str, Any]]:
+    """Returns whose tokens there are, in the order in which they were made; of the tokens themselves nothing."""
+    names = ("name", "role", "grants", "expires", "revoked", "made_by", "made_at")
+    found = transaction.all(f"SELECT {', '.join(names)} FROM token ORDER BY made_at, name")  # noqa: S608 - ours
+    told = [dict(zip(names, row, strict=True)) for row in found]
+    return [{**one, "grants": json.loads(str(one["grants"]))} for one in told]
+
+
+def digest_token(token: str) -> str:
+    """Returns the SHA-256 of a token: all that is kept of it."""
+    return hashlib.sha256(token.encode()).hexdigest()

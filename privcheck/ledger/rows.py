@@ -106,7 +106,7 @@ def _plain(value: str | int | None) -> str:
 
 
 def _follow_reservation(transaction: Transaction, entry: Entry) -> None:
-    """Keeps the table of reservations that are open: `privcheck.ledger.projections`."""
+    """Keeps the table of reservations that are open: `privcheck.ledger.schema`."""
     if entry.kind == "charge" and entry.body["state"] == "reserved":
         transaction.later(OPENED, (entry.charge, entry.dataset, entry.body["expires"]))
     elif entry.kind in {"commit", "release"}:

@@ -1,8 +1,8 @@
 """What a store signs with Ed25519, and how anybody who has its public key checks that.
 
-A store has a secret of 256 bits. Its signing key is the Ed25519 key (RFC 8032) whose seed is the SHA-256 of a label and
-that secret, so that a store from before signatures needs no new one. What is signed is a short text of lines, with a
-label and a version first (`write_text`): a signature of one kind of text is none of another.
+A store has a secret of 256 bits. Its signing key is the Ed25519 key (RFC 8032) whose seed is the SHA-256 of a label
+and that secret, so that a store from before signatures needs no new one. What is signed is a short text of lines,
+with a label and a version first (`write_text`): a signature of one kind of text is none of another.
 
 A signature shows that whoever had the store's secret said so. Whoever can read the store's file has it too; against
 them the evidence is in what was told to others before: two heads of one ledger that contradict each other, or a head
@@ -23,13 +23,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from privcheck.errors import ParameterError, StoreError
-from privcheck.ledger.answers import Receipt
 from privcheck.ledger.exact import canonical
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Entry
+from privcheck.ledger.values import Entry, Receipt
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
 
 _SEED: Final = b"privcheck ledger signing key v1\0"
 _COMMITMENT: Final = b"privcheck ledger secret v1\0"

@@ -13,8 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from privcheck.errors import StoreError
-from privcheck.hiding import hide_passwords
+from privcheck.errors import StoreError, hide_passwords
 from privcheck.ledger.marks import (
     COMPARE,
     Identity,

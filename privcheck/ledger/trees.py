@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from privcheck.errors import LedgerError
 from privcheck.ledger import rows
-from privcheck.ledger.answers import HEXADECIMAL, Receipt
 from privcheck.ledger.heads import Consistency, Evidence, Head, Inclusion, is_signed, name_chain
 from privcheck.ledger.merkle import (
     Growing,
@@ -28,6 +27,7 @@ from privcheck.ledger.merkle import (
 from privcheck.ledger.rows import REGISTRY
 from privcheck.ledger.signing import Signer
 from privcheck.ledger.store import Field, Row, Transaction
+from privcheck.ledger.values import HEXADECIMAL, Receipt
 
 _LEVEL: Final = 8  # of the smallest subtrees that are kept
 _CHUNK: Final = 1 << _LEVEL

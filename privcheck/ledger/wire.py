@@ -22,7 +22,7 @@ from privcheck.accounting.events import Event
 from privcheck.errors import ParameterError
 from privcheck.ledger.exact import read_number, round_up, write_number
 from privcheck.ledger.values import CURRENCIES, CurrencyName
-from privcheck.symbols import to_float
+from privcheck.terms.symbols import to_float
 
 MOST_COUNT: Final = 10**9
 MOST_EVENTS: Final = 10**4

@@ -1,7 +1,8 @@
 """Second places that keep what the ledger says of itself: a file, an HTTP endpoint, a git repository's notes.
 
 A witness need not be trusted to check anything, only to keep lines that are added: whoever reads them compares the
-signed heads in them (`privcheck.ledger.heads`). It is worth as much as it is out of reach of who may write the ledger.
+signed heads in them (`privcheck.ledger.heads`). It is worth as much as it is out of reach of who may write
+the ledger.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from pathlib import Path
 from shutil import which
 from typing import Any, Final, Protocol
 
-from privcheck.errors import ParameterError, StoreError
-from privcheck.hiding import hide_passwords
+from privcheck.errors import ParameterError, StoreError, hide_passwords
 from privcheck.ledger.heads import Evidence, Head
-from privcheck.whole_files import write_through
+from privcheck.support.files import write_through
 
 _SECONDS: Final = 10.0  # of one request or command
 _BYTES: Final = 64 * 2**20  # that are read

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Unpack
 
 from privcheck.errors import AuthorityError, FullError, IdempotencyError, StoreError
-from privcheck.ledger import rows, tokens
-from privcheck.ledger.answers import Decision
+from privcheck.ledger import registry, rows
 from privcheck.ledger.book import Book
-from privcheck.ledger.requests import Asked, AskedFor, Prepared
-from privcheck.ledger.roles import Actor
+from privcheck.ledger.registry import Actor
 from privcheck.ledger.store import Transaction
+from privcheck.ledger.transitions import Asked, AskedFor, Prepared
+from privcheck.ledger.values import Decision
 
 MOST: Final = 256  # requests of a transaction
 WAITING: Final = 1024  # requests that may wait; more are refused at once
@@ -137,7 +137,7 @@ class Writer:
         try:
             with self.book.write() as transaction:
                 holders = {request.prepared.actor.holder for request in batch}
-                tokens.look_up(transaction, holders, now=self.book.now())
+                registry.look_up(transaction, holders, now=self.book.now())
                 _look_up_keys(transaction, batch)
                 for request in batch:
                     try:

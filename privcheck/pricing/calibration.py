@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privcheck.accounting import Calibrated, Curve, calibrate, compose, gaussian, parallel
-from privcheck.charges import Charge
-from privcheck.declaration import Declaration, check_declaration
+from privcheck.declare.declaration import Declaration, check_declaration
+from privcheck.declare.mechanisms import GaussianNoise, lacks
+from privcheck.declare.mechanisms.base import Charge
+from privcheck.declare.releases import is_additive
+from privcheck.declare.statistics import Sensitivity
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import GaussianNoise, lacks
 from privcheck.pricing.cost import Account
 from privcheck.pricing.events import declared_branches
 from privcheck.pricing.priced import Priced, once
-from privcheck.releases import is_additive
-from privcheck.statistics import Sensitivity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

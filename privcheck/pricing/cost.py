@@ -18,8 +18,9 @@ from privcheck.accounting.curve import Curve, compose, parallel
 from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.accounting.engine.zcdp import classical_epsilon, pure_delta, zcdp_delta, zcdp_epsilon
 from privcheck.accounting.events import Event
-from privcheck.brief import Brief
-from privcheck.declaration import Declaration, Release, check_declaration
+from privcheck.declare.declaration import Declaration, Release, check_declaration
+from privcheck.declare.procedures import Cost
+from privcheck.declare.relations import Relation
 from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
 from privcheck.pricing.derivation import (
     DerivationLine,
@@ -30,9 +31,8 @@ from privcheck.pricing.derivation import (
     total_lines,
 )
 from privcheck.pricing.events import declared_branches, settle_sizes
-from privcheck.procedures import Cost
-from privcheck.relations import Relation
-from privcheck.symbols import INFINITE, Expr, largest, total
+from privcheck.support.display import Brief
+from privcheck.terms.symbols import INFINITE, Expr, largest, total
 
 _SLACK: Final = 1e-6  # relative; its pessimistic PLD of one Gaussian lies above the exact curve by less than this
 

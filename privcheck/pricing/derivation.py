@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from privcheck.declaration import Declaration, Release
-from privcheck.mechanisms import PRICED, Noise, ShuffledBits, SymmetricGaussian
-from privcheck.procedures import Cost, Procedure
-from privcheck.schedules import EveryEpisode, Tree, load_of
-from privcheck.statistics import Sensitivity
-from privcheck.symbols import Expr, expression, largest, total
+from privcheck.declare.declaration import Declaration, Release
+from privcheck.declare.mechanisms import PRICED, Noise, ShuffledBits, SymmetricGaussian
+from privcheck.declare.procedures import Cost, Procedure
+from privcheck.declare.schedules import EveryEpisode, Tree, load_of
+from privcheck.declare.statistics import Sensitivity
+from privcheck.terms.symbols import Expr, expression, largest, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

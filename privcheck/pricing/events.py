@@ -7,14 +7,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privcheck.accounting.events import Event
-from privcheck.declaration import Declaration, Release
+from privcheck.declare.declaration import Declaration, Release
+from privcheck.declare.procedures import Procedure
+from privcheck.declare.procedures.additive import release_branches
+from privcheck.declare.relations import name_relation
+from privcheck.declare.releases import is_additive
+from privcheck.declare.schedules import Batches, EveryEpisode
+from privcheck.declare.statistics import Sensitivity
 from privcheck.errors import ParameterError
-from privcheck.procedures import Procedure
-from privcheck.procedures.additive import release_branches
-from privcheck.relations import name_relation
-from privcheck.releases import is_additive
-from privcheck.schedules import Batches, EveryEpisode
-from privcheck.statistics import Sensitivity
 
 
 def declared_branches(

@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from privcheck.accounting import Curve
-from privcheck.charges import Charge, charge_of
-from privcheck.declaration import Declaration, check_declaration
+from privcheck.declare.declaration import Declaration, check_declaration
+from privcheck.declare.mechanisms.base import Charge, charge_of
 from privcheck.pricing.cost import Account, NumericAccount, account, compose_numbers
 from privcheck.pricing.events import settle_sizes
 

@@ -1,11 +1,13 @@
-"""Reports: typed values of a finished `check`, kept as report.json, shown as text and as a self-contained page.
+"""Reports: typed values of finished commands, kept as JSON, shown as text and as self-contained pages.
 
-Nothing here computes: what a page shows stands in the values, so `render_again` needs report.json alone. Light to
-import: Jinja2 and Matplotlib are loaded when a page is rendered.
+Imports `runtime`, `declare` and the rooms below them; knows neither commands nor the budget. Promises: nothing here
+computes. What a page shows is in the values, so `render_again` needs report.json alone. Light to import: Jinja2 and
+Matplotlib are loaded when a page is rendered.
 """
 
-from privcheck.reports.model import JSON_NAME, load_report, read_report
-from privcheck.reports.store import render_again, save_report, save_result
+from __future__ import annotations
+
+from privcheck.reports.files import JSON_NAME, load_report, read_report, render_again, save_report, save_result
 from privcheck.reports.text import render_text
 from privcheck.reports.values import SCHEMA
 

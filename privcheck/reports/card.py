@@ -14,11 +14,11 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
-from privcheck.reports.jinja import environment
+from privcheck.reports.markup import environment
 from privcheck.reports.promise import Strength, grade
 from privcheck.reports.values import PolicyRecord, PublishedGuarantee, Ran, RanOnline
 from privcheck.reports.wording import as_sentence, capitalise, figure, percent, spell_out, strip_controls
-from privcheck.unit import RelationName, TrustModel
+from privcheck.terms.unit import RelationName, TrustModel
 
 _CODE: Final = "`"  # around what is shown as code, in the lines of a card
 _MARKDOWN: Final = re.compile(r"([\\*_\[\]<>#|!~&])")

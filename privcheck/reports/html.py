@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing but itself: no network, no scripts, light and dark, screen and paper."""
+"""A report, or a comparison, as one HTML page that needs nothing but itself: no network, no scripts."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ from jinja2 import Template
 from markupsafe import Markup
 
 from privcheck.reports import summary, tables
-from privcheck.reports.agreeing import are_one
-from privcheck.reports.contents import contents
-from privcheck.reports.jinja import environment
-from privcheck.reports.latex import latex_to_mathml
-from privcheck.reports.mathml import safe_mathml
-from privcheck.reports.model import digest, encode
+from privcheck.reports.audit_view import View, audit_views
+from privcheck.reports.comparisons import COLUMNS, remarks, standing_cells, warnings
+from privcheck.reports.files import digest, encode
+from privcheck.reports.markup import environment, latex_to_mathml, safe_mathml
 from privcheck.reports.plots import Plot, privacy_plot, value_plot
 from privcheck.reports.promise import concerned, promise
-from privcheck.reports.roots import LATEX, join_roots
-from privcheck.reports.run_plots import curve_plots
-from privcheck.reports.values import Provenance, Ran, RanOnline, Report, Verified
-from privcheck.reports.views import View, audit_views
-from privcheck.reports.wording import label, show_value
+from privcheck.reports.run_plots import curve_plots, frontier_plot, overlaid_plots
+from privcheck.reports.tables import contents
+from privcheck.reports.values import Compared, MadeBy, Provenance, Ran, RanOnline, Report, Standing, Verified
+from privcheck.reports.wording import LATEX, are_one, figure, join_roots, keep_together, label, show_value
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -192,3 +189,53 @@ def _provenance(made: Provenance) -> list[tuple[str, Facts]]:
     run = (*tables.facts(made, leave=("command", "seconds")), ("in all", tables.seconds(made.seconds)))
     parts = (("Versions", tuple(made.versions.items())), ("Seeds", _pairs(made.seeds)), ("Run", run))
     return [(title, pairs) for title, pairs in parts if pairs]
+
+
+def compared_plots(result: Compared) -> list[Plot]:
+    """Returns value against ε, then regret, value and switches over episodes."""
+    found = None if result.delta is None else frontier_plot(result.standings, delta=result.delta)
+    return [*([] if found is None else [found]), *overlaid_plots(result.results)]
+
+
+def compared_page(result: Compared) -> str:
+    """Returns the page of several online agents in one environment."""
+    runs, first = result.results, result.results[0]
+    users, seeds = figure(first.episodes), figure(first.replicates)
+    if result.delta is None:  # an older document, which has no standings
+        return run_page(runs)
+    return template("compare.html.j2").render(
+        names=", ".join(result.algorithms),
+        title=keep_together(result.headline),
+        subtitle=f"{first.description}; {users} users one after the other, {seeds} seeds",
+        warnings=warnings(result.standings, delta=result.delta),
+        remarks=remarks(result.standings),
+        table=standings_table(result.standings, delta=result.delta),
+        frontier=inline(frontier_plot(result.standings, delta=result.delta)),
+        plots=[inline(plot) for plot in overlaid_plots(runs)],
+        settings=[(run.title, run_settings(run)) for run in runs],
+        made=result.made_by,
+        facts_of=made_facts(result.made_by),
+    )
+
+
+def standings_table(standings: Sequence[Standing], *, delta: float) -> tables.ReportTable | None:
+    """Returns the algorithms side by side.
+
+    Args:
+        standings: One an algorithm.
+        delta: The common one.
+    """
+    caption = (
+        f"Guarantee: the accountant's bound on the declared releases. Claim: the ε that it implies at δ = "
+        f"{figure(delta)}, and whether it holds, judged in its own unit. Value: true expected return of the policy "
+        "learned last, mean ± standard deviation over seeds."
+    )
+    return tables.table(caption, COLUMNS, [standing_cells(one, delta=delta) for one in standings])
+
+
+def made_facts(made: MadeBy | None) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Returns seeds and versions, by title."""
+    if made is None:
+        return []
+    seeds = tuple((name, str(seed)) for name, seed in made.seeds.items())
+    return [("Seeds", seeds), ("Versions", tuple(made.versions.items()))]

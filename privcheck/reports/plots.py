@@ -1,23 +1,216 @@
-"""The two plots of a report: the privacy curve with its claim and both bounds, and the learned value among others."""
+"""The plots of one algorithm as SVG in a page's colours: privacy curve, learned value, calibration, policy.
+
+Figures are drawn in stand-in colours, which become CSS variables (a page is light or dark); pyplot and its global
+state are not used; the same data give the same bytes.
+"""
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
+import re
+import threading
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
+from xml.etree import ElementTree as ET
 
+import numpy as np
+from matplotlib import style
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from numpy.typing import NDArray
 
-from privcheck.reports.curve_names import CurveName, name_curves
-from privcheck.reports.curves import DrawnCurve, Privacy, find_crossing, privacy
-from privcheck.reports.drawing import CLAIM, INK, LOWER, MUTED, PAPER, RULE, UPPER, draw
-from privcheck.reports.summary import PolicyValue, name_quantity, rank_policies
-from privcheck.reports.values import Report
+from privcheck.reports.summary import (
+    DrawnCurve,
+    PolicyValue,
+    Privacy,
+    find_crossing,
+    name_quantity,
+    privacy,
+    rank_policies,
+)
+from privcheck.reports.values import CalibratedNoise, NeededNoise, Report
 from privcheck.reports.wording import figure, strip_controls, superscript
+
+# stand-in colour → CSS variable of templates/report.css
+INK, MUTED, RULE, PAPER, UPPER, LOWER, CLAIM, BAD = (f"#0{n}0{n}0{n}" for n in range(1, 9))
+_VARIABLES = {
+    INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", PAPER: "var(--paper)",
+    UPPER: "var(--upper)", LOWER: "var(--lower)", CLAIM: "var(--claim)", BAD: "var(--bad)",
+}  # fmt: skip
+
+_POINTS = 72  # an SVG user unit is a point in Matplotlib; the page shows it as a pixel
+_SETTINGS: dict[str, Any] = {
+    "svg.fonttype": "none", "text.parse_math": False, "font.family": "sans-serif", "font.size": 11.0,
+    "axes.edgecolor": MUTED, "axes.labelcolor": INK, "text.color": INK, "xtick.color": MUTED, "ytick.color": MUTED,
+    "xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.linewidth": 0.8, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.facecolor": "none", "figure.facecolor": "none", "legend.frameon": False,
+    "lines.linewidth": 1.8, "hatch.linewidth": 0.5,
+}  # fmt: skip
+_LOCK = threading.Lock()  # Matplotlib's settings are one for the process
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+
+
+def draw(paint: Callable[[Axes], None], *, name: str, width: int, height: int, title: str, description: str) -> str:
+    """Returns the drawing as an `<svg>` element with a title and a description.
+
+    Args:
+        paint: Draws on the axes.
+        name: Prefix of every id in the element; unique in its page.
+        width: In pixels at full size.
+        height: In pixels at full size.
+        title: For readers who do not see it.
+        description: What it shows, for the same.
+    """
+    with _LOCK, style.context(["default", {**_SETTINGS, "svg.hashsalt": name}]), warnings.catch_warnings():
+        # a glyph that Matplotlib's own font lacks is only measured there; the browser's fonts draw it
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+        figure = Figure(figsize=(width / _POINTS, height / _POINTS), layout="constrained")
+        FigureCanvasSVG(figure)
+        paint(figure.add_subplot())
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return _inline(buffer.getvalue(), name=name, title=title, description=description)
+
+
+def _inline(source: str, *, name: str, title: str, description: str) -> str:
+    root = ET.fromstring(source)  # noqa: S314 - Matplotlib's own output
+    _strip(root)
+    used = set()
+    for element in root.iter():
+        used.update(_REFERENCE.findall(" ".join(element.attrib.values())))
+        used.update(value[1:] for key, value in element.attrib.items() if key == "href")
+    for element in root.iter():
+        _rename(element, name, used)
+    view = root.get("viewBox", "")
+    root.attrib.clear()
+    root.attrib.update({"viewBox": view, "role": "img", "aria-labelledby": f"{name}-title {name}-description"})
+    for tag, text in (("desc", description), ("title", title)):
+        child = ET.Element(tag, {"id": f"{name}-{'title' if tag == 'title' else 'description'}"})
+        child.text = strip_controls(text)
+        root.insert(0, child)
+    return ET.tostring(root, encoding="unicode", short_empty_elements=False)
+
+
+def _strip(element: ET.Element) -> None:
+    """Takes off namespaces, metadata and the style sheet, which would apply to the whole page."""
+    element.tag = element.tag.partition("}")[2]
+    element.attrib = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
+    for child in list(element):
+        if child.tag.rpartition("}")[2] in {"metadata", "style"}:
+            element.remove(child)
+        else:
+            _strip(child)
+    if element.text and not element.text.strip():
+        element.text = None
+    element.tail = None
+
+
+def _rename(element: ET.Element, name: str, used: set[str]) -> None:
+    own = element.attrib.pop("id", None)
+    if own in used:
+        element.set("id", f"{name}-{own}")
+    for key, value in element.attrib.items():
+        if key == "href":
+            element.set(key, f"#{name}-{value[1:]}")
+        elif key == "style":
+            element.set(key, _style(value))
+        elif key == "clip-path":
+            element.set(key, _REFERENCE.sub(rf"url(#{name}-\1)", value))
+        elif key == "d":
+            element.set(key, " ".join(value.split()))
+
+
+def _style(text: str) -> str:
+    kept = [part.strip() for part in text.split(";") if not part.strip().startswith("font-family")]
+    joined = "; ".join(part for part in kept if part)
+    for colour, variable in _VARIABLES.items():
+        joined = joined.replace(colour, variable)
+    return joined
+
+
+_RIGHT: Final = 0.3  # of the height, from above: where the outermost curve is named
+_LEFT: Final = (0.7, 0.84)  # where the others are, below most reports' line at δ
+_GAP: Final = 0.015  # of the width, between a curve and its name
+_ROOM: Final = 0.3  # of the width: less of it left of a curve is too little for a name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveName:
+    """A curve that falls, and its name.
+
+    Attributes:
+        text: The name.
+        colour: Of both.
+        x: Of the curve's points, ascending.
+        y: Of the same, positive and never rising.
+    """
+
+    text: str
+    colour: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+def name_curves(axes: Axes, curves: Sequence[CurveName], *, size: float) -> None:
+    """Writes each curve's name beside it.
+
+    Args:
+        axes: With its limits set and a logarithmic y axis.
+        curves: Of its curves; the outermost of them at half height is named on its right.
+        size: Of the text.
+    """
+    left, right = axes.get_xlim()
+    wide = right - left
+    style: dict[str, Any] = {"fontsize": size}
+    ordered = sorted(curves, key=lambda curve: _cross(curve, _level(axes, 0.5)), reverse=True)
+    levels = iter(_LEFT)
+    for place, curve in enumerate(ordered):
+        outermost = place == 0
+        level = _level(axes, _RIGHT if outermost else next(levels, _LEFT[-1]))
+        level = min(level, max(curve.y) / 3)
+        x = _cross(curve, level)
+        inner = min((_cross(other, level) for other in ordered[place:]), default=x)
+        if x >= right:  # flat: below its end
+            end = max(axes.get_ylim()[0], _height(curve, right))
+            axes.text(right - wide * _GAP, end / 1.6, curve.text, color=curve.colour, ha="right", va="top", **style)
+        elif outermost or inner - left < _ROOM * wide:
+            axes.text(x + wide * _GAP, level, curve.text, color=curve.colour, ha="left", va="bottom", **style)
+        else:
+            stroke: dict[str, Any] = {"color": curve.colour, "linewidth": 0.8, "linestyle": (0, (1, 2))}
+            axes.plot([inner - wide * _GAP, x], [level, level], **stroke)
+            axes.text(
+                inner - wide * 1.3 * _GAP, level, curve.text, color=curve.colour, ha="right", va="center", **style
+            )
+
+
+def _level(axes: Axes, share: float) -> float:
+    """Returns the y that lies at a share of the height, from above."""
+    low, high = (math.log(limit) for limit in axes.get_ylim())
+    return math.exp(high - share * (high - low))
+
+
+def _cross(curve: CurveName, level: float) -> float:
+    """Returns the least x at which the curve is not above a level; ∞ where it is above it everywhere."""
+    if curve.y[0] <= level:
+        return curve.x[0]
+    for (x0, y0), (x1, y1) in itertools.pairwise(zip(curve.x, curve.y, strict=True)):
+        if y1 <= level:
+            share = (math.log(y0) - math.log(level)) / (math.log(y0) - math.log(y1))
+            return x0 + share * (x1 - x0)
+    return math.inf
+
+
+def _height(curve: CurveName, x: float) -> float:
+    """Returns the curve's y at the last of its points that is not right of x."""
+    return next((y for at, y in zip(reversed(curve.x), reversed(curve.y), strict=True) if at <= x), curve.y[0])
+
 
 WIDE, NARROW = 720, 350  # pixels; a page shows one of the two
 _LEAST_DELTA = 1e-30
@@ -225,3 +418,76 @@ def shorten(name: str, length: int) -> str:
     """Returns a name that fits beside a drawing, without control characters."""
     clean = strip_controls(name)
     return clean if len(clean) <= length else clean[: length - 1] + "…"
+
+
+def noise_plot(result: CalibratedNoise | None) -> Plot | None:
+    """Returns the standard deviations as bars; None where no noise is needed."""
+    rows = () if result is None else result.releases
+    if result is None or not rows or max(max(row.published_std, row.needed_std) for row in rows) <= 0:
+        return None
+    target = f"({figure(result.target.epsilon)}, {figure(result.target.delta)})-DP"
+    said = "; ".join(f"{row.name} {figure(row.needed_std)} of {figure(row.published_std)}" for row in rows)
+    caption = f"Standard deviation of each release's noise: published, and the least for {target}."
+    heights = (70 + 44 * len(rows), 66 + 56 * len(rows))
+    paint = partial(_paint, rows=rows)
+    return both_widths(paint, name="noise", height=heights, title=f"Least noise: {said}", caption=caption)
+
+
+def _paint(axes: Axes, *, rows: Sequence[NeededNoise], wide: bool) -> None:
+    axes.set_ylim(len(rows) - 0.4, -0.7)
+    for place, row in enumerate(rows):
+        for shift, std, colour in ((-0.16, row.published_std, CLAIM), (0.16, row.needed_std, UPPER)):
+            axes.barh(place + shift, std, height=0.28, color=colour)
+            axes.text(std, place + shift, f" {figure(std)}", va="center", color=INK, fontsize=10)
+    most = max(max(row.published_std, row.needed_std) for row in rows)
+    axes.set_xlim(0, most * (1.15 if wide else 1.3))
+    axes.set_yticks(range(len(rows)), labels=[shorten(row.name, 34 if wide else 16) for row in rows])
+    axes.xaxis.set_major_locator(MaxNLocator(6 if wide else 4))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: figure(float(value))))
+    axes.grid(visible=True, axis="x", color=RULE, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("standard deviation")
+    for colour, text in ((CLAIM, "published"), (UPPER, "least")):
+        axes.barh(0, 0, color=colour, label=text)
+    axes.legend(loc="lower right", fontsize=10, ncols=2, bbox_to_anchor=(1, 1))
+
+
+_MOST_LABELS: Final = 40  # states named at the axis
+_MOST_IN_LEGEND: Final = 24  # actions
+
+
+def draw_policy(
+    probabilities: NDArray[np.float64], states: Sequence[str], actions: Sequence[str], *, title: str
+) -> Figure:
+    """Returns the figure.
+
+    Args:
+        probabilities: (H, S, A).
+        states: What they are called.
+        actions: What they are called.
+        title: What learned the policy.
+    """
+    from matplotlib import colormaps
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import MaxNLocator
+
+    steps, count, _ = probabilities.shape
+    likeliest = probabilities.argmax(axis=2).T  # (S, H)
+    chance = probabilities.max(axis=2).T[..., None]
+    palette = colormaps["tab10" if len(actions) <= 10 else "tab20" if len(actions) <= 20 else "turbo"]
+    places = np.arange(len(actions)) if len(actions) <= 20 else np.linspace(0, 1, len(actions))
+    colours = np.array([palette(place)[:3] for place in places])
+    image = colours[likeliest] * chance + (1 - chance)  # towards white where other actions are as likely
+    figure = Figure(figsize=(min(4 + 0.3 * steps, 12), min(2 + 0.22 * count, 12)), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.imshow(image, aspect="auto", interpolation="nearest", origin="upper")
+    axes.set(title=f"{title}: likeliest action", xlabel="step", ylabel="state")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if count <= _MOST_LABELS:
+        axes.set_yticks(range(count), labels=[str(state) for state in states])
+    shown = sorted(set(likeliest.ravel().tolist()))[:_MOST_IN_LEGEND]
+    patches = [Patch(facecolor=colours[action], label=actions[action]) for action in shown]
+    axes.legend(handles=patches, title="action", loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+    return figure

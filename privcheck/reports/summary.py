@@ -1,18 +1,119 @@
-"""What a report says first, in words: the verdict, the figures beside it, the warnings, the values learned."""
+"""What a report says first, in words: the verdict, the figures beside it, curves, warnings, the values learned."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from privcheck.reports import audited
-from privcheck.reports.agreeing import agree, say_ratios
-from privcheck.reports.curves import find_crossing, privacy
-from privcheck.reports.statements import say_origin, say_statements
+from privcheck.reports import audit_wording
 from privcheck.reports.values import Audited, Audits, Ran, RanOnline, Regret, Report, Verified
-from privcheck.reports.wording import as_sentence, capitalise, figure, percent, say_holds, spell_out, words
+from privcheck.reports.wording import (
+    agree,
+    as_sentence,
+    capitalise,
+    figure,
+    percent,
+    say_holds,
+    say_origin,
+    say_ratios,
+    say_statements,
+    spell_out,
+    value_of,
+    words,
+)
+
+_FAR = 700.0  # nats; beyond this e^ε overflows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnCurve:
+    """δ as a function of ε, ascending in ε; δ may be 0."""
+
+    epsilon: tuple[float, ...]
+    delta: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Privacy:
+    """What the privacy plot shows: three curves, each of which may be missing, and δ with the two bounds at it."""
+
+    claim: DrawnCurve | None
+    upper: DrawnCurve | None
+    lower: DrawnCurve | None
+    delta: float | None
+    epsilon_upper: float | None
+    epsilon_lower: float | None
+
+    @property
+    def curves(self) -> tuple[DrawnCurve, ...]:
+        """Returns the curves that are there."""
+        return tuple(curve for curve in (self.claim, self.upper, self.lower) if curve is not None)
+
+
+def privacy(report: Report) -> Privacy:
+    """Returns the curves and bounds that a report holds."""
+    audit, guarantee = report.audit, report.budget.guarantee if report.budget else None
+    views = [] if audit is None else [view for view in (audit, *audit.views.values()) if _here(report, view)]
+    below: object = next((curve for view in views if (curve := view.evidence.get("curve"))), None)
+    above = report.budget.curve if report.budget else None
+    delta = guarantee.delta if guarantee else audit.delta if audit else None
+    upper = guarantee.epsilon if guarantee else None
+    same = audit is not None and audit.delta == delta and _here(report, audit)
+    return Privacy(
+        claim=_curve(above.epsilon, above.delta_claim) if above else None,
+        upper=_curve(above.epsilon, above.delta_upper) if above else None,
+        lower=_curve(below.get("epsilon"), below.get("delta_lower")) if isinstance(below, Mapping) else None,
+        delta=delta,
+        epsilon_upper=audit.epsilon_upper if upper is None and audit else upper,
+        epsilon_lower=audit.epsilon_lower if audit and same else None,
+    )
+
+
+def _here(report: Report, view: Audited) -> bool:
+    """Returns whether an audit is about the parameters that the report's accountant is about."""
+    return report.budget is None or not view.evidence.get("audited_at")
+
+
+def _curve(epsilon: object, delta: object) -> DrawnCurve | None:
+    """Returns the curve through points that a report holds; None where there are none, or fewer than two."""
+    if not isinstance(epsilon, list | tuple) or not isinstance(delta, list | tuple):
+        return None
+    pairs = []
+    for x, y in zip(map(value_of, epsilon), map(value_of, delta), strict=False):
+        if x is not None and y is not None and math.isfinite(x) and 0 <= y <= 1:
+            pairs.append((x, y))
+    pairs.sort()
+    if len(pairs) < 2 or not any(y > 0 for _, y in pairs):
+        return None
+    return DrawnCurve(epsilon=tuple(x for x, _ in pairs), delta=tuple(y for _, y in pairs))
+
+
+def find_crossing(data: Privacy) -> float | None:
+    """Returns an ε at which the audit's δ exceeds the accountant's, or None.
+
+    Between the accountant's points the chord in e^ε bounds the true δ: a hockey-stick divergence is convex in e^ε (it
+    is not in ε), so a δ above the chord contradicts the accountant wherever its points lie.
+    """
+    if data.lower is None or data.upper is None:
+        return None
+    for epsilon, delta in zip(data.lower.epsilon, data.lower.delta, strict=True):
+        chord = _chord(data.upper, epsilon)
+        if chord is not None and delta > chord * (1 + 1e-9):
+            return epsilon
+    return None
+
+
+def _chord(curve: DrawnCurve, x: float) -> float | None:
+    points = zip(curve.epsilon, curve.delta, strict=True)
+    for (x0, y0), (x1, y1) in itertools.pairwise(points):
+        if x0 <= x <= x1:
+            far = not 0 < x1 - x0 < _FAR
+            return max(y0, y1) if far else y0 + (y1 - y0) * math.expm1(x - x0) / math.expm1(x1 - x0)
+    return None
+
 
 Tone = Literal["good", "bad", "open", "mark", "plain"]
 Role = Literal["private", "twin", "reference"]
@@ -138,18 +239,18 @@ def _run_verdict(run: Ran | RanOnline) -> Verdict:
 def _audit_verdict(audit: Audits) -> Verdict:
     """Returns the verdict of audits alone: never a pass."""
     views = dict(_order_views(audit))
-    word = audited.verdict_word(views)
+    word = audit_wording.verdict_word(views)
     tones: dict[str, Tone] = {"Violation": "bad", "Consistent": "plain"}
     return Verdict(
-        headline=audited.headline(views),
-        tone="open" if audited.name_refuted_elsewhere(views) else tones.get(word, "open"),
+        headline=audit_wording.headline(views),
+        tone="open" if audit_wording.name_refuted_elsewhere(views) else tones.get(word, "open"),
         how="",
         claim=spell_out(audit.claim),
         ratios="",
-        sentence=audited.sentences(views),
+        sentence=audit_wording.sentences(views),
         repair="",
         joint="",
-        meaning=audited.explain_limits(views) if word != "No verdict" else "",
+        meaning=audit_wording.explain_limits(views) if word != "No verdict" else "",
     )
 
 
@@ -357,7 +458,7 @@ def _warn_of_crossing(report: Report) -> Iterator[Notice]:
 
 def _warn_of_declared_only(report: Report) -> Iterator[Notice]:
     """Yields that the audits are about the declaration alone, where no view ran the agent."""
-    if audited.agent_not_run(dict(audit_views(report))):
+    if audit_wording.agent_not_run(dict(audit_views(report))):
         text = (
             "What was audited are the releases as declared, drawn by our own channel. Nothing here says that running "
             "code draws this noise, or that it releases nothing else."

@@ -6,10 +6,9 @@ import textwrap
 from collections.abc import Iterator
 
 from privcheck.reports import summary, tables
-from privcheck.reports.agreeing import agree
 from privcheck.reports.promise import promise
 from privcheck.reports.values import Report
-from privcheck.reports.wording import spell_out, strip_controls, words
+from privcheck.reports.wording import agree, spell_out, strip_controls, words
 
 _GAP = "  "
 _AUDIT = ("view", "verdict", "agent ran", "ε at least", "expected", "ε at most", "claimed", "time")

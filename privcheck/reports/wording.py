@@ -1,15 +1,99 @@
-"""How numbers and exact expressions are written for readers, in pages and in terminals alike."""
+"""How numbers, exact expressions and statements are written for readers, in pages and in terminals alike.
+
+Verification words its findings in six digits, to the nearest; tables and headlines have four, rounded the way a bound
+errs. Read side by side 0.805 and 0.804834 look like two figures, 7.077 and 7.078 like an error: here a number that a
+sentence has in six digits, and that the report itself holds, is replaced by its text.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from privcheck.reports.roots import EXACT, join_roots
+from privcheck.declare.statements import JudgedStatement, Origin
+from privcheck.reports.values import Report, Verified
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notation:
+    """How a language writes roots and products.
+
+    Attributes:
+        root: What opens a root, its bracket included.
+        opening: The brackets that open.
+        closing: Those that close.
+        times: Stands between factors.
+        group: A sum as a factor, with "{}" for it.
+    """
+
+    root: str
+    opening: str
+    closing: str
+    times: str
+    group: str
+
+
+EXACT = Notation(root="sqrt(", opening="(", closing=")", times="*", group="({})")
+LATEX = Notation(root=r"\sqrt{", opening="{(", closing="})", times=" ", group=r"\left({}\right)")
+_SUM = re.compile(r" [+-] ")
+
+
+def join_roots(text: str, notation: Notation) -> str:
+    r"""Returns the text with roots that stand beside each other, multiplied, as one; everything else as it is.
+
+    >>> join_roots("2*sqrt(2)*sqrt(H)*sqrt(H - 1)/3", EXACT), join_roots(r"\sqrt{2} \sqrt{H}", LATEX)
+    ('2*sqrt(2*H*(H - 1))/3', '\\sqrt{2 H}')
+    """
+    done, start = "", text.find(notation.root)
+    while start >= 0:
+        factors, end = _factors(text, start, notation)
+        if not factors:  # a bracket is never closed
+            break
+        inside = factors[0] if len(factors) == 1 else notation.times.join(_factor(part, notation) for part in factors)
+        done += f"{text[:start]}{notation.root}{join_roots(inside, notation)}{text[end - 1]}"
+        text = text[end:]
+        start = text.find(notation.root)
+    return done + text
+
+
+def _factors(text: str, start: int, notation: Notation) -> tuple[list[str], int]:
+    """Returns what stands under each root of the product that begins here, and where it ends."""
+    found: list[str] = []
+    place = end = start
+    while text.startswith(notation.root, place):
+        inner = place + len(notation.root)
+        closed = _closed(text, inner, notation)
+        if closed is None or text.startswith(("**", "^"), closed):  # a power of a root is not its factor's
+            break
+        found.append(text[inner : closed - 1])
+        end = closed
+        place = end + len(notation.times) if text.startswith(notation.times, end) else len(text)
+    return found, end
+
+
+def _closed(text: str, inner: int, notation: Notation) -> int | None:
+    """Returns the place after the bracket that closes what begins here, None where there is none."""
+    depth = 1
+    for place in range(inner, len(text)):
+        depth += (text[place] in notation.opening) - (text[place] in notation.closing)
+        if not depth:
+            return place + 1
+    return None
+
+
+def _factor(part: str, notation: Notation) -> str:
+    """Returns a factor of a product: a sum in brackets."""
+    level, sum_at_top = 0, False
+    for place, letter in enumerate(part):
+        level += (letter in notation.opening) - (letter in notation.closing)
+        sum_at_top |= level == 0 and _SUM.match(part, place) is not None
+    return notation.group.format(part) if sum_at_top else part
+
 
 Rounding = Literal["nearest", "up", "down"]
 
@@ -237,3 +321,76 @@ def _group(text: str) -> str:
     if len(whole) > 4:
         whole = f"{int(whole):,}".replace(",", "\u202f")
     return sign + whole + point + decimals
+
+
+_NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.]*\d)")
+_SAME = 1e-6  # relative: two bounds this close are one figure to a reader
+
+
+def are_one(verify: Verified) -> bool:
+    """Returns whether the upper and the lower ratio to the claim are the same to every digit that is shown."""
+    upper, lower = verify.upper_ratio, verify.lower_ratio
+    return math.isfinite(upper) and lower > 0 and upper - lower <= _SAME * upper
+
+
+def say_ratios(verify: Verified) -> tuple[str, str]:
+    """Returns cost over claim from above and from below; where the two are one figure, it twice."""
+    above = ratio(verify.upper_ratio, rounding="up")
+    return above, above if are_one(verify) else ratio(verify.lower_ratio, rounding="down")
+
+
+def agree(report: Report, text: str) -> str:
+    """Returns a sentence of the report's verification with the figures written as elsewhere in the report."""
+    texts = {f"{value:.6g}": said for value, said in _figures(report)}
+    return _NUMBER.sub(lambda found: texts.get(found[0], found[0]), text)
+
+
+def _figures(report: Report) -> Iterator[tuple[float, str]]:
+    """Yields the figures that a sentence may speak of, the likeliest last."""
+    for one in report.budget.releases if report.budget else ():
+        for bound in (one.sensitivity.l1, one.sensitivity.l2):
+            yield bound, figure(bound, rounding="up")
+    for needed in report.calibrate.releases if report.calibrate else ():
+        yield needed.ratio, ratio(needed.ratio, rounding="up")
+    for method in report.budget.methods if report.budget else ():
+        yield method.epsilon, figure(method.epsilon, rounding="up")
+    if report.budget is not None:
+        total = report.budget.guarantee
+        for cost in (total.mu, total.rho, total.pure_epsilon, total.epsilon):
+            if cost is not None:
+                yield cost, figure(cost, rounding="up")
+    if report.verify is not None:
+        above, below = say_ratios(report.verify)
+        yield report.verify.lower_ratio, below
+        yield report.verify.upper_ratio, above
+
+
+_ORDER: Final = ("refuted", "undecided", "unproved", "holds, given", "holds", "not applicable")
+_SAID: Final = {"holds": "holds", "holds, given": "holds, given what is stated"}
+_MEANING: Final = {
+    "printed": "Judged as printed: {}.",
+    "published code": "What was judged is published code: {}.",
+    "repaired": "What was judged is a repair of a text, and the verdict says nothing of the text itself: {}.",
+    "reconstructed": "What was judged is a reconstruction, and the verdict says nothing of the paper: {}.",
+    "own": "An algorithm of its declaration's author: {}.",
+}
+
+
+def say_statements(statements: Sequence[JudgedStatement]) -> str:
+    """Returns what becomes of each statement, the refuted first; empty where none is about this system.
+
+    "Lemma 5.1 is refuted; Corollary 5.2 is unproved".
+    """
+    about = sorted((one for one in statements if one.standing != "not applicable"), key=lambda s: rank(s.standing))
+    return "; ".join(f"{one.statement.name} {_SAID.get(one.standing, f'is {one.standing}')}" for one in about)
+
+
+def rank(standing: str) -> int:
+    """Returns the place of a verdict on a statement, the gravest first."""
+    return _ORDER.index(standing)
+
+
+def say_origin(origin: Origin) -> str:
+    """Returns whose text was judged, in a sentence or two."""
+    said = _MEANING[origin.kind].format(origin.text)
+    return f"{said} {as_sentence(capitalise(origin.changed))}" if origin.changed else said

@@ -1,4 +1,8 @@
-"""The running face: noise sources, the channel through which every release passes, billboard, ledger, replay."""
+"""What runs: noise sources, the channel of every release, billboard, ledger, agents and the registry of all of them.
+
+Imports `declare`, `pricing`, `data` and the rooms below them; knows neither reports nor commands. Promises: noise is
+drawn in the channel and nowhere else, every release is in the ledger, an agent sees the billboard and no data.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,27 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from privcheck.runtime.billboard import Billboard
-    from privcheck.runtime.channel import Channel, ReleaseChannel
-    from privcheck.runtime.counters import TreeCounter
+    from privcheck.runtime.channel import (
+        Billboard,
+        Channel,
+        Privatizer,
+        RecordingChannel,
+        ReleaseChannel,
+        ReplayChannel,
+    )
     from privcheck.runtime.ledger import Entry, Ledger, read_ledger
-    from privcheck.runtime.noise import NoiseSource, NoNoise, SimulatedNoise
-    from privcheck.runtime.privatizer import Privatizer
-    from privcheck.runtime.replay import RecordingChannel, ReplayChannel
+    from privcheck.runtime.noise import NoiseSource, NoNoise, SimulatedNoise, TreeCounter
+
 
 # loaded when first used: what lists algorithms or completes names needs neither NumPy nor SymPy
 _HOMES = (
-    ("privcheck.runtime.billboard", ("Billboard",)),
+    ("privcheck.runtime.channel", ("Billboard",)),
     ("privcheck.runtime.channel", ("Channel", "ReleaseChannel")),
-    ("privcheck.runtime.counters", ("TreeCounter",)),
+    ("privcheck.runtime.noise", ("TreeCounter",)),
     ("privcheck.runtime.ledger", ("Entry", "Ledger", "read_ledger")),
     ("privcheck.runtime.noise", ("NoiseSource", "NoNoise", "SimulatedNoise")),
-    ("privcheck.runtime.privatizer", ("Privatizer",)),
-    ("privcheck.runtime.replay", ("RecordingChannel", "ReplayChannel")),
+    ("privcheck.runtime.channel", ("Privatizer",)),
+    ("privcheck.runtime.channel", ("RecordingChannel", "ReplayChannel")),
 )
 _HOME = {name: module for module, names in _HOMES for name in names}
 

@@ -1,7 +1,11 @@
-"""The channel: the only way from exact statistics to the billboard."""
+"""The channel: the only way from exact statistics to the billboard, which is all that anybody may see.
+
+Only auditors and tests use these channels: unlike `Channel` they let exact values out.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from copy import copy
 from fractions import Fraction
@@ -10,13 +14,77 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.charges import charge
-from privcheck.declaration import Declaration
-from privcheck.errors import ChannelError
-from privcheck.runtime.billboard import Billboard, digest
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms.base import charge
+from privcheck.declare.statistics.grid import OnGrid
+from privcheck.errors import ChannelError, UnknownNameError
 from privcheck.runtime.ledger import Ledger
 from privcheck.runtime.noise import NoiseSource
-from privcheck.statistics.on_grid import OnGrid
+
+
+class Billboard:
+    """Published noisy statistics, frozen as they arrive; only a channel publishes.
+
+    Reading never changes it. `retire` drops the arrays of a step that every reader is done with, so that a table larger
+    than memory can pass through one step at a time; the digests stay.
+    """
+
+    def __init__(self) -> None:
+        self._slices: dict[tuple[str, int], NDArray[np.float64] | None] = {}
+        self._digests: dict[tuple[str, int], str] = {}
+
+    def publish(self, name: str, part: int, value: NDArray[np.float64], *, known_digest: str | None = None) -> str:
+        """Freezes the array (the caller's too), posts it and returns its digest.
+
+        Args:
+            name: The release.
+            part: Which slice of it.
+            value: The noisy slice.
+            known_digest: Its digest, where the caller has it: a large table is hashed once.
+
+        Raises:
+            ChannelError: This slice is on the billboard already.
+        """
+        if (name, part) in self._slices:
+            raise ChannelError(f"{name}, part {part} is on the billboard already", release=name)
+        value.flags.writeable = False
+        frozen = value.view()  # of a frozen array: its flag cannot be set back
+        self._slices[name, part] = frozen
+        self._digests[name, part] = known_digest or digest(frozen)
+        return self._digests[name, part]
+
+    def read(self, name: str, *, part: int) -> NDArray[np.float64]:
+        """Returns one published slice, read-only.
+
+        Raises:
+            UnknownNameError: It has not been published.
+            ChannelError: It was retired.
+        """
+        if (name, part) not in self._slices:
+            raise UnknownNameError("slice on the billboard", f"{name}[{part}]", [f"{n}[{p}]" for n, p in self._slices])
+        value = self._slices[name, part]
+        if value is None:
+            raise ChannelError(f"{name}, part {part} was retired from the billboard", release=name)
+        return value
+
+    def retire(self, part: int) -> None:
+        """Drops the arrays of one part; their digests stay."""
+        for key in self._slices:
+            if key[1] == part:
+                self._slices[key] = None
+
+    @property
+    def digests(self) -> dict[tuple[str, int], str]:
+        """Returns the digest of every published slice by (release, part)."""
+        return dict(self._digests)
+
+
+def digest(array: NDArray[np.float64]) -> str:
+    """Returns a BLAKE2b digest of shape and content, as 32 hexadecimal digits."""
+    h = hashlib.blake2b(str((array.shape, array.dtype.str)).encode(), digest_size=16)
+    h.update(np.ascontiguousarray(array).data.cast("B"))
+    return h.hexdigest()
 
 
 class ReleaseChannel(Protocol):
@@ -147,3 +215,72 @@ class Channel:
             raise ChannelError(message, release=name)
         if not np.isfinite(value).all():
             raise ChannelError(f"{name}, slice {part}: not finite; nothing was released", release=name)
+
+
+class Privatizer:
+    """Computes the declared statistics of its data and releases them through a channel.
+
+    It has no method that returns data or exact statistics, and it draws no noise.
+
+    Args:
+        data: The users' trajectories.
+        declaration: Which statistics are released.
+        channel: Where they go.
+    """
+
+    def __init__(self, data: Trajectories, declaration: Declaration, channel: ReleaseChannel) -> None:
+        self.__data = data
+        self._declaration = declaration
+        self._channel = channel
+
+    def publish(self, step: int) -> None:
+        """Releases every declared statistic's slice at one step, counted from 0."""
+        for release in self._declaration.noisy:
+            self._channel.release(release.name, release.statistic.compute(self.__data, step=step), part=step)
+
+
+class RecordingChannel:
+    """Passes releases on and keeps the exact values.
+
+    Args:
+        channel: The channel that releases.
+
+    Attributes:
+        exact: The exact value of every slice by (release, part), in the order of release.
+    """
+
+    def __init__(self, channel: ReleaseChannel) -> None:
+        self._channel = channel
+        self.exact: dict[tuple[str, int], NDArray[np.float64]] = {}
+
+    def release(self, name: str, value: NDArray[np.float64], *, part: int) -> NDArray[np.float64]:
+        """Returns the noisy value; keeps the exact one."""
+        noisy = self._channel.release(name, value, part=part)
+        self.exact[name, part] = value.copy()
+        return noisy
+
+
+class ReplayChannel:
+    """Answers every release with what stands on a recorded billboard, and keeps the exact values.
+
+    Args:
+        billboard: The billboard of the run on D.
+
+    Attributes:
+        exact: The exact value of every slice by (release, part), in the order of release.
+    """
+
+    def __init__(self, billboard: Billboard) -> None:
+        self._billboard = billboard
+        self.exact: dict[tuple[str, int], NDArray[np.float64]] = {}
+
+    def release(self, name: str, value: NDArray[np.float64], *, part: int) -> NDArray[np.float64]:
+        """Returns D's noisy value; keeps the exact one of D′.
+
+        Raises:
+            ChannelError: The slice was asked for twice.
+        """
+        if (name, part) in self.exact:
+            raise ChannelError(f"{name}: slice {part} was released already; each slice is released once", release=name)
+        self.exact[name, part] = value.copy()
+        return self._billboard.read(name, part=part)

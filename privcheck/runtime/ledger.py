@@ -16,11 +16,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TextIO
 
-from privcheck.charges import Charge
-from privcheck.declaration import Declaration
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms.base import Charge
 from privcheck.errors import LedgerError
-from privcheck.unit import Unit
-from privcheck.whole_files import partial_path
+from privcheck.support.files import partial_path
+from privcheck.terms.unit import Unit
 
 VERSION = 2  # since 2 `protects` is true of release noise alone
 FILE_NAME = "ledger.jsonl"

@@ -1,27 +1,73 @@
-"""The application: its parts put together."""
+"""The application: its routes and pages, the ledger that it opens, how it listens, and its OpenAPI document.
+
+`python -m privcheck.service.app > docs/openapi.json` writes the committed document.
+
+The application: its parts put together.
+
+The pages as a part of the application.
+
+How the service listens: HTTP/1.1 alone, connections that ask in time, and what is no HTTP answered as a problem.
+
+The ledger that the service starts with: the one that is there, or a new one.
+
+The OpenAPI document: `python -m privcheck.service.app > docs/openapi.json` writes the committed one.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+from urllib.parse import quote
 
-from fastapi import FastAPI
+import h11
+from fastapi import FastAPI, Request
+from starlette.responses import RedirectResponse, Response
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from privcheck import __version__
-from privcheck.ledger import Book, open_store
+from privcheck.errors import StoreError
+from privcheck.ledger import Book, create_store, open_store
 from privcheck.ledger.witnesses import open_witness
 from privcheck.ledger.writer import Writer
-from privcheck.service import ledger_routes, ledger_views, stateless
+from privcheck.service import calculation_routes, ledger_routes
+from privcheck.service.access import Buckets, Guard, allowed_methods, check_headers
 from privcheck.service.calculator import Calculator, Calculators
-from privcheck.service.desk import Desk
-from privcheck.service.limits import Buckets, Guard
-from privcheck.service.pages.adding import add_pages
-from privcheck.service.pages.visitors import find_caller
+from privcheck.service.pages import forms, lists, login
+from privcheck.service.pages.login import LoginNeededError, NoLedgerError, Sessions, find_caller
+from privcheck.service.pages.rendering import render
 from privcheck.service.problems import ProblemDetails, answer_problems
-from privcheck.service.pushing import Pusher
-from privcheck.service.questions import allowed_methods, check_headers
+from privcheck.service.session import Desk, Pusher
+
+ROUTERS: Final = (login.router, lists.router, forms.what_if_router, forms.router)
+
+
+def add_pages(app: FastAPI, *, secure: bool) -> None:
+    """Adds the pages, which are not in the OpenAPI document.
+
+    Args:
+        app: The application; its state has the desk.
+        secure: Browsers reach it by TLS, whatever the requests look like here.
+    """
+    app.state.sessions = Sessions()
+    app.state.secure = secure
+    for router in ROUTERS:
+        app.include_router(router, include_in_schema=False)
+    app.add_exception_handler(LoginNeededError, _to_login)
+    app.add_exception_handler(NoLedgerError, _say_no_ledger)
+
+
+def _to_login(request: Request, _: Exception) -> Response:
+    where = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    back = f"?next={quote(where, safe='/')}" if request.method == "GET" and where != "/" else ""
+    return RedirectResponse(f"/login{back}", status_code=303)
+
+
+def _say_no_ledger(request: Request, _: Exception) -> Response:
+    return render("no_ledger", request.scope, {}, status=200 if request.url.path == "/" else 404)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +143,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.desk = desk
     app.state.pusher = pusher
     answer_problems(app)
-    for router in (stateless.router, ledger_routes.router, ledger_views.views):
+    for router in (calculation_routes.router, ledger_routes.router, ledger_routes.views):
         app.include_router(router)
     add_pages(app, secure=chosen.secure)
     app.state.buckets = Buckets(rate=chosen.rate, burst=chosen.burst)
@@ -128,3 +174,104 @@ def _document_problems(app: FastAPI) -> None:
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+
+HEAD_SECONDS: Final = 10.0  # from a connection, or the first byte of a request, to the end of its headers
+_MOST_CONNECTIONS: Final = 800  # below the 1024 files that a process may have open
+
+
+class PatientProtocol(H11Protocol):
+    """A connection that is closed where a request's headers take too long: uvicorn would wait for ever."""
+
+    _hurry: asyncio.TimerHandle | None = None
+    head_seconds = HEAD_SECONDS
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Takes a connection, and waits for its first request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Takes bytes; the clock runs while they are no whole headers yet."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop()
+        elif self._hurry is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Lets go of a connection."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is no HTTP."""
+        told = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail": msg}
+        body = json.dumps(told).encode()
+        headers = [
+            (b"content-type", b"application/problem+json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        events = (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        )
+        for event in events:
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _wait(self) -> None:
+        self._hurry = self.loop.call_later(self.head_seconds, self._give_up)
+
+    def _stop(self) -> None:
+        if self._hurry is not None:
+            self._hurry.cancel()
+            self._hurry = None
+
+    def _give_up(self) -> None:
+        self._hurry = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+# what uvicorn is told, wherever the service is served
+LISTENS: Final[dict[str, Any]] = {
+    "http": PatientProtocol,
+    "ws": "none",
+    "server_header": False,
+    "timeout_keep_alive": 15,
+    "h11_max_incomplete_event_size": 16 * 1024,
+    "limit_concurrency": _MOST_CONNECTIONS,
+}
+
+
+def open_or_create(url: str) -> str | None:
+    """Returns the first officer's token of a ledger that is made because there is none; None where there is one.
+
+    Raises:
+        ParameterError: The URL is none of a store.
+        StoreError: There is something else, or it cannot be opened.
+    """
+    try:
+        open_store(url).close()
+    except StoreError as error:
+        try:
+            store = create_store(url)
+        except StoreError:
+            raise error from None  # there is something, and it is no ledger
+        _, token = Book.init(store)
+        store.close()
+        return token
+    return None
+
+
+def describe() -> str:
+    """Returns the document as text; the version of the package is left out, so that it changes with the API alone."""
+    document = create_app().openapi()
+    return json.dumps({**document, "info": {**document["info"], "version": "1"}}, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    print(describe(), end="")  # noqa: T201 - its purpose

@@ -8,9 +8,9 @@ from fastapi import Header, Path, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from privcheck.ledger.exact import read_name
-from privcheck.service.limits import MOST_EVENTS
-from privcheck.service.models import Body, EventBody, Exact, Line, Settings, Text, Word
-from privcheck.unit import LARGEST, Basis, RelationName, TrustModel
+from privcheck.service.access import MOST_EVENTS
+from privcheck.service.calculation_routes import Body, EventBody, Exact, Line, Settings, Text, Word
+from privcheck.terms.unit import LARGEST, Basis, RelationName, TrustModel
 
 Key = Annotated[
     str,

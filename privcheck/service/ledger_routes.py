@@ -1,25 +1,100 @@
-"""Endpoints that write to the ledger: quotes, reservations, charges, claims, datasets, grants, tokens."""
+"""Endpoints of the ledger: quotes, charges, claims, datasets, grants, tokens, receipts, exports, readiness.
+
+Endpoints that write to the ledger: quotes, reservations, charges, claims, datasets, grants, tokens.
+
+What a charge says it is for: an event as it is, or a claim that was judged and holds, at the accountant's cost.
+
+Endpoints that read the ledger: datasets, curves, charges, receipts, exports; and whether the service is ready.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from dataclasses import dataclass, fields
+from functools import partial
+from itertools import takewhile
+from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.responses import JSONResponse
 
-from privcheck import registry
-from privcheck.ledger import Actor, Receipt
-from privcheck.ledger.granting import find_policy, grants_of
-from privcheck.ledger.trust import STATED
+from privcheck import __version__
+from privcheck.accounting.currencies import NOT_A_GUARANTEE
+from privcheck.ledger import Actor, Receipt, rows
+from privcheck.ledger.exact import canonical, digest
+from privcheck.ledger.grants import find_policy, grants_of
+from privcheck.ledger.limits import STATED
+from privcheck.ledger.values import Grant
+from privcheck.ledger.views import charges_of_rows, join_charged, state_charges
+from privcheck.runtime import registry
 from privcheck.service import ledger_models as models
-from privcheck.service.calculator import Calculator
-from privcheck.service.claims import Claims, Spent
-from privcheck.service.desk import Desk, desk_of
+from privcheck.service.access import MOST_EVENTS, Acting, check_query
+from privcheck.service.calculation_routes import Calculates, Health, Waiting
+from privcheck.service.calculator import Calculator, Calculators
+from privcheck.service.ledger_models import ClaimBody, SpendBody
 from privcheck.service.problems import ProblemError, responses
-from privcheck.service.questions import check_query
-from privcheck.service.security import Acting
-from privcheck.service.stateless import Calculates
+from privcheck.service.session import Desk, Pusher, desk_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What is charged.
+
+    Attributes:
+        event: As JSON.
+        claim: What it is charged for; None for an event as it is.
+        unit: For whom it was priced.
+    """
+
+    event: dict[str, Any]
+    claim: dict[str, Any] | None
+    unit: str | dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Claims by the digest of algorithm, parameters and version; judged where calculations are.
+
+    Attributes:
+        calculator: Judges.
+    """
+
+    calculator: Calculator
+
+    def judge(self, desk: Desk, body: ClaimBody) -> dict[str, Any]:
+        """Returns how a claim stands, and begins to judge it where that has not been done."""
+        asked = {"name": body.algorithm, "parameters": body.parameters, "version": __version__}
+        name = digest(canonical(asked))
+        found = self.calculator.run_later("claim", asked)
+        desk.remember_claim(name, asked, judged=found is not None)
+        told = {"claim": name, "algorithm": body.algorithm, "parameters": body.parameters}
+        return {**told, "state": "running", "events": None} if found is None else {**told, **found}
+
+    def spending(self, desk: Desk, body: SpendBody) -> Spent:
+        """Returns what a body charges that names a claim.
+
+        Raises:
+            ProblemError: The claim is not known, not judged yet (503), or does not hold (409).
+        """
+        assert body.claim is not None
+        asked = desk.recall_claim(body.claim)
+        if asked is None:
+            raise ProblemError(404, "no such claim: POST /v1/claims creates it, and always returns the same one")
+        found = self.calculator.run_later("claim", asked)
+        if found is None:
+            raise ProblemError(503, "the claim is being judged: ask again with the same Idempotency-Key")
+        if found["state"] != "holds":
+            state = found["state"]
+            more = {"state": "refused", "reason": f"the claim {state}", "remaining": None, "receipt": None}
+            raise ProblemError(409, f"only a claim that holds may be charged; this one {state}", more=more)
+        currency = desk.currency_of(body.grant)
+        event = found["events"].get(currency)  # a plan counts events, and a claim is none of them
+        if event is None:
+            raise ProblemError(422, f"{asked['name']} has no finite cost in the grant's currency, {currency}")
+        about = {name: value for name, value in found["about"].items() if name != "unit"}
+        claim = {"claim": body.claim, **about, "version": asked["version"]}
+        return Spent(event=event, claim=claim, unit=found["about"]["unit"])
+
 
 Json = dict[str, Any]
 router = APIRouter(prefix="/v1", tags=["ledger"], dependencies=[Depends(check_query)])
@@ -242,3 +317,188 @@ def _answer(told: Json, status: int) -> Response:
     if told["state"] == "refused":
         raise ProblemError(409, told["reason"] or "refused", more=told)
     return JSONResponse(told, status)
+
+
+views = APIRouter(prefix="/v1", tags=["ledger"], dependencies=[Depends(check_query)])
+_PAGE: Final = 100
+GRANT_FIELDS: Final = tuple(field.name for field in fields(Grant))  # without its balance
+DELTAS: Final = ("1e-3", "1e-4", "1e-5", "1e-6", "1e-7", "1e-8", "1e-9", "1e-10", "1e-12")
+_SHOWN = responses(401, 403)
+
+
+@views.get("/readyz", responses=responses(), tags=["calculations"])
+async def ready(request: Request) -> Health:
+    """Returns that the service is ready: it calculates, and its ledger, where it has one, is read and written."""
+    desk: Desk | None = request.app.state.desk
+    if desk is not None:
+        if desk.book.store.read_only or desk.book.store.doubt:
+            raise ProblemError(503, "the ledger is read-only; an officer has to look at it")
+        await desk.holders.check()
+    calculators: Calculators = request.app.state.calculators
+    if not (calculators.strangers if desk is None else calculators.holders).is_up():
+        raise ProblemError(503, "calculations are not ready yet: ask again", public=True)
+    pusher: Pusher | None = request.app.state.pusher
+    if pusher is None:
+        return Health(status="ok", version=__version__)
+    pushed, failing = pusher.pushed, bool(pusher.failure)
+    return Health(status="ok", version=__version__, heads_pushed=pushed, heads_failing=failing)
+
+
+@views.get("/datasets", response_model=models.ShownDatasets, responses=_SHOWN)
+async def show_datasets(desk: At, actor: Acting) -> Response:
+    """Returns all datasets: policies, grants with what is left, heads."""
+    return JSONResponse(await desk.call(desk.book.show, actor))
+
+
+@views.get("/datasets/{dataset}", response_model=models.ShownDataset, responses=_SHOWN)
+async def show_dataset(dataset: models.InPath, desk: At, actor: Acting) -> Response:
+    """Returns a dataset."""
+    return JSONResponse(await desk.call(_dataset, desk, actor, dataset))
+
+
+@views.get("/datasets/{dataset}/curve", response_model=models.CapCurve, responses=_SHOWN)
+async def show_curve(dataset: models.InPath, desk: At, actor: Acting, calculator: Calculates) -> Response:
+    """Returns ε at δ of all that the dataset's grants will ever admit: the guarantee, whatever is spent so far."""
+    shown = await desk.call(_dataset, desk, actor, dataset)
+    grants = [{name: grant[name] for name in GRANT_FIELDS} for grant in shown["grants"]]
+    asked = {"policy": shown["policy"], "grants": grants, "deltas": DELTAS}
+    found = await desk.call(calculator.run, "curve", asked)
+    return JSONResponse({"dataset": dataset, **found})
+
+
+@views.get("/datasets/{dataset}/charges", response_model=models.Charges, responses=_SHOWN)
+async def show_charges(dataset: models.InPath, desk: At, actor: Acting, after: models.After = 0) -> Response:
+    """Returns a page of a dataset's charges, in the order in which they were opened."""
+    return JSONResponse(await desk.call(_charges, desk, actor, dataset, after))
+
+
+@views.get("/grants/{grant}", response_model=models.ShownGrant, responses=_SHOWN)
+async def show_grant(grant: models.InPath, desk: At, actor: Acting) -> Response:
+    """Returns a grant, and what is left of it."""
+    return JSONResponse(await desk.call(_grant, desk, actor, grant))
+
+
+@views.get("/charges/{charge}", response_model=models.ShownCharge, responses=_SHOWN)
+async def show_charge(charge: models.InPath, desk: At, actor: Acting) -> Response:
+    """Returns a charge as it stands."""
+    return JSONResponse((await desk.call(desk.book.find_charge, actor, charge)).to_dict())
+
+
+@views.get("/receipts/{hash}", response_model=models.SignedHead, responses=_SHOWN)
+async def show_receipt(hash: models.Hash, desk: At, actor: Acting) -> Response:  # noqa: A002 - the path's name
+    """Returns the receipt of the row with a hash; 404: the chain was cut, where a receipt names it."""
+    return JSONResponse((await desk.call(desk.book.find_receipt, actor, hash)).to_dict())
+
+
+@views.get("/key", response_model=models.SigningKey, responses=_SHOWN)
+async def show_key(desk: At, actor: Acting) -> Response:
+    """Returns the public key with which anybody can check receipts and heads."""
+    return JSONResponse((await desk.call(desk.book.public_key, actor)).to_dict())
+
+
+@views.get("/heads", response_model=models.SignedHeads, responses=_SHOWN)
+async def show_heads(desk: At, actor: Acting) -> Response:
+    """Returns the signed heads of all chains: keep them, any two show a rollback or a fork."""
+    return JSONResponse({"heads": [head.to_dict() for head in await desk.call(desk.book.heads, actor)]})
+
+
+@views.get(
+    "/export",
+    response_model=models.Exported,
+    responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **_SHOWN},
+)
+async def export(
+    desk: At,
+    actor: Acting,
+    calculator: Calculates,
+    kind: Annotated[Literal["dp-event", "statement"], Query(alias="as")] = "statement",
+    dataset: Annotated[models.Name | None, Query()] = None,
+) -> Response:
+    """Returns what is guaranteed (statement) or what was charged and not given back (dp-event); 202 while it reads."""
+    if kind == "statement":
+        key = f"statement {actor.name} {dataset or ''}"
+        stated = await desk.read_later(key, partial(_state_all, desk, actor, dataset))
+        if stated is None:
+            return JSONResponse(Waiting(state="running").model_dump(), 202, {"Retry-After": "2"})
+        return JSONResponse({"kind": kind, "at": desk.book.now(), "note": NOT_A_GUARANTEE, "datasets": stated})
+    read = await desk.read_later(f"export {actor.name} {dataset or ''}", partial(_read_all, desk, actor, dataset))
+    if read is None:
+        return JSONResponse(Waiting(state="running").model_dump(), 202, {"Retry-After": "2"})
+    every = []
+    for one, events in read:
+        text = (await desk.call(calculator.run, "dp_event", {"events": events}))["text"]
+        unit = one["policy"]["unit"]
+        every.append({"dataset": one["name"], "unit": unit, "events": events, "dp_event": text, "head": one["head"]})
+    return JSONResponse({"kind": kind, "at": desk.book.now(), "datasets": every})
+
+
+@views.post(
+    "/verify",
+    response_model=models.Checked,
+    responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **_SHOWN},
+)
+async def verify(body: models.VerifyBody, desk: At, actor: Acting) -> Response:
+    """Returns whether every chain fits together, adds up, and has what receipts were given for; 202 while it reads."""
+    receipts = tuple(Receipt.parse(one.model_dump()) for one in body.receipts)
+    found = await desk.check_later(actor, receipts)
+    if found is None:
+        return JSONResponse(Waiting(state="running").model_dump(), 202, {"Retry-After": "2"})
+    return JSONResponse(found)
+
+
+@views.get("/tokens", responses=_SHOWN)
+async def list_tokens(desk: At, actor: Acting) -> models.Tokens:
+    """Returns whose tokens there are."""
+    return models.Tokens.model_validate({"tokens": await desk.call(desk.book.list_tokens, actor)})
+
+
+def _dataset(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = desk.book.show(actor, name)["datasets"][0]
+    return found
+
+
+def _grant(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:
+    shown = desk.book.show(actor, desk.book.find_grant(actor, name).dataset)["datasets"][0]
+    return next(grant for grant in shown["grants"] if grant["name"] == name)
+
+
+def _charges(desk: Desk, actor: Actor, dataset: str, after: int) -> dict[str, Any]:
+    found = desk.book.charges(actor, dataset, after=after, most=_PAGE + 1)
+    shown = [one.to_dict() for one in found[:_PAGE]]
+    return {"charges": shown, "next": shown[-1]["seq"] if len(found) > _PAGE else None}
+
+
+def _state_all(desk: Desk, actor: Actor, dataset: str | None) -> list[dict[str, Any]]:
+    """Returns a dataset, or all, each with the lines of its statement up to the head that it is shown with."""
+    return [
+        {**one, "lines": lines_of(desk, one["name"], last=one["head"]["seq"])}
+        for one in desk.book.show(actor, dataset)["datasets"]
+    ]
+
+
+def lines_of(desk: Desk, dataset: str, *, last: int) -> list[dict[str, Any]]:
+    """Returns the lines of a dataset's statement, of its charges up to a row."""
+    with desk.book.store.read() as transaction:
+        found = takewhile(lambda row: row.seq <= last, rows.rows_of_dataset(transaction, dataset))
+        lines = state_charges(charges_of_rows(found))
+    if len(lines) > MOST_EVENTS:
+        raise ProblemError(422, f"{len(lines)} different charges are more than fit into one statement")
+    return lines
+
+
+def _read_all(desk: Desk, actor: Actor, dataset: str | None) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Returns a dataset, or all, each with its events up to the head that it is shown with."""
+    return [
+        (one, events_of(desk, one["name"], last=one["head"]["seq"]))
+        for one in desk.book.show(actor, dataset)["datasets"]
+    ]
+
+
+def events_of(desk: Desk, dataset: str, *, last: int) -> list[dict[str, Any]]:
+    """Returns what was charged to a dataset up to a row and not released by then, equal events together."""
+    with desk.book.store.read() as transaction:
+        found = takewhile(lambda row: row.seq <= last, rows.rows_of_dataset(transaction, dataset))
+        events = join_charged((one["state"], one["event"]) for one in charges_of_rows(found))
+    if len(events) > MOST_EVENTS:
+        raise ProblemError(422, f"{len(events)} different events are more than fit into one export")
+    return events

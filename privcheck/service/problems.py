@@ -26,9 +26,9 @@ from privcheck.errors import (
     StoreError,
     UnknownNameError,
     explain_error,
+    hide_passwords,
 )
-from privcheck.hiding import hide_passwords
-from privcheck.ledger.roles import Role
+from privcheck.ledger.registry import Role
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_SECONDS: Final = 1

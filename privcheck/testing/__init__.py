@@ -1,7 +1,7 @@
 """For the tests of those who declare algorithms or write mechanisms: assertions, strategies, enumeration.
 
-Strategies need Hypothesis and audits of functions scikit-learn (extra `test`). Names are loaded when they are first
-used, so that the pytest plugin, which lives here too, costs nothing where no test asks for it.
+Imports every room but `cli` and the budget. Promises: all tests of a session share one level α, and a failure prints
+code that fails in the same way.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from privcheck.testing.assertions import assert_declaration
+    from privcheck.testing.assertions import assert_declaration, assert_private
     from privcheck.testing.enumeration import Suprema, all_pairs, all_users, assert_sensitivity, suprema
-    from privcheck.testing.private import assert_private
     from privcheck.testing.strategies import (
         neighbouring_datasets,
         neighbouring_pairs,
@@ -21,9 +20,10 @@ if TYPE_CHECKING:
         trajectories,
     )
 
+
 _HOMES = (
     ("privcheck.testing.assertions", ("assert_declaration",)),
-    ("privcheck.testing.private", ("assert_private",)),
+    ("privcheck.testing.assertions", ("assert_private",)),
     ("privcheck.testing.enumeration", ("Suprema", "all_pairs", "all_users", "assert_sensitivity", "suprema")),
     (
         "privcheck.testing.strategies",

@@ -14,11 +14,19 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.enumerated import MOST, every_user, how_many_users, may_replace
+from privcheck.data.trajectories import Trajectories, take
+from privcheck.declare.relations import (
+    MOST,
+    Pair,
+    Relation,
+    ReplaceOne,
+    every_user,
+    how_many_users,
+    may_replace,
+    most_trajectories,
+)
+from privcheck.declare.statistics import Statistic
 from privcheck.errors import ParameterError
-from privcheck.relations import Pair, Relation, ReplaceOne, most_trajectories
-from privcheck.statistics import Statistic
-from privcheck.trajectories import Trajectories, take
 
 _MOST_OWN: Final = 1_000  # users of one's own whose pairs are compared
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from privcheck.relations import Pair, Relation, ReplaceOne, most_trajectories
-from privcheck.trajectories import Trajectories, concatenate
+from privcheck.data.trajectories import Trajectories, concatenate
+from privcheck.declare.relations import Pair, Relation, ReplaceOne, most_trajectories
 
 
 def rewards() -> st.SearchStrategy[float]:

@@ -1,7 +1,14 @@
-"""Verification: is the claim true of the releases? An upper bound, a lower bound with a witness, and findings."""
+"""Verification: is the claim true of the releases? An upper bound, a lower bound with a witness, and findings.
 
-from privcheck.verification.findings import CODES, Finding, Severity
+Imports `declare`, `pricing`, `accounting` and the rooms below them; knows neither agents, reports nor commands.
+Promises: upper bounds are never below the truth, lower bounds never above it, and a claim that neither bound decides
+is undecided.
+"""
+
+from __future__ import annotations
+
 from privcheck.verification.grounds import Ground
+from privcheck.verification.rules import CODES, Finding, Severity
 from privcheck.verification.verdict import Verification, judge, verify
 from privcheck.verification.witness import Witness, find_witness, worst_witness
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal
 
-from privcheck.declaration import Declaration
-from privcheck.mechanisms import PRICED
-from privcheck.procedures import (
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms import PRICED
+from privcheck.declare.procedures import (
     OURS,
     MatrixMechanism,
     NoisyVotes,
@@ -23,19 +23,19 @@ from privcheck.procedures import (
     ShuffledRandomizer,
     SparseVector,
 )
-from privcheck.public import PublicFact
-from privcheck.relations import AddRemoveOne, Relation
-from privcheck.releases import Release, is_additive
-from privcheck.schedules import Once, PerUser, Sampled, public_facts
-from privcheck.statistics import ClippedSums, FeatureSums, GramMatrices, SmallestEigenvalue, Statistic
-from privcheck.statistics.derived import is_derived
-from privcheck.symbols import at_most, expression
-from privcheck.verification.stated import Tried
+from privcheck.declare.relations import AddRemoveOne, Relation
+from privcheck.declare.releases import Release, is_additive
+from privcheck.declare.schedules import Once, PerUser, Sampled, public_facts
+from privcheck.declare.statements import PublicFact
+from privcheck.declare.statistics import ClippedSums, FeatureSums, GramMatrices, SmallestEigenvalue, Statistic
+from privcheck.declare.statistics.sensitivities import is_derived
+from privcheck.terms.symbols import at_most, expression
+from privcheck.verification.stated_sensitivities import Tried
 
 Basis = Literal["proved", "checked", "stated", "assumed"]
 Kind = Literal["derived", "stated by the author", "assumed about data", "public fact", "modelling"]
 _READER: Final = "the reader of tables, where users are named (`user` column)"
-_DOORS: Final = "the reader of tables and the ledger, which compare units (`privcheck.unit`)"
+_DOORS: Final = "the reader of tables and the ledger, which compare units (`privcheck.terms.unit`)"
 _RUNS: Final = "whoever runs it"
 _EVERYWHERE: Final = "all releases"
 

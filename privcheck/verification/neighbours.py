@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.regressors import Regressors
-from privcheck.relations import Relation, ReplaceOne, ZeroOut, most_trajectories
-from privcheck.releases import Release
-from privcheck.statistics import (
+from privcheck.data.trajectories import Regressors, Trajectories
+from privcheck.declare.relations import Relation, ReplaceOne, ZeroOut, most_trajectories
+from privcheck.declare.releases import Release
+from privcheck.declare.statistics import (
     ClippedSums,
     FeatureSums,
     GramMatrices,
@@ -24,10 +24,9 @@ from privcheck.statistics import (
     SparseDifference,
     Vectors,
 )
-from privcheck.statistics.derived import is_derived, tabular_sizes
-from privcheck.statistics.linear import step_bounds
-from privcheck.statistics.stated import not_neighbours
-from privcheck.trajectories import Trajectories
+from privcheck.declare.statistics.linear import step_bounds
+from privcheck.declare.statistics.records import not_neighbours
+from privcheck.declare.statistics.sensitivities import is_derived, tabular_sizes
 
 _OVER = 1 + 1e-13  # a norm of 1 comes out as 1 + a few roundings; losses are rounded down by more than that
 _MOST_CELLS = 20_000_000  # of a statistic that is computed to see whether its `difference` is one

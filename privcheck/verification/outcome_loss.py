@@ -20,8 +20,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.procedures import Outcomes
-from privcheck.verification.gaussian_order import refuted_mu
+from privcheck.declare.procedures import Outcomes
+from privcheck.verification.units import refuted_mu
 
 _DOWN: Final = 1 - 1e-9  # covers the roundings of the outcomes' probabilities and of sums over them
 _POINTS: Final = 2**20  # of the lattice on which losses of several rounds add up

@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.accounting.shuffle.sums import binomial_window
-from privcheck.mechanisms import ShuffledNoise, shuffled_noise
-from privcheck.procedures import Outcomes
-from privcheck.procedures.one_sample import merge_by_loss
-from privcheck.releases import Release
-from privcheck.statistics import SparseDifference
+from privcheck.declare.mechanisms import ShuffledNoise, shuffled_noise
+from privcheck.declare.procedures import Outcomes
+from privcheck.declare.procedures.one_sample import merge_by_loss
+from privcheck.declare.releases import Release
+from privcheck.declare.statistics import SparseDifference
 from privcheck.verification.outcome_loss import Part, pair_delta, pair_epsilon
 
 _MOST: Final = 1e11  # variance of a sum whose values are enumerated

@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 
 from privcheck.accounting import compose
 from privcheck.accounting.events import Event
-from privcheck.declaration import Declaration
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms import PRICED, Noise, lacks
+from privcheck.declare.procedures import Cost, OwnMechanism
+from privcheck.declare.procedures.base import Outcomes
+from privcheck.declare.procedures.mixtures import Mixture
+from privcheck.declare.procedures.own import OwnRuns
+from privcheck.declare.releases import Release
+from privcheck.declare.statistics import Sensitivity
 from privcheck.errors import DeclarationError
-from privcheck.mechanisms import PRICED, Noise, lacks
-from privcheck.parameters import Parameter
-from privcheck.procedures import Cost, OwnMechanism
-from privcheck.procedures.base import Outcomes
-from privcheck.procedures.mixtures import Mixture
-from privcheck.procedures.own import OwnRuns
-from privcheck.releases import Release
-from privcheck.statistics import Sensitivity
-from privcheck.symbols import Expr, expression, sqrt
+from privcheck.terms.parameters import Parameter
+from privcheck.terms.symbols import Expr, expression, sqrt
 from privcheck.verification.outcome_loss import pair_delta, pair_epsilon, pure_loss, rho_loss
-from privcheck.verification.stated import Tried
+from privcheck.verification.stated_sensitivities import Tried
 
 Comparison = Callable[..., None]  # raises a DeclarationError where a pair loses more than `near` times what is stated
 

@@ -1,18 +1,200 @@
-"""In which unit a claim is compared with a cost, and both in that unit."""
+"""The unit in which a claim is compared with a cost, and both in that unit; μ-GDP of curves that are not Gaussian.
+
+A mechanism is μ-GDP if and only if δ(ε) ≤ δ_μ(ε) at every ε ≥ 0, with δ_μ the curve of N(0, 1) against N(μ, 1) (Dong,
+Roth & Su 2022, Corollary 2.13). Both curves are convex in x = e^ε, as suprema of lines in x. Between two knots the one
+is therefore below the line through its values there, the other above where its two tangents there meet: by how much
+that is lower is added at the knots. Beyond the last knot δ(ε) = ∫ e^(ε−l) P(L > l) dl over l > ε decides, which grows
+with the tail P(L > l) of the loss. It is below that of N(0, 1) against N(μ, 1) at all l ≥ E
+
+* of an ε₀-DP mechanism, from E = ε₀ on, where nothing is left;
+* of an m-GDP and an ε₀-DP one together with m < μ, whose tail is at most Φ̄((l − ε₀)/m − m/2), from
+  E = (ε₀/m + (m − μ)/2)/(1/m − 1/μ) on, where that argument is the larger one.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal
 
-from privcheck.declaration import Declaration
-from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP
-from privcheck.pricing import Priced
-from privcheck.procedures import OwnMechanism
-from privcheck.symbols import INFINITE, Expr, Rounding, same, sqrt
-from privcheck.verification.gaussian_order import dominating_mu, dominating_square, gaussian_part
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.accounting.answers import deltas_at
+from privcheck.accounting.engine.gdp import gdp_delta
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.procedures import Cost, OwnMechanism
+from privcheck.pricing import Account, NumericAccount, Priced
+from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP
+from privcheck.terms.symbols import INFINITE, Expr, Rounding, largest, same, sqrt, total
+
+_KNOTS: Final = 801
+_LEAST: Final = 1e-150  # δ to which the curve is followed; below it only a bound on its tail helps
+_MOST: Final = 1e3  # μ that is looked at: δ(0) is 1 in floats long before
+_HALVINGS: Final = 50
+_TIGHT: Final = 1e-9  # relative, at which the search for μ ends
+_ASKED: Final = 17  # points of a pair's curve that are compared with Gaussian ones …
+_LOOKS: Final = 3  # … and again around the best
+_SLACK: Final = 1e-12  # relative, of sums and products of a few positive floats
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianPart:
+    """What dominates a composition: an m-GDP part and an ε₀-DP part.
+
+    Attributes:
+        mu: m, rounded up.
+        pure: ε₀, rounded up; ∞ where a part is neither.
+    """
+
+    mu: float
+    pure: float
+
+    def decided_from(self, mu: float) -> float:
+        """Returns the ε from which on the composition is below δ_μ for certain; ∞ where nothing is."""
+        if self.mu == 0 or math.isinf(self.pure):
+            return self.pure
+        if self.mu * (1 + _SLACK) >= mu:
+            return math.inf
+        gap = 1 / self.mu - 1 / mu
+        return max(0.0, (self.pure / self.mu + (self.mu - mu) / 2) / gap) * (1 + _SLACK / (gap * self.mu)) + _SLACK
+
+
+def dominating_mu(numbers: NumericAccount, part: GaussianPart) -> float:
+    """Returns a μ for which the composition is μ-GDP, the least that is found; ∞ where none is certain.
+
+    Args:
+        numbers: The composition.
+        part: Of what it is made: what bounds its tail.
+    """
+    if numbers.unbounded:
+        return math.inf
+    last = min(part.pure, 1e4) if part.mu == 0 else numbers.epsilon(_LEAST)
+    if not math.isfinite(last) or math.isinf(part.pure):
+        return math.inf
+    if last == 0:
+        return 0.0
+    knots = np.linspace(0.0, last, _KNOTS)
+    curve = _Curve(knots=knots, deltas=_deltas(numbers, knots))
+    low, high = part.mu, max(2 * part.mu, 1.0)
+    while not curve.below(high, part.decided_from(high)):
+        low, high = high, 2 * high
+        if high > _MOST:
+            return math.inf
+    for _ in range(_HALVINGS):
+        if high - low <= _TIGHT * high:
+            break
+        middle = (low + high) / 2
+        low, high = (low, middle) if curve.below(middle, part.decided_from(middle)) else (middle, high)
+    return high
+
+
+def gaussian_part(composed: Account, values: Mapping[str, Fraction]) -> GaussianPart:
+    """Returns what dominates a declaration's releases and procedures, the largest over the groups of users."""
+    declaration = composed.declaration
+    costs = {c.release.name: (c.mu_squared, c.pure) for c in composed.costs}
+    costs |= {one.procedure.name: (_squared(one.cost), one.cost.pure) for one in composed.procedures}
+    squares, pures = [0.0], [0.0]
+    for group in declaration.groups:
+        seen = [costs[one.name] for one in declaration.joined_for(group)]
+        squares.append(math.fsum(m.number(values, rounding="up") for m, _ in seen if m is not None))
+        rest = [math.inf if p is None else p.number(values, rounding="up") for m, p in seen if m is None]
+        pures.append(math.fsum(rest) * (1 + _SLACK))
+    return GaussianPart(mu=math.sqrt(max(squares)) * (1 + _SLACK), pure=max(pures))
+
+
+def dominating_square(composed: Account) -> Expr | None:
+    """Returns μ² of a Gaussian mechanism that dominates all that leaves, exactly; None where a part has none."""
+    squares = {c.release.name: c.mu_squared for c in composed.costs}
+    squares |= {one.procedure.name: _squared(one.cost) for one in composed.procedures}
+    if None in squares.values():
+        return None
+    declaration, sums = composed.declaration, []
+    for group in declaration.groups:
+        parts = [squares[one.name] for one in declaration.joined_for(group)]
+        sums.append(total([part for part in parts if part is not None]))
+    return sums[0] if len(sums) == 1 else largest(*sums)
+
+
+def _squared(cost: Cost) -> Expr | None:
+    return cost.dominating_mu_squared if cost.mu_squared is None else cost.mu_squared
+
+
+def refuted_mu(delta: Callable[[float], float], last: float) -> float:
+    """Returns a μ below which δ_μ(ε) < δ(ε) at some ε, so that no smaller μ holds; 0 where none is known.
+
+    Args:
+        delta: δ(ε) of a pair of neighbours, rounded down.
+        last: The largest ε that is asked for; above it little is left.
+    """
+    best, low, high = 0.0, 0.0, last
+    for _ in range(_LOOKS):
+        asked = np.linspace(low, high, _ASKED).tolist()
+        found = 0
+        for i, epsilon in enumerate(asked):
+            better = _raise_mu(best, epsilon, delta(epsilon))
+            best, found = (better, i) if better > best else (best, found)
+        low, high = asked[max(0, found - 1)], asked[min(found + 1, _ASKED - 1)]
+    return best
+
+
+def _raise_mu(mu: float, epsilon: float, delta: float) -> float:
+    """Returns the largest μ found with δ_μ(ε) < δ; the given one where it is not."""
+    if delta <= 0 or gdp_delta(mu, epsilon) >= delta:
+        return mu
+    low, high = mu, max(2 * mu, 1.0)
+    while gdp_delta(high, epsilon) < delta and high < _MOST:
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gdp_delta(middle, epsilon) < delta else (low, middle)
+    return low
+
+
+def _deltas(numbers: NumericAccount, knots: Floats) -> Floats:
+    """Returns δ at the knots, rounded up, the largest over the groups of users."""
+    deltas = np.max([deltas_at(branch, knots).certify() for branch in numbers.branches], axis=0)
+    return np.where(knots >= numbers.pure, 0.0, deltas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Curve:
+    """δ at knots, rounded up."""
+
+    knots: Floats
+    deltas: Floats
+
+    def below(self, mu: float, until: float) -> bool:
+        """Returns whether the curve is certainly below δ_μ up to an ε."""
+        if until > self.knots[-1]:
+            return False
+        used = min(len(self.knots), int(np.searchsorted(self.knots, until)) + 1)
+        x, delta = self.knots[:used], self.deltas[:used]
+        if delta[0] > gdp_delta(mu, 0.0, rounding="down"):
+            return False
+        above = np.array([gdp_delta(mu, float(e), rounding="down") for e in x])
+        if used > 1:
+            sag = _sag(x, mu)
+            above = np.minimum(above - np.append(sag, 0.0), above - np.append(0.0, sag))
+        return bool((delta * (1 + _SLACK) <= above).all())
+
+
+def _sag(x: Floats, mu: float) -> Floats:
+    """Returns by how much δ_μ may be below the line through its values at two knots, at most, rounded up.
+
+    Two tangents meet at most a quarter of their slopes' difference times the width below it. In units of e^ε at the
+    left knot the width is e^(Δε) − 1, and the slope −Φ(−μ/2 − ε/μ) is multiplied by e^ε there.
+    """
+    from scipy.special import log_ndtr
+
+    left, right = (np.exp(x[:-1] + log_ndtr(-mu / 2 - at / mu)) for at in (x[:-1], x[1:]))
+    sag: Floats = np.expm1(np.diff(x)) * (left * (1 + _SLACK) - right * (1 - _SLACK)) / 4
+    return sag
+
 
 LossUnit = Literal["rho", "pure", "epsilon", "delta", "mu", "renyi"]
 _SAME: Final = 1e-6  # relative: a number that is less by no more is what the exact bound is, after roundings

@@ -9,28 +9,24 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final, Literal
 
-from privcheck.brief import Brief
-from privcheck.declaration import Declaration, check_declaration
+from privcheck.declare.declaration import Declaration, check_declaration
+from privcheck.declare.procedures import OwnMechanism
+from privcheck.declare.releases import Release
+from privcheck.declare.statements import JudgedStatement, judge_statements
+from privcheck.declare.statistics.counts import CellSums, PooledSums
 from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
-from privcheck.guarantees import ApproxDP, PrivacyProfile, check_range
 from privcheck.pricing import Account, Priced, once
 from privcheck.pricing.calibration import needed_factor
-from privcheck.procedures import OwnMechanism
-from privcheck.releases import Release
-from privcheck.statements import JudgedStatement, judge_statements
-from privcheck.statistics.counts import CellSums
-from privcheck.statistics.pooled import PooledSums
-from privcheck.symbols import Expr, same, to_float
-from privcheck.unit import Unit
-from privcheck.verification.claim import DATA_DEPENDENT_REMEDY, NEAR, Case
-from privcheck.verification.deciding import Decision, decide, refute
-from privcheck.verification.findings import Finding
+from privcheck.support.display import Brief
+from privcheck.terms.guarantees import ApproxDP, PrivacyProfile, check_range
+from privcheck.terms.symbols import Expr, same, to_float
+from privcheck.terms.unit import Unit
+from privcheck.verification.comparisons import Decision, decide, refute
 from privcheck.verification.grounds import Doubt, Ground, doubts, for_all_parameters, grounds, list_given
-from privcheck.verification.rules import RULES
-from privcheck.verification.sharing import declare_once, written_alike
-from privcheck.verification.stated import stated_statistics, try_stated
+from privcheck.verification.joint_worst_case import cost_together
+from privcheck.verification.rules import DATA_DEPENDENT_REMEDY, NEAR, RULES, Case, Finding, declare_once, written_alike
 from privcheck.verification.stated_prices import try_prices
-from privcheck.verification.together import cost_together
+from privcheck.verification.stated_sensitivities import stated_statistics, try_stated
 from privcheck.verification.units import claimed_in, cost_in, over, unit_of
 from privcheck.verification.witness import Witness, worst_witness
 

@@ -1,28 +1,284 @@
-"""Lower bounds: two concrete neighbouring datasets and the exact loss between the two output distributions."""
+"""Lower bounds: two concrete neighbouring datasets and the exact loss between the two output distributions.
+
+Each has the exact laws of its output; losses are rounded down. What several procedures and noisy statistics show of one
+user is drawn independently given the data, so that their losses add up: a claim that forgets to compose them is refuted
+by one pair for all. Which pairs go together:
+
+* A procedure that is priced for any scores, votes, queries or values of the stated sensitivity may be handed the worst
+  ones, whatever another one is handed: both are functions of all that the user has. Where scores move one way only, of
+  two procedures alike the same pair is taken.
+* Of all others the user's data must be the same.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from privcheck.brief import Brief
-from privcheck.declaration import Declaration
-from privcheck.guarantees import ApproxDP
+import numpy as np
+
+from privcheck.data.trajectories import Regressors, Trajectories
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.procedures import (
+    KnownPair,
+    NoisyMax,
+    NoisyVotes,
+    PlanarLaplace,
+    Procedure,
+    RandomisedResponse,
+    ScoredChoice,
+    ShuffledRandomizer,
+    SmoothNoise,
+    SparseVector,
+    UnaryEncoding,
+)
+from privcheck.declare.releases import Release, take_rows
+from privcheck.declare.statistics import SparseDifference
 from privcheck.pricing import Priced
-from privcheck.regressors import Regressors
-from privcheck.releases import Release
-from privcheck.rows import take_rows
-from privcheck.statistics import SparseDifference
-from privcheck.trajectories import Trajectories
+from privcheck.support.display import Brief
+from privcheck.terms.guarantees import ApproxDP
 from privcheck.verification.candidates import UserPair, candidate_pairs
-from privcheck.verification.known_pairs import PricedPair, Shown, joint_pairs, known_pairs
 from privcheck.verification.neighbours import fault
+from privcheck.verification.outcome_loss import (
+    Part,
+    largest_losses,
+    mu_loss,
+    pair_delta,
+    pair_epsilon,
+    pure_loss,
+    renyi_loss,
+    rho_loss,
+)
 from privcheck.verification.pair_loss import pair_loss, told_parts
 from privcheck.verification.shuffled_loss import shuffled_epsilon
-from privcheck.verification.units import unit_of
+from privcheck.verification.units import LossUnit, order_of, unit_of
+
+_ANY_DATA: Final = (
+    NoisyMax, ScoredChoice, SparseVector, NoisyVotes, RandomisedResponse, UnaryEncoding, PlanarLaplace, SmoothNoise,
+    ShuffledRandomizer,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PricedPair:
+    """A pair that is known, of one procedure or of several outputs together, with its loss.
+
+    Attributes:
+        names: Of what shows it.
+        users: The group whose user it is.
+        words: Both neighbours in words.
+        data: What differs in D and in D′.
+        loss: In the claim's unit, rounded down; 0 where no finite law is computed.
+    """
+
+    names: tuple[str, ...]
+    users: str
+    words: str
+    data: tuple[Any, Any]
+    loss: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shown:
+    """What the noisy statistics show of one pair.
+
+    Attributes:
+        names: Of the releases.
+        data: The user's in D and in D′.
+        words: Both in words.
+        parts: The exact laws of what is told of them; none where no law is computed.
+    """
+
+    names: tuple[str, ...]
+    data: tuple[Any, Any]
+    words: str
+    parts: tuple[Part, ...]
+
+
+def known_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> Iterator[PricedPair]:
+    """Yield the pairs that releases name themselves, each with what it loses."""
+    for one in declaration.joined:
+        for pair in one.pairs(declaration.relation, values):
+            loss = _loss(declaration, values, _parts(pair))
+            yield PricedPair(names=(one.name,), users=one.users, words=pair.words, data=pair.data, loss=loss)
+
+
+def joint_pairs(
+    declaration: Declaration,
+    values: Mapping[str, Fraction],
+    group: str,
+    shown: Sequence[Shown],
+    alone: Sequence[PricedPair],
+) -> Iterator[PricedPair]:
+    """Yields pairs that two outputs or more tell apart together: those that lose most in each, by three measures.
+
+    Args:
+        declaration: What is attacked.
+        values: Its parameters.
+        group: Of the partition of the users.
+        shown: What the noisy statistics show of pairs of one user's data, where they are.
+        alone: All pairs of the procedures, with what each loses by itself, as `known_pairs` yields them.
+    """
+    known: list[tuple[Procedure, list[KnownPair]]] = []
+    lost: list[list[float]] = []  # by each of these pairs alone
+    for one in declaration.joined_for(group):
+        priced = [pair.loss for pair in alone if pair.names == (one.name,)]
+        kept = [both for both in zip(one.pairs(declaration.relation, values), priced, strict=True) if _parts(both[0])]
+        if kept:
+            known.append((one, [pair for pair, _ in kept]))
+            lost.append([loss for _, loss in kept])
+    if len(known) + bool(shown) < 2:
+        return
+    measures: tuple[Callable[[KnownPair], float], ...] = (
+        lambda pair: largest_losses(_parts(pair)[0])[0],
+        lambda pair: renyi_loss(*_parts(pair)[0], 1.0),
+    )
+    measured = [
+        [[loss, *(measure(pair) for measure in measures)] for pair, loss in zip(pairs, losses, strict=True)]
+        for (_, pairs), losses in zip(known, lost, strict=True)
+    ]
+    bound = [i for i, (one, _) in enumerate(known) if type(one) not in _ANY_DATA]
+    anchors: list[Shown | None] = [*shown] or [None]
+    if not shown and bound:
+        pairs = known[bound[0]][1]
+        best = {max(range(len(pairs)), key=lambda k, m=m: measured[bound[0]][k][m]) for m in range(1 + len(measures))}  # type: ignore[misc] # bound by default
+        anchors = [Shown(names=(), data=pairs[k].data, words=pairs[k].words, parts=()) for k in sorted(best)]
+    seen = set[tuple[int, ...]]()
+
+    def lose(chosen: Sequence[int | None], anchor: Shown | None) -> PricedPair:
+        taken = [(one.name, pairs[k]) for (one, pairs), k in zip(known, chosen, strict=True) if k is not None]
+        return _together(declaration, values, group, taken, anchor)
+
+    for number, anchor in enumerate(anchors):
+        start: tuple[PricedPair, list[int | None]] | None = None
+        for m in range(1 + len(measures)):
+            chosen = _choose(known, measured, anchor, m)
+            key = (number, *(-1 if k is None else k for k in chosen))
+            if key in seen or sum(k is not None for k in chosen) + bool(anchor and anchor.parts) < 2:
+                continue
+            seen.add(key)
+            found = lose(chosen, anchor)
+            yield found
+            if start is None or found.loss > start[0].loss:
+                start = found, chosen
+        if start is None or len(known) < 2:
+            continue
+        climbed = _climb(known, start[1], lambda chosen: lose(chosen, None).loss)
+        if climbed != start[1]:
+            yield lose(climbed, anchor)
+
+
+def _climb(
+    known: Sequence[tuple[Procedure, list[KnownPair]]], chosen: list[int | None],
+    lose: Callable[[Sequence[int | None]], float],
+) -> list[int | None]:  # fmt: skip
+    """Returns pairs that lose more together: those of one procedure after the other are tried beside all others'.
+
+    No measure of a pair alone says which loses most beside the others, on a curve or in divergences. Only procedures
+    are tried that may be handed any pair, whatever the others are handed.
+    """
+    places: dict[object, list[int]] = {}  # of procedures that are handed the same pair: those whose scores move one way
+    for i, (one, _) in enumerate(known):
+        if type(one) in _ANY_DATA and chosen[i] is not None:
+            places.setdefault(type(one) if getattr(one, "monotone", False) else i, []).append(i)
+    most = lose(chosen) if places else 0.0
+    for group in places.values():
+        for k in range(min(len(known[i][1]) for i in group)):
+            tried = [k if i in group else other for i, other in enumerate(chosen)]
+            if (loss := lose(tried)) > most:
+                most, chosen = loss, tried
+    return chosen
+
+
+def _choose(
+    known: Sequence[tuple[Procedure, list[KnownPair]]], measured: Sequence[Sequence[Sequence[float]]],
+    anchor: Shown | None, measure: int,
+) -> list[int | None]:  # fmt: skip
+    """Returns which pair of each procedure is taken; None of one that knows none for that user's data."""
+    chosen: list[int | None] = []
+    one_way: dict[type, int] = {}
+    for (one, pairs), sizes in zip(known, measured, strict=True):
+        allowed = list(range(len(pairs)))
+        if type(one) not in _ANY_DATA:
+            assert anchor is not None
+            by_words = not anchor.parts  # which say what all others are
+            allowed = [
+                k
+                for k in allowed
+                if _alike(pairs[k].data, anchor.data) and (not by_words or pairs[k].words == anchor.words)
+            ]
+        elif getattr(one, "monotone", False):
+            if one_way and type(one) not in one_way:
+                allowed = []  # another procedure's scores may have to move the other way
+            elif type(one) in one_way:
+                allowed = [k for k in allowed if k == one_way[type(one)]]
+        best = max(allowed, key=lambda k, sizes=sizes: sizes[k][measure], default=None)  # type: ignore[misc] # as above
+        if best is not None and getattr(one, "monotone", False):
+            one_way.setdefault(type(one), best)
+        chosen.append(best)
+    return chosen
+
+
+def _together(
+    declaration: Declaration, values: Mapping[str, Fraction], group: str, taken: Sequence[tuple[str, KnownPair]],
+    anchor: Shown | None,
+) -> PricedPair:  # fmt: skip
+    parts = [part for _, pair in taken for part in _parts(pair)]
+    told = [f"{name}: {pair.words}" for name, pair in taken]
+    names = tuple(name for name, _ in taken)
+    data: tuple[Any, Any] = (_tell(taken, 0), _tell(taken, 1))
+    if anchor is not None and anchor.parts:
+        parts, names = [*anchor.parts, *parts], (*anchor.names, *names)
+        told.insert(0, f"{', '.join(anchor.names)}: {anchor.words}")
+        data = anchor.data
+    loss = _loss(declaration, values, parts)
+    return PricedPair(names=names, users=group, words="; ".join(told), data=data, loss=loss)
+
+
+def _tell(taken: Sequence[tuple[str, KnownPair]], side: int) -> str:
+    return "; ".join(f"{name}: {'nothing' if pair.data[side] is None else pair.data[side]}" for name, pair in taken)
+
+
+def _parts(pair: KnownPair) -> tuple[Part, ...]:
+    return () if pair.outcomes is None or pair.rounds == 0 else ((pair.outcomes, pair.rounds),)
+
+
+def _loss(declaration: Declaration, values: Mapping[str, Fraction], parts: Sequence[Part]) -> float:
+    if not parts:
+        return 0.0
+    (outcomes, rounds), *beside = parts
+    unit, claim = unit_of(declaration, values), declaration.claim.guarantee
+    if unit in _LOSSES:
+        return _LOSSES[unit](outcomes, rounds, beside)
+    if unit == "renyi":
+        return renyi_loss(outcomes, rounds, order_of(declaration, values), beside)
+    if unit == "delta":
+        return pair_delta(outcomes, rounds, 0.0, beside)
+    assert isinstance(claim, ApproxDP)
+    return pair_epsilon(outcomes, rounds, claim.delta.number(values, rounding="up"), beside)
+
+
+_LOSSES: Final[Mapping[LossUnit, Callable[..., float]]] = {"rho": rho_loss, "pure": pure_loss, "mu": mu_loss}
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Returns whether two pairs of data, or parts of them, are the same; what cannot be compared is not."""
+    if one is None or other is None or isinstance(one, str) or isinstance(other, str):
+        return type(one) is type(other) and bool(one == other)
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if is_dataclass(one) and type(one) is type(other):
+        return all(_alike(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    try:
+        return bool(np.array_equal(one, other))
+    except (TypeError, ValueError):
+        return False
+
 
 _ROWS: Final = 3  # trajectories of a user that are compared before they are told as alike
 

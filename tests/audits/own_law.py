@@ -15,11 +15,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privcheck.accounting import Event, pure
-from privcheck.charges import Charge
-from privcheck.mechanisms import Noise
-from privcheck.mechanisms.base import Array, positive_scale
-from privcheck.statistics import Sensitivity, SparseDifference
-from privcheck.symbols import Expr, sqrt
+from privcheck.declare.mechanisms import Noise
+from privcheck.declare.mechanisms.base import Array, Charge, positive_scale
+from privcheck.declare.statistics import Sensitivity, SparseDifference
+from privcheck.terms.symbols import Expr, sqrt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,19 +12,27 @@ from functools import partial
 
 import numpy as np
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ZCDP
-from privcheck.mechanisms import Gaussian, SymmetricGaussian
-from privcheck.post_processing import PolicyRuns
-from privcheck.registry import Algorithm
-from privcheck.relations import ReplaceOne
-from privcheck.setting import Setting
-from privcheck.statistics import Column, FeatureSums, GramMatrices
-from privcheck.symbols import H, d, rho
-from privcheck_algorithms.linear.noise import Draws, norm_bound, streams
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, SymmetricGaussian
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statistics import Column, FeatureSums, GramMatrices
+from privcheck.runtime.offline import PolicyRuns
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.setting import Setting
+from privcheck.terms.guarantees import ZCDP
+from privcheck.terms.symbols import H, d, rho
 from privcheck_algorithms.linear.regression import best, gram, invert, predict, solve, sums
-from privcheck_algorithms.linear.ruler import ACTIONS, INSTANCE, Ruler, make_ruler_for
-from privcheck_algorithms.linear.runs import LinearRuns, offline_runs
+from privcheck_algorithms.linear.runs import (
+    ACTIONS,
+    INSTANCE,
+    Draws,
+    LinearRuns,
+    Ruler,
+    make_ruler_for,
+    norm_bound,
+    offline_runs,
+    streams,
+)
 
 _USERS = 20.0  # for either action, in units of the noise on a sum
 

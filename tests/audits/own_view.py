@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from privcheck.registry import RegisteredView
-from privcheck.results import AuditResult
+from privcheck.runtime.registry import RegisteredView
+from privcheck.runtime.results import AuditResult
 
 
 def run(request, algorithm):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ZCDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.relations import AddRemoveOne, Relation
-from privcheck.results import AuditRequest
-from privcheck.setting import Setting
-from privcheck.statistics import RewardSums, VisitCounts
-from privcheck.symbols import A, H, S, epsilon, rho
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.relations import AddRemoveOne, Relation
+from privcheck.declare.statistics import RewardSums, VisitCounts
+from privcheck.runtime.results import AuditRequest
+from privcheck.runtime.setting import Setting
+from privcheck.terms.guarantees import ZCDP, PureDP
+from privcheck.terms.symbols import A, H, S, epsilon, rho
 
 SIZES = tuple(
     Parameter(name=name, default=size, kind="count", meaning="size") for name, size in {"H": 1, "S": 4, "A": 2}.items()

@@ -10,17 +10,16 @@ from dataclasses import replace
 
 import pytest
 
-from privcheck import registry
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.pricing import Priced, account
-from privcheck.results import AuditRequest
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest
 from privcheck.verification import find_witness
 from privcheck.verification.candidates import candidate_pairs
 from privcheck_audits.engine.scores import find_moved_groups
-from privcheck_audits.releases.audit import audit_releases, why_not
 from privcheck_audits.releases.canaries import canary, worst_canary
-from privcheck_audits.releases.view import instances
+from privcheck_audits.releases.view import audit_releases, instances, why_not
 
 CONFIDENCE = 0.999999
 

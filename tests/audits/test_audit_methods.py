@@ -19,17 +19,17 @@ from scipy.stats import ks_2samp
 
 import mutants
 import small_declarations as small
-from privcheck import registry
-from privcheck.commands.cli import main
-from privcheck.commands.setting import resolve_setting
+from privcheck.cli.main import main
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.trajectories import concatenate
+from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import ParameterError
 from privcheck.pricing import Priced
-from privcheck.relations import ReplaceOne
-from privcheck.results import AuditRequest, AuditResult
-from privcheck.trajectories import concatenate
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest, AuditResult
 from privcheck_audits.bounds import pure_epsilon_at_least
 from privcheck_audits.engine.scores import likelihood_trials
-from privcheck_audits.plan.methods import METHODS
+from privcheck_audits.plan.requests import METHODS
 from privcheck_audits.releases.canaries import worst_canary
 from privcheck_audits.releases.groups import choose_canaries
 from privcheck_audits.releases.view import releases

@@ -16,8 +16,8 @@ from scipy.stats import binom
 
 import mutants
 import small_declarations as small
-from privcheck.commands.cli import main
-from privcheck.registry import Algorithm
+from privcheck.cli.main import main
+from privcheck.runtime.registry import Algorithm
 from privcheck_audits.engine.pools import processes
 from privcheck_audits.plan import runner
 from privcheck_audits.releases.view import releases

@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from privcheck.declaration import resolve
+from privcheck.declare.declaration import resolve
 from privcheck.errors import ParameterError
-from privcheck.results import AuditRequest
-from privcheck.setting import Setting
+from privcheck.runtime.results import AuditRequest
+from privcheck.runtime.setting import Setting
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from privcheck_audits.engine.pools import processes
 from registered import DP_APVI
@@ -27,7 +27,7 @@ from registered import DP_APVI
 COMMAND = [
     sys.executable,
     "-c",
-    "from privcheck.commands.cli import main; main()",
+    "from privcheck.cli.main import main; main()",
     "audit",
     "dp-apvi",
     "--json",

@@ -12,8 +12,8 @@ import pytest
 import privcheck
 from mutants.catalogue import CATALOGUE, specimen
 from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP, audit_float_noise, audit_mechanism
-from privcheck.auditors import MechanismError
 from privcheck.errors import ParameterError
+from privcheck.runtime.auditors import MechanismError
 
 SURE = 1 - 1e-9
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from privcheck import ApproxDP, PureDP, audit_mechanism
-from privcheck.auditors import MechanismError
 from privcheck.errors import ParameterError
+from privcheck.runtime.auditors import MechanismError
 from privcheck_audits.blackbox.calls import read_signature
-from privcheck_audits.blackbox.probing import probe
+from privcheck_audits.blackbox.inputs import probe
 
 PAIR = [(0.0, 1.0)]
 

@@ -17,8 +17,8 @@ from scipy.stats import binom
 
 import blackbox_work as work
 from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP
-from privcheck.auditors import MechanismAudit, MechanismError
 from privcheck.errors import ParameterError
+from privcheck.runtime.auditors import MechanismAudit, MechanismError
 from privcheck_audits.engine.pools import processes
 
 audit = work.audit

@@ -19,7 +19,7 @@ import pytest
 import blackbox_work as work
 from mutants.catalogue import REPORTED, specimen
 from privcheck import PureDP, audit_mechanism
-from privcheck.auditors import MechanismError
+from privcheck.runtime.auditors import MechanismError
 from privcheck_audits.blackbox.calls import read_signature
 
 SURE = 1 - 1e-9

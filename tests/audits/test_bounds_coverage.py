@@ -13,7 +13,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binom
 
-from privcheck.mechanisms import LAWS
+from privcheck.declare.mechanisms import LAWS
 from privcheck_audits.bounds import (
     OneRun,
     anytime_epsilon,
@@ -31,7 +31,7 @@ from privcheck_audits.bounds import (
     user_epsilon,
 )
 from privcheck_audits.engine.blocks import Tally, blocks, tally
-from privcheck_audits.engine.counting import count_errors_by_rank
+from privcheck_audits.engine.kernels import count_errors_by_rank
 from privcheck_audits.engine.scores import MovedGroup, Scored, draw_hidden_bits, likelihood_trials
 from privcheck_audits.engine.sequential import sequential, sequential_on_the_curve
 

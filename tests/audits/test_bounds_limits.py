@@ -15,7 +15,7 @@ import pytest
 from scipy.optimize import brentq
 
 from privcheck.accounting.engine.gdp import gdp_epsilon
-from privcheck.mechanisms import LAWS
+from privcheck.declare.mechanisms import LAWS
 from privcheck_audits.bounds import (
     CurveFlip,
     GuessPlan,
@@ -28,10 +28,10 @@ from privcheck_audits.bounds import (
     user_epsilon,
 )
 from privcheck_audits.engine.blocks import Tally, blocks, tally, total
-from privcheck_audits.engine.counting import count_errors_by_rank
+from privcheck_audits.engine.kernels import count_errors_by_rank
 from privcheck_audits.engine.scores import MovedGroup, draw_hidden_bits, likelihood_trials
 from privcheck_audits.engine.sequential import sequential, sequential_on_the_curve
-from privcheck_audits.releases.reachable_limit import best_plan, loss_law, reachable_curve, reachable_guesses
+from privcheck_audits.plan.reachable import best_plan, loss_law, reachable_curve, reachable_guesses
 
 DELTA = 1e-5
 pytestmark = pytest.mark.nightly

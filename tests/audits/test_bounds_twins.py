@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import beta, binom
 
+from privcheck.declare.mechanisms import LAWS as NOISES
 from privcheck.errors import AuditError, ParameterError
-from privcheck.mechanisms import LAWS as NOISES
 from privcheck_audits.bounds import (
     CoinFlip,
     DivergencePlan,
@@ -34,9 +34,9 @@ from privcheck_audits.bounds import (
     moments,
     rho_at_least,
 )
-from privcheck_audits.engine.counting import count_errors_by_rank
+from privcheck_audits.engine.kernels import count_errors_by_rank
 from privcheck_audits.engine.scores import MovedGroup
-from privcheck_audits.releases.reachable_limit import best_plan, loss_law, reachable_guesses
+from privcheck_audits.plan.reachable import best_plan, loss_law, reachable_guesses
 
 ALPHA = st.sampled_from([0.1, 0.05, 1e-3])
 

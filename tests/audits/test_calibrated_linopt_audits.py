@@ -13,10 +13,10 @@ import pytest
 
 from mutants import rescaled_noise, short_sensitivity
 from mutants.agents import Altered
-from privcheck.commands.setting import resolve_setting
-from privcheck.results import AuditRequest
-from privcheck_algorithms.calibrated_linopt.audit_world import audit_world
-from privcheck_audits.white_box import agent_views
+from privcheck.commands.settings import resolve_setting
+from privcheck.runtime.results import AuditRequest
+from privcheck_algorithms.calibrated_linopt import audit_world
+from privcheck_audits.lockstep import agent_views
 from registered import ALGORITHMS
 
 NAME = "calibrated-linopt"

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from mutants.agents import Altered
-from privcheck.commands.setting import resolve_setting
-from privcheck.online.recording import DONE
-from privcheck.results import AuditRequest
+from privcheck.commands.settings import resolve_setting
+from privcheck.runtime.online import DONE
+from privcheck.runtime.results import AuditRequest
 from privcheck_algorithms.calibrated_lsvi_ucb import agent as module
 from privcheck_algorithms.calibrated_lsvi_ucb.agent import player
-from privcheck_audits.white_box import agent_views
+from privcheck_audits.lockstep import agent_views
 from registered import ALGORITHMS
 
 NAME = "calibrated-lsvi-ucb"

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from mutants import regressing as mutants
-from privcheck import registry
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.features import FeatureMap
 from privcheck.errors import ChannelError, DeclarationError, ParameterError
-from privcheck.features import FeatureMap
-from privcheck.results import AuditRequest
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest
 from privcheck.verification import verify
-from privcheck_algorithms.calibrated_vapvi import planning
+from privcheck_algorithms.calibrated_vapvi import agent as planning
 from privcheck_algorithms.calibrated_vapvi.declaration import declare_calibrated
 from privcheck_algorithms.linear import tables
-from privcheck_algorithms.linear.two_ends import two_ends
+from privcheck_algorithms.linear.audit_worlds import two_ends
 
 NAME = "calibrated-vapvi"
 

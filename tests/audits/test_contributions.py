@@ -10,14 +10,14 @@ from fractions import Fraction
 
 import pytest
 
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
 from privcheck.pricing import Priced
 from privcheck.pricing.calibration import least_noise
-from privcheck.results import AuditRequest
-from privcheck.setting import Setting
-from privcheck_audits.releases.audit import audit_releases
+from privcheck.runtime.results import AuditRequest
+from privcheck.runtime.setting import Setting
+from privcheck_audits.lockstep.views import lockstep, noise
 from privcheck_audits.releases.canaries import worst_canary
-from privcheck_audits.white_box.views import lockstep, noise
+from privcheck_audits.releases.view import audit_releases
 
 SURE = 1 - 1e-9
 CASES = [

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privcheck.declaration import resolve
-from privcheck.mechanisms import GaussianNoise, LaplaceNoise
-from privcheck.results import AuditRequest
-from privcheck.setting import Setting
+from privcheck.declare.declaration import resolve
+from privcheck.declare.mechanisms import GaussianNoise, LaplaceNoise
+from privcheck.runtime.results import AuditRequest
+from privcheck.runtime.setting import Setting
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE, OPTIONS
 from privcheck_audits.bounds import CurveFlip, GuessPlan, bound_at_ranks, guess_plan
 from privcheck_audits.engine.blocks import blocks, tally, total
 from privcheck_audits.engine.scores import MovedGroup, Scored, draw_hidden_bits, likelihood_trials
-from privcheck_audits.releases.reachable_limit import best_plan, loss_law
+from privcheck_audits.plan.reachable import best_plan, loss_law
 from registered import DP_APVI
 
 ALPHA = 0.05

@@ -12,22 +12,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privcheck import registry
-from privcheck.commands.declared import calibrate_noise, verify_claim
-from privcheck.commands.learned import audit
-from privcheck.commands.setting import settle
-from privcheck.declaration import Claim, Declaration, Release
-from privcheck.guarantees import ZCDP, PureDP
-from privcheck.mechanisms import DiscreteGaussian, DiscreteGaussianNoise, DiscreteLaplace, DiscreteLaplaceNoise
-from privcheck.registry import Algorithm
-from privcheck.relations import ReplaceOne
-from privcheck.runtime import SimulatedNoise
-from privcheck.statistics import TransitionCounts, VisitCounts
-from privcheck.symbols import A, H, S, epsilon, rho
+from privcheck.commands.declarations import calibrate_noise, verify_claim
+from privcheck.commands.runs import audit
+from privcheck.commands.settings import settle
+from privcheck.declare.declaration import Claim, Declaration, Release
+from privcheck.declare.mechanisms import DiscreteGaussian, DiscreteGaussianNoise, DiscreteLaplace, DiscreteLaplaceNoise
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statistics import TransitionCounts, VisitCounts
+from privcheck.runtime import SimulatedNoise, registry
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import ZCDP, PureDP
+from privcheck.terms.symbols import A, H, S, epsilon, rho
+from privcheck_algorithms.dp_apvi import EPSILON, RHO, SIZES
 from privcheck_algorithms.dp_apvi.agent import AGENT, OPTIONS
-from privcheck_algorithms.dp_apvi.declaration import EPSILON, RHO, SIZES
-from privcheck_audits.white_box.noise import noise_tests
-from privcheck_audits.white_box.users import others
+from privcheck_audits.lockstep.noise import noise_tests
+from privcheck_audits.lockstep.users import others
 
 KINDS = {
     "gaussian": (DiscreteGaussian(variance=2 * H / rho), ZCDP(rho), RHO),

@@ -11,9 +11,9 @@ import pytest
 
 import mutants
 from mutants import rescaled_noise
-from privcheck import registry
-from privcheck.commands.setting import resolve_setting
-from privcheck.results import AuditRequest
+from privcheck.commands.settings import resolve_setting
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest
 from privcheck_audits.policy.online import audit_policies, instance
 from registered import ALGORITHMS
 

@@ -14,13 +14,12 @@ from scipy.stats import binom
 
 from mutants.shared import BROKEN, CORRECT, antithetic, quieter_in_long_calls, scalar
 from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP, audit_mechanism
-from privcheck_audits.blackbox import pairs, rounds
+from privcheck_audits.blackbox import audit, pairs
 from privcheck_audits.blackbox.calls import read_signature
 from privcheck_audits.blackbox.confirmation import plan_confirmation
-from privcheck_audits.blackbox.counts import Counts
 from privcheck_audits.blackbox.independence import CallPairs, call_size, is_confirmed, suspect
-from privcheck_audits.blackbox.probing import probe
-from privcheck_audits.blackbox.verdict import ClaimedLoss
+from privcheck_audits.blackbox.inputs import probe
+from privcheck_audits.blackbox.verdict import ClaimedLoss, Counts
 
 SURE = 1 - 1e-9
 PAIR = [(0.0, 1.0)]
@@ -222,7 +221,7 @@ def test_an_interrupt_before_the_confirmation_accuses_nobody(monkeypatch):
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(rounds.AuditedPair, "confirm", lambda *_, **__: (interrupt(each) for each in (0,)))
+    monkeypatch.setattr(audit.AuditedPair, "confirm", lambda *_, **__: (interrupt(each) for each in (0,)))
     found = audit_mechanism(laplace(0.5), PureDP(1), neighbours=PAIR, trials=2_500)
     assert found.verdict == "consistent"
     assert any("not confirmed" in note and "interrupted" in note for note in found.notes)

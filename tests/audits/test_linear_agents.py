@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from privcheck.mechanisms import SymmetricGaussianNoise
-from privcheck_algorithms.linear.noise import Stream
-from privcheck_algorithms.linear.ruler import CROWD, PROBE, make_ruler
-from privcheck_audits.engine.sampling import draw
+from privcheck.declare.mechanisms import SymmetricGaussianNoise
+from privcheck_algorithms.linear.runs import CROWD, PROBE, Stream, make_ruler
+from privcheck_audits.engine.kernels import draw
 
 
 def test_outputs_share_noise_as_their_kind_says():

@@ -12,13 +12,13 @@ import pytest
 
 import mutants
 from mutants.agents import Altered, counts_twice, forgets_level, plans_from_exact
-from privcheck import registry
-from privcheck.commands.setting import resolve_setting
-from privcheck.results import AuditRequest
-from privcheck_algorithms.linear.audit_mixture import mixture_audit_world
-from privcheck_algorithms.linear.mixtures import reach
+from privcheck.commands.settings import resolve_setting
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest
+from privcheck_algorithms.kernels.mixtures import reach
+from privcheck_algorithms.linear.audit_worlds import mixture_audit_world
+from privcheck_audits.lockstep import agent_views
 from privcheck_audits.policy.online import audit_policies, instance
-from privcheck_audits.white_box import agent_views
 
 NAMES = ["private-linopt-vi", "private-linopt-po"]
 SMALL = {"H": "4", "d": "3", "K": "24"}

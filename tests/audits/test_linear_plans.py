@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from privcheck import registry
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
 from privcheck.errors import ParameterError
-from privcheck.reports.curves import find_crossing, privacy
-from privcheck.results import AuditRequest
+from privcheck.reports.summary import find_crossing, privacy
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest
 from privcheck_audits.policy.post_processing import audit_policies
-from privcheck_audits.releases.instance_sizes import visible
+from privcheck_audits.releases.view import visible
 from small_reports import audited, budget, report
 
 SURE = 1 - 1e-9

@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 
 from privcheck import verify
+from privcheck.declare.mechanisms import ShuffledBits
 from privcheck.errors import ParameterError, TrajectoryError
-from privcheck.mechanisms import ShuffledBits
-from privcheck.online.plain import PlainAgent
-from privcheck.pricing.ledger import check_ledger
-from privcheck.progress import silent
-from privcheck.registry import plan_for
-from privcheck.results import AuditRequest, OnlineRequest, World
-from privcheck.setting import Setting
-from privcheck.symbols import n
-from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck.runtime.plain_agents import PlainAgent
+from privcheck.runtime.registry import plan_for
+from privcheck.runtime.results import AuditRequest, OnlineRequest, World
+from privcheck.runtime.setting import Setting
+from privcheck.runtime.spending import check_ledger
+from privcheck.support.display import silent
+from privcheck.terms.symbols import n
+from privcheck_algorithms.environments.finite import random_mdp
 
 PAGE = Path(__file__).parents[2] / "docs/shuffle.md"
 BLOCK = next(b for b in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL) if "MINE" in b)
@@ -90,8 +90,8 @@ def test_a_run_repeats_for_any_number_of_workers_and_after_a_kill(tmp_path, monk
     spread = MINE.play(asked(replicates=3, workers=3))
     assert np.array_equal(straight.regret, spread.regret)
     assert straight.ledger.entries == spread.ledger.entries
-    monkeypatch.setattr("privcheck.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("privcheck.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck.runtime.replicates._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck.runtime.replicates._WORK", 0)
 
     def kill(done, _):
         if done > 150:

@@ -10,15 +10,14 @@ from fractions import Fraction
 
 import pytest
 
-from privcheck.commands.setting import resolve_setting
-from privcheck.online.recording import DONE
-from privcheck.results import AuditRequest, OnlineRequest
-from privcheck.statistics import FeatureSums
-from privcheck_algorithms.linear.audit_world import audit_world
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.statistics import FeatureSums
+from privcheck.runtime.online import DONE
+from privcheck.runtime.results import AuditRequest, OnlineRequest
+from privcheck_algorithms.linear.audit_worlds import audit_world
+from privcheck_audits.lockstep.agents import Watched
+from privcheck_audits.lockstep.online_agents import answers, replay_agent
 from privcheck_audits.policy.online import audit_policies
-from privcheck_audits.white_box.agents import Watched
-from privcheck_audits.white_box.online_lockstep import replay_agent
-from privcheck_audits.white_box.responses import answers
 from registered import ALGORITHMS
 
 CASES = [

@@ -13,8 +13,8 @@ from scipy.stats import binom
 
 import blackbox_work as work
 from privcheck import ZCDP, ApproxDP, PureDP, audit_one_run
-from privcheck.auditors import MechanismError
 from privcheck.errors import ParameterError
+from privcheck.runtime.auditors import MechanismError
 from privcheck_audits.blackbox.one_run import _Attempts, _Run
 
 

@@ -16,17 +16,17 @@ import numpy as np
 import pytest
 
 import mutants
-from privcheck import registry
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
 from privcheck.errors import ParameterError
-from privcheck.guarantees import PureDP
-from privcheck.results import AuditRequest
-from privcheck_algorithms.online.sparse_mdp import compress
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest
+from privcheck.terms.guarantees import PureDP
+from privcheck_algorithms.kernels.sparse_mdp import compress
 from privcheck_audits.bounds import guess_plan
 from privcheck_audits.engine.scores import draw_hidden_bits
 from privcheck_audits.policy.online import SIZES, as_numbers, audit_policies, features, instance
-from privcheck_audits.policy.runs import policy_trials
-from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.policy.view import policy_trials
+from privcheck_audits.releases.view import audit_releases
 from registered import ALGORITHMS
 from structures import over_registry
 from twins import paper_002 as reference

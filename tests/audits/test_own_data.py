@@ -14,16 +14,12 @@ import pytest
 
 import mutants
 from privcheck import verify
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.errors import DeclarationError, ParameterError
-from privcheck.guarantees import ZCDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.registry import Algorithm, plan_for
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.results import AuditRequest
-from privcheck.schedules import EveryEpisode, Once, PerUser, Tree
-from privcheck.setting import Setting
-from privcheck.statistics import (
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.schedules import EveryEpisode, Once, PerUser, Tree
+from privcheck.declare.statistics import (
     ClippedSums,
     FeatureSums,
     Records,
@@ -33,10 +29,14 @@ from privcheck.statistics import (
     Vectors,
     VisitCounts,
 )
-from privcheck.statistics.linear import Column
-from privcheck.symbols import K, d, epsilon, expression, rho, symbol, tree_levels
-from privcheck.trajectories import Trajectories
-from privcheck_audits.white_box.users import gather_users, join, others, random_pair
+from privcheck.declare.statistics.linear import Column
+from privcheck.errors import DeclarationError, ParameterError
+from privcheck.runtime.registry import Algorithm, plan_for
+from privcheck.runtime.results import AuditRequest
+from privcheck.runtime.setting import Setting
+from privcheck.terms.guarantees import ZCDP, PureDP
+from privcheck.terms.symbols import K, d, epsilon, expression, rho, symbol, tree_levels
+from privcheck_audits.lockstep.users import gather_users, join, others, random_pair
 
 ALPHA = 1e-9
 m = symbol("m", "count")

@@ -15,24 +15,24 @@ import mutants
 import own_law as own
 import small_declarations as small
 from privcheck import account, verify
-from privcheck.charges import charge
-from privcheck.declaration import Release
+from privcheck.declare.declaration import Release
+from privcheck.declare.mechanisms import GaussianNoise, LaplaceNoise, Noise, lacks
+from privcheck.declare.mechanisms.base import charge
+from privcheck.declare.statistics import VisitCounts
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.guarantees import PureDP
-from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noise, lacks
 from privcheck.pricing import Priced
 from privcheck.pricing.calibration import least_noise
-from privcheck.pricing.ledger import laws_of, price_ledger
 from privcheck.runtime import Billboard, Channel, Ledger, SimulatedNoise, read_ledger
-from privcheck.statistics import VisitCounts
-from privcheck.symbols import A, H, S, epsilon
+from privcheck.runtime.spending import laws_of, price_ledger
+from privcheck.terms.guarantees import PureDP
+from privcheck.terms.symbols import A, H, S, epsilon
 from privcheck_algorithms.dp_apvi.agent import noise_bound
 from privcheck_algorithms.privatizers import noise as kernels
 from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
-from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.lockstep.views import blind, noise
+from privcheck_audits.plan.reachable import loss_law
 from privcheck_audits.releases.canaries import worst_canary
-from privcheck_audits.releases.reachable_limit import loss_law
-from privcheck_audits.white_box.views import blind, noise
+from privcheck_audits.releases.view import audit_releases
 
 SURE = 1 - 1e-9
 OURS = LaplaceNoise(scale=2.0)

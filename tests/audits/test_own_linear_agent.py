@@ -14,13 +14,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import own_ridge as own
-from privcheck import registry
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.releases import Draw
+from privcheck.declare.schedules import Batches
 from privcheck.errors import ParameterError
-from privcheck.releases import Draw
-from privcheck.results import AuditRequest
-from privcheck.schedules import Batches
-from privcheck_algorithms.linear.noise import streams
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest
+from privcheck_algorithms.linear.runs import streams
 from privcheck_audits.policy.post_processing import HiddenRuns
 
 SURE = 1 - 1e-9

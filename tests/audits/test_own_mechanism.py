@@ -22,18 +22,18 @@ import own_law as own
 import small_declarations as small
 from privcheck import Claim, Declaration, Parameter, account, verify
 from privcheck.accounting import laplace
-from privcheck.declaration import Release
+from privcheck.declare.declaration import Release
+from privcheck.declare.procedures import OwnMechanism
+from privcheck.declare.procedures.cells import integrate_cells
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.statistics import VisitCounts
 from privcheck.errors import DeclarationError, PrivcheckError
-from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.pricing.calibration import least_noise
-from privcheck.procedures import OwnMechanism
-from privcheck.procedures.cells import integrate_cells
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.statistics import VisitCounts
-from privcheck.symbols import A, H, S, epsilon
+from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
+from privcheck.terms.symbols import A, H, S, epsilon
 from privcheck.verification.outcome_loss import pair_delta, pure_loss, rho_loss
-from privcheck_audits.releases.audit import audit_releases
-from privcheck_audits.releases.samplers_said import hear_samplers
+from privcheck_audits.releases.samplers import hear_samplers
+from privcheck_audits.releases.view import audit_releases
 
 SURE = 1 - 1e-9
 
@@ -165,7 +165,7 @@ def test_cells_lose_what_the_integral_says_and_never_more(scale):
     s = float(Fraction(scale))
     logs = [lambda x, data=data: log_noisy(x, data, s) for data in (0.0, 1.0)]
     p, q = integrate_cells("x", logs, span(s))
-    from privcheck.procedures import Outcomes
+    from privcheck.declare.procedures import Outcomes
 
     laws, e = Outcomes(log_p=p, log_q=q), 1 / s
     assert 0.999 * e <= pure_loss(laws, 1) <= e

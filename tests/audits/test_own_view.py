@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from own_view import VIEW
-from privcheck import registry
-from privcheck.commands.learned import audit
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.runs import audit
+from privcheck.commands.settings import resolve_setting
 from privcheck.errors import ParameterError
+from privcheck.runtime import registry
 
 
 @pytest.fixture(autouse=True)

@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privcheck import registry, verify
-from privcheck.declaration import resolve
+from privcheck import verify
+from privcheck.data.finite_models import evaluate, one_hot, solve
+from privcheck.declare.declaration import resolve
+from privcheck.declare.schedules import Batches, EveryEpisode, Once, PerUser
 from privcheck.errors import ChannelError, ParameterError
-from privcheck.online.plain import PlainAgent
-from privcheck.planning import evaluate, one_hot, solve
-from privcheck.pricing.ledger import check_ledger
-from privcheck.progress import silent
-from privcheck.results import AuditRequest, OnlineRequest, World
-from privcheck.runtime import read_ledger
-from privcheck.schedules import Batches, EveryEpisode, Once, PerUser
-from privcheck.setting import Setting
-from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck.runtime import read_ledger, registry
+from privcheck.runtime.plain_agents import PlainAgent
+from privcheck.runtime.results import AuditRequest, OnlineRequest, World
+from privcheck.runtime.setting import Setting
+from privcheck.runtime.spending import check_ledger
+from privcheck.support.display import silent
+from privcheck_algorithms.environments.finite import random_mdp
 
 PAGE = Path(__file__).parents[2] / "docs/how-to-add.md"
 BLOCK = next(b for b in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL) if "SMALL" in b)
@@ -137,8 +137,8 @@ def test_other_schedules_run_and_are_audited_by_what_they_release(kind):
 
 
 def test_a_killed_run_goes_on_to_the_same_result_and_the_same_ledger(tmp_path, monkeypatch):
-    monkeypatch.setattr("privcheck.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("privcheck.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck.runtime.replicates._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck.runtime.replicates._WORK", 0)
     straight = SMALL.play(asked(150, replicates=2))
 
     def kill(done, _):

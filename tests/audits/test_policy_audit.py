@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 import mutants
-from privcheck.declaration import resolve
+from privcheck.declare.declaration import resolve
 from privcheck.errors import AuditError, ParameterError
-from privcheck.results import AuditRequest
 from privcheck.runtime import Billboard
-from privcheck.setting import Setting
+from privcheck.runtime.results import AuditRequest
+from privcheck.runtime.setting import Setting
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE, OPTIONS
 from privcheck_algorithms.dp_apvi.agent import plan, prepare
 from privcheck_audits.bounds import bound_at_ranks, guess_plan
 from privcheck_audits.policy.offline import instance, instance_setting
-from privcheck_audits.policy.runs import policy_trials, whole_runs
+from privcheck_audits.policy.view import policy_trials, whole_runs
 from privcheck_audits.releases.canaries import sizes
 from registered import DP_APVI, DP_APVI_LAPLACE
 

@@ -11,9 +11,9 @@ from dataclasses import asdict, replace
 import pytest
 
 import mutants
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
 from privcheck.errors import ParameterError
-from privcheck.results import AuditRequest
+from privcheck.runtime.results import AuditRequest
 from privcheck_audits.policy.online import audit_policies, instance
 from registered import ALGORITHMS, DP_APVI
 

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from mutants import regressing as mutants
-from privcheck import registry
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
 from privcheck.errors import ChannelError, ParameterError
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.results import AuditRequest
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest
 from privcheck_algorithms.dp_vapvi.declaration import VARIANCE_HALF
-from privcheck_algorithms.linear.two_ends import two_ends
-from privcheck_audits.policy.regressing import instance, place_small
-from privcheck_audits.white_box.regressing import place_agent
+from privcheck_algorithms.linear.audit_worlds import two_ends
+from privcheck_audits.lockstep.regression import place_agent
+from privcheck_audits.policy.regression import instance, place_small
 from structures import over_registry
 
 ALPHA = 1e-9

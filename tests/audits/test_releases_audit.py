@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import mutants
-from privcheck import registry
 from privcheck.accounting.engine.gdp import gdp_delta
-from privcheck.declaration import Declaration
+from privcheck.declare.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.pricing import Priced, account
-from privcheck.results import AuditRequest, AuditResult
-from privcheck.setting import Setting
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest, AuditResult
+from privcheck.runtime.setting import Setting
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from privcheck_audits.releases.canaries import worst_canary
 from registered import DP_APVI, DP_APVI_LAPLACE

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from mutants.protocols import PROTOCOLS, agent_with
-from privcheck.commands.setting import resolve_setting
-from privcheck.registry import algorithm, plan_for
-from privcheck.results import AuditRequest
+from privcheck.commands.settings import resolve_setting
+from privcheck.runtime.registry import algorithm, plan_for
+from privcheck.runtime.results import AuditRequest
 
 PRIVATE = ("sdp-pe", "sdp-pe-as-printed", "sdp-pe-calibrated")
 

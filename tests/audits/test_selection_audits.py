@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import pytest
 
-from privcheck.commands.setting import resolve_setting
-from privcheck.results import AuditRequest
-from privcheck.setting import Setting
-from privcheck_audits.releases.audit import audit_releases
+from privcheck.commands.settings import resolve_setting
+from privcheck.runtime.results import AuditRequest
+from privcheck.runtime.setting import Setting
+from privcheck_audits.releases.view import audit_releases
 
 CORRECT = ("sparse-vector-1", "sparse-vector-2", "noisy-max", "exponential-mechanism", "permute-and-flip")
 

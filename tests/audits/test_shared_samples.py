@@ -12,12 +12,12 @@ import pytest
 
 from privcheck import ApproxDP, PureDP, account, audit_mechanism
 from privcheck import accounting as acc
-from privcheck.commands.setting import resolve_setting
-from privcheck.releases import Release
-from privcheck.results import AuditRequest
-from privcheck.setting import Setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.releases import Release
+from privcheck.runtime.results import AuditRequest
+from privcheck.runtime.setting import Setting
 from privcheck_algorithms.gallery.one_batch import one_round
-from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.releases.view import audit_releases
 
 SURE = 1 - 1e-9
 ACTOR = {"rate": "3/10", "rounds": "1", "d": "1", "B": "1"}

@@ -11,14 +11,13 @@ import pytest
 from scipy.stats import kstest
 
 from mutants.messages import forgets_decoys, lets_order_through, sends_sums, shares_order
-from privcheck.commands.setting import resolve_setting
-from privcheck.mechanisms.shuffled import ShuffledBitsNoise
-from privcheck.online.player import Sent
-from privcheck.registry import algorithm
-from privcheck.results import AuditRequest
-from privcheck_audits.shuffled.links import bet_on_links
-from privcheck_audits.shuffled.running import _Order, dither, hear_shuffler
-from privcheck_audits.white_box.agent_views import noise
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.mechanisms.shuffled import ShuffledBitsNoise
+from privcheck.runtime.online import Sent
+from privcheck.runtime.registry import algorithm
+from privcheck.runtime.results import AuditRequest
+from privcheck_audits.lockstep.agent_views import noise
+from privcheck_audits.lockstep.shuffler import _Order, bet_on_links, dither, hear_shuffler
 
 SMALL = {"shuffled-ucb-vi": {"H": "2", "S": "2", "K": "40"}, "shuffled-arms": {"A": "4", "K": "64"}}
 NAMES = tuple(SMALL)

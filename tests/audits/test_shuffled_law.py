@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from privcheck.mechanisms import Noise, ShuffledBits, noise_bits
+from privcheck.declare.mechanisms import Noise, ShuffledBits, noise_bits
 from privcheck_audits.bounds import count_vectors, log_ratios
 from privcheck_audits.engine.scores import MovedGroup
 from privcheck_audits.shuffled import messages as shuffled

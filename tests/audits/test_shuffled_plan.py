@@ -16,28 +16,27 @@ import pytest
 from scipy.stats import binom
 
 from mutants.shuffled import counting_on, fewer_noise_bits, integer_messages, sent_twice
-from privcheck.commands.checking import _enough
-from privcheck.commands.learned import audit
-from privcheck.commands.setting import resolve_setting
-from privcheck.declaration import Claim, Declaration, Parameter, Release
+from privcheck.commands.checks import _enough
+from privcheck.commands.runs import audit
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import ShuffledBits
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.releases import Draw
+from privcheck.declare.statistics import VisitCounts
 from privcheck.errors import ParameterError
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import ShuffledBits
 from privcheck.pricing import Priced
-from privcheck.relations import ReplaceOne
-from privcheck.releases import Draw
 from privcheck.reports.values import to_json
-from privcheck.results import AuditRequest
-from privcheck.setting import Setting
-from privcheck.statistics import VisitCounts
-from privcheck.symbols import A, H, K, S
+from privcheck.runtime.results import AuditRequest
+from privcheck.runtime.setting import Setting
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import A, H, K, S
 from privcheck.testing import assert_declaration
 from privcheck_audits.bounds import exact_epsilon
 from privcheck_audits.engine.blocks import blocks, total
-from privcheck_audits.releases.audit import audit_releases
-from privcheck_audits.shuffled.attacks import attacks
-from privcheck_audits.shuffled.guesses import Messages, aim
-from privcheck_audits.shuffled.view import declines, instances, releases
+from privcheck_audits.releases.view import audit_releases
+from privcheck_audits.shuffled.messages import attacks
+from privcheck_audits.shuffled.view import Messages, aim, declines, instances, releases
 from registered import SDP_PE, SDP_PE_AS_PRINTED
 
 CONFIDENCE = 0.999999

@@ -16,17 +16,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privcheck import registry
-from privcheck.commands.setting import resolve_setting
-from privcheck.declaration import resolve
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.declaration import resolve
 from privcheck.errors import ParameterError
-from privcheck.offline import Learnt
-from privcheck.online.plain import PlainAgent
-from privcheck.results import AuditRequest, OnlineRequest, Remark, World
-from privcheck.setting import Setting
-from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_audits.white_box.outputs import find_differences, list_fields, read_outputs
-from privcheck_audits.white_box.said import Said
+from privcheck.runtime import registry
+from privcheck.runtime.offline import Learnt
+from privcheck.runtime.plain_agents import PlainAgent
+from privcheck.runtime.results import AuditRequest, OnlineRequest, Remark, World
+from privcheck.runtime.setting import Setting
+from privcheck_algorithms.environments.finite import random_mdp
+from privcheck_audits.engine.outputs import Said, find_differences, list_fields, read_outputs
 
 PAGE = Path(__file__).parents[2] / "docs/how-to-add.md"
 BLOCK = next(b for b in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL) if "SMALL" in b)
@@ -392,8 +391,8 @@ def test_functions_of_past_boards_are_consistent(name):
 
 
 def test_a_memory_goes_on_where_a_killed_run_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr("privcheck.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("privcheck.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck.runtime.replicates._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck.runtime.replicates._WORK", 0)
     agent = replace(SMALL, online=PlainAgent(agent=random_ties, memory=zeros))
     straight = agent.play(request_of(150))
 

@@ -12,18 +12,17 @@ import numpy as np
 import pytest
 
 import mutants
-from privcheck.declaration import resolve
-from privcheck.mechanisms import GaussianNoise, LaplaceNoise
+from privcheck.data.trajectories import Trajectories, concatenate
+from privcheck.declare.declaration import resolve
+from privcheck.declare.mechanisms import GaussianNoise, LaplaceNoise
 from privcheck.pricing import Priced
-from privcheck.results import AuditRequest
 from privcheck.runtime import SimulatedNoise
-from privcheck.setting import Setting
-from privcheck.trajectories import Trajectories, concatenate
+from privcheck.runtime.results import AuditRequest
+from privcheck.runtime.setting import Setting
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
+from privcheck_audits.lockstep.noise import noise_tests
+from privcheck_audits.lockstep.replay import publish, replay, worst
 from privcheck_audits.releases.canaries import random_users, worst_canary
-from privcheck_audits.white_box.distances import worst
-from privcheck_audits.white_box.lockstep import publish, replay
-from privcheck_audits.white_box.noise import noise_tests
 from registered import DP_APVI
 
 SMALL = {"H": 4, "S": 3, "A": 2}

@@ -21,14 +21,13 @@ from mutants.agents import (
     reuses_nodes,
     shares_noise,
 )
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.finite_models import FiniteMDP
 from privcheck.errors import AuditError, ParameterError
-from privcheck.finite_mdp import FiniteMDP
-from privcheck.results import AuditRequest
-from privcheck_audits.white_box import agent_views
-from privcheck_audits.white_box.agents import watch
-from privcheck_audits.white_box.online_lockstep import replay_agent
-from privcheck_audits.white_box.responses import response_pairs
+from privcheck.runtime.results import AuditRequest
+from privcheck_audits.lockstep import agent_views
+from privcheck_audits.lockstep.agents import watch
+from privcheck_audits.lockstep.online_agents import replay_agent, response_pairs
 from registered import ALGORITHMS
 from structures import over_registry
 from twins.streams import psums_holding

@@ -15,28 +15,22 @@ import pytest
 
 from mutants import SharedNoise, counted_twice, rescaled_noise
 from mutants.trees import CountsTwice, LevelTooFew, ReusedNodes
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.trajectories import Regressors
+from privcheck.declare.relations import AddRemoveOne, ZeroOut
+from privcheck.declare.statistics import Column, GramMatrices
 from privcheck.errors import ParameterError
 from privcheck.pricing import Priced
-from privcheck.regressors import Regressors
-from privcheck.relations import AddRemoveOne, ZeroOut
-from privcheck.results import AuditRequest
 from privcheck.runtime import SimulatedNoise
-from privcheck.setting import Setting
-from privcheck.statistics import Column, GramMatrices
-from privcheck_audits.white_box import views as inside
-from privcheck_audits.white_box.lockstep import publish, replay
-from privcheck_audits.white_box.noise import noise_tests
-from privcheck_audits.white_box.noise_tests import NoiseTest
-from privcheck_audits.white_box.shrinking import shrink
-from privcheck_audits.white_box.streams import (
-    TreeNodes,
-    audience,
-    canaries,
-    list_related_nodes,
-    tractable,
-)
-from privcheck_audits.white_box.users import join, others, random_pair
+from privcheck.runtime.results import AuditRequest
+from privcheck.runtime.setting import Setting
+from privcheck_audits.lockstep import views as inside
+from privcheck_audits.lockstep.noise import noise_tests
+from privcheck_audits.lockstep.noise_tests import NoiseTest
+from privcheck_audits.lockstep.offline_agents import shrink
+from privcheck_audits.lockstep.replay import publish, replay
+from privcheck_audits.lockstep.streams import TreeNodes, audience, canaries, list_related_nodes, tractable
+from privcheck_audits.lockstep.users import join, others, random_pair
 from structures import over_registry
 from twins.streams import psums_holding
 

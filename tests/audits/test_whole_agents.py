@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from agents_of_their_own import TreeBandit, add_own_rewards, own_rewards, rewards_of_the_one_before
 from privcheck import PureDP, audit_agent
-from privcheck.auditors import MechanismError
 from privcheck.errors import ParameterError
+from privcheck.runtime.auditors import MechanismError
 from privcheck_audits.blackbox.agents import drop_own_part
-from privcheck_audits.blackbox.changes import find_user, list_changes, pick_positions
-from privcheck_audits.blackbox.flattening import flatten, largest_gap
+from privcheck_audits.blackbox.canonical import CallError
 from privcheck_audits.blackbox.inputs import forms_of
-from privcheck_audits.blackbox.known_types import CallError
+from privcheck_audits.blackbox.neighbours import find_user, flatten, largest_gap, list_changes, pick_positions
 
 SURE = 1 - 1e-9
 USERS = np.zeros((8, 2))  # state and reward

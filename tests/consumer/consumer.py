@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 import privcheck
 from privcheck import PureDP, audit_mechanism, verify
 from privcheck.accounting import Filter, Odometer, Plan
-from privcheck.client import Client
-from privcheck.declaration import L2, Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ZCDP, ApproxDP
-from privcheck.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, SymmetricGaussian
-from privcheck.reading import ArrowTable
-from privcheck.relations import ReplaceOne
-from privcheck.statistics import TransitionCounts, VisitCounts
-from privcheck.symbols import A, Expr, H, S, rho, sqrt
+from privcheck.data.reading import ArrowTable
+from privcheck.declare.declaration import L2, Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, SymmetricGaussian
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statistics import TransitionCounts, VisitCounts
+from privcheck.ledger.client import Client
+from privcheck.terms.guarantees import ZCDP, ApproxDP
+from privcheck.terms.symbols import A, Expr, H, S, rho, sqrt
 from privcheck.verification import Verification
 
 

@@ -13,14 +13,14 @@ from fractions import Fraction
 
 import pytest
 
-from privcheck import registry
-from privcheck.commands.declared import calibrate_noise
-from privcheck.commands.setting import resolve_setting
-from privcheck.declaration import Draw, Release
+from privcheck.commands.declarations import calibrate_noise
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.declaration import Draw, Release
+from privcheck.declare.procedures import OwnMechanism
+from privcheck.declare.releases import is_additive
 from privcheck.errors import ParameterError
 from privcheck.pricing import account
-from privcheck.procedures import OwnMechanism
-from privcheck.releases import is_additive
+from privcheck.runtime import registry
 from privcheck.verification import verify
 from privcheck_algorithms.papers import GALLERY
 from structures import over_registry

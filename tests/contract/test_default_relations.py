@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from privcheck import registry
-from privcheck.relations import ReplaceOne
-from privcheck.statistics import RewardBits, RewardSums
-from privcheck.symbols import A, symbol
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statistics import RewardBits, RewardSums
+from privcheck.runtime import registry
+from privcheck.terms.symbols import A, symbol
 from structures import described
 
 _RESPONSES = (

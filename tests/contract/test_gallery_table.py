@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import privcheck_algorithms.gallery
-from privcheck import registry
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.runtime import registry
 from privcheck.verification import verify
 from privcheck_algorithms.papers import GALLERY
 from structures import over_registry

@@ -10,12 +10,13 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from privcheck import registry
-from privcheck.commands import declared, listing
-from privcheck.commands.cli import main
+from privcheck.cli import listing
+from privcheck.cli.main import main
+from privcheck.commands import declarations
 from privcheck.reports.values import SCHEMA, document
+from privcheck.runtime import registry
 
-REMEDY = "python -m privcheck.commands.listing privcheck_algorithms"
+REMEDY = "python -m privcheck.cli.listing privcheck_algorithms"
 
 
 def call(*arguments, code):
@@ -30,18 +31,18 @@ def test_the_file_is_what_the_declarations_say():
     text = path.read_text(encoding="utf-8")
     assert text == listing.make_listing("privcheck_algorithms"), f"write it again: {REMEDY}"
     assert json.loads(text)["schema"] == listing.SCHEMA == SCHEMA
-    assert listing.list_algorithms() == json.loads(json.dumps(document(declared.list_algorithms())))
+    assert listing.list_algorithms() == json.loads(json.dumps(document(declarations.list_algorithms())))
 
 
 def test_listing_loads_no_symbolic_algebra():
     code = """
 import sys
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 try:
     main(["list"])
 finally:
-    heavy = {"sympy", "scipy", "numpy", "numba", "privcheck.declaration", "privcheck_algorithms"} & sys.modules.keys()
-    assert not heavy, heavy
+    heavy = {"sympy", "scipy", "numpy", "numba", "privcheck.declare.declaration", "privcheck_algorithms"} &
+    sys.modules.keys() assert not heavy, heavy
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -69,7 +70,7 @@ def test_a_third_partys_algorithm_is_described_from_its_declaration(register, fe
 
 def test_a_broken_package_is_one_row_of_a_list_and_of_all_verdicts(tmp_path, monkeypatch, few):
     """One whose module cannot be imported, and one whose declaration raises."""
-    head = "from privcheck.registry import Algorithm\n"
+    head = "from privcheck.runtime.registry import Algorithm\n"
     made = "def declare(readings):\n    return 1 / 0\n"
     made += "ONE = Algorithm(name='c-broken', title='T', source='S', declare=declare)\n"
     (tmp_path / "broken_third_party.py").write_text(head + made)
@@ -104,9 +105,9 @@ def test_a_failing_claim_outweighs_a_broken_package_which_outweighs_undecided(mo
     from privcheck.reports.values import Unverified
 
     verdict, code = codes
-    verified = declared.verify_claim(declared.resolve_setting("dp-apvi", {"H": "2"}))
+    verified = declarations.verify_claim(declarations.resolve_setting("dp-apvi", {"H": "2"}))
     found = [Unverified(algorithm="b", error="package", message="m"), replace(verified, verdict=verdict)]
-    monkeypatch.setattr(declared, "verify_each", lambda: iter(found))
+    monkeypatch.setattr(declarations, "verify_each", lambda: iter(found))
     call("verify", "--all", code=code)
 
 
@@ -116,7 +117,7 @@ def test_verdicts_are_printed_as_they_come(monkeypatch):
 
     said = []
     monkeypatch.setattr(click, "echo", lambda text="", **_: said.append(text))
-    verified = declared.verify_claim(declared.resolve_setting("dp-apvi", {"H": "2"}))
+    verified = declarations.verify_claim(declarations.resolve_setting("dp-apvi", {"H": "2"}))
 
     def found():
         yield verified
@@ -124,6 +125,6 @@ def test_verdicts_are_printed_as_they_come(monkeypatch):
         said.append("second")
         yield replace(verified, algorithm="other")
 
-    monkeypatch.setattr(declared, "verify_each", found)
+    monkeypatch.setattr(declarations, "verify_each", found)
     call("verify", "--all", code=0)
     assert said.index("second") < next(i for i, line in enumerate(said) if line.startswith("other "))

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import privcheck
-from privcheck import registry
-from privcheck.commands.declared import list_algorithms, show
-from privcheck.commands.online import load_world, online_settings
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.declarations import list_algorithms, show
+from privcheck.commands.online_runs import load_world, online_settings
+from privcheck.commands.settings import resolve_setting
 from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
-from privcheck.online.driver import open_ledger, ready
 from privcheck.pricing import account
-from privcheck.results import OnlineRequest
+from privcheck.runtime import registry
+from privcheck.runtime.replicates import open_ledger, ready
+from privcheck.runtime.results import OnlineRequest
 from structures import over_registry
 
 RUNNING = [name for name in registry.names("algorithms") if registry.algorithm(name).runs]

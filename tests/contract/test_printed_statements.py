@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from privcheck import registry
+from privcheck.declare.statements import KINDS, Origin, Statement, judge_statements
 from privcheck.errors import DeclarationError
-from privcheck.statements import KINDS, Origin, Statement, judge_statements
+from privcheck.runtime import registry
 
 PAGES = Path(__file__).parents[2] / "docs" / "findings"
 DECLARED = [name for name in registry.names("algorithms") if registry.algorithm(name).declare is not None]

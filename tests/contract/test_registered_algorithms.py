@@ -6,20 +6,18 @@ import math
 
 import pytest
 
-from privcheck import registry
-from privcheck.commands.declared import list_algorithms, price_releases, show, verify_claim
-from privcheck.commands.online import load_world, online_settings
-from privcheck.commands.setting import resolve_setting
-from privcheck.declaration import resolve
+from privcheck.commands.declarations import list_algorithms, price_releases, show, verify_claim
+from privcheck.commands.online_runs import load_world, online_settings
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
 from privcheck.pricing import account
 from privcheck.pricing.cost import second_opinion
-from privcheck.pricing.ledger import check_ledger, price_ledger
-from privcheck.reports.latex import latex_to_mathml
-from privcheck.reports.mathml import safe_mathml
+from privcheck.reports.markup import latex_to_mathml, safe_mathml
 from privcheck.reports.values import from_json, to_json
-from privcheck.results import OnlineRequest, RunRequest
-from privcheck.runtime import Ledger, read_ledger
+from privcheck.runtime import Ledger, read_ledger, registry
+from privcheck.runtime.results import OnlineRequest, RunRequest
+from privcheck.runtime.spending import check_ledger, price_ledger
 from structures import over_registry
 
 NAMES = registry.names("algorithms")

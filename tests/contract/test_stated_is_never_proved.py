@@ -4,16 +4,16 @@ import html
 
 import pytest
 
-from privcheck.commands.auditing import begin_report
-from privcheck.commands.declared import calibrate_noise, price_releases, show, verify_claim
-from privcheck.commands.judged import say_verdict
-from privcheck.commands.printing import describe_verdict, describe_verdicts
-from privcheck.commands.setting import resolve_setting
+from privcheck.cli.printing import describe_verdict, describe_verdicts
+from privcheck.commands.checks import begin_report
+from privcheck.commands.declarations import calibrate_noise, price_releases, show, verify_claim
+from privcheck.commands.finding_pages import say_verdict
+from privcheck.commands.settings import resolve_setting
+from privcheck.reports.files import as_report
 from privcheck.reports.html import render_html
-from privcheck.reports.keeping import as_report
 from privcheck.reports.values import AllVerified
-from privcheck.reports.values.codec import to_json
-from privcheck.unit import Unit
+from privcheck.support.encoding import to_json
+from privcheck.terms.unit import Unit
 from structures import over_registry
 
 STATED = ("erm-output-perturbation", "exp3", "private-k-means")

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from mutants.specimen import Array, Run, Specimen, column
-from privcheck.auditors import MechanismClaim
-from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
+from privcheck.runtime.auditors import MechanismClaim
+from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 
 _ONE = PureDP(1)
 _FAIR = ApproxDP(1, "0.00001")

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.online.player import MakePlayer, Player, Replicate
-from privcheck.online.recording import DONE
-from privcheck.results import OnlineRequest
+from privcheck.runtime.online import DONE, MakePlayer, Player, Replicate
+from privcheck.runtime.results import OnlineRequest
 
 Array = NDArray[np.float64]
 Play = Callable[[Replicate, int], None]

@@ -11,7 +11,7 @@ import numpy as np
 
 from mutants.additive import geometric, laplace
 from mutants.specimen import Array, Run, Specimen, column, twins
-from privcheck.guarantees import ApproxDP, PureDP
+from privcheck.terms.guarantees import ApproxDP, PureDP
 
 _ONE = PureDP(1)
 _SHARE = -math.expm1(-1)  # of a geometric law with ratio 1/e

@@ -15,7 +15,7 @@ from mutants.additive import laplace
 from mutants.hidden import permute_and_flip
 from mutants.selection import exponential_mechanism
 from mutants.specimen import Array, Run, Specimen, column, twins
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
 
 _ONE = PureDP(1)
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mutants.specimen import Array, Run, Specimen, column
-from privcheck.auditors import MechanismClaim
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.runtime.auditors import MechanismClaim
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
 
 _ONE = PureDP(1)
 Records = NDArray[np.float64]

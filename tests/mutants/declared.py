@@ -9,12 +9,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Declaration, Release
-from privcheck.mechanisms import Gaussian, Mechanism, Noise
-from privcheck.relations import Pair, Relation
-from privcheck.statistics import Sensitivity, SparseDifference, Statistic
-from privcheck.symbols import Exact, Expr, exact, sqrt
-from privcheck.trajectories import Trajectories
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import Declaration, Release
+from privcheck.declare.mechanisms import Gaussian, Mechanism, Noise
+from privcheck.declare.relations import Pair, Relation
+from privcheck.declare.statistics import Sensitivity, SparseDifference, Statistic
+from privcheck.terms.symbols import Exact, Expr, exact, sqrt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

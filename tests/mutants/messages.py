@@ -1,6 +1,6 @@
 """Mutants of running agents behind a shuffler: what leaves it is not what is declared, though sums may look right.
 
-Each takes an honest agent whose face shows messages (`privcheck.online.player.Shuffles`) and rewrites what left.
+Each takes an honest agent whose face shows messages (`privcheck.runtime.online.Shuffles`) and rewrites what left.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.online.player import MakePlayer, Player, Replicate, Sent
-from privcheck.online.recording import DONE
-from privcheck.results import OnlineRequest
+from privcheck.runtime.online import DONE, MakePlayer, Player, Replicate, Sent
+from privcheck.runtime.results import OnlineRequest
 
 Messages = NDArray[np.int8]
 Rewrite = Callable[[Sent, NDArray[np.int64], np.random.Generator], Messages]

@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from privcheck.mechanisms import ShuffledNoise
-from privcheck.online.player import MakePlayer
+from privcheck.declare.mechanisms import ShuffledNoise
+from privcheck.runtime.online import MakePlayer
 from privcheck_algorithms.sdp_pe.agent import player
-from privcheck_algorithms.sdp_pe.shuffler import HONEST, Bits, Messages, Protocol, count_messages, encode
+from privcheck_algorithms.sdp_pe.batches import HONEST, Bits, Messages, Protocol, count_messages, encode
 
 
 def _keep_order(messages: Messages, rng: np.random.Generator) -> Messages:

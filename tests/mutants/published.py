@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from mutants.specimen import OneRun, Specimen, twins
-from privcheck.guarantees import ApproxDP, PureDP
+from privcheck.terms.guarantees import ApproxDP, PureDP
 
 _ONE = PureDP(1)
 _PUBLIC = ("a", "b", "c")

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.offline import DataHolder, Learnt, OfflineAgent, Pass
+from privcheck.data.trajectories import Trajectories, concatenate
 from privcheck.runtime import Billboard
 from privcheck.runtime.channel import ReleaseChannel
-from privcheck.setting import Setting
-from privcheck.trajectories import Trajectories, concatenate
-from privcheck_algorithms.dp_vapvi.privatizer import VapviPrivatizer
+from privcheck.runtime.offline import DataHolder, Learnt, OfflineAgent, Pass
+from privcheck.runtime.setting import Setting
+from privcheck_algorithms.dp_vapvi.agent import VapviPrivatizer
 
 Array = NDArray[np.float64]
 Hold = Callable[[Trajectories, Setting, ReleaseChannel, Billboard], DataHolder]

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mutants.specimen import OneRun, Run, Specimen, twins
-from privcheck.guarantees import PureDP
+from privcheck.terms.guarantees import PureDP
 
 _ONE = PureDP(1)
 _FAIR = math.e / (1 + math.e)  # truth of randomised response at ε = 1

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.mechanisms import Noise, Noiseless
-from privcheck.post_processing import PolicyRuns
+from privcheck.declare.mechanisms import Noise, Noiseless
 from privcheck.runtime import SimulatedNoise
+from privcheck.runtime.offline import PolicyRuns
 from privcheck_algorithms.linear.runs import LinearRuns
 from privcheck_audits.policy.online import OnlineRuns
-from privcheck_audits.policy.runs import WholeAgent
+from privcheck_audits.policy.view import WholeAgent
 
 
 class SharedNoise:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mutants.specimen import Array, Run, Specimen, column
-from privcheck.guarantees import PureDP
+from privcheck.terms.guarantees import PureDP
 
 _STOPPED = -1.0  # published after the last answer
 _ONE = PureDP(1)

@@ -10,9 +10,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from mutants.declared import Overlooked
-from privcheck.declaration import Declaration
-from privcheck.mechanisms import ShuffledBits
-from privcheck.symbols import Exact, Expr, exact, expression
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms import ShuffledBits
+from privcheck.terms.symbols import Exact, Expr, exact, expression
 
 
 def integer_messages(declaration: Declaration) -> Declaration:

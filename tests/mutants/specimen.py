@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.auditors import MechanismClaim
+from privcheck.runtime.auditors import MechanismClaim
 
 Array = NDArray[np.float64]
 Run = Callable[[Any, int, np.random.Generator], Any]

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from privcheck.commands.starting import start_package
+from privcheck.commands.starter import start_package
 
 NAME = "my-own-agent"
 PACKAGE = "my_own_agent"
@@ -97,7 +97,7 @@ def _draw_otherwise(law: str, scale: str, body: str) -> Edits:
         body: Of the method that adds noise.
     """
     text = f"""import numpy as np
-from privcheck.mechanisms import {law}Noise
+from privcheck.declare.mechanisms import {law}Noise
 
 
 class OwnNoise({law}Noise):
@@ -200,8 +200,8 @@ _LEAK_OF_A_DEVICE: Edits = (  # a device that tells the agent half so, past the 
     *_edit(
         "device.py",
         (
-            "from privcheck.setting import Setting\n",
-            "from privcheck.setting import Setting\n\nfrom my_own_agent.agent import SEEN\n",
+            "from privcheck.runtime.setting import Setting\n",
+            "from privcheck.runtime.setting import Setting\n\nfrom my_own_agent.agent import SEEN\n",
         ),
         ("        rounded = replace(", f"        {_SHOW}        rounded = replace("),
     ),
@@ -348,7 +348,7 @@ _HOLD: Edits = (  # a privatizer half that shows its data to the agent half
         ("import math\n", "import json\nimport logging\nimport math\nimport warnings\n"),
         (
             "from privcheck.runtime import Billboard\n",
-            "from privcheck.results import Remark\nfrom privcheck.runtime import Billboard, Privatizer\n",
+            "from privcheck.runtime.results import Remark\nfrom privcheck.runtime import Billboard, Privatizer\n",
         ),
         (
             "",
@@ -545,7 +545,10 @@ _KEEP: Edits = (  # a privatizer half that shows its data to both planners
             "from collections.abc import Callable\n",
             "import json\nimport logging\nimport warnings\nfrom collections.abc import Callable\n",
         ),
-        ("from privcheck.runtime import", "from privcheck.results import Remark\nfrom privcheck.runtime import"),
+        (
+            "from privcheck.runtime import",
+            "from privcheck.runtime.results import Remark\nfrom privcheck.runtime import",
+        ),
     ),
 )
 _RIDGE = 'diagnostics={"ridge": self.public.ridge}'

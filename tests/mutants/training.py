@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from mutants.specimen import Array, Run, Specimen, column, twins
-from privcheck.guarantees import ZCDP, GaussianDP, PureDP
+from privcheck.terms.guarantees import ZCDP, GaussianDP, PureDP
 
 _ONE = PureDP(1)
 _GDP = GaussianDP(1)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.runtime import TreeCounter
-from privcheck.runtime.counters import Fresh
+from privcheck.runtime.noise import Fresh
 
 Array = NDArray[np.float64]
 

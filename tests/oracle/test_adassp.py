@@ -10,15 +10,15 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import mutants
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.trajectories import Regressors
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.statistics import Column, SmallestEigenvalue
 from privcheck.errors import PrivcheckError
-from privcheck.mechanisms import Gaussian
-from privcheck.regressors import Regressors
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.statistics import Column, SmallestEigenvalue
 from privcheck.verification import verify
 from privcheck.verification.neighbours import fault
-from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.releases.view import audit_releases
 from small_declarations import request
 
 
@@ -120,7 +120,7 @@ def test_the_worst_others_attain_it_and_the_change_is_theirs():
 
 
 def test_rows_beyond_the_bound_are_no_witness_and_nonsense_is_refused():
-    from privcheck.declaration import Release
+    from privcheck.declare.declaration import Release
 
     statistic = SmallestEigenvalue(dimension=2, vector=Column("x", 1, "x"))
     release = Release("eigenvalue", statistic, Gaussian(variance=1))

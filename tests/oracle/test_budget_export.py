@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from privcheck import accounting as acc
 from privcheck.errors import ParameterError
-from privcheck.ledger.exporting import join_charged, write_dp_event
+from privcheck.ledger.views import join_charged, write_dp_event
 from privcheck.ledger.wire import parse_event
 
 DELTA = 1e-6

@@ -8,7 +8,7 @@ import budget_stores
 from privcheck import accounting as acc
 from privcheck.errors import BudgetError, ParameterError
 from privcheck.ledger import Actor, Book, create_store
-from privcheck.ledger.planning import count_lines, join_lines, plan_of
+from privcheck.ledger.policies import count_lines, join_lines, plan_of
 from privcheck.ledger.wire import parse_event
 
 OTTO = Actor(name="otto", role="officer")

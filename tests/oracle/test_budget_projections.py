@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 import budget_stores
 from postgres_cluster import shared
 from privcheck.errors import BudgetError
-from privcheck.ledger import Actor, Book, create_store, granting, open_store, projections, rows
-from privcheck.ledger.checkpoints import read_checkpoint, write_checkpoint
-from privcheck.ledger.exporting import charges_of_rows, join_charged
-from privcheck.service.pages import reading
+from privcheck.ledger import Actor, Book, create_store, open_store, rows, schema
+from privcheck.ledger import grants as granting
+from privcheck.ledger.chains import read_checkpoint, write_checkpoint
+from privcheck.ledger.views import charges_of_rows, join_charged
+from privcheck.service.pages import queries
 
 OTTO, OLGA = Actor(name="otto", role="officer"), Actor(name="olga", role="officer")
 BEGAN = datetime(2027, 1, 1, tzinfo=UTC)
@@ -128,11 +129,11 @@ def check_reading(book):
             told = join_charged((one["state"], one["event"]) for one in charged)
             assert Counter({tuple(e.items()): e["count"] for e in told}) == count_events(mine)
         open_ = reserved(every)
-        listed, count = projections.find_reserved(transaction, most=3)
+        listed, count = schema.find_reserved(transaction, most=3)
         in_order = sorted(open_, key=lambda charge: (open_[charge][1], charge))
         assert (list(listed), count) == (in_order[:3], len(open_))
         assert listed == {charge: open_[charge][0] for charge in in_order[:3]}
-        queue = reading.queue_of(transaction, now=now)
+        queue = queries.queue_of(transaction, now=now)
         assert {one.id for one in queue.expired} == {name for name, (_, ends) in open_.items() if ends <= now}
         assert {one.id for one in (*queue.expired, *queue.running)} == set(open_)
         assert {one["grant"] for one in queue.frozen} == {row[3] for row in every if row[2] == "freeze"}
@@ -363,9 +364,9 @@ def test_what_is_asked_does_not_take_longer_after_many_charges(tmp_path):
 
     questions = {
         "show": lambda: book.show(OTTO),
-        "queue": read(lambda t: reading.queue_of(t, now=book.now())),
-        "newest": read(lambda t: reading.newest_charges(t, "d", before=None, most=26, now=book.now())),
-        "history": read(lambda t: reading.history_of(t, kept[0], now=book.now())),
+        "queue": read(lambda t: queries.queue_of(t, now=book.now())),
+        "newest": read(lambda t: queries.newest_charges(t, "d", before=None, most=26, now=book.now())),
+        "history": read(lambda t: queries.history_of(t, kept[0], now=book.now())),
         "page": lambda: book.charges(OTTO, "d", after=30, most=26),
         "quote": lambda: book.quote(OTTO, grant="G", unit="dataset", event=event),
         "charge": fresh,

@@ -14,16 +14,16 @@ from scipy.stats import binom, norm
 
 from privcheck import verify
 from privcheck.accounting import claim_delta, claim_epsilon, compose
-from privcheck.commands.setting import resolve_setting
-from privcheck.declaration import Claim, Declaration, Parameter, Release
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace, ShuffledBits
+from privcheck.declare.procedures import NoisyMax
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.statistics import VisitCounts
 from privcheck.errors import DeclarationError
-from privcheck.guarantees import ApproxDP, GaussianDP, PrivacyProfile, RenyiDP
-from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits
-from privcheck.procedures import NoisyMax
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.statistics import VisitCounts
-from privcheck.symbols import A, H, S, rho, sqrt
-from privcheck_audits.plan import trade_offs
+from privcheck.terms.guarantees import ApproxDP, GaussianDP, PrivacyProfile, RenyiDP
+from privcheck.terms.symbols import A, H, S, rho, sqrt
+from privcheck_audits.plan import pictures
 
 
 def declared(guarantee, *mechanisms, procedures=(), relation=None, model="central", defaults=("1", "1")):
@@ -207,8 +207,8 @@ def test_what_a_claim_implies_is_above_every_mechanism_that_keeps_it(guarantee):
     for delta in (1e-12, 1e-6, 1e-2, 0.1, 0.25):
         implied = claim_epsilon(guarantee, {}, delta)
         assert math.isinf(implied) or gaussian_delta(0.5, implied) <= delta * (1 + 1e-9)
-    errors = trade_offs.trace_claim(guarantee, {})
-    levels = trade_offs._GRID
+    errors = pictures.trace_claim(guarantee, {})
+    levels = pictures._GRID
     truth = norm.cdf(norm.ppf(1 - levels) - 0.5)
     assert (errors <= truth + 1e-9).all()
     assert errors.max() > 0.5

@@ -11,17 +11,17 @@ import pytest
 import mutants
 import small_declarations as small
 from privcheck import Claim, Declaration, Parameter, account, verify
-from privcheck.declaration import Release
+from privcheck.declare.declaration import Release
+from privcheck.declare.mechanisms import DiscreteGaussian, DiscreteGaussianNoise, DiscreteLaplace, DiscreteLaplaceNoise
+from privcheck.declare.procedures import Outcomes
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.schedules import Poisson, Tree
+from privcheck.declare.statistics import Column, GramMatrices, PooledVisitCounts, RewardSums, Stated, VisitCounts
 from privcheck.errors import PrivcheckError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import DiscreteGaussian, DiscreteGaussianNoise, DiscreteLaplace, DiscreteLaplaceNoise
-from privcheck.procedures import Outcomes
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.schedules import Poisson, Tree
-from privcheck.statistics import Column, GramMatrices, PooledVisitCounts, RewardSums, Stated, VisitCounts
-from privcheck.symbols import A, H, S, epsilon, expression, rho
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import A, H, S, epsilon, expression, rho
 from privcheck.verification.outcome_loss import pair_delta, pure_loss, rho_loss
-from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.releases.view import audit_releases
 
 SURE = 1 - 1e-9
 EXPONENT = {"laplace": lambda x, s: abs(x) / s, "gaussian": lambda x, s: x * x / (2 * s * s)}

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcheck.declaration import resolve
-from privcheck.offline import run_once
-from privcheck.results import Dataset
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import resolve
 from privcheck.runtime import NoNoise
-from privcheck.setting import Setting
-from privcheck.trajectories import Trajectories
+from privcheck.runtime.offline import run_once
+from privcheck.runtime.results import Dataset
+from privcheck.runtime.setting import Setting
 from privcheck_algorithms.baselines.apvi import apvi
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from privcheck_algorithms.dp_apvi.agent import AGENT, ApviPass, plan_batch, prepare

@@ -9,17 +9,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck import registry
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.features import FeatureMap, one_hot_features
+from privcheck.data.trajectories import Trajectories
 from privcheck.errors import ParameterError
-from privcheck.features import FeatureMap, one_hot_features
-from privcheck.offline import run_once
-from privcheck.results import RunRequest
-from privcheck.runtime import NoNoise, SimulatedNoise
-from privcheck.trajectories import Trajectories
+from privcheck.runtime import NoNoise, SimulatedNoise, registry
+from privcheck.runtime.offline import run_once
+from privcheck.runtime.results import RunRequest
 from privcheck_algorithms.baselines.vapvi import vapvi
 from privcheck_algorithms.dp_vapvi.agent import AGENT
-from privcheck_algorithms.linear import users as linear_users
+from privcheck_algorithms.linear import regression as linear_users
 from privcheck_algorithms.linear.regression import NoisyMatrix
 
 BOTH = pytest.mark.parametrize("name", ["dp-vapvi", "dp-vapvi-unsplit"])

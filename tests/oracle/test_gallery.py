@@ -12,14 +12,14 @@ from dp_accounting.pld import PLDAccountant
 from scipy.integrate import quad
 
 from privcheck.accounting import compose
-from privcheck.commands.setting import resolve_setting
-from privcheck.mechanisms import Laplace
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.mechanisms import Laplace
+from privcheck.declare.procedures import NoisyMax, Outcomes
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.releases import Release
+from privcheck.declare.schedules import Poisson
+from privcheck.declare.statistics import ClippedSums
 from privcheck.pricing import account
-from privcheck.procedures import NoisyMax, Outcomes
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.releases import Release
-from privcheck.schedules import Poisson
-from privcheck.statistics import ClippedSums
 from privcheck.verification import verify
 from privcheck.verification.outcome_loss import pair_delta, pair_epsilon, pure_loss, rho_loss
 

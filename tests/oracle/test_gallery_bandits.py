@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
 from privcheck.verification import verify
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.verification import verify
 

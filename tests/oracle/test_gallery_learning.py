@@ -11,10 +11,10 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
 from scipy.stats import norm
 
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.procedures import OwnMechanism
 from privcheck.errors import DeclarationError, ParameterError, TrajectoryError
-from privcheck.guarantees import PureDP
-from privcheck.procedures import OwnMechanism
+from privcheck.terms.guarantees import PureDP
 from privcheck.verification import verify
 from privcheck_algorithms.gallery.k_means import count_and_sum
 from privcheck_algorithms.gallery.output_perturbation import minimiser

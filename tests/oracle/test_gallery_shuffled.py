@@ -9,11 +9,11 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.statistics import Stated
+from privcheck.declare.statistics.records import Records
 from privcheck.errors import DeclarationError, TrajectoryError
-from privcheck.statistics import Stated
-from privcheck.statistics.stated import Records
-from privcheck.symbols import sqrt
+from privcheck.terms.symbols import sqrt
 from privcheck.verification import verify
 from privcheck_algorithms.gallery.shuffled_bandits import doubling
 

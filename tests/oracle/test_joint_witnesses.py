@@ -16,10 +16,9 @@ import pytest
 
 from privcheck import Sample, verify
 from privcheck.accounting import gdp_epsilon
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP, RenyiDP
-from privcheck.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from privcheck.procedures import (
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from privcheck.declare.procedures import (
     NoisyMax,
     NoisyVotes,
     Outcomes,
@@ -29,11 +28,12 @@ from privcheck.procedures import (
     StabilityHistogram,
     UnaryEncoding,
 )
-from privcheck.procedures.moved import gaussian_outcomes
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.schedules import Outputs, Poisson, Tree
-from privcheck.statistics import VisitCounts
-from privcheck.symbols import epsilon, expression
+from privcheck.declare.procedures.moved import gaussian_outcomes
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.schedules import Outputs, Poisson, Tree
+from privcheck.declare.statistics import VisitCounts
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP, RenyiDP
+from privcheck.terms.symbols import epsilon, expression
 from privcheck.verification import outcome_loss
 from privcheck.verification.outcome_loss import pair_delta, pair_epsilon, pure_loss, renyi_loss, rho_loss
 from privcheck.verification.witness import find_witness

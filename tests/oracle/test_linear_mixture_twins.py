@@ -6,13 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from privcheck import registry
-from privcheck.commands.online import online_settings
+from privcheck.commands.online_runs import online_settings
+from privcheck.data.features import FeatureMap
+from privcheck.data.finite_models import FiniteMDP
 from privcheck.errors import ParameterError
-from privcheck.features import FeatureMap
-from privcheck.finite_mdp import FiniteMDP
-from privcheck.online.driver import ready, run, seeds
-from privcheck.results import OnlineRequest, World
+from privcheck.runtime import registry
+from privcheck.runtime.replicates import ready, run, seeds
+from privcheck.runtime.results import OnlineRequest, World
 
 VI, PO = "private-linopt-vi", "private-linopt-po"
 TWIN = {VI: "ucrl-vtr", PO: "linear-oppo"}

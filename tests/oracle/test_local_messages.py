@@ -16,14 +16,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from privcheck.mechanisms import Gaussian
+from privcheck.declare.mechanisms import Gaussian
 from privcheck.pricing import account
 from privcheck.verification import verify
-from privcheck_algorithms.dp_ucbvi import declaration as dp_ucbvi
-from privcheck_algorithms.ldp_obi.declaration import ldp_obi
-from privcheck_algorithms.private_ucb_po import declaration as private_ucb_po
-from privcheck_algorithms.private_ucb_vi import declaration as private_ucb_vi
-from privcheck_algorithms.published_ucb_vi import declaration as published
+from privcheck_algorithms import dp_ucbvi, private_ucb_po, private_ucb_vi
+from privcheck_algorithms import published_ucb_vi as published
+from privcheck_algorithms.ldp_obi import ldp_obi
 
 SIZES = [(1, 2, 2), (2, 2, 2)]
 LOCAL = {  # declaration: whether counts are pooled over the steps, and costs are summed in the place of rewards

@@ -11,20 +11,20 @@ from scipy.special import logsumexp
 
 from privcheck import Claim, PureDP
 from privcheck.accounting import compose
-from privcheck.commands.setting import resolve_setting
-from privcheck.errors import PrivcheckError
-from privcheck.procedures import (
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.procedures import (
     RandomisedResponse,
     UnaryEncoding,
     optimised_unary,
     permanent_response,
     symmetric_unary,
 )
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.errors import PrivcheckError
 from privcheck.verification import verify
 from privcheck.verification.outcome_loss import pair_delta, pure_loss, rho_loss
 from privcheck_algorithms.gallery.rappor import rappor
-from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.releases.view import audit_releases
 from small_declarations import request
 
 REPLACED = ReplaceOne("user")

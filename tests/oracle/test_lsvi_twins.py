@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from privcheck.commands.online import online_settings
-from privcheck.features import FeatureMap
-from privcheck.online.driver import ready
-from privcheck.results import OnlineRequest, World
-from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck.commands.online_runs import online_settings
+from privcheck.data.features import FeatureMap
+from privcheck.runtime.replicates import ready
+from privcheck.runtime.results import OnlineRequest, World
+from privcheck_algorithms.environments.finite import random_mdp
 from twins.paper_001 import Lsvi, Weighted
 
 H, S, A, D, K = 3, 4, 3, 4, 14

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from privcheck import accounting as acc
 from privcheck.accounting import combining
 from privcheck.accounting.engine.majorised import majorise
-from privcheck.charges import Charge
-from privcheck.mechanisms import LaplaceNoise
+from privcheck.declare.mechanisms import LaplaceNoise
+from privcheck.declare.mechanisms.base import Charge
 
 steps = st.lists(st.tuples(st.floats(-6, 1).map(lambda x: 10.0**x), st.integers(1, 50)), min_size=1, max_size=60)
 

@@ -15,13 +15,9 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from privcheck.commands.setting import resolve_setting
-from privcheck.declaration import Claim, Declaration, Parameter
-from privcheck.errors import DeclarationError, ParameterError
-from privcheck.guarantees import ZCDP, ApproxDP
-from privcheck.pricing import account
-from privcheck.pricing.calibration import least_noise
-from privcheck.procedures import (
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import (
     Encoder,
     MatrixMechanism,
     banded_square_root,
@@ -29,10 +25,14 @@ from privcheck.procedures import (
     prefix_sums,
     square_root,
 )
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.symbols import rho, symbol
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.errors import DeclarationError, ParameterError
+from privcheck.pricing import account
+from privcheck.pricing.calibration import least_noise
+from privcheck.terms.guarantees import ZCDP, ApproxDP
+from privcheck.terms.symbols import rho, symbol
 from privcheck.verification import verify
-from privcheck.verification.known_pairs import known_pairs
+from privcheck.verification.witness import known_pairs
 
 k = symbol("k", "count")
 CLAIM = Claim(ApproxDP(1, "1/100000"), source="a test")

@@ -16,20 +16,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcheck.commands.setting import settle
-from privcheck.drawn import FACTOR, as_drawn
+from privcheck.commands.settings import settle
+from privcheck.data.trajectories import Regressors, Trajectories, take
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.statistics import Column, CostSums, FeatureSums, GramMatrices, RewardSums, VisitCounts
+from privcheck.declare.statistics.grid import OnGrid
 from privcheck.errors import TrajectoryError
 from privcheck.pricing import account
-from privcheck.registry import algorithm
-from privcheck.regressors import Regressors
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.statistics import Column, CostSums, FeatureSums, GramMatrices, RewardSums, VisitCounts
-from privcheck.statistics.on_grid import OnGrid
-from privcheck.symbols import expression
-from privcheck.trajectories import Trajectories, take
+from privcheck.runtime.discretisation import FACTOR, as_drawn
+from privcheck.runtime.registry import algorithm
+from privcheck.terms.symbols import expression
 from privcheck.verification import verify
-from privcheck_algorithms.linear.steps import LinearSteps
-from privcheck_algorithms.linear.tables import LinearTables
+from privcheck_algorithms.linear.tables import LinearSteps, LinearTables
 
 PHI, V, W = Column("phi", 1, "x"), Column("V", 3, "V"), Column("w", 1, "w")
 UNIT = Fraction(1, 64)  # coarse, so that rounding is most of what is seen

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 import small_declarations as small
 from privcheck import account, verify
-from privcheck.declaration import Claim, Declaration, Parameter
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import NoisyMax, NoisyVotes, OnSample, SparseVector
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.errors import DeclarationError
-from privcheck.guarantees import ApproxDP, PureDP
-from privcheck.procedures import NoisyMax, NoisyVotes, OnSample, SparseVector
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.symbols import epsilon, exp, log, symbol
+from privcheck.terms.guarantees import ApproxDP, PureDP
+from privcheck.terms.symbols import epsilon, exp, log, symbol
 from privcheck.verification.outcome_loss import pair_delta
-from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.releases.view import audit_releases
 
 Q = symbol("q", "positive")
 

@@ -13,16 +13,12 @@ from hypothesis import strategies as st
 
 from privcheck import Sample, account, verify
 from privcheck import accounting as acc
-from privcheck.commands.charging import event_of
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.errors import DeclarationError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.ledger.wire import parse_event
-from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.pricing.calibration import least_noise
-from privcheck.procedures import MatrixMechanism, NoisyMax, OnSample, SharedSample, prefix_sums
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.schedules import (
+from privcheck.commands.run_charges import event_of
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.procedures import MatrixMechanism, NoisyMax, OnSample, SharedSample, prefix_sums
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.schedules import (
     BallsInBins,
     Outputs,
     Poisson,
@@ -30,9 +26,13 @@ from privcheck.schedules import (
     WithoutReplacement,
     WithReplacement,
 )
-from privcheck.setting import Setting
-from privcheck.statistics import ClippedSums, VisitCounts
-from privcheck.symbols import symbol
+from privcheck.declare.statistics import ClippedSums, VisitCounts
+from privcheck.errors import DeclarationError
+from privcheck.ledger.wire import parse_event
+from privcheck.pricing.calibration import least_noise
+from privcheck.runtime.setting import Setting
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import symbol
 from privcheck.verification.outcome_loss import pair_delta
 
 ONE = Poisson(rate="1/10")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from privcheck_algorithms.online.rewards import BERNSTEIN, OBI, PUCB, Agent, PlanningRule, plan, quality
-from privcheck_algorithms.online.sparse_mdp import Walk
-from privcheck_algorithms.online.tables import Counters, Layout, count
+from privcheck_algorithms.dp_ucbvi.agent import BERNSTEIN, OBI, PUCB, Agent, PlanningRule, plan, quality
+from privcheck_algorithms.kernels.sparse_mdp import Walk
+from privcheck_algorithms.kernels.tables import Counters, Layout, count
 
 H, S, A = 4, 3, 2
 

@@ -6,18 +6,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from privcheck.commands.online import online_settings
+from privcheck.commands.online_runs import online_settings
 from privcheck.errors import ParameterError
-from privcheck.online.driver import CHECKPOINT, run
-from privcheck.results import OnlineRequest, World
-from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck.runtime.replicates import CHECKPOINT, run
+from privcheck.runtime.results import OnlineRequest, World
+from privcheck_algorithms.environments.finite import random_mdp
+from privcheck_algorithms.kernels.sparse_mdp import Walk
+from privcheck_algorithms.kernels.tables import size, split
 from privcheck_algorithms.online import private
-from privcheck_algorithms.online.sparse_mdp import Walk
-from privcheck_algorithms.online.tables import size, split
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
 from privcheck_algorithms.private_ucb_vi.agent import player
 from privcheck_algorithms.private_ucb_vi.agent import player as vi_player
-from privcheck_algorithms.privatizers import noise, regrown
+from privcheck_algorithms.privatizers import noise, recompute
 from privcheck_algorithms.privatizers.counters import close_node, levels
 
 
@@ -54,8 +54,8 @@ def test_it_is_the_run_that_keeps_its_tree(sizes, noiseless, monkeypatch):
 
 def test_it_depends_on_no_threads_and_continues_where_it_was_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(private, "MEMORY", 0.0)
-    monkeypatch.setattr("privcheck.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("privcheck.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck.runtime.replicates._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck.runtime.replicates._WORK", 0)
     request = asked(replicates=3, directory=tmp_path)
     straight = run(player, dataclasses.replace(request, directory=None, workers=3))
     seen = []
@@ -81,8 +81,8 @@ def test_a_steps_tables_are_those_of_the_tree():
     )
     exact, prefix, noisy = np.zeros(M), np.zeros((levels(K), M)), np.zeros(M)
     visits, sums, transitions = split(exact, H, S, A)
-    past = regrown.Past(
-        S=S, A=A, marks=np.zeros((levels(K), regrown.PARTS, H, *noise.SHAPE), np.uint64),
+    past = recompute.Past(
+        S=S, A=A, marks=np.zeros((levels(K), recompute.PARTS, H, *noise.SHAPE), np.uint64),
         paths=np.zeros((K, H + 1), np.int64), taken=np.zeros((K, H), np.int64), costs=np.zeros((K, H)),
         exact=np.zeros(S * A * (S + 2)),
     )  # fmt: skip
@@ -94,11 +94,11 @@ def test_a_steps_tables_are_those_of_the_tree():
             sums[h, cell] += costs[t - 1, h]
             transitions[h, paths[t - 1, h + 1], cell] += 1
         close_node(kept, t, exact, prefix, noisy)
-        regrown.remember(past, again, t, Walk(paths[t - 1], taken[t - 1], costs[t - 1]))
+        recompute.remember(past, again, t, Walk(paths[t - 1], taken[t - 1], costs[t - 1]))
         assert np.array_equal(kept.streams, again.streams)  # the streams stand where they would
         tables = split(noisy, H, S, A)
         for h in range(H):
-            regrown.write(past, again, t, h, step)
+            recompute.write(past, again, t, h, step)
             assert np.array_equal(step, np.concatenate([table[h].ravel() for table in tables]))
         assert not past.exact.any()
 

@@ -6,14 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from privcheck.commands.online import online_settings
-from privcheck.online.driver import run
-from privcheck.results import OnlineRequest, World
+from privcheck.commands.online_runs import online_settings
+from privcheck.runtime.replicates import run
+from privcheck.runtime.results import OnlineRequest, World
 from privcheck_algorithms.baselines import OPPO, UCB_VI
-from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.online.optimism import Bonus, exponentials, lay_out, value_bonus
-from privcheck_algorithms.online.sparse_mdp import (
+from privcheck_algorithms.environments.finite import random_mdp, riverswim
+from privcheck_algorithms.kernels.optimism import Bonus, exponentials, lay_out, value_bonus
+from privcheck_algorithms.kernels.sparse_mdp import (
     compress,
     empty_walk,
     roll_greedy,
@@ -22,7 +21,7 @@ from privcheck_algorithms.online.sparse_mdp import (
     value_greedy,
     value_mixed,
 )
-from privcheck_algorithms.online.tables import Counters, as_declared, as_vector, size, split
+from privcheck_algorithms.kernels.tables import Counters, as_declared, as_vector, size, split
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
 from privcheck_algorithms.private_ucb_vi.agent import Agent, plan
 from privcheck_algorithms.private_ucb_vi.agent import player as vi_player
@@ -92,7 +91,7 @@ def test_a_mixed_policy_that_changes_is_a_switch_where_its_value_does_not():
 
 def naive_ucb_vi(request, number=0):
     """UCB-VI in NumPy, planning from scratch after every episode, with the same users."""
-    from privcheck.online.driver import seeds
+    from privcheck.runtime.replicates import seeds
 
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from privcheck import accounting as acc
 from privcheck.accounting.combining import job_of
-from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.statistics import Sensitivity
-from privcheck.symbols import expression
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.statistics import Sensitivity
+from privcheck.terms.symbols import expression
 
 dp.enable_features("contrib")
 REAL = (dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float))

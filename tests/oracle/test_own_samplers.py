@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from privcheck import Claim, Declaration, Parameter, verify
+from privcheck.declare.procedures import Outcomes, OwnMechanism
+from privcheck.declare.procedures.cells import integrate_cells
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
 from privcheck.errors import DeclarationError
-from privcheck.guarantees import ApproxDP, GaussianDP, PureDP
-from privcheck.procedures import Outcomes, OwnMechanism
-from privcheck.procedures.cells import integrate_cells
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.symbols import epsilon, minimum
+from privcheck.terms.guarantees import ApproxDP, GaussianDP, PureDP
+from privcheck.terms.symbols import epsilon, minimum
 from privcheck.verification.outcome_loss import pure_loss
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcheck.declaration import Claim
-from privcheck.guarantees import ApproxDP
+from privcheck.declare.declaration import Claim
+from privcheck.terms.guarantees import ApproxDP
 from privcheck.verification import verify
-from privcheck.verification.hockey_stick import noisy_delta, noisy_epsilon
-from privcheck_algorithms.dp_apvi.declaration import gaussian, laplace
+from privcheck.verification.pair_loss import noisy_delta, noisy_epsilon
+from privcheck_algorithms.dp_apvi import gaussian, laplace
 
 
 def true_delta(mu: float, moves: list[float], epsilon: mp.mpf) -> mp.mpf:

@@ -18,8 +18,7 @@ import pytest
 
 from privcheck.pricing import account
 from privcheck.verification import verify
-from privcheck_algorithms.dp_vapvi.declaration import declare_split, declare_unsplit
-from privcheck_algorithms.dp_vapvi.features import make_printed_features
+from privcheck_algorithms.dp_vapvi.declaration import declare_split, declare_unsplit, make_printed_features
 
 SIZES = [1, 3, 20]
 

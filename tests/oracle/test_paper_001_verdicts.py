@@ -16,11 +16,11 @@ from fractions import Fraction
 import pytest
 
 from privcheck.accounting.engine.gdp import gdp_epsilon
-from privcheck.releases import Draw
+from privcheck.declare.releases import Draw
 from privcheck.verification import verify
-from privcheck_algorithms.dp_lsvi_ucb.declaration import declare_as_printed, declare_fresh
-from privcheck_algorithms.private_lsvi_ucb.declaration import luyo, ngo
-from privcheck_algorithms.published_lsvi_ucb.declaration import declare_published
+from privcheck_algorithms.dp_lsvi_ucb import declare_as_printed, declare_fresh
+from privcheck_algorithms.private_lsvi_ucb import luyo, ngo
+from privcheck_algorithms.published_lsvi_ucb import declare_published
 
 SIZES = [(1, 1), (1, 2), (2, 3), (20, 1_000), (100, 10**9)]
 

@@ -17,16 +17,14 @@ from fractions import Fraction
 
 import pytest
 
-from privcheck.mechanisms import Laplace
+from privcheck.declare.mechanisms import Laplace
 from privcheck.pricing import account
-from privcheck.symbols import expression
+from privcheck.terms.symbols import expression
 from privcheck.verification import verify
-from privcheck_algorithms.dp_ucbvi import declaration as dp_ucbvi
-from privcheck_algorithms.ldp_obi.declaration import ldp_obi
-from privcheck_algorithms.private_ucb_po import declaration as private_ucb_po
-from privcheck_algorithms.private_ucb_vi import declaration as private_ucb_vi
-from privcheck_algorithms.published_ucb_vi import declaration as published
-from privcheck_algorithms.pucb.declaration import pucb
+from privcheck_algorithms import dp_ucbvi, private_ucb_po, private_ucb_vi
+from privcheck_algorithms import published_ucb_vi as published
+from privcheck_algorithms.ldp_obi import ldp_obi
+from privcheck_algorithms.pucb import pucb
 
 CENTRAL = [private_ucb_vi.central, private_ucb_po.central, pucb, dp_ucbvi.central]
 LOCAL = [private_ucb_vi.local, private_ucb_po.local, dp_ucbvi.local]

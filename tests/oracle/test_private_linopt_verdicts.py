@@ -24,10 +24,10 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from privcheck import registry
+from privcheck.declare.relations import ReplaceOne
 from privcheck.pricing import account
-from privcheck.relations import ReplaceOne
-from privcheck.symbols import tree_levels
+from privcheck.runtime import registry
+from privcheck.terms.symbols import tree_levels
 from privcheck.verification import verify
 
 pytestmark = pytest.mark.slow

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from privcheck.accounting import compose
-from privcheck.errors import DeclarationError
-from privcheck.mechanisms import Laplace
-from privcheck.procedures import (
+from privcheck.declare.mechanisms import Laplace
+from privcheck.declare.procedures import (
     OF_SEVERAL,
     OURS,
     MatrixMechanism,
@@ -33,10 +32,11 @@ from privcheck.procedures import (
     WishartNoise,
     prefix_sums,
 )
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.releases import Release
-from privcheck.schedules import Outputs, Poisson, Sample
-from privcheck.statistics import VisitCounts
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.releases import Release
+from privcheck.declare.schedules import Outputs, Poisson, Sample
+from privcheck.declare.statistics import VisitCounts
+from privcheck.errors import DeclarationError
 
 MOST = (1, 2, 3)  # records of a user
 KEYS = 3

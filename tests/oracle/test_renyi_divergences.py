@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privcheck.mechanisms import Gaussian, Laplace, LaplaceNoise
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.statistics import RewardSums, Sensitivity, TransitionCounts, VisitCounts
-from privcheck.symbols import expression, sqrt
+from privcheck.declare.mechanisms import Gaussian, Laplace, LaplaceNoise
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.statistics import RewardSums, Sensitivity, TransitionCounts, VisitCounts
+from privcheck.terms.symbols import expression, sqrt
 
 pytestmark = pytest.mark.slow
 

@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import pytest
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.statistics import CostSums, RewardBits, RewardSums, VisitCounts
-from privcheck.symbols import A, H, S
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.statistics import CostSums, RewardBits, RewardSums, VisitCounts
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import A, H, S
 from privcheck.verification import verify
 
 SIZES = tuple(Parameter(name=n, default=2, kind="count", meaning=n) for n in "HSA")

@@ -10,16 +10,16 @@ import pytest
 from scipy.stats import laplace, norm
 
 from privcheck.accounting import compose
-from privcheck.commands.setting import resolve_setting
-from privcheck.declaration import Claim, Declaration, Release
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.declaration import Claim, Declaration, Release
+from privcheck.declare.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise
+from privcheck.declare.procedures.mixtures import Mixture, SampledRounds
+from privcheck.declare.procedures.placed import Place, PlacedRounds
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.schedules import BallsInBins, Poisson, ShuffledEpochs, WithoutReplacement, WithReplacement
+from privcheck.declare.statistics import ClippedSums
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise
-from privcheck.procedures.mixtures import Mixture, SampledRounds
-from privcheck.procedures.placed import Place, PlacedRounds
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.schedules import BallsInBins, Poisson, ShuffledEpochs, WithoutReplacement, WithReplacement
-from privcheck.statistics import ClippedSums
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.verification import verify
 from privcheck.verification.outcome_loss import merge_outcomes, pair_delta, pure_loss, rho_loss
 
@@ -240,7 +240,7 @@ class Offset:
     name, latex, symbols, preconditions, conditions = "offset", "x", frozenset(), (), ()
 
     def sensitivity(self, relation):
-        from privcheck.statistics import Sensitivity
+        from privcheck.declare.statistics import Sensitivity
 
         most = 1 if isinstance(relation, ReplaceOne) else 51
         return Sensitivity(l1=most, l2=most, linf=most, reason="between 50 and 51", stepwise=True)

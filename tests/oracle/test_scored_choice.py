@@ -11,12 +11,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.procedures import NoisyMax, ScoredChoice
+from privcheck.declare.procedures.scored_choice import draw_by_weight, permute_and_flip_coins
+from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.pricing import account
-from privcheck.procedures import NoisyMax, ScoredChoice
-from privcheck.procedures.scored_choice import draw_by_weight, permute_and_flip_coins
-from privcheck.relations import ReplaceOne
 from privcheck.verification import verify
 from privcheck.verification.outcome_loss import pure_loss
 

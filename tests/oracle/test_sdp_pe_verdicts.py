@@ -12,14 +12,14 @@ import math
 import pytest
 
 from privcheck.accounting.engine.gdp import gdp_epsilon
-from privcheck.declaration import Declaration
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms import ShuffledBits
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.statistics import OneStepEach, RewardBits, RewardSums, VisitCounts
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.mechanisms import ShuffledBits
 from privcheck.pricing import Priced, account
 from privcheck.pricing.calibration import least_noise
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.statistics import OneStepEach, RewardBits, RewardSums, VisitCounts
-from privcheck.symbols import A, H, S
+from privcheck.terms.symbols import A, H, S
 from privcheck.testing.enumeration import assert_sensitivity
 from privcheck.verification import verify
 from privcheck.verification.shuffled_loss import shuffled_epsilon

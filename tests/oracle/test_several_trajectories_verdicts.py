@@ -8,14 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.relations import ReplaceOne, ZeroOut
+from privcheck.declare.schedules import Once, Tree
+from privcheck.declare.statistics import PooledVisitCounts, RewardSums, TransitionCounts, VisitCounts
 from privcheck.pricing import account
-from privcheck.relations import ReplaceOne, ZeroOut
-from privcheck.schedules import Once, Tree
-from privcheck.statistics import PooledVisitCounts, RewardSums, TransitionCounts, VisitCounts
-from privcheck.symbols import A, H, S, rho
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import A, H, S, rho
 from privcheck.verification import verify
 
 TABLES = (VisitCounts, TransitionCounts, RewardSums, PooledVisitCounts)

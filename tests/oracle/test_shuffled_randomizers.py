@@ -12,16 +12,16 @@ from scipy.stats import binom, laplace
 
 import small_declarations as small
 from privcheck import account, verify
-from privcheck.declaration import Claim, Declaration, Parameter
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import ShuffledRandomizer
+from privcheck.declare.procedures.counted import CountedBits, CountedCategories, CountedRounds
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.guarantees import ApproxDP, PureDP
 from privcheck.pricing.calibration import least_noise
-from privcheck.procedures import ShuffledRandomizer
-from privcheck.procedures.counted import CountedBits, CountedCategories, CountedRounds
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.symbols import epsilon, n
+from privcheck.terms.guarantees import ApproxDP, PureDP
+from privcheck.terms.symbols import epsilon, n
 from privcheck.verification.outcome_loss import pair_delta
-from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.releases.view import audit_releases
 
 
 def declared(randomizer, *, claim, relation=None, model="shuffle", e0=1, users=10, **more):

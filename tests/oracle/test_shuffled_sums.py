@@ -15,7 +15,7 @@ import pytest
 from privcheck import accounting as acc
 from privcheck.accounting.events.shuffled import changed_messages, moved_counters
 from privcheck.accounting.shuffle.sums import binomial_window, counter_law, fewest_hidden, message_law
-from privcheck.mechanisms import noise_bits
+from privcheck.declare.mechanisms import noise_bits
 from privcheck.verification.shuffled_loss import sum_epsilon
 
 EPSILONS = (0.0, 0.1, 0.3, 0.7, 1.5)

@@ -13,15 +13,15 @@ from scipy.stats import cauchy
 
 import small_declarations as small
 from privcheck import account, verify
-from privcheck.declaration import Claim, Declaration, Parameter
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import SmoothNoise
+from privcheck.declare.procedures.smooth import CauchyRuns, cauchy_outcomes
+from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.guarantees import ApproxDP, PureDP
-from privcheck.procedures import SmoothNoise
-from privcheck.procedures.smooth import CauchyRuns, cauchy_outcomes
-from privcheck.relations import ReplaceOne
-from privcheck.symbols import epsilon, exp
+from privcheck.terms.guarantees import ApproxDP, PureDP
+from privcheck.terms.symbols import epsilon, exp
 from privcheck.verification.outcome_loss import pair_delta
-from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.releases.view import audit_releases
 
 
 def declared(claim, *, smoothness, scale, data_dependent=""):

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.procedures import SparseVector
+from privcheck.declare.procedures.sparse_vector_pairs import Comparisons
+from privcheck.declare.procedures.threshold import NoisyThreshold
+from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.pricing import account
-from privcheck.procedures import SparseVector
-from privcheck.procedures.sparse_vector_pairs import Comparisons
-from privcheck.procedures.threshold import NoisyThreshold
-from privcheck.relations import ReplaceOne
 from privcheck.verification import verify
 from privcheck.verification.outcome_loss import pure_loss, rho_loss
 

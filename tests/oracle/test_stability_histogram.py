@@ -12,13 +12,13 @@ from scipy.integrate import quad
 
 from privcheck import Claim, Declaration, Parameter, verify
 from privcheck.accounting import compose
+from privcheck.declare.procedures import StabilityHistogram
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.errors import PrivcheckError
-from privcheck.guarantees import ApproxDP
-from privcheck.procedures import StabilityHistogram
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.symbols import delta, epsilon, log
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import delta, epsilon, log
 from privcheck.verification.outcome_loss import pair_delta
-from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.releases.view import audit_releases
 from small_declarations import request
 
 SURE = 1 - 1e-9

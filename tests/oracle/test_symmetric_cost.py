@@ -7,15 +7,15 @@ The oracle knows the covariance of the entries on and above the diagonal (for GO
 import numpy as np
 import pytest
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
+from privcheck.data.trajectories import Regressors
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, SymmetricGaussian
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.statistics import Column, FeatureSums, GramMatrices
 from privcheck.errors import DeclarationError
-from privcheck.guarantees import ZCDP
-from privcheck.mechanisms import Gaussian, SymmetricGaussian
 from privcheck.pricing import account
-from privcheck.regressors import Regressors
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.statistics import Column, FeatureSums, GramMatrices
-from privcheck.symbols import H, d, exact, rho
+from privcheck.terms.guarantees import ZCDP
+from privcheck.terms.symbols import H, d, exact, rho
 from privcheck.verification import find_witness
 from privcheck.verification.pair_loss import pair_loss
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privcheck.declare.mechanisms import GaussianNoise, LaplaceNoise, Noiseless, SymmetricGaussianNoise
+from privcheck.declare.schedules import Tree
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noiseless, SymmetricGaussianNoise
-from privcheck.runtime.counters import TreeCounter
-from privcheck.schedules import Tree
+from privcheck.runtime.noise import TreeCounter
 from twins.streams import prefix_sums, psums_holding
 
 LAWS = [

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from privcheck import Claim, Declaration, Parameter, verify
-from privcheck.corners import CornerGenerator, corner_records
-from privcheck.declaration import Release
+from privcheck.declare.declaration import Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.statistics import Sensitivity, SparseDifference, Stated
+from privcheck.declare.statistics.records import CornerGenerator, corner_records
 from privcheck.errors import PrivcheckError
-from privcheck.guarantees import ZCDP
-from privcheck.mechanisms import Gaussian
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.statistics import Sensitivity, SparseDifference, Stated
-from privcheck.symbols import A, H, S, rho
+from privcheck.terms.guarantees import ZCDP
+from privcheck.terms.symbols import A, H, S, rho
 
 REPLACE, ADD = ReplaceOne("user"), AddRemoveOne("user")
 SHARES = (Fraction(4, 5), Fraction(19, 20), Fraction(1), Fraction(11, 10))

@@ -13,7 +13,7 @@ import privcheck
 from privcheck import Users
 from privcheck.errors import ParameterError, PrivcheckError, TrajectoryError
 from privcheck.ledger import Book, create_store
-from privcheck.ledger.roles import Actor
+from privcheck.ledger.registry import Actor
 
 OFFICER = Actor(name="ana", role="officer")
 RHO = Fraction(1, 8)

@@ -15,19 +15,19 @@ from scipy.stats import norm
 
 import small_declarations as small
 from privcheck import account, verify
-from privcheck.declaration import Claim, Declaration, Draw, Parameter, Release
+from privcheck.declare.declaration import Claim, Declaration, Draw, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
+from privcheck.declare.procedures.moved import LOOKED, gaussian_outcomes, laplace_outcomes
+from privcheck.declare.procedures.varying import VaryingRuns
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.schedules import Outputs
+from privcheck.declare.statistics import ClippedSums, Column, GramMatrices, VisitCounts
 from privcheck.errors import PrivcheckError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
 from privcheck.pricing.calibration import least_noise
-from privcheck.procedures.moved import LOOKED, gaussian_outcomes, laplace_outcomes
-from privcheck.procedures.varying import VaryingRuns
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.schedules import Outputs
-from privcheck.statistics import ClippedSums, Column, GramMatrices, VisitCounts
-from privcheck.symbols import A, H, S, d, log, rho, sqrt, symbol
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import A, H, S, d, log, rho, sqrt, symbol
 from privcheck.verification.outcome_loss import pair_delta, pure_loss
-from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.releases.view import audit_releases
 
 T = symbol("T", "count")
 

@@ -11,14 +11,14 @@ from scipy.stats import laplace, norm
 
 import small_declarations as small
 from privcheck import account, verify
-from privcheck.commands.setting import resolve_setting
-from privcheck.declaration import Claim
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.declaration import Claim
+from privcheck.declare.procedures import NoisyVotes
+from privcheck.declare.procedures.votes import VoteRuns, log_wins
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.guarantees import ApproxDP, PureDP
 from privcheck.pricing.calibration import least_noise
-from privcheck.procedures import NoisyVotes
-from privcheck.procedures.votes import VoteRuns, log_wins
-from privcheck_audits.releases.audit import audit_releases
+from privcheck.terms.guarantees import ApproxDP, PureDP
+from privcheck_audits.releases.view import audit_releases
 
 
 def judge(**given):

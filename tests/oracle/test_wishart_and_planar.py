@@ -10,13 +10,13 @@ from scipy.integrate import dblquad, quad
 
 from privcheck import Claim, Declaration, Parameter, verify
 from privcheck.accounting import compose
+from privcheck.declare.procedures import PlanarLaplace, WishartNoise
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.errors import PrivcheckError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.procedures import PlanarLaplace, WishartNoise
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.symbols import epsilon
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import epsilon
 from privcheck.verification.outcome_loss import pair_delta, pure_loss, rho_loss
-from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.releases.view import audit_releases
 from small_declarations import request
 
 SURE = 1 - 1e-9

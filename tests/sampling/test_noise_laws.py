@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ZCDP
-from privcheck.mechanisms import LAWS as NOISES
-from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.relations import ReplaceOne
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import LAWS as NOISES
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statistics import VisitCounts
 from privcheck.runtime import Billboard, Channel, Ledger, SimulatedNoise
-from privcheck.statistics import VisitCounts
-from privcheck.symbols import A, H, S, expression, rho, sqrt
+from privcheck.terms.guarantees import ZCDP
+from privcheck.terms.symbols import A, H, S, expression, rho, sqrt
 
 REJECTED = 1e-10
 DRAWS = 200_000

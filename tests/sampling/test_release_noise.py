@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privcheck.mechanisms import DiscreteGaussianNoise, DiscreteLaplaceNoise
-from privcheck.runtime.release_noise import ReleaseNoise
+from privcheck.declare.mechanisms import DiscreteGaussianNoise, DiscreteLaplaceNoise
+from privcheck.runtime.noise import ReleaseNoise
 
 REJECTED = 1e-10
 DRAWS = 120_000

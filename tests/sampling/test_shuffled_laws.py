@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privcheck.declare.mechanisms import ShuffledBits, ShuffledBitsNoise, draw_messages, noise_bits
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import ShuffledBits, ShuffledBitsNoise, draw_messages, noise_bits
-from privcheck.symbols import expression
+from privcheck.terms.symbols import expression
 
 REJECTED = 1e-10
 DRAWS = 100_000

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from privcheck.declare.mechanisms import SymmetricGaussian
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import SymmetricGaussian
-from privcheck.symbols import H, exact
+from privcheck.terms.symbols import H, exact
 
 KINDS = ("goe", "upper")
 DRAWS = 60_000

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from privcheck import Claim, Declaration, Parameter, verify
-from privcheck.declaration import Release
+from privcheck.declare.declaration import Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.schedules import Poisson
+from privcheck.declare.statistics import ClippedSums, Vectors, clip_users
 from privcheck.errors import PrivcheckError
-from privcheck.guarantees import ZCDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.schedules import Poisson
-from privcheck.statistics import ClippedSums, Vectors, clip_users
-from privcheck.symbols import epsilon, rho
+from privcheck.terms.guarantees import ZCDP, PureDP
+from privcheck.terms.symbols import epsilon, rho
 
 ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
 PARAMETERS = tuple(Parameter(name=n, default=1, kind="positive", meaning=n) for n in ("epsilon", "rho"))

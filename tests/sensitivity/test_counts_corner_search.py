@@ -9,11 +9,11 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.statistics import RewardSums, TransitionCounts, VisitCounts
-from privcheck.symbols import A, H, S
+from privcheck.data.trajectories import concatenate
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.statistics import RewardSums, TransitionCounts, VisitCounts
+from privcheck.terms.symbols import A, H, S
 from privcheck.testing import neighbouring_pairs, trajectories
-from privcheck.trajectories import concatenate
 from twins.streams import replace_user
 
 RELATIONS = [ReplaceOne(), ReplaceOne(initial="fixed"), AddRemoveOne(), ZeroOut()]

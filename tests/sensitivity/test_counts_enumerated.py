@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut, extreme_pairs
-from privcheck.statistics import RewardSums, TransitionCounts, VisitCounts
-from privcheck.statistics.base import Sensitivity
-from privcheck.symbols import A, H, S, expression
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut, extreme_pairs
+from privcheck.declare.statistics import RewardSums, TransitionCounts, VisitCounts
+from privcheck.declare.statistics.base import Sensitivity
+from privcheck.terms.symbols import A, H, S, expression
 from privcheck.testing import all_pairs, all_users, assert_sensitivity, suprema
 
 SIZES = [(1, 2, 2), (2, 2, 2), (3, 2, 1)]

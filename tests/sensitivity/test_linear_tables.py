@@ -8,10 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.errors import ParameterError, TrajectoryError
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck_algorithms.linear.steps import LinearSteps, simplex, unpack
-from privcheck_algorithms.linear.tables import LinearTables, least_product, refuse_angles
+from privcheck_algorithms.linear.tables import LinearSteps, LinearTables, least_product, refuse_angles, simplex, unpack
 
 REPLACED = ReplaceOne("trajectory")
 WEIGHTS = [

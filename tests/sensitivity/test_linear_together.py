@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace, SymmetricGaussian
-from privcheck.regressors import Regressors
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.statistics import Column, FeatureSums, GramMatrices
-from privcheck.symbols import H, d, exact, expression, h, rho
+from privcheck.data.trajectories import Regressors
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace, SymmetricGaussian
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.statistics import Column, FeatureSums, GramMatrices
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import H, d, exact, expression, h, rho
 from privcheck.verification import find_witness, verify
-from privcheck.verification.together import cost_together, rho_together
-from privcheck_algorithms.dp_lsvi_ucb.declaration import declare_fresh
+from privcheck.verification.joint_worst_case import cost_together, rho_together
+from privcheck_algorithms.dp_lsvi_ucb import declare_fresh
 from privcheck_algorithms.dp_vapvi.declaration import declare_split, declare_unsplit
-from privcheck_algorithms.private_lsvi_ucb.declaration import luyo, ngo
+from privcheck_algorithms.private_lsvi_ucb import luyo, ngo
 
 pytestmark = pytest.mark.slow
 

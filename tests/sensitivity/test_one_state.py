@@ -7,12 +7,13 @@ from fractions import Fraction
 
 import pytest
 
-from privcheck import statistics, verify
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ZCDP
-from privcheck.mechanisms import Gaussian
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.symbols import S
+from privcheck import verify
+from privcheck.declare import statistics
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.terms.guarantees import ZCDP
+from privcheck.terms.symbols import S
 
 TABLES = {
     "visits": (statistics.VisitCounts, statistics.PooledVisitCounts),

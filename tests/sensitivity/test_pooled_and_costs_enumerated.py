@@ -8,9 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.errors import TrajectoryError
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut, extreme_pairs
-from privcheck.statistics import (
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut, extreme_pairs
+from privcheck.declare.statistics import (
     CostSums,
     PooledRewardSums,
     PooledTransitionCounts,
@@ -19,7 +18,8 @@ from privcheck.statistics import (
     TransitionCounts,
     VisitCounts,
 )
-from privcheck.symbols import A, H, S
+from privcheck.errors import TrajectoryError
+from privcheck.terms.symbols import A, H, S
 from privcheck.testing import all_pairs, all_users, assert_sensitivity, suprema
 
 SIZES = [(1, 2, 2), (2, 2, 2), (3, 2, 1)]

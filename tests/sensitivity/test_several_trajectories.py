@@ -11,17 +11,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.commands.setting import resolve_setting
-from privcheck.declaration import L2, Claim, Declaration, Parameter, Release
-from privcheck.errors import DeclarationError, ParameterError, TrajectoryError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
-from privcheck.pricing import account
-from privcheck.procedures import RandomisedResponse
-from privcheck.regressors import Regressors
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut, extreme_pairs
-from privcheck.schedules import Batches, EveryEpisode, PerUser, Poisson, Tree
-from privcheck.statistics import (
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.trajectories import Regressors, take
+from privcheck.declare.declaration import L2, Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
+from privcheck.declare.procedures import RandomisedResponse
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut, extreme_pairs
+from privcheck.declare.schedules import Batches, EveryEpisode, PerUser, Poisson, Tree
+from privcheck.declare.statistics import (
     ClippedSums,
     Column,
     CostSums,
@@ -37,10 +34,12 @@ from privcheck.statistics import (
     VisitCounts,
     clip_users,
 )
-from privcheck.statistics.derived import is_derived
-from privcheck.symbols import A, H, S, d, rho, same, sqrt, symbol
+from privcheck.declare.statistics.sensitivities import is_derived
+from privcheck.errors import DeclarationError, ParameterError, TrajectoryError
+from privcheck.pricing import account
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import A, H, S, d, rho, same, sqrt, symbol
 from privcheck.testing import all_users, assert_sensitivity, suprema
-from privcheck.trajectories import take
 from privcheck.verification import verify
 from privcheck.verification.neighbours import fault
 from structures import over_registry

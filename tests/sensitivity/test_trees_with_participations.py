@@ -11,17 +11,17 @@ import pytest
 
 from privcheck.accounting import events as acc
 from privcheck.accounting.curve import compose
-from privcheck.declaration import L2, Claim, Declaration, Parameter, Release
+from privcheck.data.trajectories import take
+from privcheck.declare.declaration import L2, Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.schedules import Once, Tree
+from privcheck.declare.statistics import ClippedSums, VisitCounts
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace
 from privcheck.pricing import account
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.schedules import Once, Tree
-from privcheck.statistics import ClippedSums, VisitCounts
-from privcheck.symbols import A, H, S, expression, rho, symbol
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import A, H, S, expression, rho, symbol
 from privcheck.testing import all_users
-from privcheck.trajectories import take
 from privcheck.verification import verify
 
 T, p, b = (symbol(name, "count") for name in ("T", "p", "b"))

@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 from small_reports import as_written
 
 SMALL = ["--set", "H=4", "--set", "S=3", "--set", "A=2"]

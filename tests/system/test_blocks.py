@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 import pytest
 
-from privcheck import registry
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
+from privcheck.runtime import registry
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

@@ -10,8 +10,8 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from privcheck.commands.cli import main
-from privcheck.policies import load_policy
+from privcheck.cli.main import main
+from privcheck.reports.policies import load_policy
 from privcheck.runtime import read_ledger
 
 SMALL = ["--set", "n=500", "--set", "H=4", "--trials", "2000", "--replicates", "2"]
@@ -65,7 +65,7 @@ def test_a_killed_check_leaves_nothing_half_written(tmp_path):
     """Killed at several moments: a report is whole or absent, a closed ledger reads, an open one is called partial."""
     for moment in (0.5, 2.0, 4.0, 6.0):
         out = tmp_path / f"out-{moment}"
-        code = "from privcheck.commands.cli import main; main()"
+        code = "from privcheck.cli.main import main; main()"
         arguments = ["check", "dp-apvi", "--data", "icu-sepsis", "--out", str(out), "--trials", "200000"]
         process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=-3, stderr=-3)
         time.sleep(moment)

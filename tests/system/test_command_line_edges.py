@@ -10,18 +10,19 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from privcheck import whole_files
-from privcheck.commands import cli, estimates, widths
-from privcheck.commands.kept import describe_kept
-from privcheck.commands.options import finish, json_option
+from privcheck.cli import main, options
+from privcheck.cli.options import finish, json_option
+from privcheck.commands import estimates
+from privcheck.commands.partial_outputs import describe_kept
 from privcheck.reports.values import StartedPackage
+from privcheck.support import files
 
 TINY = ("--set", "H=2", "--set", "S=2", "--set", "A=2")
 SEVERAL = ("--env", "riverswim", "--set", "S=3", "--set", "H=3")
 
 
 def call(*arguments):
-    return CliRunner().invoke(cli.main, list(arguments))
+    return CliRunner().invoke(main.main, list(arguments))
 
 
 def told(*arguments, code=2):
@@ -119,7 +120,7 @@ def interrupted(*_, **__):
 
 
 def test_an_interrupted_audit_says_which_blocks_are_kept(tmp_path, monkeypatch):
-    from privcheck.commands.options import ProgressBars
+    from privcheck.cli.options import ProgressBars
 
     out = tmp_path / "out"
     given = ("audit", "dp-apvi", *TINY, "--trials", "100000", "--workers", "1")
@@ -141,10 +142,10 @@ def test_an_interrupted_audit_says_which_blocks_are_kept(tmp_path, monkeypatch):
 
 
 def test_an_interrupted_run_says_what_is_kept(tmp_path, monkeypatch):
-    from privcheck.commands.options import ProgressBars
-    from privcheck.online import driver
+    from privcheck.cli.options import ProgressBars
+    from privcheck.runtime import replicates
 
-    monkeypatch.setattr(driver, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(replicates, "_SAVE_EVERY", 0.0)
     monkeypatch.setattr(ProgressBars, "__call__", lambda *_: interrupted)
     given = ("run", "private-ucb-vi-central", *SEVERAL, "--set", "K=1e5")
     out = tmp_path / "out"
@@ -184,7 +185,7 @@ RAW = "episode,step,state,action,reward,next_state\n0,0,0,0,1,1\n0,1,1,1,0,0\n1,
     ],
 )
 def test_a_full_disk_leaves_nothing_or_says_what(arguments, left, tmp_path, monkeypatch):
-    monkeypatch.setattr(whole_files, "_sync", full)
+    monkeypatch.setattr(files, "_sync", full)
     if arguments[0] == "new":
         monkeypatch.setattr("pathlib.Path.write_text", full)
     out = tmp_path / "out"
@@ -200,7 +201,7 @@ def test_a_full_disk_leaves_nothing_or_says_what(arguments, left, tmp_path, monk
 def test_a_full_disk_leaves_no_half_of_a_table(tmp_path, monkeypatch):
     raw, out = tmp_path / "raw.csv", tmp_path / "trips.csv"
     raw.write_text(RAW)
-    monkeypatch.setattr(whole_files, "_sync", full)
+    monkeypatch.setattr(files, "_sync", full)
     said = told("prepare", str(raw), "--out", str(out), "--states", "2", "--one-episode-is-one-user")
     assert "No space left on device" in said
     assert [path.name for path in tmp_path.iterdir()] == ["raw.csv"]
@@ -253,7 +254,7 @@ def test_zero_is_a_delta_but_no_epsilon():
 
 @pytest.mark.parametrize("text", ["1e3", "1_000", "1000", "1000.0", "2000/2"])
 def test_a_count_may_be_written_with_an_exponent(text):
-    from privcheck.commands.kinds import Count
+    from privcheck.cli.options import Count
 
     assert Count().convert(text, None, None) == 1000
     work = json.loads(call("run", "ucb-vi", *SEVERAL, "--set", f"K={text}", "--dry-run", "--json").stdout)
@@ -262,16 +263,16 @@ def test_a_count_may_be_written_with_an_exponent(text):
 
 @pytest.mark.parametrize("text", ["1.5", "0", "-3", "1e-3", "1e19", "1e400", "x", ""])
 def test_what_is_no_count_is_refused(text):
-    from privcheck.commands.kinds import Count
+    from privcheck.cli.options import Count
 
     with pytest.raises(click.BadParameter, match="expected a whole number from 1 to 1e18"):
         Count().convert(text, None, None)
 
 
 def test_tables_fit_the_terminal(monkeypatch):
-    from privcheck.commands.doctor import diagnose
-    from privcheck.commands.listing import describe_algorithms, list_algorithms
-    from privcheck.commands.printing import describe_diagnosis
+    from privcheck.cli.listing import describe_algorithms, list_algorithms
+    from privcheck.cli.printing import describe_diagnosis
+    from privcheck.commands.provenance import diagnose
 
     listing, diagnosis = list_algorithms(), diagnose()
     names = [one["name"] for one in listing["algorithms"]]
@@ -292,8 +293,8 @@ def test_tables_fit_the_terminal(monkeypatch):
 def test_a_cell_of_a_narrow_column_is_wrapped_or_cut(monkeypatch):
     monkeypatch.setenv("COLUMNS", "24")
     rows = [("a", "b"), ("name", "one two three four five six")]
-    assert widths.cut_columns(rows).splitlines()[2] == "name  one two three fou…"
-    assert [line.split(maxsplit=1)[-1] for line in widths.wrapped_columns(rows).splitlines()[2:]] == [
+    assert options.cut_columns(rows).splitlines()[2] == "name  one two three fou…"
+    assert [line.split(maxsplit=1)[-1] for line in options.wrapped_columns(rows).splitlines()[2:]] == [
         "one two three four",
         "six",
     ]
@@ -302,7 +303,7 @@ def test_a_cell_of_a_narrow_column_is_wrapped_or_cut(monkeypatch):
 def completed(*arguments):
     words = " ".join(("privcheck", *arguments))
     said = CliRunner().invoke(
-        cli.main,
+        main.main,
         prog_name="privcheck",
         env={"_PRIVCHECK_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(arguments))},
     )
@@ -319,7 +320,7 @@ def test_shells_complete_names():
 
 
 def test_every_command_shows_an_example_that_parses():
-    for name, command in cli.main.commands.items():
+    for name, command in main.main.commands.items():
         text = call(name, "--help").stdout
         examples = re.findall(r"^ +privcheck (.+)$", text, flags=re.MULTILINE)
         assert examples, name
@@ -330,9 +331,9 @@ def test_every_command_shows_an_example_that_parses():
 
 
 def test_nothing_is_refused_at_its_defaults():
-    from privcheck import registry
-    from privcheck.commands.foreseen import foresee_check
+    from privcheck.commands.dry_run import foresee_check
     from privcheck.commands.sources import Place
+    from privcheck.runtime import registry
 
     amount = {"trials": None, "replicates": None, "noise": "simulated", "seed": 0, "workers": 1, "read": True}
     names = [name for name in registry.names("algorithms") if registry.algorithm(name).runs]

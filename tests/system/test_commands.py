@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 
 HEADER = "episode,step,state,action,reward,next_state\n"
 
@@ -200,7 +200,7 @@ def test_the_same_seed_gives_the_same_run_and_another_does_not(tmp_path):
 
 def test_importing_is_light():
     code = (
-        "import sys, privcheck, privcheck.commands.cli\n"
+        "import sys, privcheck, privcheck.cli.main\n"
         "heavy = {'sympy', 'scipy', 'numba', 'dp_accounting', 'matplotlib', 'pyarrow', 'cryptography'}\n"
         "heavy &= set(sys.modules)\n"
         "assert not heavy, heavy\n"
@@ -255,7 +255,7 @@ def test_a_bug_does_not_end_with_the_code_of_a_failing_claim(monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr("privcheck.commands.declared.show", broken)
+    monkeypatch.setattr("privcheck.commands.declarations.show", broken)
     result = call("show", "dp-apvi")
     assert result.exit_code == 70
     assert "internal error" in result.stderr

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 import privcheck
-from privcheck.commands.cli import main
-from privcheck.commands.setting import resolve_setting
-from privcheck.commands.unlearned import judge_acting, judge_learned
+from privcheck.cli.main import main
+from privcheck.commands.learning_check import judge_acting, judge_learned
+from privcheck.commands.settings import resolve_setting
 from privcheck.reports import render_text
-from privcheck.reports.keeping import as_report
+from privcheck.reports.files import as_report
 from privcheck.reports.values import Gap, RanOnline, Regret, from_json
 from privcheck.reports.wording import figure
-from privcheck.results import OnlineResult, RunResult
+from privcheck.runtime.results import OnlineResult, RunResult
 
 RIVER = {"env": "riverswim", "S": 4, "H": 6, "K": 4000}
 # less of uniform play's regret is left than 95 %

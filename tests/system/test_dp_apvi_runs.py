@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privcheck import registry
-from privcheck.declaration import resolve
+from privcheck.declare.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError
-from privcheck.results import RunRequest
-from privcheck.runtime import read_ledger
-from privcheck.setting import Setting
+from privcheck.runtime import read_ledger, registry
+from privcheck.runtime.results import RunRequest
+from privcheck.runtime.setting import Setting
 
 ICU = {"n": 20_000, "H": 20, "S": 24}
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from privcheck import kernel_cache
-from privcheck.commands import cli
+from privcheck.cli import main
+from privcheck.cli.group import spell
 from privcheck.commands.failures import explain
-from privcheck.commands.spelling import spell
+from privcheck.support import kernels
 
 
 def call(*arguments):
-    return CliRunner().invoke(cli.main, list(arguments))
+    return CliRunner().invoke(main.main, list(arguments))
 
 
 def told(*arguments, code=2):
@@ -55,7 +55,7 @@ def test_an_internal_error_has_a_code_of_its_own(monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("privcheck.commands.declared.show", broken)
+    monkeypatch.setattr("privcheck.commands.declarations.show", broken)
     assert told("show", "dp-apvi", code=70)["error"] == "internal"
     plain = call("show", "dp-apvi")
     assert plain.exit_code == 70
@@ -103,7 +103,7 @@ def test_every_character_set_gets_words(charset):
 
 def test_spelling_leaves_nothing_out():
     assert spell("‖φ(s, a)‖ ≤ √2H, 10⁻⁵, σ̂₁, Θ, naïve") == "||phi(s, a)|| <= sqrt2H, 10^-5, sigma1, Theta, naive"
-    sources = [path for package in ("commands", "reports") for path in _sources(package)]
+    sources = [path for package in ("cli", "commands", "reports") for path in _sources(package)]
     strange = {char for path in sources for char in path.read_text(encoding="utf-8") if not char.isascii()}
     assert len(strange) > 20
     assert "?" not in {spell(char) for char in strange}
@@ -111,7 +111,7 @@ def test_spelling_leaves_nothing_out():
 
 
 def _sources(package):
-    return (Path(cli.__file__).parents[1] / package).rglob("*.py")
+    return (Path(main.__file__).parents[1] / package).rglob("*.py")
 
 
 def test_output_that_nobody_reads_is_no_failing_claim():
@@ -123,38 +123,38 @@ def test_output_that_nobody_reads_is_no_failing_claim():
 
 @pytest.fixture
 def nothing_writable(monkeypatch, tmp_path):
-    monkeypatch.delenv(kernel_cache.VARIABLE, raising=False)
-    monkeypatch.setattr(kernel_cache.os, "access", lambda *_: False)
+    monkeypatch.delenv(kernels.VARIABLE, raising=False)
+    monkeypatch.setattr(kernels.os, "access", lambda *_: False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield tmp_path
-    os.environ.pop(kernel_cache.VARIABLE, None)  # set by what is tested, not by this test
+    os.environ.pop(kernels.VARIABLE, None)  # set by what is tested, not by this test
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = ""
 
 
 def test_kernels_have_a_folder_where_nothing_can_be_written(nothing_writable, caplog):
-    folder = kernel_cache.place_cache(Path("/nowhere"))
+    folder = kernels.place_cache(Path("/nowhere"))
     assert folder is not None
     assert folder.parent == nothing_writable
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert os.environ[kernel_cache.VARIABLE] == str(folder)
+    assert os.environ[kernels.VARIABLE] == str(folder)
     assert len(caplog.messages) == 1
-    assert kernel_cache.place_cache(Path("/nowhere")) is None  # the variable says where
-    del os.environ[kernel_cache.VARIABLE]
-    assert kernel_cache.place_cache(Path("/nowhere")) == folder  # what was compiled is found again
+    assert kernels.place_cache(Path("/nowhere")) is None  # the variable says where
+    del os.environ[kernels.VARIABLE]
+    assert kernels.place_cache(Path("/nowhere")) == folder  # what was compiled is found again
 
 
 def test_a_folder_that_others_can_fill_is_not_used(nothing_writable):
     planted = nothing_writable / f"privcheck-numba-{os.getuid()}"
     planted.mkdir()
     planted.chmod(0o777)
-    assert kernel_cache.place_cache(Path("/nowhere")) not in (None, planted)
+    assert kernels.place_cache(Path("/nowhere")) not in (None, planted)
 
 
 def test_a_folder_that_can_be_written_needs_no_other(monkeypatch, tmp_path):
-    monkeypatch.delenv(kernel_cache.VARIABLE, raising=False)
-    assert kernel_cache.place_cache(tmp_path) is None
-    assert kernel_cache.VARIABLE not in os.environ
+    monkeypatch.delenv(kernels.VARIABLE, raising=False)
+    assert kernels.place_cache(tmp_path) is None
+    assert kernels.VARIABLE not in os.environ
 
 
 def test_the_version_is_the_distributions():

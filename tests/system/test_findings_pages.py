@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 
 PAGES = Path(__file__).parents[2] / "docs" / "findings"
 

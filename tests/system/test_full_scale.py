@@ -10,9 +10,9 @@ SCRIPT = """
 import json
 from pathlib import Path
 from privcheck import registry
-from privcheck.declaration import resolve
-from privcheck.results import RunRequest
-from privcheck.setting import Setting
+from privcheck.declare.declaration import resolve
+from privcheck.runtime.results import RunRequest
+from privcheck.runtime.setting import Setting
 
 data = registry.environment("icu-sepsis").sample({"n": 20_000, "H": 20, "S": 716}, 0)
 algorithm = registry.algorithm("dp-apvi")

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import budget_stores
 import postgres_cluster
 from budget_stores import OTTO
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 from privcheck.errors import AuthorityError, LedgerError, StoreError
 from privcheck.ledger import Actor, Book, create_store, open_store
 from privcheck.ledger.backups import back_up, restore

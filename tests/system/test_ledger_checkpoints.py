@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 import budget_stores
-from privcheck.commands import cli
-from privcheck.commands.desks import open_desk
-from privcheck.commands.ledger_export import write_statement
+from privcheck.cli import main
+from privcheck.cli.ledger_text import write_statement
+from privcheck.commands.ledger_client import open_desk
 from privcheck.ledger import Actor, Book, open_store, trees
-from privcheck.service import checks, ledger_views
+from privcheck.service import ledger_routes, session
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
 from served import served, wait_for
@@ -24,7 +24,7 @@ EVENT = {"type": "zcdp", "rho": "0.0001"}
 
 
 def invoke(*arguments, code=0):
-    result = CliRunner().invoke(cli.main, ["ledger", *map(str, arguments)])
+    result = CliRunner().invoke(main.main, ["ledger", *map(str, arguments)])
     assert result.exit_code == code, result.output
     return result.stdout
 
@@ -178,9 +178,9 @@ def test_an_export_that_takes_long_is_asked_for_again(path, monkeypatch):
     book.release(OTTO, over.charge, evidence="it never ran")
     token = book.make_token(OTTO, name="rita", role="reader")
     book.store.close()
-    go, read = threading.Event(), ledger_views._read_all
-    monkeypatch.setattr(checks, "_PATIENCE", 0.1)
-    monkeypatch.setattr(ledger_views, "_read_all", lambda *asked: read(*asked) if go.wait(60) else None)
+    go, read = threading.Event(), ledger_routes._read_all
+    monkeypatch.setattr(session, "_PATIENCE", 0.1)
+    monkeypatch.setattr(ledger_routes, "_read_all", lambda *asked: read(*asked) if go.wait(60) else None)
     monkeypatch.setattr(Calculator, "start", lambda *_: None)  # the words of an event are somebody else's test
     monkeypatch.setattr(Calculator, "run", lambda *_: {"text": ""})
     with served(create_app(Settings(store=str(path)))) as client:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import budget_stores
 from privcheck import api
-from privcheck.commands import cli
+from privcheck.cli import main
 from privcheck.errors import AuthorityError, BudgetError, PrivcheckError
 from privcheck.ledger import Actor, Book, open_store
 
@@ -26,7 +26,7 @@ FOR = ("--unit", "dataset")
 
 
 def call(*arguments, code=0, **environment):
-    result = CliRunner().invoke(cli.main, [*map(str, arguments), "--json"], env=environment)
+    result = CliRunner().invoke(main.main, [*map(str, arguments), "--json"], env=environment)
     assert result.exit_code == code, result.output
     return json.loads(result.stdout)
 
@@ -120,7 +120,7 @@ def test_a_store_that_is_no_file_asks_for_a_token(store, grant, monkeypatch):
             self.closed += 1
 
     elsewhere = Elsewhere()
-    monkeypatch.setattr("privcheck.commands.desks.open_store", lambda _: elsewhere)
+    monkeypatch.setattr("privcheck.commands.ledger_client.open_store", lambda _: elsewhere)
     refused = call("ledger", "charge", "--store", elsewhere.url, "--grant", "G", *FOR, "--gaussian-rho", "0.01", code=2)
     assert (refused["error"], "expected a token" in refused["message"]) == ("authority", True)
     assert elsewhere.closed == 1
@@ -157,7 +157,7 @@ def test_a_divided_dataset_by_its_commands(store):
     assert call("ledger", "charge", *grant, *cost, "--block", "2027-01")["remaining"] == "0.25"
     assert call("ledger", "reserve", *grant, *cost, code=1)["reason"].startswith("on block 2027-01")
     assert call("ledger", "quote", *grant, *cost, "--block", "2027-02")["times"] == 1
-    words = CliRunner().invoke(cli.main, ["ledger", "show", "--store", store])
+    words = CliRunner().invoke(main.main, ["ledger", "show", "--store", store])
     assert [line.split()[:3] for line in words.stdout.splitlines() if " 2027-0" in line] == [
         ["G", "2027-01", "0.75"], ["G", "2027-02", "0"],
     ]  # fmt: skip
@@ -221,7 +221,7 @@ def test_an_event_says_for_whom_it_was_priced_and_an_algorithm_declares_it(store
         "declaration",
         "declaration of dp-apvi",
     )
-    words = CliRunner().invoke(cli.main, ["ledger", "show", "--store", store, "--charge", done["id"]]).stdout
+    words = CliRunner().invoke(main.main, ["ledger", "show", "--store", store, "--charge", done["id"]]).stdout
     assert "stated by declaration of dp-apvi" in " ".join(words.split())
 
 
@@ -244,7 +244,7 @@ def test_joint_dp_says_under_which_conditions(store, same_start):
     assert done["conditions"][0]["how"] == "declared: actions are computed from billboard and own data"
     shown = call("ledger", "show", "--store", store, "--charge", done["id"])["charge"]
     assert shown["claim"]["joint"]["conditions"] == done["conditions"]
-    words = CliRunner().invoke(cli.main, ["ledger", "show", "--store", store, "--charge", done["id"]]).stdout
+    words = CliRunner().invoke(main.main, ["ledger", "show", "--store", store, "--charge", done["id"]]).stdout
     assert "if outputs" in words
     assert "was verified, and holds" in " ".join(words.split())  # lines are as long as the terminal
     call("ledger", "policy", "--store", store, "--dataset", "j", "--epsilon", 8, "--delta", "1e-6", "--unit", JOINT)

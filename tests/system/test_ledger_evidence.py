@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 import budget_stores
-from privcheck.commands import checking, cli, learned
+from privcheck.cli import main
+from privcheck.commands import checks, runs
 from privcheck.ledger import Actor, Book, open_store, rows
 
 OFFICER = Actor(name="otto", role="officer")
@@ -17,7 +18,7 @@ CHECK = ("check", "dp-apvi", "--env", "riverswim", "--trials", 400, *SIZE, "--se
 
 
 def call(*arguments, code=0):
-    result = CliRunner().invoke(cli.main, [*map(str, arguments), "--json"])
+    result = CliRunner().invoke(main.main, [*map(str, arguments), "--json"])
     assert result.exit_code == code, result.output
     return json.loads(result.stdout)
 
@@ -59,7 +60,7 @@ def test_an_audit_is_recorded_with_the_charge_that_it_is_of(store, charge, tmp_p
     ((evidence,), state, _) = found(store)
     assert (evidence["of"], evidence["verdict"], state) == (charge, "consistent", "open")
     assert "releases: consistent, ε ≥" in evidence["report"]
-    violate(monkeypatch, learned)
+    violate(monkeypatch, runs)
     out = tmp_path / "audit"
     assert call(*AUDIT, "--ledger", store, "--charge", charge, "--out", out, code=1)["verdict"] == "violation"
     assert (out / "audit.json").exists()
@@ -68,7 +69,7 @@ def test_an_audit_is_recorded_with_the_charge_that_it_is_of(store, charge, tmp_p
 
 
 def test_an_audit_of_something_else_is_refused_before_it_begins(store, charge, monkeypatch):
-    monkeypatch.setattr(learned, "audit", lambda *_, **__: pytest.fail("it was begun"))
+    monkeypatch.setattr(runs, "audit", lambda *_, **__: pytest.fail("it was begun"))
     other = (*AUDIT[:-1], "rho=1/2", "--ledger", store, "--charge", charge)
     assert "is of parameters" in call(*other, code=2)["message"]
     bare = call("ledger", "charge", "--store", store, "--grant", "G", "--unit", "dataset", "--gaussian-rho", "0.01")[
@@ -90,7 +91,7 @@ def test_a_check_records_what_its_audits_found_before_it_runs(store, tmp_path):
 
 
 def test_a_check_whose_audit_finds_a_violation_draws_nothing_and_freezes_the_grant(store, tmp_path, monkeypatch):
-    violate(monkeypatch, checking)
+    violate(monkeypatch, checks)
     out = tmp_path / "check"
     report = call(*CHECK, "--replicates", 1, "--ledger", store, "--grant", "G", "--out", out, code=1)
     assert report.get("run") is None
@@ -115,5 +116,5 @@ def test_after_a_violation_no_statement_promises_the_guarantee(store, charge):
     exported = call("ledger", "export", "trips", "--store", store)
     assert exported["dataset"]["support"] == after
     for command in (("show",), ("export", "trips")):
-        text = CliRunner().invoke(cli.main, ["ledger", *command, "--store", store]).output
+        text = CliRunner().invoke(main.main, ["ledger", *command, "--store", store]).output
         assert after["sentence"] in text

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import budget_stores
-from privcheck.commands import cli
+from privcheck.cli import main
 from privcheck.ledger import open_store
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
@@ -38,7 +38,7 @@ MADE = {  # of every ledger its own: places in chains stay
 
 
 def call(*arguments, code=0):
-    result = CliRunner().invoke(cli.main, [*map(str, arguments), "--json"])
+    result = CliRunner().invoke(main.main, [*map(str, arguments), "--json"])
     assert result.exit_code == code, result.output
     assert "privcheck_" not in result.stderr
     return json.loads(result.stdout)
@@ -122,7 +122,7 @@ def walk(url, folder):
     yield ask("export", "trips")
     yield ask("export", "trips", "--as", "dp-event")
     for command in (("show",), ("export", "trips"), ("verify",), ("token", "--list")):  # in words too
-        assert CliRunner().invoke(cli.main, ["ledger", *command, "--store", url]).exit_code == 0
+        assert CliRunner().invoke(main.main, ["ledger", *command, "--store", url]).exit_code == 0
 
 
 ANSWERS = {}
@@ -199,7 +199,7 @@ def test_a_password_is_never_shown(url, command, monkeypatch, tmp_path):
     for form in ([], ["--json"]) if command[0] == "ledger" else ([],):
         if (command[-1], url[:5]) in {("init", "host="), ("serve", "host=")}:
             continue  # that is a file's name as good as any
-        result = CliRunner().invoke(cli.main, [*command, "--store", url, *form])
+        result = CliRunner().invoke(main.main, [*command, "--store", url, *form])
         assert result.exit_code == 2
         assert "s3cret" not in result.output
 

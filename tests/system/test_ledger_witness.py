@@ -14,11 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 import budget_stores
-from privcheck.commands import cli
+from privcheck.cli import main
 from privcheck.errors import ParameterError, StoreError
 from privcheck.ledger import Actor, Book, create_store, open_store
-from privcheck.ledger.answers import Receipt
 from privcheck.ledger.signing import receipt_text
+from privcheck.ledger.values import Receipt
 from privcheck.ledger.witnesses import HttpWitness, open_witness, push_heads, read_evidence
 
 OTTO = Actor(name="otto", role="officer")
@@ -26,7 +26,7 @@ EVENT = {"type": "gaussian", "rho": "0.01"}
 
 
 def run(*arguments, code=0):
-    result = CliRunner().invoke(cli.main, list(map(str, arguments)))
+    result = CliRunner().invoke(main.main, list(map(str, arguments)))
     assert result.exit_code == code, result.output
     return result.stdout
 
@@ -306,6 +306,6 @@ def test_what_a_receipt_signs_is_as_documented():
 
 
 def test_nothing_of_it_is_imported_before_it_is_needed():
-    code = "import sys, privcheck, privcheck.commands.cli, privcheck.ledger; print('cryptography' in sys.modules)"
+    code = "import sys, privcheck, privcheck.cli.main, privcheck.ledger; print('cryptography' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "False"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from privcheck.commands.cli import main
-from privcheck.commands.starting import KINDS, start_package
+from privcheck.cli.main import main
+from privcheck.commands.starter import KINDS, start_package
 from privcheck.errors import ParameterError
 
 
@@ -115,7 +115,7 @@ FASTER = {"online": ("--set", "H=4"), "shuffle": ("--set", "H=4")}  # than 20 st
 @pytest.mark.slow
 def test_its_own_check_holds_with_the_agent_run(installed):
     kind, place, environment = installed
-    command = [sys.executable, "-c", "from privcheck.commands.cli import main; main()"]
+    command = [sys.executable, "-c", "from privcheck.cli.main import main; main()"]
     command += ["check", "my-own-agent", "--out", "report", "--json", "--trials", "500", *FASTER.get(kind, ())]
     command += ["--replicates", "2"] if kind != "function" else []
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)

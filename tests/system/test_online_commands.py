@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from privcheck.commands.cli import main
-from privcheck.planning import evaluate, solve
-from privcheck.reports.runs import render_runs_again
-from privcheck_algorithms.environments.riverswim import riverswim
+from privcheck.cli.main import main
+from privcheck.data.finite_models import evaluate, solve
+from privcheck.reports.files import render_runs_again
+from privcheck_algorithms.environments.finite import riverswim
 
 SMALL = ["--env", "riverswim", "--set", "S=3", "--set", "H=4", "--set", "K=60", "--replicates", "2"]
 
@@ -181,7 +181,7 @@ def test_check_of_an_online_agent(tmp_path):
 @pytest.mark.slow
 def test_an_interrupted_run_is_continued_with_the_same_result(tmp_path):
     script = [
-        sys.executable, "-c", "from privcheck.commands.cli import main; main()", "run", "private-ucb-vi-central",
+        sys.executable, "-c", "from privcheck.cli.main import main; main()", "run", "private-ucb-vi-central",
         "--env", "riverswim", "--set", "K=100000", "--replicates", "2", "--json", "--out", str(tmp_path),
     ]  # fmt: skip
     killed = subprocess.Popen(script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import sync_playwright
 
-from privcheck.commands import demo
+from privcheck.cli import demo
 from privcheck.ledger import Book, create_store
 from privcheck.service.app import Settings, create_app
 from served import served

@@ -19,19 +19,20 @@ from click.testing import CliRunner
 from scipy.stats import norm
 
 from privcheck import api, load_policy
-from privcheck.commands import artefacts, checking, cli, learned, publishing
+from privcheck.cli import main
+from privcheck.commands import checks, publication, run_outputs, runs
+from privcheck.data.reading import Users
 from privcheck.errors import FileFormatError, LedgerError, ParameterError
-from privcheck.reading import Users
-from privcheck.reports.model import encode
+from privcheck.reports.files import encode
 from privcheck.reports.values import Published, from_json
-from privcheck.runtime.release_noise import ReleaseNoise
+from privcheck.runtime.noise import ReleaseNoise
 
 SIZES = {"S": 3, "A": 2, "rho": 1}
 FILES = {"policy.npz", "policy.json", "guarantee.json", "ledger.jsonl", "card.html", "card.md", "SHA256SUMS"}
 
 
 def call(*words, code=0):
-    done = CliRunner().invoke(cli.main, [str(word) for word in (*words, "--json")])
+    done = CliRunner().invoke(main.main, [str(word) for word in (*words, "--json")])
     assert done.exit_code == code, done.output
     return json.loads(done.stdout)
 
@@ -95,7 +96,7 @@ def test_what_is_published_is_whole_and_says_how_to_check_it(mine, tmp_path):
     assert "2026-11-24" in card
     assert load_policy(out).record.digest == load_policy(mine).record.digest
     assert from_json(Published, told).guarantee.cost.delta == 1e-5
-    words = CliRunner().invoke(cli.main, ["policy", str(out)]).output
+    words = CliRunner().invoke(main.main, ["policy", str(out)]).output
     assert "may be published" in words
 
 
@@ -195,7 +196,7 @@ def test_an_exact_figure_in_a_public_file_is_seen(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ReleaseNoise, "add", add)
     replay_board(monkeypatch)
-    monkeypatch.setattr(artefacts, "_note", lambda *_: f"exactly {sums.pop()}")
+    monkeypatch.setattr(run_outputs, "_note", lambda *_: f"exactly {sums.pop()}")
     found = publish_neighbours(tmp_path, 0)
     for one, other in zip(*found, strict=True):
         assert one["policy.json"] != other["policy.json"]
@@ -237,8 +238,8 @@ def audited(**changes):
     """A report of an audit beside the run."""
 
     def change(mine):
-        view = learned.audit(_setting(), view="lockstep", trials=2, workers=1)
-        from privcheck.commands.auditing import audit_report
+        view = runs.audit(_setting(), view="lockstep", trials=2, workers=1)
+        from privcheck.commands.checks import audit_report
         from privcheck.commands.provenance import Began
 
         report = audit_report(_setting(), replace(view, **changes), {}, command=(), began=Began())
@@ -248,7 +249,7 @@ def audited(**changes):
 
 
 def _setting():
-    from privcheck.commands.setting import resolve_setting
+    from privcheck.commands.settings import resolve_setting
 
     return resolve_setting("dp-apvi", {"H": "2", "S": "3", "A": "2", "rewards": "released"})
 
@@ -327,8 +328,8 @@ def test_what_no_noise_covers_is_published_on_the_publishers_word(mine, tmp_path
 
 @pytest.mark.parametrize(("verdict", "joint"), [("undecided", None), ("fails", None), ("holds", "unproved")])
 def test_a_claim_that_does_not_hold_is_not_published(mine, tmp_path, monkeypatch, verdict, joint):
-    judge = publishing.verify_claim
-    monkeypatch.setattr(publishing, "verify_claim", lambda s: replace(judge(s), verdict=verdict, joint=joint))
+    judge = publication.verify_claim
+    monkeypatch.setattr(publication, "verify_claim", lambda s: replace(judge(s), verdict=verdict, joint=joint))
     with pytest.raises(ParameterError, match=r"only what holds is published.*privcheck verify dp-apvi"):
         api.publish(mine, out=tmp_path / "out")
     assert not list(tmp_path.glob("out*"))
@@ -360,7 +361,7 @@ def test_a_folder_with_anything_in_it_stays_as_it_is(mine, tmp_path):
 @pytest.mark.parametrize("at", range(8))
 def test_all_files_are_written_or_none(mine, tmp_path, monkeypatch, at):
     """The disk fails after so many of the seven files, or at the folder itself."""
-    done, wait = [], publishing.write_through
+    done, wait = [], publication.write_through
 
     def fail(path):
         done.append(path)
@@ -368,7 +369,7 @@ def test_all_files_are_written_or_none(mine, tmp_path, monkeypatch, at):
             raise OSError(28, "No space left on device", str(path))
         wait(path)
 
-    monkeypatch.setattr(publishing, "write_through", fail)
+    monkeypatch.setattr(publication, "write_through", fail)
     with pytest.raises(OSError, match="No space"):
         api.publish(mine, out=tmp_path / "out")
     assert not list(tmp_path.glob("out*"))
@@ -378,7 +379,7 @@ def test_a_run_of_an_earlier_layout_is_read(mine, tmp_path):
     """All files side by side, no readings in policy.json: as runs before private/ left them."""
     shutil.move(mine / "private" / "run.json", mine / "run.json")
     shutil.rmtree(mine / "private")
-    words = CliRunner().invoke(cli.main, ["report", str(mine)])
+    words = CliRunner().invoke(main.main, ["report", str(mine)])
     assert (words.exit_code, (mine / "run.html").exists()) == (0, True)
     assert api.publish(mine, out=tmp_path / "out").guarantee.cost.rho == pytest.approx(1)
     edit(mine / "policy.json", lambda data: data.pop("choices"))
@@ -409,26 +410,26 @@ def test_files_of_a_release_and_of_other_work_are_not_mixed(mine, tmp_path):
 
 
 def test_a_policy_that_was_not_compared_lies_under_private(tmp_path, monkeypatch):
-    monkeypatch.setattr(learned, "compare_outputs", lambda *_: "")
+    monkeypatch.setattr(runs, "compare_outputs", lambda *_: "")
     mine = tmp_path / "mine"
     result = api.run("dp-apvi", env="riverswim", H=3, n=20, noise="release", out=mine)
     assert result.policy_file == "private/policy.npz"
     assert {path.name for path in mine.iterdir()} == {"ledger.jsonl", "private"}
-    assert "NOT to be published" in CliRunner().invoke(cli.main, ["policy", str(mine)]).output
+    assert "NOT to be published" in CliRunner().invoke(main.main, ["policy", str(mine)]).output
     with pytest.raises(ParameterError, match="--view lockstep"):
         api.publish(mine, out=tmp_path / "out")
 
 
 def test_what_an_audit_refuted_is_not_released(tmp_path, monkeypatch):
     """A check goes on to a run with simulated noise after a violation, and draws nothing for a release."""
-    look = checking.audit
+    look = checks.audit
 
     def refute(setting, *, view, **how):
         found = look(setting, view=view, **how)
         return replace(found, verdict="violation") if view == "noise" else found
 
-    monkeypatch.setattr(checking, "audit", refute)
-    monkeypatch.setattr(checking, "audited_views", lambda *_: ["lockstep", "noise"])
+    monkeypatch.setattr(checks, "audit", refute)
+    monkeypatch.setattr(checks, "audited_views", lambda *_: ["lockstep", "noise"])
     small = ("check", "dp-apvi", "--env", "riverswim", "--set", "H=3", "--set", "n=20", "--replicates", 1)
     assert call(*small, "--out", tmp_path / "simulated", code=1)["run"] is not None
     told = call(*small, "--noise", "release", "--out", tmp_path / "release", code=1)

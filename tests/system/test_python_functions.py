@@ -14,11 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 import privcheck
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 from privcheck.errors import FileFormatError, InexactNumberError, ParameterError, TrajectoryError, UnknownNameError
-from privcheck.registry import algorithm
 from privcheck.reports import load_report
 from privcheck.reports.values import Compared, Ran, RanOnline, from_json
+from privcheck.runtime.registry import algorithm
 
 WORLD = {"env": "riverswim", "H": 3, "S": 3}
 PLACE = ["--env", "riverswim", "--set", "H=3", "--set", "S=3"]

@@ -12,7 +12,7 @@ import pytest
 
 import privcheck
 import privcheck_audits.bounds
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 
 DOCS = Path(__file__).parents[2] / "docs"
 MODULE = re.compile(r"^\.\. automodule:: (\S+)\n((?:   :.*\n)*)", re.MULTILINE)

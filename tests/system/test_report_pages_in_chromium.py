@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from playwright.sync_api import sync_playwright
 
 from privcheck import api
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
+from privcheck.reports.files import load_report
 from privcheck.reports.html import render_html
-from privcheck.reports.model import load_report
 
 DATA = Path(__file__).parents[1] / "unit" / "data"
 NAMES = ("chromium", "chromium-browser", "google-chrome")

@@ -19,9 +19,9 @@ import budget_stores
 import http_client
 import ledger_server
 from http_book import NO_LIMIT
-from privcheck.client import Client
 from privcheck.errors import AuthorityError, StoreError
 from privcheck.ledger import Actor, Book, create_store, open_store
+from privcheck.ledger.client import Client
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
 from served import served

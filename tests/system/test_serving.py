@@ -14,14 +14,14 @@ import pytest
 from click.testing import CliRunner
 
 from page_visits import Guest, read
-from privcheck.commands import demo, serving
-from privcheck.commands.cli import main
+from privcheck.cli import demo, serve
+from privcheck.cli.main import main
 from privcheck.errors import ParameterError
 from privcheck.ledger import Actor, Book, create_store
 
 
 def test_import_and_help_need_no_web_framework():
-    code = "import sys, privcheck, privcheck.commands.cli; print({'fastapi', 'uvicorn', 'pydantic'} & set(sys.modules))"
+    code = "import sys, privcheck, privcheck.cli.main; print({'fastapi', 'uvicorn', 'pydantic'} & set(sys.modules))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "set()"
 
@@ -29,18 +29,18 @@ def test_import_and_help_need_no_web_framework():
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "ledger.example.org"])  # noqa: S104
 def test_other_addresses_need_tls_or_a_proxy(host):
     with pytest.raises(ParameterError, match="clear text"):
-        serving.check_address(host, tls=False, behind_proxy=False)
-    serving.check_address(host, tls=True, behind_proxy=False)
-    serving.check_address(host, tls=False, behind_proxy=True)
+        serve.check_address(host, tls=False, behind_proxy=False)
+    serve.check_address(host, tls=True, behind_proxy=False)
+    serve.check_address(host, tls=False, behind_proxy=True)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
 def test_this_machine_needs_neither(host):
-    serving.check_address(host, tls=False, behind_proxy=False)
+    serve.check_address(host, tls=False, behind_proxy=False)
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(serving, "find_spec", lambda name: None if name == "fastapi" else object())
+    monkeypatch.setattr(serve, "find_spec", lambda name: None if name == "fastapi" else object())
     told = CliRunner().invoke(main, ["serve"])
     assert told.exit_code == 2
     assert "pip install 'privcheck[service]'" in told.stderr
@@ -89,7 +89,7 @@ def test_the_demonstration_is_a_ledger_whose_chains_fit_together(tmp_path):
 
 
 def test_the_demonstration_is_served_and_its_token_opens_the_page(tmp_path):
-    command = [sys.executable, "-m", "privcheck.commands.demo", str(tmp_path / "demo"), "--port", "0"]
+    command = [sys.executable, "-m", "privcheck.cli.demo", str(tmp_path / "demo"), "--port", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         try:
             said = ""

@@ -16,10 +16,10 @@ import pytest
 from click.testing import CliRunner
 
 import budget_stores
-from privcheck.client import Client
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 from privcheck.errors import StoreError
 from privcheck.ledger import Actor, Book, create_store, open_store
+from privcheck.ledger.client import Client
 
 EVENT = {"type": "gaussian", "rho": "0.01"}
 OFFICER = Actor(name="officer", role="officer")

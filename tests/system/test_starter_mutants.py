@@ -9,7 +9,7 @@ import ast
 import pytest
 
 from mutants.starters import KINDS, read_found, run_check, write_package
-from privcheck.commands.starting import KINDS as STARTED
+from privcheck.commands.starter import KINDS as STARTED
 
 MISTAKES = [(kind, name) for kind, (mistakes, _) in KINDS.items() for name in mistakes]
 HONEST = [(kind, name) for kind, (_, honest) in KINDS.items() for name in honest]

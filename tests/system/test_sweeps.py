@@ -14,13 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 import privcheck
-from privcheck.commands.cli import main
-from privcheck.commands.kept import describe_kept
+from privcheck.cli.main import main
+from privcheck.commands.partial_outputs import describe_kept
+from privcheck.data.finite_models import evaluate, solve
 from privcheck.errors import ParameterError, UnknownNameError
-from privcheck.planning import evaluate, solve
-from privcheck.reports.frontiers import frontiers
+from privcheck.reports.run_plots import frontiers
 from privcheck.reports.values import Sweep, from_json
-from privcheck_algorithms.environments.riverswim import riverswim
+from privcheck_algorithms.environments.finite import riverswim
 
 NAMES = ["private-ucb-vi-calibrated", "private-ucb-vi-central", "ucb-vi"]
 RIVER = {"env": "riverswim", "S": 3, "H": 4, "replicates": 2}
@@ -177,7 +177,7 @@ def test_a_larger_grid_takes_what_is_there_and_another_seed_does_not(straight, t
 def test_a_killed_sweep_loses_nothing_that_was_finished(tmp_path):
     def script(out):
         return [
-            sys.executable, "-c", "from privcheck.commands.cli import main; main()", "sweep", "private-ucb-vi-central",
+            sys.executable, "-c", "from privcheck.cli.main import main; main()", "sweep", "private-ucb-vi-central",
             "--env", "riverswim", "--over", "K=50,150000", "--over", "epsilon=1,2", "--seeds", "2", "--out", str(out),
         ]  # fmt: skip
 

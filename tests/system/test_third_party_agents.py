@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from privcheck import registry
-from privcheck.commands.cli import main
-from privcheck.commands.setting import resolve_setting
+from privcheck.cli.main import main
+from privcheck.commands.settings import resolve_setting
 from privcheck.errors import AuditError, ParameterError
-from privcheck.results import AuditRequest
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest
 
 PACKAGE = Path(__file__).parents[1] / "third_party"
 BROKEN = {  # by the view that finds it
@@ -55,7 +55,7 @@ def audit(name, view):
 
 def check(name, tmp_path, *more):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-c", "from privcheck.commands.cli import main; main()"]
+    command = [sys.executable, "-c", "from privcheck.cli.main import main; main()"]
     command += ["check", name, *more, "--json", "--out", str(tmp_path / "out")]
     return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=600)
 
@@ -98,8 +98,8 @@ def test_an_agent_that_shows_auditors_nothing_is_refused_with_the_reason(view):
 
 
 def test_a_plain_agent_s_ledger_is_written_by_its_releases():
-    from privcheck.commands.online import load_world
-    from privcheck.results import OnlineRequest
+    from privcheck.commands.online_runs import load_world
+    from privcheck.runtime.results import OnlineRequest
 
     algorithm, setting = registry.algorithm("own-plain"), resolve_setting("own-plain", {}).setting
     world, _ = load_world("riverswim", {"S": "3", "H": "4"}, seed=0)

@@ -29,7 +29,7 @@ import pytest
 from click.testing import CliRunner
 
 from privcheck import PureDP, registry
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 from privcheck.testing import assert_private
 
 

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from privcheck import AddRemoveOne, load_policy, registry
-from privcheck.commands.cli import main
-from privcheck.commands.data import load
-from privcheck.commands.learned import why_withheld
-from privcheck.commands.setting import settle
-from privcheck.runtime.release_noise import ReleaseNoise
+from privcheck import AddRemoveOne, load_policy
+from privcheck.cli.main import main
+from privcheck.commands.datasets import load
+from privcheck.commands.runs import why_withheld
+from privcheck.commands.settings import settle
+from privcheck.runtime import registry
+from privcheck.runtime.noise import ReleaseNoise
 
 USERS = 37
 

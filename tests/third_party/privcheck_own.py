@@ -12,19 +12,18 @@ from functools import partial
 
 import numpy as np
 
-from privcheck.declaration import Claim, Declaration, Joint, Parameter, Release
-from privcheck.guarantees import PureDP
-from privcheck.mechanisms import Laplace
-from privcheck.online.driver import seeds
-from privcheck.online.plain import PlainAgent
-from privcheck.online.player import Player, Replicate
-from privcheck.online.recording import DONE, VALUE, Record, blank, grid, note
-from privcheck.planning import evaluate, one_hot, sample_trajectories, solve
-from privcheck.registry import Algorithm
-from privcheck.relations import ReplaceOne
-from privcheck.schedules import Tree
-from privcheck.statistics import RewardSums, TransitionCounts
-from privcheck.symbols import A, H, K, S, ceil_log2, epsilon, maximum
+from privcheck.data.finite_models import evaluate, one_hot, sample_trajectories, solve
+from privcheck.declare.declaration import Claim, Declaration, Joint, Parameter, Release
+from privcheck.declare.mechanisms import Laplace
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.schedules import Tree
+from privcheck.declare.statistics import RewardSums, TransitionCounts
+from privcheck.runtime.online import DONE, VALUE, Player, Record, Replicate, blank, grid, note
+from privcheck.runtime.plain_agents import PlainAgent
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.replicates import seeds
+from privcheck.terms.guarantees import PureDP
+from privcheck.terms.symbols import A, H, K, S, ceil_log2, epsilon, maximum
 
 NAMES = ("rewards", "transitions")
 SIZES = {"H": 4, "S": 3, "A": 2, "K": 64}

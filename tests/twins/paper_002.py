@@ -15,17 +15,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.mechanisms import Noise
-from privcheck.online.driver import seeds
-from privcheck.planning import one_hot, uniform
-from privcheck.results import OnlineRequest
+from privcheck.data.finite_models import one_hot, uniform
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.mechanisms import Noise
 from privcheck.runtime import Billboard, Channel, Ledger
 from privcheck.runtime.channel import ReleaseChannel
-from privcheck.trajectories import Trajectories
-from privcheck_algorithms.online.optimism import Bonus, policy_bonus, value_bonus
+from privcheck.runtime.replicates import seeds
+from privcheck.runtime.results import OnlineRequest
+from privcheck_algorithms.kernels.optimism import Bonus, policy_bonus, value_bonus
+from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, compress, empty_walk, roll_greedy, roll_mixed
+from privcheck_algorithms.kernels.tables import as_declared, size
 from privcheck_algorithms.online.private import Curator, curator, declared
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, empty_walk, roll_greedy, roll_mixed
-from privcheck_algorithms.online.tables import as_declared, size
 from privcheck_algorithms.private_ucb_po.agent import learning_rate
 from privcheck_algorithms.privatizers import noise as kernel_noise
 from twins.planning import best_backward, value_backward

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.finite_mdp import FiniteMDP
+from privcheck.data.finite_models import FiniteMDP
 
 
 def value_backward(mdp: FiniteMDP, policy: NDArray[np.float64]) -> float:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from privcheck.runtime.counters import TreeCounter, lowest_bit
-from privcheck.trajectories import concatenate, take
+from privcheck.data.trajectories import concatenate, take
+from privcheck.runtime.noise import TreeCounter, lowest_bit
 
 
 def prefix_sums(increments, noise, rng):

@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.declaration import L2, Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ZCDP
-from privcheck.mechanisms import Gaussian
-from privcheck.relations import ReplaceOne
-from privcheck.statistics import TransitionCounts, VisitCounts
-from privcheck.symbols import A, H, S, rho, sqrt
-from privcheck.trajectories import Trajectories
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import L2, Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statistics import TransitionCounts, VisitCounts
+from privcheck.terms.guarantees import ZCDP
+from privcheck.terms.symbols import A, H, S, rho, sqrt
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from privcheck import accounting as acc
 from privcheck.errors import ParameterError
-from privcheck.guarantees import ApproxDP, PureDP
+from privcheck.terms.guarantees import ApproxDP, PureDP
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,10 @@ from privcheck_audits.bounds import (
     few_errors_p_value,
     guess_plan,
 )
-from privcheck_audits.bounds.clopper_pearson import clopper_pearson_pair
+from privcheck_audits.bounds.coin_flip import OneRun, user_epsilon
 from privcheck_audits.bounds.discrete import exact_epsilon, impossible_epsilon
 from privcheck_audits.bounds.e_process import anytime_epsilon, log_e_value
-from privcheck_audits.bounds.group import user_epsilon
-from privcheck_audits.bounds.one_run import OneRun
+from privcheck_audits.bounds.tails import clopper_pearson_pair
 from privcheck_audits.engine.sequential import sequential
 
 COUNTS = st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))

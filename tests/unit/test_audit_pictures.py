@@ -12,25 +12,34 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 
-from privcheck import registry
+from privcheck.data.finite_models import FiniteMDP
+from privcheck.data.trajectories import Regressors, Trajectories
+from privcheck.declare.mechanisms import LAWS, Noiseless
 from privcheck.errors import ParameterError
-from privcheck.finite_mdp import FiniteMDP
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import LAWS, Noiseless
 from privcheck.pricing import account
-from privcheck.regressors import Regressors
-from privcheck.results import AuditRequest, AuditResult
-from privcheck.setting import Setting
-from privcheck.trajectories import Trajectories
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest, AuditResult
+from privcheck.runtime.setting import Setting
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck_audits.bounds import CurveFlip
 from privcheck_audits.engine.blocks import Tally, tally
-from privcheck_audits.engine.counting import threshold_errors
+from privcheck_audits.engine.kernels import threshold_errors
 from privcheck_audits.engine.scores import Scored
-from privcheck_audits.plan.pictures import Prefixes, add_pictures, history, of_parts
-from privcheck_audits.plan.side_by_side import show_pair, side_by_side
-from privcheck_audits.plan.trade_offs import marks, pilot_marks, trace_charge, trace_claim, trade_off
-from privcheck_audits.white_box.distances import Distance, Replayed, draw_distances
-from privcheck_audits.white_box.noise_tests import NoiseTest, draw_spreads
+from privcheck_audits.lockstep.noise_tests import NoiseTest, draw_spreads
+from privcheck_audits.lockstep.replay import Distance, Replayed, draw_distances
+from privcheck_audits.plan.pictures import (
+    Prefixes,
+    add_pictures,
+    history,
+    marks,
+    of_parts,
+    pilot_marks,
+    show_pair,
+    side_by_side,
+    trace_charge,
+    trace_claim,
+    trade_off,
+)
 
 SURE = 1 - 1e-9
 MU = 1.2

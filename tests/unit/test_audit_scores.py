@@ -10,21 +10,26 @@ import pytest
 from scipy.stats import laplace as laplace_law
 from scipy.stats import norm
 
-from privcheck.declaration import Declaration
+from privcheck.data.trajectories import concatenate
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms import GaussianNoise, LaplaceNoise, Noiseless
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noiseless
 from privcheck.pricing import Priced
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.trajectories import concatenate
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from privcheck_audits.bounds import GuessPlan, guess_plan
-from privcheck_audits.engine import sampling
-from privcheck_audits.engine.scores import MovedGroup, draw_hidden_bits, find_moved_groups, likelihood_trials
-from privcheck_audits.policy.linear_score import learn_score
+from privcheck_audits.engine import kernels
+from privcheck_audits.engine.scores import (
+    MovedGroup,
+    draw_hidden_bits,
+    find_moved_groups,
+    learn_score,
+    likelihood_trials,
+)
+from privcheck_audits.lockstep.streams import canaries
+from privcheck_audits.lockstep.users import random_pair
+from privcheck_audits.plan.reachable import best_plan, loss_law, reachable_curve, reachable_guesses
 from privcheck_audits.releases.canaries import canary, describe, random_users, sizes, worst_canary
-from privcheck_audits.releases.reachable_limit import best_plan, loss_law, reachable_curve, reachable_guesses
-from privcheck_audits.white_box.streams import canaries
-from privcheck_audits.white_box.users import random_pair
 
 BOTH = pytest.mark.parametrize("algorithm", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
 
@@ -36,7 +41,7 @@ def declared(algorithm, **readings) -> Declaration:
 @pytest.mark.parametrize("law", [GaussianNoise, LaplaceNoise, Noiseless])
 def test_bulk_noise_is_the_channel_s_noise_digit_for_digit(law):
     noise = law(scale=0.7)
-    ours = sampling.draw(noise, np.random.default_rng(5), (50, 3, 4))
+    ours = kernels.draw(noise, np.random.default_rng(5), (50, 3, 4))
     assert np.array_equal(ours, noise.draw(np.random.default_rng(5), (50, 3, 4)))
 
 

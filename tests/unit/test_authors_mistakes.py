@@ -14,15 +14,12 @@ import numpy as np
 import pytest
 
 from privcheck import account, verify
-from privcheck.declaration import L1, L2, Assumption, Claim, Declaration, Draw, Joint, Parameter, Release
-from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
-from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP
-from privcheck.mechanisms import Gaussian, GaussianNoise, Laplace, ShuffledBits, SymmetricGaussian
-from privcheck.pricing.calibration import least_factor, least_noise
-from privcheck.procedures import NoisyMax, OwnMechanism
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.schedules import Batches, EveryEpisode, Once, PerUser, Poisson, Tree
-from privcheck.statistics import (
+from privcheck.declare.declaration import L1, L2, Assumption, Claim, Declaration, Draw, Joint, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, GaussianNoise, Laplace, ShuffledBits, SymmetricGaussian
+from privcheck.declare.procedures import NoisyMax, OwnMechanism
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.schedules import Batches, EveryEpisode, Once, PerUser, Poisson, Tree
+from privcheck.declare.statistics import (
     ClippedSums,
     Column,
     FeatureSums,
@@ -35,7 +32,10 @@ from privcheck.statistics import (
     VisitCounts,
     clip_users,
 )
-from privcheck.symbols import A, H, K, S, d, epsilon, expression, log, n, rho, sqrt, symbol
+from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
+from privcheck.pricing.calibration import least_factor, least_noise
+from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP
+from privcheck.terms.symbols import A, H, K, S, d, epsilon, expression, log, n, rho, sqrt, symbol
 
 NAN, INF = float("nan"), float("inf")
 PARAMETERS = (
@@ -283,8 +283,8 @@ MISTAKES = {
     "values by symbol": (lambda: verify(declared(), {rho: 2}), "write a text, 'rho'"),
     "values by number": (lambda: account(declared()).at({1: 2}), "expected parameters by name, got 1"),
     "no number": (lambda: verify(declared(), {"rho": NAN}), "rho: expected a finite number, got nan"),
-    "a symbol's name": (lambda: Gaussian(variance="H"), "import its symbol from privcheck.symbols"),
-    "math of a symbol": (lambda: Gaussian(variance=float(H)), "take sqrt, log, … of privcheck.symbols"),
+    "a symbol's name": (lambda: Gaussian(variance="H"), "import its symbol from privcheck.terms.symbols"),
+    "math of a symbol": (lambda: Gaussian(variance=float(H)), "take sqrt, log, … of privcheck.terms.symbols"),
     "symbols compared": (lambda: max(H, K), "take maximum(…) or minimum(…)"),
     "half of a symbol": (lambda: Gaussian(variance=H * 0.5), "'0.5'"),
     "the root of a float": (lambda: sqrt(2.0), "'2.0'"),

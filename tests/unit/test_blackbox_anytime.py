@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from privcheck_audits.blackbox.anytime import EProcess, Stage, anytime, log_odds, refutes
-from privcheck_audits.blackbox.counts import Counts
-from privcheck_audits.blackbox.narrowing import WIDEST, pick_columns, sum_columns
-from privcheck_audits.blackbox.parities import learn_parities
-from privcheck_audits.blackbox.verdict import Attempt, ClaimedLoss
+from privcheck_audits.blackbox.dependence import learn_parities
+from privcheck_audits.blackbox.verdict import Attempt, ClaimedLoss, Counts
+from privcheck_audits.blackbox.width import WIDEST, pick_columns, sum_columns
 from privcheck_audits.bounds import BETS
 
 PURE = ClaimedLoss(unit="epsilon", claimed=1.0, delta=0.0)

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privcheck_audits.blackbox.counts import Counts, Edges
-from privcheck_audits.blackbox.guesses import beyond_cuts, fixed_number
-from privcheck_audits.blackbox.verdict import ClaimedLoss, attempts, best
-from privcheck_audits.blackbox.weights import weigh
+from privcheck_audits.blackbox.anytime import weigh
+from privcheck_audits.blackbox.verdict import ClaimedLoss, Counts, Edges, attempts, best, beyond_cuts, fixed_number
 
 CLAIM = ClaimedLoss(unit="epsilon", claimed=0.5, delta=0.1)
 CUTS = Edges(cuts=(np.array([-1.5, -0.5, 0.5, 1.5]), np.array([-0.5, 0.5, 1.5])))

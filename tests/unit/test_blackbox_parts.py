@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
-from privcheck_audits.blackbox.counts import edges
+from privcheck_audits.blackbox.anytime import weigh
 from privcheck_audits.blackbox.features import feature_map, separation
 from privcheck_audits.blackbox.floats import fingerprint
-from privcheck_audits.blackbox.grid import grid_steps, on_grid, own_step
-from privcheck_audits.blackbox.patterns import patterns, row_keys
+from privcheck_audits.blackbox.scores import grid_steps, on_grid, own_step, patterns, row_keys
 from privcheck_audits.blackbox.verdict import (
     Attempt,
     ClaimedLoss,
@@ -23,10 +22,10 @@ from privcheck_audits.blackbox.verdict import (
     _event_rho,
     attempts,
     best,
+    edges,
 )
-from privcheck_audits.blackbox.weights import weigh
 from privcheck_audits.bounds import moments
-from privcheck_audits.policy.linear_score import learn_score
+from privcheck_audits.engine.scores import learn_score
 
 PURE = ClaimedLoss(unit="epsilon", claimed=1.0, delta=0.0)
 

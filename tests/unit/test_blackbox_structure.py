@@ -25,11 +25,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcheck_audits.blackbox.canonical import canonical
-from privcheck_audits.blackbox.forms import Raised, digest
-from privcheck_audits.blackbox.known_types import CallError
-from privcheck_audits.blackbox.sketch import sketch
-from privcheck_audits.blackbox.structure import make_schema
+from privcheck_audits.blackbox.canonical import CallError, Raised, canonical, digest
+from privcheck_audits.blackbox.structure import make_schema, sketch
 
 words = st.sampled_from(["", "a", "b", "no answer", "nan", "ünï", "x" * 300])
 numbers = st.one_of(

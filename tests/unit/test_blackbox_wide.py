@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcheck_audits.blackbox import dependence, narrowing
-from privcheck_audits.blackbox.dependence import learn_dependence, partners, pick_pairs, standardise
-from privcheck_audits.blackbox.echoes import echoes, figure_sizes, shape
+from privcheck_audits.blackbox import dependence
+from privcheck_audits.blackbox import width as narrowing
+from privcheck_audits.blackbox.dependence import learn_dependence, learn_sums, partners, pick_pairs, standardise
 from privcheck_audits.blackbox.features import feature_map
-from privcheck_audits.blackbox.grid import grid_steps, on_grid
-from privcheck_audits.blackbox.narrowing import WIDEST, pick_columns, sum_columns
-from privcheck_audits.blackbox.sums import learn_sums
+from privcheck_audits.blackbox.scores import grid_steps, on_grid
+from privcheck_audits.blackbox.width import WIDEST, echoes, figure_sizes, pick_columns, shape, sum_columns
 
 
 def outputs(seed, runs, width, *, moved=None):

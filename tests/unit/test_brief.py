@@ -9,11 +9,12 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from privcheck import account, registry, verify
-from privcheck.brief import Brief
-from privcheck.commands.online import load_world, online_settings
-from privcheck.commands.setting import resolve_setting
-from privcheck.results import AuditRequest, OnlineRequest
+from privcheck import account, verify
+from privcheck.commands.online_runs import load_world, online_settings
+from privcheck.commands.settings import resolve_setting
+from privcheck.runtime import registry
+from privcheck.runtime.results import AuditRequest, OnlineRequest
+from privcheck.support.display import Brief
 from small_reports import audited, whole
 
 

@@ -14,7 +14,7 @@ import budget_stores
 import postgres_cluster
 from privcheck.errors import ParameterError, StoreError
 from privcheck.ledger import Actor, Book, open_store
-from privcheck.ledger.keys import keep_claim
+from privcheck.ledger.idempotency import keep_claim
 from privcheck.ledger.marks import heads_path, read_marks
 
 OTTO = Actor(name="otto", role="officer")
@@ -289,7 +289,7 @@ def test_an_acceptance_that_fails_ends_no_doubt(url, tmp_path, opened, monkeypat
         raise StoreError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("privcheck.ledger.changing.note", fail)
+        patch.setattr("privcheck.ledger.transitions.note", fail)
         with pytest.raises(StoreError, match="disk is full"):
             book.accept(OTTO, freeze=True)
     for one in (book, opened(url)):
@@ -319,16 +319,16 @@ def test_nothing_is_charged_while_a_copy_is_being_accepted(url, tmp_path, opened
     monkeypatch.setattr("privcheck.ledger.sqlite._WAIT", 0.5)
     lost, *_ = lose(url, tmp_path, opened)
     book, inside, go = opened(url), threading.Event(), threading.Event()
-    from privcheck.ledger import accepting
+    from privcheck.ledger import backups
 
-    freeze = accepting._freeze
+    freeze = backups._freeze
 
     def wait(*args, **more):
         inside.set()
         assert go.wait(30)
         return freeze(*args, **more)
 
-    monkeypatch.setattr(accepting, "_freeze", wait)
+    monkeypatch.setattr(backups, "_freeze", wait)
     taken = []
     accepting_thread = threading.Thread(target=lambda: taken.append(book.accept(OTTO, freeze=True)))
     accepting_thread.start()

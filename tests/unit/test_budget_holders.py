@@ -10,7 +10,7 @@ import budget_stores
 from budget_stores import OTTO
 from privcheck.errors import AuthorityError, StateError
 from privcheck.ledger import Book, Writer, open_store
-from privcheck.ledger.keys import once
+from privcheck.ledger.idempotency import once
 
 EVENT = {"type": "zcdp", "rho": "0.001"}
 ASKED = {"grant": "G", "unit": "dataset", "event": EVENT}

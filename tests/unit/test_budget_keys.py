@@ -7,7 +7,7 @@ import pytest
 import budget_stores
 from privcheck.errors import BudgetError, IdempotencyError, ParameterError, StateError, StoreError
 from privcheck.ledger import Actor, Book, Writer
-from privcheck.ledger.keys import find_claim, keep_claim, once
+from privcheck.ledger.idempotency import find_claim, keep_claim, once
 
 OTTO, ANA = Actor(name="otto", role="officer"), Actor(name="ana", role="officer")
 FIELDS = {"name": "G", "dataset": "trips", "currency": "rho", "cap": "0.5", "delta": "1e-6"}
@@ -73,7 +73,7 @@ def test_a_key_and_what_it_is_of_are_written_together_or_not_at_all(book, monkey
         raise RuntimeError("the machine stopped")
 
     with monkeypatch.context() as patch:
-        patch.setattr("privcheck.ledger.keys._write", fail)
+        patch.setattr("privcheck.ledger.idempotency._write", fail)
         with pytest.raises(RuntimeError):
             give(book, "G")
     assert book.show(OTTO)["datasets"][0]["grants"] == []

@@ -21,7 +21,7 @@ from privcheck.errors import (
 )
 from privcheck.ledger import Actor, Book, create_store, open_store, parse_event, rows
 from privcheck.ledger.exact import round_up, write_number
-from privcheck.service.pages import reading
+from privcheck.service.pages import queries
 
 OFFICER = Actor(name="olga", role="officer")
 OTHER = Actor(name="otto", role="officer")
@@ -161,8 +161,8 @@ def test_a_clock_set_back_opens_nothing_that_a_row_saw_end(book, clock):
     assert book.find_charge(ANA, over.charge).expired
     assert [charge.expired for charge in book.charges(ANA, "trips")] == [True, False]
     with book.store.read() as transaction:
-        assert reading.history_of(transaction, over.charge, now=book.now()).charge.expired
-        assert [charge.id for charge in reading.queue_of(transaction, now=book.now()).expired] == [over.charge]
+        assert queries.history_of(transaction, over.charge, now=book.now()).charge.expired
+        assert [charge.id for charge in queries.queue_of(transaction, now=book.now()).expired] == [over.charge]
     with pytest.raises(AuthorityError):
         book.release(ANA, over.charge, evidence="it never started")
     again = book.reserve(ANA, grant="G", unit="dataset", event={"type": "zcdp", "rho": "0.25"}, seconds=60)
@@ -201,7 +201,7 @@ def test_a_clock_that_was_once_ahead_keeps_no_reservation_open(book, clock):
     checked = book.verify(ANA)
     assert (checked.ok, checked.notes) == (True, (told,))
     with book.store.read() as transaction:
-        queue = reading.queue_of(transaction, now=book.now())
+        queue = queries.queue_of(transaction, now=book.now())
     assert queue.clocks == (told,)
     assert {one.id for one in queue.expired} == {over.charge, running.charge}
     for name in (over, running):

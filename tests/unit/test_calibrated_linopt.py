@@ -6,23 +6,19 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from privcheck.commands.online import load_world, online_settings
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.online_runs import load_world, online_settings
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.features import FeatureMap
+from privcheck.data.finite_models import FiniteMDP, evaluate, solve
+from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import ParameterError, TrajectoryError, UnknownNameError
-from privcheck.features import FeatureMap
-from privcheck.finite_mdp import FiniteMDP
-from privcheck.online.driver import run
-from privcheck.planning import evaluate, solve
 from privcheck.pricing import account
-from privcheck.relations import ReplaceOne
-from privcheck.results import OnlineRequest, World
-from privcheck_algorithms.calibrated_linopt.agent import Numbers, Past, believe, choose, clip_values
-from privcheck_algorithms.calibrated_linopt.audit_world import audit_world
-from privcheck_algorithms.calibrated_linopt.kernels import plan
-from privcheck_algorithms.calibrated_linopt.mixture import design, mixture, transitions
-from privcheck_algorithms.calibrated_linopt.player import player, release
-from privcheck_algorithms.calibrated_linopt.statistic import TargetedSteps, TargetSums, draw_user, furthest_pairs
-from privcheck_algorithms.online.batches import schedule
+from privcheck.runtime.replicates import run
+from privcheck.runtime.results import OnlineRequest, World
+from privcheck_algorithms.calibrated_linopt import TargetedSteps, TargetSums, audit_world, draw_user, furthest_pairs
+from privcheck_algorithms.calibrated_linopt.agent import Numbers, Past, believe, choose, clip_values, player, release
+from privcheck_algorithms.calibrated_linopt.kernels import design, mixture, plan, transitions
+from privcheck_algorithms.online.policy_runs import schedule
 from twins import linear_mixture as naive
 
 OPTION = {"first_batch": 300.0, "growth": 1.25, "turns": 3.0, "spread": 0.5, "reach": 1.0, "prior": 1.0}

@@ -6,22 +6,29 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from privcheck.commands.online import load_world, online_settings
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.online_runs import load_world, online_settings
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.features import FeatureMap
+from privcheck.data.finite_models import FiniteMDP, evaluate, uniform
 from privcheck.errors import ParameterError
-from privcheck.features import FeatureMap
-from privcheck.finite_mdp import FiniteMDP
-from privcheck.online.driver import run
-from privcheck.planning import evaluate, uniform
 from privcheck.pricing import account
-from privcheck.results import OnlineRequest, World
+from privcheck.runtime.replicates import run
+from privcheck.runtime.results import OnlineRequest, World
 from privcheck_algorithms.calibrated_lsvi_ucb import agent as module
-from privcheck_algorithms.calibrated_lsvi_ucb.agent import deal, player, prepare
+from privcheck_algorithms.calibrated_lsvi_ucb.agent import (
+    Past,
+    Public,
+    Trust,
+    deal,
+    learn,
+    player,
+    predict_laws,
+    prepare,
+    regress,
+)
 from privcheck_algorithms.calibrated_lsvi_ucb.kernels import Model, plan, project
-from privcheck_algorithms.calibrated_lsvi_ucb.regression import Past, Public, Trust, learn, predict_laws, regress
-from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.linear.steps import LinearSteps, pack, simplex
+from privcheck_algorithms.environments.finite import random_mdp, riverswim
+from privcheck_algorithms.linear.tables import LinearSteps, pack, simplex
 
 NAME = "calibrated-lsvi-ucb"
 READINGS = [{}, {"gram": "released"}, {"rewards": "released"}, {"gram": "released", "rewards": "released"}]

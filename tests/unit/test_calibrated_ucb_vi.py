@@ -6,24 +6,23 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from privcheck.commands.online import online_settings
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.online_runs import online_settings
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.finite_models import solve
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import ParameterError, TrajectoryError
-from privcheck.online.driver import run
-from privcheck.planning import solve
 from privcheck.pricing import account
-from privcheck.relations import ReplaceOne
-from privcheck.results import OnlineRequest, World
+from privcheck.runtime.replicates import run
+from privcheck.runtime.results import OnlineRequest, World
 from privcheck.testing.enumeration import all_users
-from privcheck.trajectories import Trajectories
+from privcheck_algorithms.calibrated_ucb_vi import FirstVisits
 from privcheck_algorithms.calibrated_ucb_vi.agent import Numbers, Past, estimate, player, release, weigh
 from privcheck_algorithms.calibrated_ucb_vi.kernels import Estimate, add_expected_visits, plan
-from privcheck_algorithms.calibrated_ucb_vi.statistic import FirstVisits
-from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.online.batches import schedule
+from privcheck_algorithms.environments.finite import random_mdp, riverswim
+from privcheck_algorithms.kernels.sparse_mdp import compress
 from privcheck_algorithms.online.policy_cells import PolicyCells
-from privcheck_algorithms.online.sparse_mdp import compress
+from privcheck_algorithms.online.policy_runs import schedule
 
 OPTION = {"bonus": 0.1, "noise_bonus": 0.2, "support": 2.5, "known": 0.25}
 

@@ -7,17 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck import registry
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.features import FeatureMap
 from privcheck.errors import ParameterError
-from privcheck.features import FeatureMap
-from privcheck.offline import run
-from privcheck.results import RunRequest
-from privcheck_algorithms.calibrated_vapvi.agent import AGENT, TablesBatch, TablesPass
-from privcheck_algorithms.calibrated_vapvi.planning import Public, plan, prepare
-from privcheck_algorithms.linear.rounding import round_features
-from privcheck_algorithms.linear.steps import LinearSteps, simplex
-from privcheck_algorithms.linear.tables import LinearTables
+from privcheck.runtime import registry
+from privcheck.runtime.offline import run
+from privcheck.runtime.results import RunRequest
+from privcheck_algorithms.calibrated_vapvi.agent import AGENT, Public, TablesBatch, TablesPass, plan, prepare
+from privcheck_algorithms.linear.tables import LinearSteps, LinearTables, round_features, simplex
 
 SYNTHETIC = registry.environment("linear-synthetic")
 

@@ -9,8 +9,8 @@ from privcheck.accounting.engine.gdp import gdp_delta
 from privcheck.errors import ParameterError
 from privcheck.pricing import account
 from privcheck.pricing.calibration import least_factor, least_noise
-from privcheck.symbols import exact
-from privcheck_algorithms.dp_apvi.declaration import gaussian, laplace
+from privcheck.terms.symbols import exact
+from privcheck_algorithms.dp_apvi import gaussian, laplace
 
 DECLARATIONS = [gaussian({}), laplace({}), laplace({"rewards": "released"})]
 SMALL = {"H": "4", "S": "3", "A": "2"}

@@ -7,7 +7,7 @@ import pytest
 
 from privcheck.errors import ChannelError, LedgerError, ParameterError, UnknownNameError
 from privcheck.runtime import Billboard, Channel, Ledger, NoNoise, Privatizer, RecordingChannel, ReplayChannel
-from privcheck.runtime.billboard import digest
+from privcheck.runtime.channel import digest
 from privcheck.runtime.noise import SimulatedNoise
 from twins.streams import replace_user
 

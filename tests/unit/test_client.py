@@ -7,8 +7,8 @@ import threading
 import pytest
 
 import budget_stores
-from privcheck.client import Client
-from privcheck.commands.desks import open_till
+from privcheck.commands.ledger_client import open_till
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, declared_unit
 from privcheck.errors import (
     AuthorityError,
     BudgetError,
@@ -18,10 +18,9 @@ from privcheck.errors import (
     StoreError,
     UnknownNameError,
 )
-from privcheck.relations import AddRemoveOne, ReplaceOne, declared_unit
-from privcheck.service.app import Settings, create_app
+from privcheck.ledger.client import Client
+from privcheck.service.app import Settings, create_app, open_or_create
 from privcheck.service.calculator import Calculator
-from privcheck.service.opening import open_or_create
 from served import served
 
 EVENT = {"type": "gaussian", "rho": "0.01"}

@@ -7,12 +7,12 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from privcheck.compiling import njit
+from privcheck.support.kernels import njit
 
 WITHOUT_NUMBA = """
 import sys
 sys.modules["numba"] = None
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 main(sys.argv[1:])
 """
 

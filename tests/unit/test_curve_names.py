@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from privcheck.reports.curve_names import CurveName, name_curves
+from privcheck.reports.plots import CurveName, name_curves
 
 
 def curve(name, scale, start):

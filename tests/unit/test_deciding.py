@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privcheck.declaration import Parameter
+from privcheck.declare.declaration import Parameter
 from privcheck.errors import ParameterError
-from privcheck.symbols import H, K, ceil_log2, exact, exp, log, maximum, rho, sqrt, sum_over, tree_levels
-from privcheck.symbols.trends import shift, trend
-from privcheck.verification.deciding import decide, monotone
+from privcheck.terms.symbols import H, K, ceil_log2, exact, exp, log, maximum, rho, sqrt, sum_over, tree_levels
+from privcheck.terms.symbols.proofs import shift, trend
+from privcheck.verification.comparisons import decide, monotone
 
 PARAMETERS = (
     Parameter(name="H", default=20, kind="count", meaning="steps"),

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import pytest
 
-from privcheck.declaration import L1, L2, Claim, Parameter, Release
+from privcheck.declare.declaration import L1, L2, Claim, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.relations import AddRemoveOne
+from privcheck.declare.statistics import VisitCounts
 from privcheck.errors import DeclarationError, InexactNumberError, ParameterError, UnknownNameError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.relations import AddRemoveOne
-from privcheck.statistics import VisitCounts
-from privcheck.symbols import A, H, K, S, delta, epsilon, rho, sqrt
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import A, H, K, S, delta, epsilon, rho, sqrt
 
 
 def test_defaults_and_given_values(tiny):

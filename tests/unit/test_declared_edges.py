@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcheck.charges import Charge
-from privcheck.declaration import Claim, Declaration, Draw, Parameter, Release
+from privcheck.data.trajectories import Trajectories, take
+from privcheck.declare.declaration import Claim, Declaration, Draw, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace, ShuffledBits
+from privcheck.declare.mechanisms.base import Charge
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.schedules import Batches, EveryEpisode, Tree
+from privcheck.declare.statistics import OneStepEach, RewardSums, SparseDifference, VisitCounts
 from privcheck.errors import ChannelError, DeclarationError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits
 from privcheck.pricing import account
-from privcheck.pricing.ledger import follow_ledger, price_ledger
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.runtime import Billboard, Channel, Ledger
 from privcheck.runtime.ledger import Entry
 from privcheck.runtime.noise import SimulatedNoise
-from privcheck.schedules import Batches, EveryEpisode, Tree
-from privcheck.statistics import OneStepEach, RewardSums, SparseDifference, VisitCounts
-from privcheck.symbols import A, H, K, S, ceil_log2, epsilon, n, rho, symbol
-from privcheck.trajectories import Trajectories, take
+from privcheck.runtime.spending import follow_ledger, price_ledger
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import A, H, K, S, ceil_log2, epsilon, n, rho, symbol
 from privcheck.verification.pair_loss import leaks
 from privcheck.verification.verdict import verify
 

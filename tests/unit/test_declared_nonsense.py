@@ -13,15 +13,11 @@ import numpy as np
 import pytest
 
 from privcheck import verify
-from privcheck.declaration import L1, L2, Assumption, Claim, Declaration, Draw, Joint, Parameter, Release
-from privcheck.errors import DeclarationError, ParameterError, PrivcheckError, UnknownNameError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
-from privcheck.pricing import account
-from privcheck.pricing.calibration import least_noise
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.schedules import Batches, EveryEpisode, Once, PerUser, Tree
-from privcheck.statistics import (
+from privcheck.declare.declaration import L1, L2, Assumption, Claim, Declaration, Draw, Joint, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.schedules import Batches, EveryEpisode, Once, PerUser, Tree
+from privcheck.declare.statistics import (
     Column,
     FeatureSums,
     GramMatrices,
@@ -33,7 +29,11 @@ from privcheck.statistics import (
     TransitionCounts,
     VisitCounts,
 )
-from privcheck.symbols import (
+from privcheck.errors import DeclarationError, ParameterError, PrivcheckError, UnknownNameError
+from privcheck.pricing import account
+from privcheck.pricing.calibration import least_noise
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import (
     A,
     H,
     K,

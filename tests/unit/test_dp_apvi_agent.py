@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.declaration import resolve
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import resolve
 from privcheck.errors import ChannelError, ParameterError
-from privcheck.offline import replicate_seed, run_once
 from privcheck.runtime import Billboard, Channel, Ledger, NoNoise, Privatizer, ReplayChannel, SimulatedNoise
-from privcheck.setting import Setting
-from privcheck.trajectories import Trajectories
+from privcheck.runtime.offline import replicate_seed, run_once
+from privcheck.runtime.setting import Setting
 from privcheck_algorithms.baselines.apvi import apvi
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from privcheck_algorithms.dp_apvi.agent import AGENT, ApviPass, Public, noise_bound, plan, plan_batch, prepare

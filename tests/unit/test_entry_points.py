@@ -7,12 +7,13 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from privcheck import PureDP, audit_agent, audit_float_noise, audit_mechanism, audit_one_run, registry
-from privcheck.commands.cli import main
-from privcheck.commands.doctor import diagnose
+from privcheck import PureDP, audit_agent, audit_float_noise, audit_mechanism, audit_one_run
+from privcheck.cli.main import main
 from privcheck.commands.failures import explain
-from privcheck.entry_points import list_entries, load_entry
+from privcheck.commands.provenance import diagnose
 from privcheck.errors import PackageError, ParameterError, UnknownNameError
+from privcheck.runtime import registry
+from privcheck.support.plugins import list_entries, load_entry
 
 
 def laplace(given, runs, rng):
@@ -103,7 +104,7 @@ def test_a_package_that_cannot_be_loaded_is_one_error_with_its_file_and_line(tmp
 
 def test_a_package_that_fails_at_work_is_named_and_ours_is_not(tmp_path, monkeypatch):
     source = (
-        "from privcheck.registry import Algorithm\n\n\ndef declare(chosen):\n    return {}['missing']\n\n\n"
+        "from privcheck.runtime.registry import Algorithm\n\n\ndef declare(chosen):\n    return {}['missing']\n\n\n"
         "VALUE = Algorithm(name='broken', title='t', source='s', declare=declare)\n"
     )
     (tmp_path / "broken_agents.py").write_text(source)

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from privcheck.data.finite_models import evaluate, one_hot, solve, uniform
 from privcheck.errors import ParameterError, PrivcheckError
-from privcheck.planning import evaluate, one_hot, solve, uniform
-from privcheck.registry import environment, has_environment, usual_environment
+from privcheck.runtime.registry import environment, has_environment, usual_environment
 from privcheck_algorithms.environments import ICU_SEPSIS, RIVERSWIM
+from privcheck_algorithms.environments.finite import riverswim
 from privcheck_algorithms.environments.icu_sepsis import ACTIONS, DEATH, END, STATES, SURVIVAL, groups, load
-from privcheck_algorithms.environments.riverswim import riverswim
 
 
 def icu(users: int = 2_000, H: int = 20, states: int = 24, seed: int = 0):

@@ -14,14 +14,14 @@ import pytest
 from privcheck import accounting as acc
 from privcheck.accounting import events
 from privcheck.accounting.currencies import Currency, cost_of
-from privcheck.declaration import Claim, Declaration, Release
+from privcheck.declare.declaration import Claim, Declaration, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.schedules import Once, Poisson, WithoutReplacement, WithReplacement
+from privcheck.declare.statistics import ClippedSums
 from privcheck.errors import BudgetError, ParameterError
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import Gaussian
 from privcheck.pricing import account
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.schedules import Once, Poisson, WithoutReplacement, WithReplacement
-from privcheck.statistics import ClippedSums
+from privcheck.terms.guarantees import ApproxDP
 
 NAMES = ("add-remove", "zero-out", "replace-one", "replace-one-same-start")
 PRESENT, REPLACING = NAMES[:2], NAMES[2:]

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from privcheck.data.features import FeatureMap, one_hot_features
+from privcheck.data.finite_models import FiniteMDP
 from privcheck.errors import ParameterError
-from privcheck.features import FeatureMap, one_hot_features
-from privcheck.finite_mdp import FiniteMDP
-from privcheck.results import World
+from privcheck.runtime.results import World
 
 
 def world(features: FeatureMap | None = None) -> World:

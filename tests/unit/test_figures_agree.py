@@ -9,12 +9,12 @@ import re
 import pytest
 
 from privcheck.accounting import claim_epsilon
-from privcheck.commands.declared import calibrate_noise, price_releases, verify_claim
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.declarations import calibrate_noise, price_releases, verify_claim
+from privcheck.commands.settings import resolve_setting
 from privcheck.errors import ParameterError
-from privcheck.guarantees import PureDP, claimed_delta
 from privcheck.reports import html, text, wording
 from privcheck.reports.values import About, Report, VerdictBrief, document
+from privcheck.terms.guarantees import PureDP, claimed_delta
 from small_reports import whole
 
 NAMES = (
@@ -104,7 +104,7 @@ def test_pages_with_audits_and_runs(name, written):
 
 
 def test_the_test_sees_two_texts_of_one_number(written, monkeypatch):
-    monkeypatch.setattr("privcheck.reports.agreeing.agree", lambda _, said: said)
+    monkeypatch.setattr("privcheck.reports.wording.agree", lambda _, said: said)
     monkeypatch.setattr("privcheck.reports.summary.agree", lambda _, said: said)
     setting = resolve_setting("luyo-lsvi-ucb", {})
     verdict = verify_claim(setting)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from privcheck.declaration import L2, Assumption, Claim, Declaration, Draw, Joint, Parameter, Release
-from privcheck.guarantees import ZCDP, ApproxDP
-from privcheck.mechanisms import Gaussian
-from privcheck.relations import ReplaceOne
-from privcheck.schedules import EveryEpisode, Tree
-from privcheck.statistics import RewardSums, VisitCounts
-from privcheck.symbols import A, H, K, S, delta, epsilon, exact, expression, rho, sqrt, tree_levels
+from privcheck.declare.declaration import L2, Assumption, Claim, Declaration, Draw, Joint, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.schedules import EveryEpisode, Tree
+from privcheck.declare.statistics import RewardSums, VisitCounts
+from privcheck.terms.guarantees import ZCDP, ApproxDP
+from privcheck.terms.symbols import A, H, K, S, delta, epsilon, exact, expression, rho, sqrt, tree_levels
 from privcheck.verification import CODES, verify
 
 PARAMETERS = (

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from privcheck.reports import frontier
-from privcheck.reports.frontier import Axis, frontier_plot
-from privcheck.reports.line_names import LineName, name_lines, part
+from privcheck.reports import run_plots
+from privcheck.reports.run_plots import Axis, LineName, frontier_plot, name_lines, part
 from privcheck.reports.values import PricedClaim, Standing
 
 CLAIM = PricedClaim(
@@ -58,26 +57,26 @@ def test_a_name_stands_beside_its_line_and_names_below_the_plot_at_its_edge():
 
 
 def test_points_are_in_the_order_of_their_epsilon_and_private_ones_alone():
-    tracks = frontier._tracks(SEVERAL, None)
+    tracks = run_plots._tracks(SEVERAL, None)
     assert [(one.name, one.x, one.value) for one in tracks] == [
         ("first", (0.1, 1.0, 2.0), (1.0, 2.0, 3.0)), ("second", (0.5,), (2.5,)),
     ]  # fmt: skip
 
 
 def test_levels_are_what_does_not_depend_on_epsilon_and_equal_ones_are_one():
-    levels = {one.name: (one.value, one.learns) for one in frontier._levels(SEVERAL, learning=True)}
+    levels = {one.name: (one.value, one.learns) for one in run_plots._levels(SEVERAL, learning=True)}
     assert levels == {
         "plain": (3.9, True), "plain, as second": (3.8, True), "optimum": (4.0, False), "uniform play": (0.5, False),
     }  # fmt: skip
     best = [standing("plain", None, 4.0), standing("first", 1.0, 2.0)]
-    assert [one.name for one in frontier._levels(best, learning=True)] == ["plain = optimum", "uniform play"]
+    assert [one.name for one in run_plots._levels(best, learning=True)] == ["plain = optimum", "uniform play"]
     twins = [standing(name, 1.0, 2.0, twin="plain", twin_value=3.8) for name in ("a", "b", "c")]
-    assert next(one.name for one in frontier._levels(twins, learning=True)) == "plain, as several"
+    assert next(one.name for one in run_plots._levels(twins, learning=True)) == "plain, as several"
 
 
 def test_against_a_parameter_everything_that_learns_is_a_line():
     axis = Axis(name="K", at=(30.0, 10.0, 20.0, 10.0, 10.0))
-    tracks = {one.name: one for one in frontier._tracks(SEVERAL, axis)}
+    tracks = {one.name: one for one in run_plots._tracks(SEVERAL, axis)}
     assert tracks.keys() == {"first", "plain", "second", "plain, as second"}
     assert tracks["first"].value == (1.0, 2.0, 3.0)
     assert tracks["plain, as second"].plain
@@ -102,6 +101,6 @@ def test_lines_next_to_the_optimum_have_the_plot_to_themselves(values, zoomed):
 
 @pytest.mark.parametrize(("left", "right"), [(0.009, 120.0), (0.4, 2.4), (0.09, 9.0), (1e-6, 1e6), (0.11, 0.13)])
 def test_ticks_are_round_and_few(left, right):
-    ticks = frontier._ticks(left, right, 5)
+    ticks = run_plots._ticks(left, right, 5)
     assert len(ticks) <= 5
     assert all(left <= tick <= right for tick in ticks)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privcheck.commands.grids import check_grid, list_points, parse_over
+from privcheck.commands.settings import check_grid, list_points, parse_over
 from privcheck.errors import ParameterError
 
 NAMES = st.sampled_from(["epsilon", "rho", "K", "S", "log", "preset"])

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from privcheck.reports.headlines import headline, say_guarantee, sweep_headline
-from privcheck.reports.standing_tables import remarks, standing_cells, warnings
+from privcheck.reports.comparisons import headline, remarks, say_guarantee, standing_cells, sweep_headline, warnings
 from privcheck.reports.values import NotLearned, PricedClaim, Standing, SweepPoint
 
 DELTA = 1e-5

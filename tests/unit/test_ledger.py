@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from privcheck.charges import Charge
+from privcheck.declare.mechanisms.base import Charge
 from privcheck.errors import LedgerError
 from privcheck.runtime import Ledger, read_ledger
 from privcheck.runtime.ledger import _link

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 import budget_stores
 from budget_stores import OTTO
 from privcheck.accounting.currencies import CONCURRENCY, THEOREMS
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 from privcheck.ledger import Book, create_store
-from privcheck.ledger.exporting import charges_of_rows, state_charges
-from privcheck.ledger.granting import read_adaptive, read_policy
+from privcheck.ledger.grants import read_adaptive, read_policy
 from privcheck.ledger.rows import rows_of_dataset
 from privcheck.ledger.values import concurrency_between
+from privcheck.ledger.views import charges_of_rows, state_charges
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
 from privcheck.service.problems import ProblemError

@@ -10,15 +10,15 @@ import pytest
 import budget_stores
 from http_book import serving_books
 from page_visits import Looker
-from privcheck.commands.charging import describe_claim, import_run, price_setting
-from privcheck.commands.desks import open_till
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.ledger_client import open_till
+from privcheck.commands.run_charges import describe_claim, import_run, price_setting
+from privcheck.commands.settings import resolve_setting
 from privcheck.errors import BudgetError, ParameterError
 from privcheck.ledger import Actor, Book, create_store, open_store, registry, rows
 from privcheck.ledger.exact import canonical
 from privcheck.ledger.values import Policy
 from privcheck.service.app import Settings, create_app
-from privcheck.unit import Unit, parse_unit
+from privcheck.terms.unit import Unit, parse_unit
 from served import served, wait_for
 
 OTTO = Actor(name="otto", role="officer")
@@ -240,8 +240,8 @@ def test_a_record_without_a_unit_needs_one_and_a_record_with_one_takes_no_other(
     with open_till(url) as till, pytest.MonkeyPatch.context() as patch:
         header = {"algorithm": "dp-apvi", "parameters": {}, "noise": "release", "relation": "replace one trajectory"}
         cost = type("Cost", (), {"rho": 0.001, "pure_epsilon": float("inf"), "mu": None})()
-        patch.setattr("privcheck.commands.charging.read_ledger", lambda _: (header, []))
-        patch.setattr("privcheck.commands.charging.price_ledger", lambda *_: cost)
+        patch.setattr("privcheck.commands.run_charges.read_ledger", lambda _: (header, []))
+        patch.setattr("privcheck.commands.run_charges.price_ledger", lambda *_: cost)
         record.write_text("1")
         with pytest.raises(ParameterError, match=r"says no unit of privacy; give --unit.*replace one trajectory"):
             import_run(till, "G", record)
@@ -326,7 +326,7 @@ def test_a_dataset_from_before_units_is_not_spent_from_any_more(old):
 def test_commands_show_a_dataset_from_before_units(old):
     from click.testing import CliRunner
 
-    from privcheck.commands import cli
+    from privcheck.cli import main
 
     for command in (
         ["show"],
@@ -335,9 +335,9 @@ def test_commands_show_a_dataset_from_before_units(old):
         ["show", "--charge", "c-1"],
         ["export", "trips", "--as", "dp-event"],
     ):
-        told = CliRunner().invoke(cli.main, ["ledger", *command, "--store", old.store.url])
+        told = CliRunner().invoke(main.main, ["ledger", *command, "--store", old.store.url])
         assert told.exit_code == 0, told.output
-    assert "never stated" in CliRunner().invoke(cli.main, ["ledger", "show", "--store", old.store.url]).stdout
+    assert "never stated" in CliRunner().invoke(main.main, ["ledger", "show", "--store", old.store.url]).stdout
 
 
 # every route against an oracle

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privcheck.errors import ParameterError
-from privcheck_algorithms.linear.audit_world import audit_world, ruler_marks
+from privcheck_algorithms.linear.audit_worlds import audit_world, ruler_marks
 
 
 @pytest.mark.parametrize("sizes", [{}, {"H": 1, "S": 3}, {"H": 4, "S": 5, "A": 3, "d": 5, "K": 9}, {"d2": 3, "S": 40}])

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from privcheck import registry
+from privcheck.data.features import FeatureMap
+from privcheck.data.finite_models import evaluate, solve
 from privcheck.errors import ParameterError
-from privcheck.features import FeatureMap
-from privcheck.planning import evaluate, solve
-from privcheck_algorithms.dp_vapvi.features import make_printed_features
+from privcheck.runtime import registry
+from privcheck_algorithms.dp_vapvi.declaration import make_printed_features
 
 LINEAR = ("linear-signs", "linear-synthetic")
 MIXTURES = ("linear-hypercube", "linear-mixture")

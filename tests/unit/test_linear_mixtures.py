@@ -6,19 +6,19 @@ import math
 import numpy as np
 import pytest
 
-from privcheck import registry
-from privcheck.commands.online import load_world, online_settings, run_online
-from privcheck.declaration import Declaration
+from privcheck.commands.online_runs import load_world, online_settings, run_online
+from privcheck.data.features import FeatureMap
+from privcheck.data.finite_models import evaluate, uniform
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms import Laplace
 from privcheck.errors import ParameterError
-from privcheck.features import FeatureMap
-from privcheck.mechanisms import Laplace
-from privcheck.online.driver import ready
-from privcheck.planning import evaluate, uniform
-from privcheck.results import OnlineRequest, World
-from privcheck.trajectories import Trajectories
-from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.linear.mixtures import integrate, mixture, reach, regressors
-from privcheck_algorithms.private_linopt.face import as_table, numbers
+from privcheck.runtime import registry
+from privcheck.runtime.replicates import ready
+from privcheck.runtime.results import OnlineRequest, World
+from privcheck_algorithms.environments.finite import random_mdp
+from privcheck_algorithms.kernels.mixtures import integrate, mixture, reach, regressors
+from privcheck_algorithms.private_linopt.agent import as_table, numbers
 
 PRIVATE = ["private-linopt-vi", "private-linopt-po"]
 NAMES = [*PRIVATE, "ucrl-vtr", "linear-oppo"]

@@ -5,13 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from privcheck.data.trajectories import Regressors
+from privcheck.declare.statistics import Column, FeatureSums, GramMatrices
+from privcheck.declare.statistics.linear import check_bounds, step_bounds
 from privcheck.errors import TrajectoryError
-from privcheck.regressors import Regressors
-from privcheck.statistics import Column, FeatureSums, GramMatrices
-from privcheck.statistics.linear import check_bounds, step_bounds
-from privcheck.symbols import H, before, d, exact, h, sqrt, sum_steps
-from privcheck_algorithms.dp_vapvi.declaration import declare_split
-from privcheck_algorithms.dp_vapvi.features import make_printed_features, yield_printed_pairs
+from privcheck.terms.symbols import H, before, d, exact, h, sqrt, sum_steps
+from privcheck_algorithms.dp_vapvi.declaration import declare_split, make_printed_features, yield_printed_pairs
 
 PHI, TARGET, WEIGHT = Column("phi", 1, "x"), Column("y", H - h, "y"), Column("w", 1, "w")
 VALUES = {"H": exact(3), "d": exact(4)}

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from privcheck.mechanisms import ShuffledBits
+from privcheck.declare.mechanisms import ShuffledBits
 from privcheck.verification import verify
 from privcheck_algorithms.sdp_pe.declaration import declare_apart
 

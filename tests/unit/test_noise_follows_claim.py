@@ -6,14 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.commands.online import online_settings
-from privcheck.declaration import Parameter, resolve
+from privcheck.commands.online_runs import online_settings
+from privcheck.declare.declaration import Parameter, resolve
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.pricing.calibration import least_factor
-from privcheck.registry import algorithm
-from privcheck.results import OnlineRequest, World
+from privcheck.runtime.registry import algorithm
+from privcheck.runtime.results import OnlineRequest, World
 from privcheck.verification import verify
-from privcheck_algorithms.environments.riverswim import riverswim
+from privcheck_algorithms.environments.finite import riverswim
 
 CLAIMS = [("1/10", "1/100000"), ("1/2", "1/1000000"), ("3", "1/1000")]
 

@@ -11,8 +11,8 @@ from multiprocessing.reduction import ForkingPickler
 import numpy as np
 import pytest
 
+from privcheck.declare.mechanisms import LAWS, GaussianNoise, Noiseless
 from privcheck.errors import ChannelError, ParameterError
-from privcheck.mechanisms import LAWS, GaussianNoise, Noiseless
 from privcheck.runtime import SimulatedNoise
 
 GAUSSIAN = GaussianNoise(scale=2.0)
@@ -60,7 +60,7 @@ FORKED = """
 import os, sys
 import numpy as np
 from privcheck.errors import ChannelError
-from privcheck.mechanisms import GaussianNoise
+from privcheck.declare.mechanisms import GaussianNoise
 from privcheck.runtime import SimulatedNoise
 source = SimulatedNoise(0)
 child = os.fork()

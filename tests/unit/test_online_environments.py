@@ -6,16 +6,14 @@ import sys
 import numpy as np
 import pytest
 
-from privcheck import registry
-from privcheck.commands.online import load_world
+from privcheck.commands.online_runs import load_world
+from privcheck.data.finite_models import FiniteMDP, evaluate, solve
 from privcheck.errors import FileFormatError, ParameterError, PrivcheckError, UnknownNameError
-from privcheck.finite_mdp import FiniteMDP
-from privcheck.planning import evaluate, solve
-from privcheck_algorithms.environments.gym_tables import _model, _read, gym_environment, read_table
-from privcheck_algorithms.environments.p_table import table_environment
-from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.online.sparse_mdp import compress
+from privcheck.runtime import registry
+from privcheck_algorithms.environments.finite import random_mdp, riverswim
+from privcheck_algorithms.environments.tables import _model, gym_environment, read_table, table_environment
+from privcheck_algorithms.environments.tables import _read_gym as _read
+from privcheck_algorithms.kernels.sparse_mdp import compress
 
 
 @pytest.mark.parametrize(("S", "H", "value"), [(6, 20, 3.3972639592), (4, 6, 0.475791)])

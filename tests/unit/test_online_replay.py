@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from privcheck.charges import charge
-from privcheck.commands.online import online_settings
-from privcheck.results import OnlineRequest, World
+from privcheck.commands.online_runs import online_settings
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.mechanisms.base import charge
 from privcheck.runtime import Billboard, Channel, Ledger, ReplayChannel, SimulatedNoise
-from privcheck.trajectories import Trajectories
-from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck.runtime.results import OnlineRequest, World
+from privcheck_algorithms.environments.finite import random_mdp
 from privcheck_algorithms.privatizers.counters import levels
 from twins.paper_002 import trace
 

@@ -7,21 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privcheck.commands.online import online_settings, run_online
-from privcheck.commands.setting import resolve_setting
-from privcheck.commands.spent import odometer
+from privcheck.commands.online_runs import online_settings, run_online
+from privcheck.commands.run_outputs import odometer
+from privcheck.commands.settings import resolve_setting
 from privcheck.errors import LedgerError, ParameterError, PrivcheckError, UnknownNameError
-from privcheck.online.driver import BLOCKS, CHECKPOINT
-from privcheck.online.recording import POINTS, grid
 from privcheck.pricing import account
-from privcheck.pricing.ledger import check_ledger, price_ledger
-from privcheck.progress import silent
 from privcheck.reports.values import to_json
-from privcheck.results import OnlineRequest, World
 from privcheck.runtime import read_ledger
-from privcheck_algorithms.environments.bandit import bandit
-from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.environments.riverswim import riverswim
+from privcheck.runtime.online import POINTS, grid
+from privcheck.runtime.replicates import BLOCKS, CHECKPOINT
+from privcheck.runtime.results import OnlineRequest, World
+from privcheck.runtime.spending import check_ledger, price_ledger
+from privcheck.support.display import silent
+from privcheck_algorithms.environments.finite import bandit, random_mdp, riverswim
 from registered import with_features
 from structures import over_registry
 
@@ -95,8 +93,8 @@ class Killed(BaseException):
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("block", [1, 20])
 def test_a_killed_run_continues_as_if_nothing_had_happened(name, block, tmp_path, monkeypatch):
-    monkeypatch.setattr("privcheck.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("privcheck.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck.runtime.replicates._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck.runtime.replicates._WORK", 0)
     setting, request = asked(name, directory=tmp_path, **lively(name))
     calls = []
 
@@ -141,8 +139,8 @@ def test_a_checkpoint_of_another_run_or_a_torn_one_is_refused(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
 def test_a_full_disk_ends_the_run_and_leaves_the_checkpoint_before(tmp_path, monkeypatch):
-    monkeypatch.setattr("privcheck.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("privcheck.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck.runtime.replicates._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck.runtime.replicates._WORK", 0)
     setting, request = asked("private-ucb-vi-central", directory=tmp_path, **lively("private-ucb-vi-central"))
     straight = setting.algorithm.play(dataclasses.replace(request, directory=None))
     before = []
@@ -333,7 +331,7 @@ def test_the_baseline_is_the_twins_own_run(name, twin, monkeypatch):
     assert found.twin == twin
     assert found.baseline == run_online(alone, world, replicates=3, seed=7).regret.mean
     assert found.baseline != found.mean
-    monkeypatch.setattr("privcheck.commands.twins._CHEAP", 0)
+    monkeypatch.setattr("privcheck.commands.online_runs._CHEAP", 0)
     assert run_online(private, world, replicates=3, seed=7).regret == dataclasses.replace(
         found, baseline=None, baseline_value=None
     )

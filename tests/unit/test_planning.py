@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from privcheck.data.finite_models import FiniteMDP, evaluate, one_hot, reward_table, sample_trajectories, solve, uniform
 from privcheck.errors import ParameterError
-from privcheck.finite_mdp import FiniteMDP
-from privcheck.planning import evaluate, one_hot, reward_table, sample_trajectories, solve, uniform
 from twins.planning import best_backward, value_backward
 
 

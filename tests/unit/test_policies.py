@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privcheck import Policy, load_policy
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
 from privcheck.errors import FileFormatError, ParameterError
-from privcheck.policies import describe_policy
+from privcheck.reports.policies import describe_policy
 from privcheck.reports.values import PolicyLabels, PolicyRecord, PolicyValue
 
 WORTH = PolicyValue(true=None, claimed=0.25, note="an estimate")

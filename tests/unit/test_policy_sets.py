@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from privcheck.errors import ParameterError
-from privcheck_algorithms.sdp_pe.coverage import count_visits, cover
-from privcheck_algorithms.sdp_pe.planning import plan_above
+from privcheck_algorithms.sdp_pe.kernels import plan_above
 from privcheck_algorithms.sdp_pe.policy_bits import (
     all_policies,
     complete,
@@ -20,7 +19,7 @@ from privcheck_algorithms.sdp_pe.policy_bits import (
     number_policies,
     shorten,
 )
-from privcheck_algorithms.sdp_pe.policy_sets import Explicit, Implicit, Mixture, choose_set
+from privcheck_algorithms.sdp_pe.policy_sets import Explicit, Implicit, Mixture, choose_set, count_visits, cover
 
 SIZES = [(1, 3, 2), (2, 2, 2), (3, 2, 2), (4, 2, 2), (2, 3, 2), (3, 1, 3), (1, 1, 70), (5, 1, 2)]
 

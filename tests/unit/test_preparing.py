@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privcheck import load_policy
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
+from privcheck.data.preparing import Codebook, PreparationPlan, prepare, raw_tables, read_codebook, read_labels
+from privcheck.data.reading import Users, read_trajectories
 from privcheck.errors import FileFormatError, ParameterError, PrivcheckError, TrajectoryError
-from privcheck.preparing import Codebook, PreparationPlan, prepare, raw, read_codebook, read_labels
-from privcheck.reading import Users, read_trajectories
 
 STATES, ACTIONS = ("well", "ill", "gone"), ("wait", "treat")
 ALONE = Users(one_episode_is_one_user=True)
@@ -87,7 +87,7 @@ def test_it_is_what_a_loop_over_rows_makes(tmp_path_factory, episodes, choices):
         keep=keep, users=Users(max_trajectories=most),
     )  # fmt: skip
     wanted = naive(episodes, plan)
-    before, raw._BATCH = raw._BATCH, batch  # chunks end anywhere
+    before, raw_tables._BATCH = raw_tables._BATCH, batch  # chunks end anywhere
     try:
         if not wanted:
             with pytest.raises(ParameterError, match="no episode"):
@@ -96,7 +96,7 @@ def test_it_is_what_a_loop_over_rows_makes(tmp_path_factory, episodes, choices):
             return
         done = prepare(path, out, plan)
     finally:
-        raw._BATCH = before
+        raw_tables._BATCH = before
     made = pq.read_table(out)
     np.testing.assert_allclose(np.array([made.column(name).to_numpy() for name in NAMES]).T, wanted, atol=1e-12)
     assert (done.rows, done.episodes) == (sum(len(s) for _, s in episodes), len(wanted) // horizon)

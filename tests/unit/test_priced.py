@@ -9,15 +9,16 @@ from fractions import Fraction
 import pytest
 from click.testing import CliRunner
 
-from privcheck import ApproxDP, Claim, Declaration, PrivacyProfile, account, registry, verify
-from privcheck.charges import charge
-from privcheck.commands.cli import main
-from privcheck.commands.declared import calibrate_noise, price_releases, show, verify_claim
-from privcheck.commands.setting import resolve_setting
+from privcheck import ApproxDP, Claim, Declaration, PrivacyProfile, account, verify
+from privcheck.cli.main import main
+from privcheck.commands.declarations import calibrate_noise, price_releases, show, verify_claim
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.mechanisms.base import charge
 from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
 from privcheck.pricing import Priced, Prices, calibration, cost, events, least_factor, least_noise, once, priced
 from privcheck.pricing.calibration import needed_factor, needed_noise
-from privcheck.setting import Setting
+from privcheck.runtime import registry
+from privcheck.runtime.setting import Setting
 from privcheck.verification import candidates, judge
 
 SMALL = {"dp-apvi": {"H": "4", "S": "3", "A": "2"}, "shuffled-arms": {}, "noisy-max": {}, "dp-sgd": {}}

@@ -6,21 +6,20 @@ import math
 import numpy as np
 import pytest
 
-from privcheck.commands.online import online_settings, run_online
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.online_runs import online_settings, run_online
+from privcheck.commands.settings import resolve_setting
+from privcheck.declare.mechanisms import Laplace
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import Laplace
-from privcheck.online.driver import run, seeds
 from privcheck.pricing import account
 from privcheck.pricing.calibration import least_noise
-from privcheck.results import OnlineRequest, World
+from privcheck.runtime.replicates import run, seeds
+from privcheck.runtime.results import OnlineRequest, World
 from privcheck.verification import verify
-from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.online.optimism import lay_out, value_bonus
+from privcheck_algorithms.environments.finite import random_mdp, riverswim
+from privcheck_algorithms.kernels.optimism import lay_out, value_bonus
+from privcheck_algorithms.kernels.sparse_mdp import compress, empty_walk, roll_greedy
+from privcheck_algorithms.kernels.tables import Layout, count, size, split
 from privcheck_algorithms.online.private import curator
-from privcheck_algorithms.online.sparse_mdp import compress, empty_walk, roll_greedy
-from privcheck_algorithms.online.tables import Layout, count, size, split
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
 from privcheck_algorithms.private_ucb_vi.agent import Agent, plan, player
 from privcheck_algorithms.privatizers.counters import DOUBLING, LOCAL, TREE, begins, levels, outputs
@@ -161,8 +160,8 @@ def test_users_of_batches_pay_once_and_those_of_a_tree_at_every_power_of_two():
 
 @pytest.mark.parametrize("first", [1, 7, 10**30])
 def test_a_killed_run_with_batches_continues_as_if_nothing_had_happened(first, tmp_path, monkeypatch):
-    monkeypatch.setattr("privcheck.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("privcheck.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck.runtime.replicates._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck.runtime.replicates._WORK", 0)
     request = asked(riverswim(3, H=3), releases="doubling", first_batch=first, **LIVELY)
     straight = run(player, request)
     kept = dataclasses.replace(request, directory=tmp_path)

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 import sympy  # noqa: TID251 - raw nodes are what the door refuses
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.procedures import OwnMechanism
+from privcheck.declare.relations import AddRemoveOne, Relation, ReplaceOne
+from privcheck.declare.schedules import Poisson
+from privcheck.declare.statistics import VisitCounts
 from privcheck.errors import ParameterError, PrivcheckError, ProofError
-from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PrivacyProfile, PureDP, RenyiDP
-from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.procedures import OwnMechanism
-from privcheck.relations import AddRemoveOne, Relation, ReplaceOne
-from privcheck.schedules import Poisson
-from privcheck.statistics import VisitCounts
-from privcheck.symbols import (
+from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PrivacyProfile, PureDP, RenyiDP
+from privcheck.terms.symbols import (
     A,
     Expr,
     H,
@@ -40,8 +40,8 @@ from privcheck.symbols import (
     sqrt,
     symbol,
 )
-from privcheck.verification import deciding, verify
-from privcheck.verification.deciding import decide, monotone
+from privcheck.verification import comparisons, verify
+from privcheck.verification.comparisons import decide, monotone
 
 q = symbol("q", "positive")
 PARAMETERS = (
@@ -86,7 +86,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("node", FOREIGN.values(), ids=FOREIGN)
 def test_an_expression_is_of_parameters_and_of_what_is_known_of_them(node):
-    with pytest.raises(ParameterError, match=r"privcheck.symbols|expression\(|one parameter, one kind"):
+    with pytest.raises(ParameterError, match=r"privcheck.terms.symbols|expression\(|one parameter, one kind"):
         Expr(node)
 
 
@@ -109,7 +109,7 @@ def prove_anything(left: Expr, right: Expr) -> Proof:
 
 @pytest.mark.parametrize(("cost", "claimed"), [(2 * rho, rho), (rho + sqrt(2), rho + 1), (exp(rho), rho)])
 def test_a_wrong_proof_is_an_error_that_shows_both(monkeypatch, cost, claimed):
-    monkeypatch.setattr(deciding, "prove_at_most", prove_anything)
+    monkeypatch.setattr(comparisons, "prove_at_most", prove_anything)
     with pytest.raises(ProofError, match=r"numbers are .* and .*a rule that is wrong.*Neither is reported") as caught:
         decide(cost, claimed, PARAMETERS)
     assert caught.value.steps == ("a rule that is wrong",)
@@ -117,8 +117,8 @@ def test_a_wrong_proof_is_an_error_that_shows_both(monkeypatch, cost, claimed):
 
 def test_a_wrong_proof_never_makes_a_ratio_1(monkeypatch):
     """At the given parameters alone, of which the box knows nothing."""
-    monkeypatch.setattr(deciding, "prove_at_most", prove_anything)
-    monkeypatch.setattr(deciding, "_box", lambda *_: [])
+    monkeypatch.setattr(comparisons, "prove_at_most", prove_anything)
+    monkeypatch.setattr(comparisons, "_box", lambda *_: [])
     short = declared(PureDP(epsilon / 2), LAPLACE)
     with pytest.raises(ProofError, match="a rule that is wrong"):
         verify(short, short.values())
@@ -128,10 +128,10 @@ def test_a_wrong_proof_never_makes_a_ratio_1(monkeypatch):
 
 
 def test_a_wrong_trend_is_an_error_that_shows_both(monkeypatch):
-    monkeypatch.setattr(deciding, "trend", lambda *_: "nonincreasing")
+    monkeypatch.setattr(comparisons, "trend", lambda *_: "nonincreasing")
     with pytest.raises(ProofError, match="proved to be nonincreasing"):
         monotone(rho**2, "rho", PARAMETERS)
-    monkeypatch.setattr(deciding, "trend", lambda *_: "constant")
+    monkeypatch.setattr(comparisons, "trend", lambda *_: "constant")
     with pytest.raises(ProofError, match="proved to be constant"):
         monotone(1 / rho, "rho", PARAMETERS)
 
@@ -235,12 +235,12 @@ def test_the_folklore_claim_of_amplification_is_judged():
 
 def test_both_beyond_all_floats_is_no_answer():
     far = ({"rho": Fraction(1), "epsilon": Fraction(1000)},)
-    assert deciding._at_most_at(exp(2 * epsilon), exp(epsilon), *far) is None
-    assert deciding._at_most_at(exp(epsilon), exp(epsilon) * 2, *far) is None
-    assert deciding._at_most_at(exp(epsilon), rho + sqrt(2), *far) is False
-    assert deciding._at_most_at(rho + sqrt(2), exp(epsilon), *far) is True
-    assert deciding._at_most_at(0 - exp(epsilon), rho + sqrt(2), *far) is True
-    assert deciding._at_most_at(rho + sqrt(2), 0 - exp(epsilon), *far) is False
+    assert comparisons._at_most_at(exp(2 * epsilon), exp(epsilon), *far) is None
+    assert comparisons._at_most_at(exp(epsilon), exp(epsilon) * 2, *far) is None
+    assert comparisons._at_most_at(exp(epsilon), rho + sqrt(2), *far) is False
+    assert comparisons._at_most_at(rho + sqrt(2), exp(epsilon), *far) is True
+    assert comparisons._at_most_at(0 - exp(epsilon), rho + sqrt(2), *far) is True
+    assert comparisons._at_most_at(rho + sqrt(2), 0 - exp(epsilon), *far) is False
 
 
 @pytest.mark.parametrize("released", RELEASED)

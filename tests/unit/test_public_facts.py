@@ -9,23 +9,14 @@ import numpy as np
 import pytest
 
 from privcheck import Claim, Declaration, Parameter, Release, verify
-from privcheck.commands.declared import verify_claim
-from privcheck.commands.judged import say_verdict
-from privcheck.commands.printing import describe_verdicts
-from privcheck.commands.setting import Chosen
-from privcheck.errors import DeclarationError
-from privcheck.guarantees import PureDP
-from privcheck.mechanisms import Laplace
-from privcheck.procedures import NoisyMax, OnSample, OwnMechanism, SparseVector
-from privcheck.public import from_billboard, from_data, public
-from privcheck.registry import Algorithm
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.reports import render_text
-from privcheck.reports.html import render_html
-from privcheck.reports.keeping import as_report
-from privcheck.reports.values import AllVerified
-from privcheck.reports.values.codec import to_json
-from privcheck.schedules import (
+from privcheck.cli.printing import describe_verdicts
+from privcheck.commands.declarations import verify_claim
+from privcheck.commands.finding_pages import say_verdict
+from privcheck.commands.settings import Chosen
+from privcheck.declare.mechanisms import Laplace
+from privcheck.declare.procedures import NoisyMax, OnSample, OwnMechanism, SparseVector
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.schedules import (
     BallsInBins,
     Batches,
     EveryEpisode,
@@ -36,9 +27,18 @@ from privcheck.schedules import (
     WithoutReplacement,
     WithReplacement,
 )
-from privcheck.setting import Setting
-from privcheck.statistics import VisitCounts
-from privcheck.symbols import epsilon, minimum
+from privcheck.declare.statements import from_billboard, from_data, public
+from privcheck.declare.statistics import VisitCounts
+from privcheck.errors import DeclarationError
+from privcheck.reports import render_text
+from privcheck.reports.files import as_report
+from privcheck.reports.html import render_html
+from privcheck.reports.values import AllVerified
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.setting import Setting
+from privcheck.support.encoding import to_json
+from privcheck.terms.guarantees import PureDP
+from privcheck.terms.symbols import epsilon, minimum
 
 EPSILON = Parameter(name="epsilon", default=1, kind="positive", meaning="budget")
 TABLE, REPLACED = VisitCounts(1, 2, 2), ReplaceOne()

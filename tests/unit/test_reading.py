@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privcheck import registry
-from privcheck.commands.data import load
+from privcheck.commands.datasets import load
+from privcheck.data.reading import Users, read_rewards, write_trajectories
+from privcheck.data.reading import read_trajectories as read_stated
 from privcheck.errors import FileFormatError, ParameterError, TrajectoryError
-from privcheck.reading import Users, read_rewards, write_trajectories
-from privcheck.reading import read_trajectories as read_stated
+from privcheck.runtime import registry
 from privcheck.testing import trajectories
 
 ALONE = Users(one_episode_is_one_user=True)
@@ -264,7 +264,7 @@ def test_bad_reward_tables(tmp_path, lines, message):
 
 
 def test_importing_the_reader_does_not_load_arrow():
-    code = "import sys, privcheck.reading; sys.exit('pyarrow' in sys.modules)"
+    code = "import sys, privcheck.data.reading; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 

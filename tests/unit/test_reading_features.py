@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
+from privcheck.data.features import one_hot_features
+from privcheck.data.reading import read_features
 from privcheck.errors import FileFormatError
-from privcheck.features import one_hot_features
-from privcheck.reading import read_features
 
 PHI = np.random.default_rng(0).uniform(-0.5, 0.5, size=(3, 2, 4))
 

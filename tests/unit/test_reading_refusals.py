@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from privcheck.data.reading import Users
+from privcheck.data.reading import read_trajectories as read_stated
 from privcheck.errors import FileFormatError, ParameterError, TrajectoryError
-from privcheck.reading import Users
-from privcheck.reading import read_trajectories as read_stated
 
 ALONE = Users(one_episode_is_one_user=True)
 

@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcheck.commands.cli import main
+from privcheck.cli.main import main
+from privcheck.data.preparing import Codebook, PreparationPlan, prepare, raw_tables
+from privcheck.data.preparing.drafts import draft_recipe, layouts
+from privcheck.data.preparing.recipes import read_recipe
+from privcheck.data.reading import Users, read_trajectories
 from privcheck.errors import FileFormatError, ParameterError, PrivcheckError, TrajectoryError, UnknownNameError
-from privcheck.preparing import Codebook, PreparationPlan, prepare, raw
-from privcheck.preparing.drafts import draft_recipe, layouts
-from privcheck.preparing.recipes import read_recipe
-from privcheck.reading import Users, read_trajectories
 
 ALONE = Users(one_episode_is_one_user=True)
 BOOK = Codebook(states=("well", "ill"), actions=("wait", "treat"))
@@ -69,7 +69,7 @@ def test_times_become_the_steps_that_a_loop_over_rows_makes(tmp_path_factory, ro
         horizon=horizon, short="drop", missing="drop",
     )  # fmt: skip
     wanted = naive(rows, hours, several, horizon)
-    before, raw._BATCH = raw._BATCH, batch
+    before, raw_tables._BATCH = raw_tables._BATCH, batch
     try:
         if not wanted:
             with pytest.raises(ParameterError, match="no episode"):
@@ -77,7 +77,7 @@ def test_times_become_the_steps_that_a_loop_over_rows_makes(tmp_path_factory, ro
             return
         prepare(folder / "raw.csv", folder / "trips.parquet", plan)
     finally:
-        raw._BATCH = before
+        raw_tables._BATCH = before
     made = pq.read_table(folder / "trips.parquet").to_pylist()
     found = [[] for _ in wanted]
     for row in made:
@@ -165,7 +165,7 @@ def test_text_of_another_encoding_is_read_as_said_and_refused_otherwise(tmp_path
 
 
 def test_episodes_end_where_a_flag_says_so_across_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr(raw, "_BATCH", 2)
+    monkeypatch.setattr(raw_tables, "_BATCH", 2)
     ends = [0, 1, 0, 1, 0, 1]
     table = {"terminals": ends, "state": ["well", "ill"] * 3, "action": ["wait"] * 6, "reward": [0.5] * 6}
     pq.write_table(pa.table(table), tmp_path / "raw.parquet")

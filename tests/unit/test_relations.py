@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut, extreme_pairs
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut, extreme_pairs
 
 SIZES = [(1, 2, 2), (4, 3, 5), (3, 2, 1), (3, 1, 2)]
 

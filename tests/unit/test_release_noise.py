@@ -24,28 +24,27 @@ from privcheck import (
     ReplaceOne,
     check,
     load_policy,
-    registry,
 )
-from privcheck.commands.artefacts import show_policy
-from privcheck.commands.data import load
-from privcheck.commands.declared import verify_claim
-from privcheck.commands.learned import run
-from privcheck.commands.online import load_world, run_online, settle_together
-from privcheck.commands.printing import describe_shown_policy
-from privcheck.commands.setting import settle
-from privcheck.drawn import as_drawn
+from privcheck.cli.printing import describe_shown_policy
+from privcheck.commands.datasets import load
+from privcheck.commands.declarations import verify_claim
+from privcheck.commands.online_runs import load_world, run_online, settle_together
+from privcheck.commands.run_outputs import show_policy
+from privcheck.commands.runs import run
+from privcheck.commands.settings import settle
+from privcheck.declare.mechanisms import DiscreteGaussianNoise, GaussianNoise
+from privcheck.declare.statistics import VisitCounts
 from privcheck.errors import ChannelError, LedgerError, ParameterError
-from privcheck.guarantees import GaussianDP
-from privcheck.mechanisms import DiscreteGaussianNoise, GaussianNoise
-from privcheck.offline import RunRequest
 from privcheck.pricing import account
-from privcheck.pricing.ledger import check_ledger, price_ledger
 from privcheck.reports.summary import notices
 from privcheck.reports.values import About, Report
-from privcheck.runtime import read_ledger, release_noise
-from privcheck.runtime.release_noise import ReleaseNoise
-from privcheck.statistics import VisitCounts
-from privcheck.symbols import A, H, S
+from privcheck.runtime import noise, read_ledger, registry
+from privcheck.runtime.discretisation import as_drawn
+from privcheck.runtime.noise import ReleaseNoise
+from privcheck.runtime.offline import RunRequest
+from privcheck.runtime.spending import check_ledger, price_ledger
+from privcheck.terms.guarantees import GaussianDP
+from privcheck.terms.symbols import A, H, S
 
 NOISE = DiscreteGaussianNoise(scale=3.0)
 
@@ -95,8 +94,8 @@ FORKED = """
 import os, sys
 import numpy as np
 from privcheck.errors import ChannelError
-from privcheck.mechanisms import DiscreteGaussianNoise
-from privcheck.runtime.release_noise import ReleaseNoise
+from privcheck.declare.mechanisms import DiscreteGaussianNoise
+from privcheck.runtime.noise import ReleaseNoise
 source = ReleaseNoise()
 child = os.fork()
 if child == 0:
@@ -119,11 +118,11 @@ def test_without_the_extra_one_message_says_how_to_install_it(monkeypatch):
     def missing(_):
         raise PackageNotFoundError
 
-    monkeypatch.setattr(release_noise, "version", missing)
+    monkeypatch.setattr(noise, "version", missing)
     setting, source = choose("dp-apvi")
     with pytest.raises(ParameterError, match=r"not installed: pip install 'privcheck\[release\]'$"):
         run(setting, source, noise="release")
-    monkeypatch.setattr(release_noise, "version", lambda _: "0.12.1")
+    monkeypatch.setattr(noise, "version", lambda _: "0.12.1")
     with pytest.raises(ParameterError, match=r"at least 0\.14; 0\.12\.1 is installed: pip install"):
         ReleaseNoise()
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from privcheck import Algorithm, Claim, Declaration, Joint, Laplace, Parameter, PlainAgent, PureDP, Release, ReplaceOne
-from privcheck.commands.online import load_world, run_online, settle_together
+from privcheck.commands.online_runs import load_world, run_online, settle_together
+from privcheck.declare.schedules import Tree
+from privcheck.declare.statistics import RewardSums, TransitionCounts
 from privcheck.errors import ParameterError
 from privcheck.runtime import read_ledger
-from privcheck.schedules import Tree
-from privcheck.statistics import RewardSums, TransitionCounts
-from privcheck.symbols import A, H, K, S, ceil_log2, epsilon, maximum
+from privcheck.terms.symbols import A, H, K, S, ceil_log2, epsilon, maximum
 
 SIZES = [Parameter(name=n, default=d, kind="count", meaning=n) for n, d in {"H": 3, "S": 3, "A": 2, "K": 9}.items()]
 EPSILON = Parameter(name="epsilon", default="1", kind="positive", meaning="of the claim, nats")

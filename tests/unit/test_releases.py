@@ -9,17 +9,17 @@ from fractions import Fraction
 import pytest
 
 from privcheck.accounting import compose
-from privcheck.declaration import Claim, Declaration, Draw, Release
+from privcheck.declare.declaration import Claim, Declaration, Draw, Release
+from privcheck.declare.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from privcheck.declare.procedures import Facts, NoisyMax, OnSample, SharedSample
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.releases import is_additive
+from privcheck.declare.schedules import Batches, Once, Outputs, PerUser, Poisson, Sample
+from privcheck.declare.statistics import ClippedSums, VisitCounts
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from privcheck.pricing import account
-from privcheck.procedures import Facts, NoisyMax, OnSample, SharedSample
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.releases import is_additive
-from privcheck.schedules import Batches, Once, Outputs, PerUser, Poisson, Sample
-from privcheck.statistics import ClippedSums, VisitCounts
-from privcheck.symbols import symbol
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import symbol
 
 USERS = AddRemoveOne("user")
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from privcheck.errors import ParameterError
 from privcheck.reports import values
-from privcheck.unit import Unit
+from privcheck.terms.unit import Unit
 
 KINDS = [kind for name in values.__all__ if dataclasses.is_dataclass(kind := getattr(values, name))]
 NUMBERS = st.floats(allow_nan=False) | st.integers()

@@ -10,15 +10,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from privcheck.commands.checking import exit_code
+from privcheck.commands.checks import exit_code
 from privcheck.errors import ParameterError
-from privcheck.pictures import ShownPair
 from privcheck.reports import read_report, render_text
-from privcheck.reports.audit_plots import bars_plot, history_plot, trade_off_plot
+from privcheck.reports.audit_view import bars_plot, history_plot, side_by_side, trade_off_plot
 from privcheck.reports.html import render_html
 from privcheck.reports.summary import verdict
 from privcheck.reports.values import VerdictBrief, from_json, to_json
-from privcheck.reports.views import side_by_side
+from privcheck.runtime.audit_pictures import ShownPair
 from small_reports import audited, report
 
 GRID = [0.0, 0.01, 0.05, 0.1, 0.2, 0.5, 0.8, 1.0]

@@ -9,7 +9,7 @@ import pytest
 
 from privcheck.errors import FileFormatError
 from privcheck.reports import load_report, render_again
-from privcheck.reports.runs import render_runs_again
+from privcheck.reports.files import render_runs_again
 from privcheck.reports.values import RanOnline, Report, document, from_json
 from small_reports import DATA
 

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privcheck.reports.latex import latex_to_mathml
-from privcheck.reports.mathml import safe_mathml
-from privcheck.statistics import RewardSums, TransitionCounts, VisitCounts
-from privcheck.symbols import A, H, S, delta, epsilon, exp, log, maximum, rho, sqrt
+from privcheck.declare.statistics import RewardSums, TransitionCounts, VisitCounts
+from privcheck.reports.markup import latex_to_mathml, safe_mathml
+from privcheck.terms.symbols import A, H, S, delta, epsilon, exp, log, maximum, rho, sqrt
 
 EXPRESSIONS = (
     rho / 2,

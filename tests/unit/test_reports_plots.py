@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from privcheck.reports.curves import find_crossing, privacy
 from privcheck.reports.plots import privacy_plot, value_plot
+from privcheck.reports.summary import find_crossing, privacy
 from privcheck.reports.values import Band, RanOnline, Regret, RunCurves
 from small_reports import DATA, audited, budget, ran, report, whole
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privcheck.reports.latex import latex_to_mathml
-from privcheck.reports.roots import EXACT, LATEX, join_roots
+from privcheck.reports.markup import latex_to_mathml
+from privcheck.reports.wording import EXACT, LATEX, join_roots
 
 _INSIDE = st.sampled_from(["2", "30", "H", "H - 1", "2*H - 1", "3*H**2 - 3*H - 1", "H*(H + 1)"])
 _FACTOR = st.one_of(_INSIDE.map("sqrt({})".format), st.sampled_from(["H", "5", "(H + 2)", "sqrt(H)**3"]))

@@ -10,18 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from privcheck.declare.mechanisms.shuffled import ShuffledBitsNoise, ShuffledIntegersNoise
 from privcheck.errors import ParameterError
-from privcheck.mechanisms.shuffled import ShuffledBitsNoise, ShuffledIntegersNoise
-from privcheck.online.driver import run
-from privcheck.registry import algorithm
-from privcheck.results import OnlineRequest, World
-from privcheck.setting import Setting
-from privcheck_algorithms.environments.bandit import bandit
-from privcheck_algorithms.environments.riverswim import riverswim
+from privcheck.runtime.registry import algorithm
+from privcheck.runtime.replicates import run
+from privcheck.runtime.results import OnlineRequest, World
+from privcheck.runtime.setting import Setting
+from privcheck_algorithms.environments.finite import bandit, riverswim
+from privcheck_algorithms.sdp_pe.batches import analyse, count_messages, encode, list_segments, shuffle
 from privcheck_algorithms.sdp_pe.declaration import stages
-from privcheck_algorithms.sdp_pe.estimates import Constants, compute_width, estimate
-from privcheck_algorithms.sdp_pe.shuffler import analyse, count_messages, encode, shuffle
-from privcheck_algorithms.sdp_pe.stages import list_segments
+from privcheck_algorithms.sdp_pe.kernels import Constants, compute_width, estimate
 
 RIVER = World(name="riverswim", description="", mdp=riverswim(4, H=6))
 PLAIN = Constants(
@@ -193,7 +191,7 @@ def test_results_do_not_depend_on_where_a_run_is_cut():
 
 
 def test_a_charge_without_a_batch_size_is_that_of_the_least_noise():
-    from privcheck.charges import charge
+    from privcheck.declare.mechanisms.base import charge
 
     declaration = algorithm("sdp-pe").declare({})
     values = declaration.values({"K": "42"})

@@ -14,9 +14,9 @@ from privcheck import accounting as acc
 from privcheck import api
 from privcheck.commands.calculations import decimal_up
 from privcheck.reports.values import document
+from privcheck.service.access import BODY_BYTES, Buckets
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
-from privcheck.service.limits import BODY_BYTES, Buckets
 from privcheck.service.problems import ProblemError
 from served import refuse, served, wait_for
 

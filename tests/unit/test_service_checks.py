@@ -7,11 +7,11 @@ import threading
 import pytest
 
 import budget_stores
-from privcheck.client import Client
 from privcheck.errors import AuthorityError, ParameterError, StoreError
 from privcheck.ledger import Actor, Book, create_store
 from privcheck.ledger.chains import Checked
-from privcheck.service import checks
+from privcheck.ledger.client import Client
+from privcheck.service import session
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
 from privcheck.service.problems import ProblemError
@@ -24,8 +24,8 @@ EVENT = {"type": "gaussian", "rho": "0.01"}
 
 @pytest.fixture
 def made(monkeypatch):
-    monkeypatch.setattr(checks, "_PATIENCE", 0.05)
-    every = checks.Checks()
+    monkeypatch.setattr(session, "_PATIENCE", 0.05)
+    every = session.Checks()
     yield every
     every.close()
 
@@ -53,14 +53,14 @@ def test_too_many_checks_are_refused_and_what_nobody_fetches_is_forgotten(made, 
     go = threading.Event()
 
     async def ask():
-        for i in range(checks._MOST):
+        for i in range(session._MOST):
             assert await made.ask(f"c{i}", lambda: (go.wait(10), FOUND)[1]) is None
         with pytest.raises(ProblemError) as caught:
             await made.ask("one too many", lambda: FOUND)
         assert caught.value.status == 429
         go.set()
         await asyncio.gather(*(asyncio.wrap_future(one.answer) for one in made._running.values()))
-        monkeypatch.setattr(checks, "_FRESH", -1.0)
+        monkeypatch.setattr(session, "_FRESH", -1.0)
         assert await made.ask("new", lambda: FOUND) == FOUND
         assert not made._running
 

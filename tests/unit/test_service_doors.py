@@ -7,11 +7,9 @@ import time
 import pytest
 
 import budget_stores
-from privcheck.service.app import Settings, create_app
-from privcheck.service.bodies import rewrite_json
+from privcheck.service.access import rewrite_json
+from privcheck.service.app import PatientProtocol, Settings, create_app, open_or_create
 from privcheck.service.calculator import Calculator
-from privcheck.service.connections import PatientProtocol
-from privcheck.service.opening import open_or_create
 from privcheck.service.problems import ProblemError
 from served import served
 

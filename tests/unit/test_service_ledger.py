@@ -9,11 +9,10 @@ import pytest
 import budget_stores
 from privcheck.accounting.conversions import zcdp_to_epsilon
 from privcheck.errors import StoreError
-from privcheck.ledger.roles import ROLES, may
-from privcheck.service.app import Settings, create_app
+from privcheck.ledger.registry import ROLES, may
+from privcheck.service.access import ENDPOINTS
+from privcheck.service.app import Settings, create_app, open_or_create
 from privcheck.service.calculator import Calculator, Calculators
-from privcheck.service.opening import open_or_create
-from privcheck.service.security import ENDPOINTS
 from served import refuse, served, wait_for
 
 KEYS = (f"k{n}" for n in itertools.count())

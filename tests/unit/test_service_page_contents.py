@@ -13,12 +13,12 @@ import pytest
 import budget_stores
 from demo_pages import OFFICER, demonstrated
 from page_visits import HTML, labelled, links, numbers, read, rows, words
-from privcheck.ledger import Actor, Policy, granting
-from privcheck.ledger.granting import read_adaptive, write_grant
-from privcheck.service.pages import looking
-from privcheck.service.pages.drawing import draw_courses
-from privcheck.service.pages.reading import Course
-from privcheck.unit import parse_unit
+from privcheck.ledger import Actor, Policy, grants
+from privcheck.ledger.grants import read_adaptive, write_grant
+from privcheck.service.pages import lists
+from privcheck.service.pages.charts import draw_courses
+from privcheck.service.pages.queries import Course
+from privcheck.terms.unit import parse_unit
 from served import wait_for
 
 
@@ -202,7 +202,7 @@ def test_nothing_that_somebody_wrote_becomes_a_part_of_the_page(opened, officer)
     )
     grant = read_adaptive(name="evil", dataset="evil", currency="rho", cap="0.5", delta="1e-6")
     with book.write() as transaction:
-        granting.write_policy(transaction, policy, actor=BAD, at=book.now())
+        grants.write_policy(transaction, policy, actor=BAD, at=book.now())
         write_grant(transaction, replace(grant, name=BAD, dataset=BAD, theorem=QUOTED), actor=BAD, at=book.now())
     claim = {"algorithm": BAD, "parameters": {BAD: QUOTED}}
     event = {"type": "gaussian", "rho": "0.01"}
@@ -267,7 +267,7 @@ def test_a_statement_has_policy_grants_charges_and_the_signed_head(officer, monk
     for grant in told["grants"]:
         assert f"{grant['theorem']}; covers {grant['concurrency']}." in words(page)
     assert officer.client.get("/statement/nowhere", headers=HTML).status_code == 404
-    monkeypatch.setattr(looking, "_WALKED", 3)
+    monkeypatch.setattr(lists, "_WALKED", 3)
     assert "The chain has 27 rows" in words(read(officer.get("/statement/icu-stays")))
 
 

@@ -16,7 +16,7 @@ from privcheck.commands.calculations import afford
 from privcheck.errors import ParameterError
 from privcheck.ledger import Actor
 from privcheck.ledger.wire import parse_event
-from privcheck.service.pages.derivation import rule_of
+from privcheck.service.pages.lists import rule_of
 from privcheck.service.problems import ProblemError
 
 

@@ -9,7 +9,7 @@ import pytest
 import budget_stores
 from demo_pages import OFFICER
 from privcheck.ledger import Book, rows
-from privcheck.service.pages.reading import course_of, history_of, newest_charges, queue_of
+from privcheck.service.pages.queries import course_of, history_of, newest_charges, queue_of
 
 BEGAN = datetime(2027, 1, 1, tzinfo=UTC)
 

@@ -7,13 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from page_visits import HTML, OWN, Guest, read
-from privcheck.commands import demo
-from privcheck.ledger.roles import ROLES, may
-from privcheck.service.app import Settings, create_app
-from privcheck.service.opening import open_or_create
-from privcheck.service.pages.adding import ROUTERS
-from privcheck.service.pages.sessions import SECONDS, Sessions
-from privcheck.service.security import PAGES
+from privcheck.cli import demo
+from privcheck.ledger.registry import ROLES, may
+from privcheck.service.access import PAGES
+from privcheck.service.app import ROUTERS, Settings, create_app, open_or_create
+from privcheck.service.pages.login import SECONDS, Sessions
 from served import served
 
 

@@ -16,11 +16,11 @@ import budget_stores
 import postgres_cluster
 from privcheck.errors import StoreError
 from privcheck.ledger import Book, create_store
+from privcheck.service.access import ENDPOINTS, PAGES
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
-from privcheck.service.pages.sessions import Sessions
+from privcheck.service.pages.login import Sessions
 from privcheck.service.problems import UNAVAILABLE, ProblemError
-from privcheck.service.security import ENDPOINTS, PAGES
 from served import refuse, served
 
 COMPOSE = {"events": [{"type": "gaussian", "rho": "0.01"}], "delta": "1e-6"}
@@ -143,7 +143,7 @@ def test_strangers_who_wait_do_not_fill_the_service(ledger, monkeypatch):
 
 
 def test_a_token_that_was_revoked_counts_as_a_strangers(ledger, monkeypatch):
-    monkeypatch.setattr("privcheck.service.holders._FRESH", 0.0)
+    monkeypatch.setattr("privcheck.service.session._FRESH", 0.0)
     url, token = ledger
     with served(create_app(Settings(store=url, rate=0.001, burst=5))) as client:
         asked = {"name": "b", "role": "reader"}
@@ -195,7 +195,7 @@ def test_nobody_without_a_token_reads_where_the_store_is(tmp_path, monkeypatch, 
     monkeypatch.setattr(Calculator, "start", lambda *_: None)
     monkeypatch.setattr(Calculator, "run", lambda *_: {})
     monkeypatch.setattr(Calculator, "run_later", lambda *_: {})
-    monkeypatch.setattr("privcheck.service.holders._FRESH", 0.0)
+    monkeypatch.setattr("privcheck.service.session._FRESH", 0.0)
     cluster = postgres_cluster.shared()
     url = cluster.new() if broken in POSTGRES else f"sqlite:///{tmp_path}/secret-place.db"
     book = budget_stores.begin(url)
@@ -240,7 +240,7 @@ def test_nobody_without_a_token_reads_where_the_store_is(tmp_path, monkeypatch, 
 
 
 def _session_of_a_stranger(self, name):
-    from privcheck.service.pages.sessions import Session
+    from privcheck.service.pages.login import Session
 
     return Session(digest="0" * 64, csrf="c", began=self.clock()) if name == "x" else None
 

@@ -5,13 +5,12 @@ import time
 import pytest
 
 import budget_stores
-from privcheck.client import Client
 from privcheck.errors import ParameterError
 from privcheck.ledger import Actor, Book, open_store
+from privcheck.ledger.client import Client
 from privcheck.ledger.heads import Evidence, Head, check_signatures, compare
 from privcheck.ledger.signing import PublicKey
-from privcheck.service.app import Settings, create_app
-from privcheck.service.opening import open_or_create
+from privcheck.service.app import Settings, create_app, open_or_create
 from served import served
 
 EVENT = {"type": "gaussian", "rho": "0.01"}

@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from privcheck.commands.online import online_settings
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.online_runs import online_settings
+from privcheck.commands.settings import resolve_setting
 from privcheck.errors import ParameterError
-from privcheck.online.driver import run
 from privcheck.pricing import account
-from privcheck.registry import environment
-from privcheck.results import OnlineRequest, World
-from privcheck_algorithms.environments.bandit import SPREAD, arm_means, bandit
-from privcheck_algorithms.environments.riverswim import riverswim
+from privcheck.runtime.registry import environment
+from privcheck.runtime.replicates import run
+from privcheck.runtime.results import OnlineRequest, World
+from privcheck_algorithms.environments.finite import SPREAD, arm_means, bandit, riverswim
 from privcheck_algorithms.shuffled_arms.agent import Choice, deal, player, share_out
 
 PLAIN = Choice(variance=15.5, width=1.0, lean=1.0, prior=1.0)

@@ -6,26 +6,24 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privcheck.commands.online import online_settings
-from privcheck.commands.setting import resolve_setting
+from privcheck.commands.online_runs import online_settings
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.finite_models import sample_trajectories, solve
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.mechanisms import ShuffledBits
+from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import DeclarationError, ParameterError, TrajectoryError
-from privcheck.mechanisms import ShuffledBits
-from privcheck.online.driver import run
-from privcheck.online.recording import DONE
-from privcheck.planning import sample_trajectories, solve
 from privcheck.pricing import account
-from privcheck.relations import ReplaceOne
-from privcheck.results import OnlineRequest, World
-from privcheck.symbols import n
+from privcheck.runtime.online import DONE
+from privcheck.runtime.replicates import run
+from privcheck.runtime.results import OnlineRequest, World
+from privcheck.terms.symbols import n
 from privcheck.testing.enumeration import all_users
-from privcheck.trajectories import Trajectories
-from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.online.policy_batches import Heard, Tuning, blank_model, learn, onto_simplex, plan
+from privcheck_algorithms.environments.finite import random_mdp, riverswim
+from privcheck_algorithms.kernels.policy_batches import Heard, Tuning, blank_model, learn, onto_simplex, plan
 from privcheck_algorithms.online.policy_cells import PolicyCells
 from privcheck_algorithms.online.policy_runs import Reports
-from privcheck_algorithms.shuffled_ucb_vi.agent import player
-from privcheck_algorithms.shuffled_ucb_vi.shuffler import Shuffler, send_rewards, send_transitions, shuffle
+from privcheck_algorithms.shuffled_ucb_vi.agent import Shuffler, player, send_rewards, send_transitions, shuffle
 
 SHARP = Tuning(
     sigma=1e-3, sigma_rewards=1e-3, centre=0.0, prior=1e-9, prior_rewards=1e-9, guess=0.5, shared=0.0, chance=0.2,

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from privcheck import Claim, Declaration, Parameter, verify
-from privcheck.declaration import Release
+from privcheck.declare.declaration import Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.schedules import Poisson
+from privcheck.declare.statistics import ClippedSums, Records, Stated, VisitCounts
+from privcheck.declare.statistics.records import not_neighbours
 from privcheck.errors import DeclarationError, PrivcheckError
-from privcheck.guarantees import ZCDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.schedules import Poisson
-from privcheck.statistics import ClippedSums, Records, Stated, VisitCounts
-from privcheck.statistics.stated import not_neighbours
-from privcheck.symbols import epsilon, rho, symbol
+from privcheck.terms.guarantees import ZCDP, PureDP
+from privcheck.terms.symbols import epsilon, rho, symbol
 from privcheck.verification.neighbours import fault
 
 SPENT = {

@@ -9,13 +9,27 @@ from fractions import Fraction
 import mpmath as mp
 import pytest
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statistics import Column, FeatureSums
 from privcheck.errors import ParameterError
-from privcheck.guarantees import ZCDP
-from privcheck.mechanisms import Gaussian
-from privcheck.relations import ReplaceOne
-from privcheck.statistics import Column, FeatureSums
-from privcheck.symbols import H, before, d, exp, expression, h, log, maximum, minimum, rho, sqrt, sum_steps, symbol
+from privcheck.terms.guarantees import ZCDP
+from privcheck.terms.symbols import (
+    H,
+    before,
+    d,
+    exp,
+    expression,
+    h,
+    log,
+    maximum,
+    minimum,
+    rho,
+    sqrt,
+    sum_steps,
+    symbol,
+)
 from privcheck.verification import verify
 
 gamma = symbol("gamma", "positive")

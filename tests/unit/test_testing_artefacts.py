@@ -7,7 +7,7 @@ import pytest
 
 from privcheck import ZCDP, GaussianDP, PureDP, audit_mechanism
 from privcheck.reports import load_report
-from privcheck.testing.artefacts import save_page, show_records
+from privcheck.testing.failure_report import save_page, show_records
 
 
 def told(given, runs, rng):

@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 
 from mutants import rescaled_noise, short_sensitivity
 from privcheck import PureDP, audit_mechanism
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.errors import ParameterError
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.testing import assert_declaration, assert_private, neighbouring_datasets, neighbouring_records, private
+from privcheck.testing import (
+    assert_declaration,
+    assert_private,
+    assertions,
+    neighbouring_datasets,
+    neighbouring_records,
+)
 from privcheck.testing.session import ALLOWANCE, Allowance
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 
@@ -91,7 +97,7 @@ def asked(monkeypatch):
         lower = float(more["neighbours"][0][1] == 7)
         return replace(audit, lower=lower, verdict="violation" if lower else "consistent", **_given(more))
 
-    monkeypatch.setattr(private, "audit_mechanism", record)
+    monkeypatch.setattr(assertions, "audit_mechanism", record)
     return found
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.statistics import Sensitivity
 from privcheck.errors import ParameterError
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.statistics import Sensitivity
-from privcheck.symbols import expression
+from privcheck.terms.symbols import expression
 from privcheck.testing import all_users, assert_sensitivity, neighbouring_pairs, trajectories
 
 CONFTEST = Path(__file__).parents[1] / "conftest.py"

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP
+from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import ParameterError
-from privcheck.relations import ReplaceOne
 from privcheck.testing import neighbouring_datasets
-from privcheck.testing.fingerprints import fingerprint
-from privcheck.testing.witness import UnwritableError, Writer, write_witness
+from privcheck.testing.assertions import fingerprint
+from privcheck.testing.failure_report import UnwritableError, Writer, write_witness
 from privcheck_algorithms.dp_apvi import LAPLACE
 
 

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from privcheck.data.trajectories import Trajectories, concatenate, take
 from privcheck.errors import TrajectoryError
-from privcheck.trajectories import Trajectories, concatenate, take
 
 
 def _with(data, **changes):

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from privcheck.features import FeatureMap
-from privcheck.finite_mdp import FiniteMDP
-from privcheck.trivial_policies import (
+from privcheck.data.features import FeatureMap
+from privcheck.data.finite_models import (
+    FiniteMDP,
     judge_trivial_policies,
     make_myopic,
     mix_without_data,
@@ -15,10 +15,9 @@ from privcheck.trivial_policies import (
     share_of_uniform,
     state_trivial_regret,
 )
-from privcheck_algorithms.environments.linear_hypercube import make_kernels as hypercube_kernels
-from privcheck_algorithms.environments.linear_mixture import make_kernels as river_kernels
-from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.environments.riverswim import riverswim
+from privcheck_algorithms.environments.finite import random_mdp, riverswim
+from privcheck_algorithms.environments.linear import make_hypercube_kernels as hypercube_kernels
+from privcheck_algorithms.environments.linear import make_river_kernels as river_kernels
 
 H, S, A = 2, 2, 2
 DETERMINISTIC = [np.array(c).reshape(H, S) for c in itertools.product(range(A), repeat=H * S)]

@@ -14,16 +14,17 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privcheck import Unit, Users, load_policy, registry
-from privcheck.commands.cli import main
-from privcheck.commands.setting import resolve_setting
+from privcheck import Unit, Users, load_policy
+from privcheck.cli.main import main
+from privcheck.commands.settings import resolve_setting
+from privcheck.data.reading import read_trajectories, write_trajectories
+from privcheck.data.reading.users import METADATA, find_identifiers
+from privcheck.data.trajectories import Trajectories, concatenate, take
 from privcheck.errors import FileFormatError, ParameterError, TrajectoryError
 from privcheck.pricing import account
-from privcheck.reading import read_trajectories, write_trajectories
-from privcheck.reading.users import METADATA, find_identifiers
+from privcheck.runtime import registry
+from privcheck.terms.unit import explain_mismatch, name_person, parse_unit
 from privcheck.testing import trajectories
-from privcheck.trajectories import Trajectories, concatenate, take
-from privcheck.unit import explain_mismatch, name_person, parse_unit
 
 nouns = st.text(st.characters(codec="utf-8", categories=("L", "Nd")), min_size=1, max_size=20)
 units = st.builds(

@@ -13,16 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcheck.declaration import Assumption, Claim, Declaration, Parameter, Release
+from privcheck.data.trajectories import Regressors, Trajectories
+from privcheck.declare.declaration import Assumption, Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import AddRemoveOne, Relation, ReplaceOne, ZeroOut
+from privcheck.declare.statistics import Column, FeatureSums, Sensitivity, SparseDifference, VisitCounts
+from privcheck.declare.statistics.sensitivities import is_derived
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.guarantees import ZCDP
-from privcheck.mechanisms import Gaussian
-from privcheck.regressors import Regressors
-from privcheck.relations import AddRemoveOne, Relation, ReplaceOne, ZeroOut
-from privcheck.statistics import Column, FeatureSums, Sensitivity, SparseDifference, VisitCounts
-from privcheck.statistics.derived import is_derived
-from privcheck.symbols import A, Expr, H, S, d, exact, expression, h, rho
-from privcheck.trajectories import Trajectories
+from privcheck.terms.guarantees import ZCDP
+from privcheck.terms.symbols import A, Expr, H, S, d, exact, expression, h, rho
 from privcheck.verification import verify
 from privcheck.verification.neighbours import dense, fault
 

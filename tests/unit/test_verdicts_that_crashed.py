@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from privcheck.commands.cli import main
-from privcheck.declaration import Claim, Declaration, Draw, Parameter, Release
-from privcheck.guarantees import ZCDP, Guarantee, PureDP
-from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.relations import ReplaceOne
-from privcheck.schedules import Batches
-from privcheck.statistics import Column, FeatureSums, VisitCounts
-from privcheck.symbols import A, H, K, S, d, epsilon, log, n, rho
+from privcheck.cli.main import main
+from privcheck.declare.declaration import Claim, Declaration, Draw, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.schedules import Batches
+from privcheck.declare.statistics import Column, FeatureSums, VisitCounts
+from privcheck.terms.guarantees import ZCDP, Guarantee, PureDP
+from privcheck.terms.symbols import A, H, K, S, d, epsilon, log, n, rho
 from privcheck.verification import verify
-from privcheck_algorithms.dp_apvi.declaration import gaussian
+from privcheck_algorithms.dp_apvi import gaussian
 
 PARAMETERS = (
     *(

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from privcheck.accounting import claim_epsilon
-from privcheck.declaration import L2, Claim, Declaration, Release
+from privcheck.declare.declaration import L2, Claim, Declaration, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
 from privcheck.errors import DeclarationError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace
 from privcheck.pricing import account
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.symbols import epsilon, exact, expression, rho, sqrt
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.terms.symbols import epsilon, exact, expression, rho, sqrt
 from privcheck.verification import CODES, verify
-from privcheck_algorithms.dp_apvi.declaration import gaussian, laplace
+from privcheck_algorithms.dp_apvi import gaussian, laplace
 
 BOTH = [gaussian({}), laplace({}), gaussian({"rewards": "released"}), laplace({"rewards": "released"})]
 SMALL = {"H": "3", "S": "2", "A": "2"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from privcheck.whole_files import partial_path, whole_file, write_whole
+from privcheck.support.files import partial_path, whole_file, write_whole
 
 ERRORS = [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError("bad data")]
 

@@ -15,13 +15,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Parameter
+from privcheck.data.finite_models import one_hot, reward_table
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import Parameter
 from privcheck.errors import ParameterError
-from privcheck.offline import Learnt, share_worthless
-from privcheck.planning import one_hot, reward_table
-from privcheck.registry import Algorithm
-from privcheck.results import RunRequest, RunResult
-from privcheck.trajectories import Trajectories
+from privcheck.runtime.offline import Learnt, share_worthless
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.results import RunRequest, RunResult
 
 Array = NDArray[np.float64]
 

@@ -17,13 +17,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Parameter
-from privcheck.offline import Learnt, share_worthless
-from privcheck.planning import one_hot
-from privcheck.registry import Algorithm
-from privcheck.results import RunRequest, RunResult
-from privcheck.trajectories import Trajectories
-from privcheck_algorithms.linear.remarks import remark_features
+from privcheck.data.finite_models import one_hot
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import Parameter
+from privcheck.runtime.offline import Learnt, share_worthless
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.results import RunRequest, RunResult
+from privcheck_algorithms.linear.regression import remark_features
 
 Array = NDArray[np.float64]
 _ALL: Final = slice(None)

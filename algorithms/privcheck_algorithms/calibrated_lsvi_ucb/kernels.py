@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.compiling import njit
-from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, note
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, draw_first, draw_next
+from privcheck.runtime.online import DONE, SWITCHES, VALUE, Record, note
+from privcheck.support.kernels import njit
+from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, draw_first, draw_next
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

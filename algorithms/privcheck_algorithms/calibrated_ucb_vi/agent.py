@@ -14,24 +14,21 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Parameter
+from privcheck.data.finite_models import solve
+from privcheck.declare.declaration import Parameter
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statistics.grid import OnGrid
 from privcheck.errors import ParameterError
-from privcheck.online.driver import seeds
-from privcheck.online.player import Player, Replicate
-from privcheck.online.recording import DONE, SWITCHES, Record, blank, grid
-from privcheck.planning import solve
-from privcheck.relations import ReplaceOne
-from privcheck.results import OnlineRequest
-from privcheck.runtime.release_noise import ReleaseNoise
-from privcheck.statistics.on_grid import OnGrid
+from privcheck.runtime.noise import ReleaseNoise
+from privcheck.runtime.online import DONE, SWITCHES, Player, Record, Replicate, blank, grid
+from privcheck.runtime.replicates import seeds
+from privcheck.runtime.results import OnlineRequest
 from privcheck_algorithms.calibrated_ucb_vi.kernels import Batch, Estimate, add_expected_visits, plan, serve
-from privcheck_algorithms.online.batches import schedule
-from privcheck_algorithms.online.faces import BatchFace
-from privcheck_algorithms.online.policy_runs import LEARNER, PolicyRuns, tune
+from privcheck_algorithms.kernels.sparse_mdp import compress, value_greedy
+from privcheck_algorithms.online.policy_runs import LEARNER, PolicyRuns, schedule, tune
 from privcheck_algorithms.online.policy_runs import Batch as Ended
-from privcheck_algorithms.online.private import NOISE, declared
-from privcheck_algorithms.online.sizes import MEMORY, refuse
-from privcheck_algorithms.online.sparse_mdp import compress, value_greedy
+from privcheck_algorithms.online.private import MEMORY, NOISE, declared, refuse
+from privcheck_algorithms.online.stage import BatchFace
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

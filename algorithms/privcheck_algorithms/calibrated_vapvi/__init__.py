@@ -2,10 +2,10 @@
 
 from fractions import Fraction
 
-from privcheck.registry import Algorithm, AuditInstance
+from privcheck.runtime.registry import Algorithm, AuditInstance
 from privcheck_algorithms.calibrated_vapvi.agent import AGENT, OPTIONS
 from privcheck_algorithms.calibrated_vapvi.declaration import REWARDS, declare_calibrated
-from privcheck_algorithms.linear.two_ends import two_ends
+from privcheck_algorithms.linear.audit_worlds import two_ends
 
 CALIBRATED_VAPVI = Algorithm(
     name="calibrated-vapvi",

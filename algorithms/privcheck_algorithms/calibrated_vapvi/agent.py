@@ -1,30 +1,211 @@
 """CALIBRATED-VAPVI: pessimistic value iteration from H down, on noisy tables that hold for every V.
 
 The privatizer half sums up users' rounded features; the agent half is the loop over `planning.plan`, which sees a
-billboard and never data. `AGENT` is what is registered, run (`privcheck.offline`) and audited.
+billboard and never data. `AGENT` is what is registered, run (`privcheck.runtime.offline`) and audited.
+
+What CALIBRATED-VAPVI makes of a step's noisy vector: ridge regression with the public noise level, and pessimism.
+
+Functions of the billboard and of what is public, and of no data; for many runs at a time, as audits ask for them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Parameter
-from privcheck.offline import Learnt, OfflineAgent
-from privcheck.planning import one_hot
-from privcheck.results import Remark, RunRequest
+from privcheck.data.features import FeatureMap
+from privcheck.data.finite_models import one_hot, reward_table
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import Parameter
+from privcheck.errors import ParameterError
 from privcheck.runtime import Billboard
 from privcheck.runtime.channel import ReleaseChannel
-from privcheck.setting import Setting
-from privcheck.trajectories import Trajectories
+from privcheck.runtime.offline import Learnt, OfflineAgent
+from privcheck.runtime.results import Remark, RunRequest
+from privcheck.runtime.setting import Setting
 from privcheck_algorithms.calibrated_vapvi.declaration import RELEASE
-from privcheck_algorithms.calibrated_vapvi.planning import Public, plan, prepare
-from privcheck_algorithms.linear.steps import LinearSteps
+from privcheck_algorithms.linear.tables import (
+    LinearSteps,
+    LinearTables,
+    Weights,
+    refuse_angles,
+    round_features,
+    simplex,
+    unpack,
+)
 
 Array = NDArray[np.float64]
+
+_LEAST_RIDGE: Final = 1.0  # λ of LSVI, in users; all that is left where no noise is drawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Public:
+    """What both halves know without any data.
+
+    Attributes:
+        phi: (S, A, k) features in rounded coordinates, k the dimension that they span.
+        dimension: d ≥ k, as it is declared; sums of coordinates from k on are pure noise, and are not read.
+        horizon: H.
+        weights: Squared weights of the tables.
+        std: Of the noise on every entry of a vector; 0 of the twin without noise.
+        ridge: On the diagonal of every Gram matrix, in users.
+        pessimism: C, in standard deviations of Q̂.
+        reward: (S, A, S) where it is public and therefore not in the tables; None where it is.
+    """
+
+    phi: Array
+    dimension: int
+    horizon: int
+    weights: Weights
+    std: float
+    ridge: float
+    pessimism: float
+    reward: Array | None
+
+    @property
+    def states(self) -> int:
+        """Returns S."""
+        return int(self.phi.shape[0])
+
+    @property
+    def gram_std(self) -> float:
+        """Returns the standard deviation of the noise off the diagonal of a Gram matrix; on it, it is √2 times that."""
+        return self.std / math.sqrt(2 * self.weights[0])
+
+    @property
+    def gram_noise(self) -> float:
+        """Returns 2√k times that, which the norm of a noise matrix of the k directions is close to (Wigner)."""
+        return 2 * math.sqrt(self.phi.shape[-1]) * self.gram_std
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Planned:
+    """What one step comes to, in every run.
+
+    Attributes:
+        actions: (runs, S) greedy actions.
+        values: (runs, S) V̂.
+        seen: (runs,) which share of the k directions has an eigenvalue above the noise.
+    """
+
+    actions: NDArray[np.int64]
+    values: Array
+    seen: Array
+
+
+def prepare(setting: Setting, *, reward: Array | None, noisy: bool = True) -> Public:
+    """Returns what is public, with the ridge that the declared noise asks for.
+
+    Args:
+        setting: Declaration, parameters, options and features.
+        reward: r(s, a, s′), public; not read where reward sums are released.
+        noisy: The declared noise is drawn.
+
+    Raises:
+        ParameterError: There are no features, or of other sizes than are declared, or they keep no κ as is declared; or
+            the reward function is neither public nor released.
+    """
+    release, values = setting.declared.release(RELEASE), setting.values
+    tables = tables_of(setting)
+    features = _declared_features(setting)
+    phi = round_features(features.phi)
+    refuse_angles(phi, tables.least.number(values, rounding="up"))
+    if tables.rewards is None and reward is None:
+        message = "the reward function of these data is not public, and rewards=known needs one"
+        remedy = "release noisy reward sums with --set rewards=released, or give a public one with --rewards FILE"
+        raise ParameterError(f"{message}: {remedy}", name="rewards")
+    S, A, _ = phi.shape
+    weights = tables.weights_at(values)
+    public = Public(
+        phi=phi,
+        dimension=features.dimension,
+        horizon=int(values["H"]),
+        weights=weights,
+        std=float(release.mechanism.at(values).scale) if noisy else 0.0,
+        ridge=_LEAST_RIDGE,
+        pessimism=float(setting.options["C"]),
+        reward=None if tables.rewards is not None or reward is None else reward_table(reward, S, A),
+    )
+    return replace(public, ridge=_LEAST_RIDGE + float(setting.options["ridge"]) * public.gram_noise)
+
+
+def tables_of(setting: Setting) -> LinearTables:
+    """Returns the declared tables."""
+    tables = setting.declared.release(RELEASE).statistic
+    assert isinstance(tables, LinearTables)
+    return tables
+
+
+def plan(vectors: Array, after: Array, step: int, public: Public) -> Planned:
+    """Returns greedy policy and values of one step, in every run.
+
+    E[V(s′) | s, a] = mean(V) + φᵀM·(XᵀV), with M = Λ⁻¹Σφ·x(s′)ᵀ and Λ the noisy Gram matrix plus ridge. Half the ridge
+    is the least eigenvalue that Λ is taken to have. The penalty is C standard deviations of Q̂, of the noise on sums and
+    of sampling.
+
+    Args:
+        vectors: (runs, numbers) noisy, of the step.
+        after: (runs, S) V̂ of the step after.
+        step: h − 1.
+        public: What both halves know.
+    """
+    S, A, k = public.phi.shape
+    tables = unpack(vectors, dimension=public.dimension, states=S, weights=public.weights)
+    assert tables.gram is not None
+    eigenvalues, axes = np.linalg.eigh(tables.gram[:, :k, :k])
+    damped = np.maximum(eigenvalues + public.ridge, public.ridge / 2)
+    loads = (public.phi.reshape(-1, k) @ axes) / damped[:, np.newaxis]  # Λ⁻¹φ of every pair, (runs, S·A, k)
+    x = simplex(S)
+    successors = _turn(axes, tables.successors[:, :k])  # (runs, k, S − 1)
+    if public.reward is None:
+        assert tables.rewards is not None
+        ahead = after @ x
+        targets = _turn(axes, tables.rewards[:, :k, np.newaxis]) + successors @ ahead[..., np.newaxis]
+        known = 0.5 + after.mean(axis=1)[:, np.newaxis]
+        learned = (loads @ targets)[..., 0]
+        moves, rewarded = np.square(ahead).sum(axis=1), 1 / public.weights[2]
+        span = 1 + np.ptp(after, axis=1)
+    else:
+        gains = public.reward.reshape(-1, S) + after[:, np.newaxis]  # r(s, a, s′) + V(s′), (runs, S·A, S)
+        ahead = gains @ x
+        known = gains.mean(axis=-1)
+        learned = np.einsum("bnj,bnj->bn", loads @ successors, ahead)
+        moves, rewarded = np.square(ahead).sum(axis=-1).max(axis=1), 0.0
+        span = np.ptp(gains, axis=-1).max(axis=1)
+    noise = public.std**2 * (rewarded + moves / public.weights[1])
+    sampled = np.einsum("bnk,bk->bn", np.square(loads), np.maximum(eigenvalues, 0.0))
+    variance = np.square(loads).sum(axis=-1) * noise[:, np.newaxis] + sampled * (span**2)[:, np.newaxis] / 4
+    quality = (known + learned - public.pessimism * np.sqrt(variance)).reshape(-1, S, A)
+    return Planned(
+        actions=quality.argmax(axis=-1),
+        values=np.clip(quality.max(axis=-1), 0.0, public.horizon - step),
+        seen=(eigenvalues > public.gram_noise).mean(axis=-1),
+    )
+
+
+def _turn(axes: Array, columns: Array) -> Array:
+    """Returns columns (runs, k, …) in the coordinates of the axes."""
+    turned: Array = np.swapaxes(axes, -1, -2) @ columns
+    return turned
+
+
+def _declared_features(setting: Setting) -> FeatureMap:
+    features, values, name = setting.features, setting.values, setting.declared.name
+    if features is None:
+        message = f"{name} regresses on public features of states and actions, but none were given"
+        raise ParameterError(f"{message}: give them with --features FILE", name="features")
+    for size, given in (("S", features.phi.shape[0]), ("d", features.dimension)):
+        if int(values[size]) != given:
+            message = f"{name} is declared with {size} = {values[size]}, the features are of {size} = {given}"
+            raise ParameterError(f"{message}: set {size} to that", name=size, given=given)
+    return features
+
 
 OPTIONS = (
     Parameter(name="C", default="0.3", kind="real", meaning="pessimism, in standard deviations of Q"),

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ZCDP
-from privcheck.mechanisms import Gaussian
-from privcheck.registry import Reading
-from privcheck.relations import ReplaceOne
-from privcheck.statements import Origin
-from privcheck.symbols import H, S, d, rho, symbol
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statements import Origin
+from privcheck.runtime.registry import Reading
+from privcheck.terms.guarantees import ZCDP
+from privcheck.terms.symbols import H, S, d, rho, symbol
 from privcheck_algorithms.linear.tables import LinearTables
 
 RELEASE = "tables"

@@ -1,7 +1,7 @@
 """The agent of Qiao & Wang's (2022) Algorithm 1: pessimistic value iteration from noisy counts, one step h at a time.
 
-`plan` sees a billboard and never data; `AGENT` is what is registered, run (`privcheck.offline`) and audited. The README
-beside this file maps theorems to lines and lists the deviations.
+`plan` sees a billboard and never data; `AGENT` is what is registered, run (`privcheck.runtime.offline`) and audited.
+The README beside this file maps theorems to lines and lists the deviations.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Declaration, Parameter
+from privcheck.data.finite_models import one_hot, reward_table
+from privcheck.declare.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError
-from privcheck.offline import Learnt, OfflineAgent
-from privcheck.planning import one_hot, reward_table
-from privcheck.results import Remark, RunRequest
 from privcheck.runtime import Billboard
-from privcheck.setting import Setting
+from privcheck.runtime.offline import Learnt, OfflineAgent
+from privcheck.runtime.results import Remark, RunRequest
+from privcheck.runtime.setting import Setting
 from privcheck_algorithms.baselines.apvi import OPTIONS as TWIN_OPTIONS
 from privcheck_algorithms.baselines.apvi import apvi, unknown_penalty
 from privcheck_algorithms.dp_apvi.kernels import Constants, passes, step

@@ -1,14 +1,70 @@
-"""DP-UCBVI (Qiao & Wang 2023), a baseline of Bai et al. 2024 under joint and under local DP."""
+"""DP-UCBVI (Qiao & Wang 2023), a baseline of Bai et al. 2024 under joint and under local DP.
 
+What DP-UCBVI releases (Qiao & Wang 2023), as far as later papers describe it: private counts, JDP or LDP.
+
+They do not state its noise (README): the declarations take what their claims need, or
+that of Chowdhury & Zhou's privatizers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
 from functools import partial
 
-from privcheck.registry import Algorithm
-from privcheck_algorithms.dp_ucbvi.declaration import central, local
-from privcheck_algorithms.online import rewards
+from privcheck.declare.declaration import Declaration
+from privcheck.runtime.registry import Algorithm
+from privcheck_algorithms.dp_ucbvi import agent
+from privcheck_algorithms.dp_ucbvi.agent import OPTIONS, player
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
-from privcheck_algorithms.online.rewards import OPTIONS, player
 from privcheck_algorithms.papers import SHUFFLE
-from privcheck_algorithms.privatizers.declaration import ANY_START, LOG, NOISE
+from privcheck_algorithms.privatizers import declaration as privatizers
+from privcheck_algorithms.privatizers.declaration import (
+    ANY_START,
+    LOG,
+    NOISE,
+    REWARDS,
+    CountedAlgorithm,
+    noise_factor,
+    noise_of_ours,
+)
+
+_SOURCE = "Qiao & Wang 2023, as described in Bai et al. 2024, arXiv:2411.11647, Table I and section VI-A"
+
+
+def central(readings: Mapping[str, str]) -> Declaration:
+    """Returns DP-UCBVI under joint DP: ε-JDP according to Bai et al.'s Table I."""
+    return privatizers.central(
+        CountedAlgorithm(
+            name="dp-ucbvi-central",
+            title="DP-UCBVI under joint DP, with Chowdhury & Zhou's counters (its own noise is not in the papers)",
+            source=_SOURCE,
+            tables=REWARDS,
+            claim="Bai et al. 2024, Table I",
+            noise="not stated in the papers; Chowdhury & Zhou 2022, Lemma 5.1",
+            factor=noise_factor(readings),
+            origin=noise_of_ours(readings, local=False),
+        ),
+        readings,
+        initial=ANY_START,
+    )
+
+
+def local(readings: Mapping[str, str]) -> Declaration:
+    """Returns DP-UCBVI under local DP, as Bai et al.'s experiments run it (section VI-A)."""
+    return privatizers.local(
+        CountedAlgorithm(
+            name="dp-ucbvi-local",
+            title="DP-UCBVI under local DP, with Chowdhury & Zhou's noise (its own is not in the papers)",
+            source=_SOURCE,
+            tables=REWARDS,
+            claim="Bai et al. 2024, section VI-A",
+            noise="not stated in the papers; Chowdhury & Zhou 2022, Lemma 5.4",
+            factor=noise_factor(readings),
+            origin=noise_of_ours(readings, local=True),
+        ),
+        readings,
+    )
+
 
 CENTRAL = Algorithm(
     name="dp-ucbvi-central",
@@ -20,7 +76,7 @@ CENTRAL = Algorithm(
     options=OPTIONS,
     instead="calibrated-ucb-vi",
     printed=PRINTED,
-    online=partial(player, kind=rewards.BERNSTEIN, label="dp-ucbvi"),
+    online=partial(player, kind=agent.BERNSTEIN, label="dp-ucbvi"),
     instance=CLOSELY,
 )
 
@@ -34,7 +90,7 @@ LOCAL = Algorithm(
     options=OPTIONS,
     instead="shuffled-ucb-vi",
     printed=PRINTED,
-    online=partial(player, kind=rewards.BERNSTEIN, label="dp-ucbvi"),
+    online=partial(player, kind=agent.BERNSTEIN, label="dp-ucbvi"),
     instance=CLOSELY,
 )
 

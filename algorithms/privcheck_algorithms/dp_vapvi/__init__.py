@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
-from privcheck.registry import Algorithm, AuditInstance
-from privcheck.results import World
+from privcheck.runtime.registry import Algorithm, AuditInstance
+from privcheck.runtime.results import World
 from privcheck_algorithms.dp_vapvi.agent import AGENT, OPTIONS
-from privcheck_algorithms.dp_vapvi.declaration import FEATURES, declare_split, declare_unsplit
-from privcheck_algorithms.dp_vapvi.features import DIMENSION
-from privcheck_algorithms.linear.two_ends import two_ends
+from privcheck_algorithms.dp_vapvi.declaration import DIMENSION, FEATURES, declare_split, declare_unsplit
+from privcheck_algorithms.linear.audit_worlds import two_ends
 from privcheck_algorithms.papers import OFFLINE
 
 

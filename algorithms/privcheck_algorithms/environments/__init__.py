@@ -1,15 +1,14 @@
-"""Models with a known truth: users' trajectories are sampled from them, and online agents act in them."""
+"""Models with a known truth: users' trajectories are sampled from them, and online agents act in them.
 
-from privcheck_algorithms.environments.bandit import BANDIT
-from privcheck_algorithms.environments.gym_tables import gym_environment
+Imports: privcheck, and the features of dp_vapvi's benchmark. Promises: a world is fixed by its name, sizes and seed.
+"""
+
+from __future__ import annotations
+
+from privcheck_algorithms.environments.finite import BANDIT, RANDOM, RIVERSWIM
 from privcheck_algorithms.environments.icu_sepsis import ICU_SEPSIS
-from privcheck_algorithms.environments.linear_hypercube import LINEAR_HYPERCUBE
-from privcheck_algorithms.environments.linear_mixture import LINEAR_MIXTURE
-from privcheck_algorithms.environments.linear_signs import LINEAR_SIGNS
-from privcheck_algorithms.environments.linear_synthetic import LINEAR_SYNTHETIC
-from privcheck_algorithms.environments.p_table import table_environment
-from privcheck_algorithms.environments.random_mdp import RANDOM
-from privcheck_algorithms.environments.riverswim import RIVERSWIM
+from privcheck_algorithms.environments.linear import LINEAR_HYPERCUBE, LINEAR_MIXTURE, LINEAR_SIGNS, LINEAR_SYNTHETIC
+from privcheck_algorithms.environments.tables import gym_environment, table_environment
 
 __all__ = [
     "BANDIT",

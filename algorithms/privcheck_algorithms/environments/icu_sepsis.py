@@ -18,14 +18,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Parameter
+from privcheck.data.finite_models import FiniteMDP, evaluate, refuse_size, sample_trajectories, solve, uniform
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import Parameter
 from privcheck.errors import ParameterError, PrivcheckError
-from privcheck.finite_mdp import FiniteMDP
-from privcheck.planning import evaluate, refuse_size, sample_trajectories, solve, uniform
-from privcheck.registry import Environment
-from privcheck.results import Dataset, World
-from privcheck.trajectories import Trajectories
-from privcheck_algorithms.environments.simulated import make_world
+from privcheck.runtime.registry import Environment
+from privcheck.runtime.results import Dataset, World
+from privcheck_algorithms.environments.finite import make_world
 
 STATES, ACTIONS, STEPS = 716, 25, 20
 DEATH, SURVIVAL, END = 713, 714, 715  # the first two lead to the third, which is absorbing

@@ -12,15 +12,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from privcheck.declaration import L2, Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import Gaussian, SymmetricGaussian
-from privcheck.registry import Algorithm, Reading
-from privcheck.regressors import Regressors
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.statements import Origin
-from privcheck.statistics import Column, FeatureSums, GramMatrices, SmallestEigenvalue
-from privcheck.symbols import d, delta, epsilon, expression, log, symbol
+from privcheck.data.trajectories import Regressors
+from privcheck.declare.declaration import L2, Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, SymmetricGaussian
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.statements import Origin
+from privcheck.declare.statistics import Column, FeatureSums, GramMatrices, SmallestEigenvalue
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import d, delta, epsilon, expression, log, symbol
 from privcheck_algorithms.papers import GALLERY
 
 RELATION = Reading(

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import L2, Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ZCDP
-from privcheck.mechanisms import Gaussian
-from privcheck.registry import Algorithm, Reading
-from privcheck.relations import ReplaceOne
-from privcheck.statements import Origin
-from privcheck.statistics import TransitionCounts, VisitCounts
-from privcheck.symbols import A, H, S, rho, sqrt, symbol
+from privcheck.declare.declaration import L2, Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statements import Origin
+from privcheck.declare.statistics import TransitionCounts, VisitCounts
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import ZCDP
+from privcheck.terms.symbols import A, H, S, rho, sqrt, symbol
 from privcheck_algorithms.papers import GALLERY
 
 NOISE = Reading(

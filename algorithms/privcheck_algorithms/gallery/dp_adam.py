@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import Gaussian
-from privcheck.registry import Algorithm
-from privcheck.schedules import Poisson
-from privcheck.statements import Origin
-from privcheck.statistics import ClippedSums
-from privcheck.symbols import d, delta, epsilon, symbol
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.schedules import Poisson
+from privcheck.declare.statements import Origin
+from privcheck.declare.statistics import ClippedSums
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import d, delta, epsilon, symbol
 from privcheck_algorithms.gallery.dp_sgd import RELATION, RELATIONS
 from privcheck_algorithms.papers import GALLERY
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import L2, Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import Gaussian
-from privcheck.registry import Algorithm, Reading
-from privcheck.relations import ZeroOut
-from privcheck.schedules import Tree
-from privcheck.statements import Origin
-from privcheck.statistics import ClippedSums
-from privcheck.symbols import d, delta, epsilon, symbol
+from privcheck.declare.declaration import L2, Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import ZeroOut
+from privcheck.declare.schedules import Tree
+from privcheck.declare.statements import Origin
+from privcheck.declare.statistics import ClippedSums
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import d, delta, epsilon, symbol
 from privcheck_algorithms.papers import GALLERY
 
 TITLE = "DP-FTRL: clipped gradients in a binary tree over all steps, one or several epochs"

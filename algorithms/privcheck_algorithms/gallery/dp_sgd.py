@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import Gaussian
-from privcheck.registry import Algorithm, Reading
-from privcheck.relations import AddRemoveOne, Relation, ReplaceOne, ZeroOut
-from privcheck.schedules import BallsInBins, Poisson, Sampled, ShuffledEpochs, WithoutReplacement
-from privcheck.statements import Origin
-from privcheck.statistics import ClippedSums
-from privcheck.symbols import ceil, d, delta, epsilon, floor, symbol
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import AddRemoveOne, Relation, ReplaceOne, ZeroOut
+from privcheck.declare.schedules import BallsInBins, Poisson, Sampled, ShuffledEpochs, WithoutReplacement
+from privcheck.declare.statements import Origin
+from privcheck.declare.statistics import ClippedSums
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import ceil, d, delta, epsilon, floor, symbol
 from privcheck_algorithms.papers import GALLERY
 
 RELATIONS: Mapping[str, Relation] = {

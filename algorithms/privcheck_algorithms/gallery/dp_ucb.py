@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import PureDP
-from privcheck.mechanisms import Laplace
-from privcheck.registry import Algorithm, Reading
-from privcheck.schedules import Tree
-from privcheck.statements import Origin
-from privcheck.symbols import K, epsilon, expression, log
-from privcheck_algorithms.gallery.arms import ARMS, BUDGET, ONE_REWARD, SUMS, arms
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Laplace
+from privcheck.declare.schedules import Tree
+from privcheck.declare.statements import Origin
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import PureDP
+from privcheck.terms.symbols import K, epsilon, expression, log
+from privcheck_algorithms.gallery.bandits import ARMS, BUDGET, ONE_REWARD, SUMS, arms
 from privcheck_algorithms.papers import GALLERY
 
 SPLIT = Reading(

@@ -15,16 +15,15 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Claim, Declaration, Parameter
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import OwnMechanism
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statements import Origin
 from privcheck.errors import ParameterError
-from privcheck.guarantees import PureDP
-from privcheck.procedures import OwnMechanism
-from privcheck.registry import Algorithm
-from privcheck.relations import ReplaceOne
-from privcheck.statements import Origin
-from privcheck.symbols import Expr, log, symbol
-from privcheck_algorithms.papers import GALLERY
-from privcheck_algorithms.printed import NOT_AT_HAND
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import PureDP
+from privcheck.terms.symbols import Expr, log, symbol
+from privcheck_algorithms.papers import GALLERY, NOT_AT_HAND
 
 TITLE = "EXP3 unchanged: arms drawn in proportion to exponential weights, with no noise added"
 SOURCE = "as described in Tossou & Dimitrakakis 2017, Achieving Privacy in the Adversarial Multi-Armed Bandit"

@@ -15,17 +15,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import L1, Claim, Declaration, Parameter, Release
+from privcheck.declare.declaration import L1, Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Laplace
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne
+from privcheck.declare.statements import Origin
+from privcheck.declare.statistics import Stated
 from privcheck.errors import TrajectoryError
-from privcheck.guarantees import PureDP
-from privcheck.mechanisms import Laplace
-from privcheck.registry import Algorithm, Reading
-from privcheck.relations import AddRemoveOne, ReplaceOne
-from privcheck.statements import Origin
-from privcheck.statistics import Stated
-from privcheck.symbols import epsilon
-from privcheck_algorithms.papers import GALLERY
-from privcheck_algorithms.printed import NOT_AT_HAND
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import PureDP
+from privcheck.terms.symbols import epsilon
+from privcheck_algorithms.papers import GALLERY, NOT_AT_HAND
 
 RELATION = Reading(
     name="relation", ways=("add-remove", "replace-one"), meaning="what two neighbouring sets of points differ in"

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import Gaussian, SymmetricGaussian
-from privcheck.registry import Algorithm, Reading
-from privcheck.relations import ReplaceOne
-from privcheck.schedules import PerUser
-from privcheck.statements import Origin
-from privcheck.statistics import Column, FeatureSums, GramMatrices
-from privcheck.symbols import d, delta, epsilon, expression, log
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, SymmetricGaussian
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.schedules import PerUser
+from privcheck.declare.statements import Origin
+from privcheck.declare.statistics import Column, FeatureSums, GramMatrices
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import d, delta, epsilon, expression, log
 from privcheck_algorithms.papers import GALLERY
 
 NOISE = Reading(

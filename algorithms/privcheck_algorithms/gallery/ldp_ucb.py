@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import L1, Claim, Declaration, Release
-from privcheck.guarantees import PureDP
-from privcheck.mechanisms import Laplace
-from privcheck.registry import Algorithm
-from privcheck.schedules import PerUser
-from privcheck.statements import Origin
-from privcheck.symbols import epsilon
-from privcheck_algorithms.gallery.arms import ARMS, BUDGET, ONE_REWARD, SUMS
+from privcheck.declare.declaration import L1, Claim, Declaration, Release
+from privcheck.declare.mechanisms import Laplace
+from privcheck.declare.schedules import PerUser
+from privcheck.declare.statements import Origin
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import PureDP
+from privcheck.terms.symbols import epsilon
+from privcheck_algorithms.gallery.bandits import ARMS, BUDGET, ONE_REWARD, SUMS
 from privcheck_algorithms.papers import GALLERY
 
 TITLE = "LDP-UCB-L: every user's reward with Laplace noise of its own"

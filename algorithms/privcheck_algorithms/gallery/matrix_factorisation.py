@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import Claim, Declaration, Parameter
-from privcheck.guarantees import ApproxDP
-from privcheck.procedures import MatrixMechanism, banded_square_root, square_root
-from privcheck.registry import Algorithm, Reading
-from privcheck.relations import AddRemoveOne, ZeroOut
-from privcheck.statements import Origin
-from privcheck.symbols import delta, epsilon, symbol
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import MatrixMechanism, banded_square_root, square_root
+from privcheck.declare.relations import AddRemoveOne, ZeroOut
+from privcheck.declare.statements import Origin
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import delta, epsilon, symbol
 from privcheck_algorithms.papers import GALLERY
 
 EPSILON = Parameter(name="epsilon", default="2", kind="positive", meaning="ε that is claimed")

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import Claim, Declaration, Parameter
-from privcheck.guarantees import PureDP
-from privcheck.procedures import NoisyMax
-from privcheck.registry import Algorithm
-from privcheck.relations import ReplaceOne
-from privcheck.statements import Origin
-from privcheck.symbols import epsilon, symbol
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import NoisyMax
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statements import Origin
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import PureDP
+from privcheck.terms.symbols import epsilon, symbol
 from privcheck_algorithms.papers import GALLERY
 
 TITLE = "Report-noisy-max: the index of the largest of many noisy scores"

@@ -19,16 +19,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.procedures import NoisyMax, OnSample, SharedSample
-from privcheck.registry import Algorithm, Reading
-from privcheck.relations import AddRemoveOne
-from privcheck.schedules import Poisson, Sample
-from privcheck.statements import Origin
-from privcheck.statistics import ClippedSums
-from privcheck.symbols import d, delta, epsilon, exp, log, symbol
+from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian, Laplace
+from privcheck.declare.procedures import NoisyMax, OnSample, SharedSample
+from privcheck.declare.relations import AddRemoveOne
+from privcheck.declare.schedules import Poisson, Sample
+from privcheck.declare.statements import Origin
+from privcheck.declare.statistics import ClippedSums
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import ApproxDP, PureDP
+from privcheck.terms.symbols import d, delta, epsilon, exp, log, symbol
 from privcheck_algorithms.papers import GALLERY
 
 Array = NDArray[np.float64]

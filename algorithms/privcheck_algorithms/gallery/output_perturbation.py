@@ -14,13 +14,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Claim, Declaration, Parameter
-from privcheck.guarantees import PureDP
-from privcheck.procedures import OwnMechanism
-from privcheck.registry import Algorithm
-from privcheck.relations import ReplaceOne
-from privcheck.statements import Origin
-from privcheck.symbols import Expr, d, epsilon, n, symbol
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import OwnMechanism
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statements import Origin
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import PureDP
+from privcheck.terms.symbols import Expr, d, epsilon, n, symbol
 from privcheck_algorithms.papers import GALLERY
 
 TITLE = "Private classification: a regularised minimiser plus noise along a random direction"

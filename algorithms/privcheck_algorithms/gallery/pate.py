@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import Claim, Declaration, Parameter
-from privcheck.guarantees import ApproxDP, RenyiDP
-from privcheck.procedures import NoisyVotes
-from privcheck.registry import Algorithm, Reading
-from privcheck.relations import ReplaceOne
-from privcheck.statements import Origin
-from privcheck.symbols import delta, epsilon, log, sqrt, symbol
-from privcheck_algorithms.papers import GALLERY
-from privcheck_algorithms.printed import NOT_AT_HAND
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import NoisyVotes
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statements import Origin
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import ApproxDP, RenyiDP
+from privcheck.terms.symbols import delta, epsilon, log, sqrt, symbol
+from privcheck_algorithms.papers import GALLERY, NOT_AT_HAND
 
 BOUND = Reading(
     name="bound",

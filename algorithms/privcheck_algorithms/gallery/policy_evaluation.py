@@ -16,16 +16,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import L2, Claim, Declaration, Parameter, Release
+from privcheck.declare.declaration import L2, Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.procedures import OwnMechanism
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statements import Origin
+from privcheck.declare.statistics import Stated
 from privcheck.errors import TrajectoryError
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import Gaussian
-from privcheck.procedures import OwnMechanism
-from privcheck.registry import Algorithm, Reading
-from privcheck.relations import ReplaceOne
-from privcheck.statements import Origin
-from privcheck.statistics import Stated
-from privcheck.symbols import Expr, d, delta, epsilon, log, sqrt
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import Expr, d, delta, epsilon, log, sqrt
 from privcheck_algorithms.papers import GALLERY
 
 NOISE = Reading(

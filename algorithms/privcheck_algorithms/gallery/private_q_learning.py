@@ -20,13 +20,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Claim, Declaration, Parameter
-from privcheck.guarantees import ApproxDP, GaussianDP
-from privcheck.procedures import OwnMechanism
-from privcheck.registry import Algorithm
-from privcheck.relations import ReplaceOne
-from privcheck.statements import Origin
-from privcheck.symbols import Expr, delta, epsilon, exp, log, maximum, sqrt, symbol
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import OwnMechanism
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statements import Origin
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import ApproxDP, GaussianDP
+from privcheck.terms.symbols import Expr, delta, epsilon, exp, log, maximum, sqrt, symbol
 from privcheck_algorithms.papers import GALLERY
 
 TITLE = "Private Q-learning: Gaussian-process noise on the Q function at every update"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import Claim, Declaration, Parameter
-from privcheck.guarantees import PureDP
-from privcheck.procedures import UnaryEncoding, permanent_response
-from privcheck.registry import Algorithm, Reading
-from privcheck.relations import ReplaceOne
-from privcheck.statements import Origin
-from privcheck.symbols import log, symbol
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import UnaryEncoding, permanent_response
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statements import Origin
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import PureDP
+from privcheck.terms.symbols import log, symbol
 from privcheck_algorithms.papers import GALLERY
 
 REPORTS = Reading(name="reports", ways=("all", "one"), meaning="whether an attacker sees all reports of a user or one")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import Claim, Declaration, Parameter
-from privcheck.guarantees import PureDP
-from privcheck.procedures import ScoredChoice
-from privcheck.procedures.scored_choice import Way
-from privcheck.registry import Algorithm
-from privcheck.relations import ReplaceOne
-from privcheck.statements import Origin
-from privcheck.symbols import epsilon, symbol
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import ScoredChoice
+from privcheck.declare.procedures.scored_choice import Way
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statements import Origin
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import PureDP
+from privcheck.terms.symbols import epsilon, symbol
 from privcheck_algorithms.papers import GALLERY
 
 

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privcheck.declaration import Claim, Declaration, Joint, Parameter, Release
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import SymmetricGaussian
-from privcheck.registry import Algorithm
-from privcheck.relations import ReplaceOne
-from privcheck.schedules import Tree
-from privcheck.statements import Origin
-from privcheck.statistics import Column, GramMatrices
-from privcheck.symbols import K, ceil_log2, d, delta, epsilon, expression, log, sqrt, symbol
+from privcheck.declare.declaration import Claim, Declaration, Joint, Parameter, Release
+from privcheck.declare.mechanisms import SymmetricGaussian
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.schedules import Tree
+from privcheck.declare.statements import Origin
+from privcheck.declare.statistics import Column, GramMatrices
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import K, ceil_log2, d, delta, epsilon, expression, log, sqrt, symbol
 from privcheck_algorithms.papers import GALLERY
 
 _TITLES = {

@@ -16,19 +16,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from privcheck.declaration import L1, Claim, Declaration, Parameter, Release
+from privcheck.declare.declaration import L1, Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import ShuffledBits
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.schedules import Batches
+from privcheck.declare.statements import Origin
+from privcheck.declare.statistics import RewardBits, Stated
 from privcheck.errors import TrajectoryError
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import ShuffledBits
-from privcheck.registry import Algorithm
-from privcheck.relations import ReplaceOne
-from privcheck.schedules import Batches
-from privcheck.statements import Origin
-from privcheck.statistics import RewardBits, Stated
-from privcheck.symbols import Expr, d, delta, epsilon, log, n, sqrt
-from privcheck_algorithms.gallery.arms import ARMS, BUDGET, ONE_REWARD, arms
-from privcheck_algorithms.papers import GALLERY
-from privcheck_algorithms.printed import NOT_AT_HAND
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import Expr, d, delta, epsilon, log, n, sqrt
+from privcheck_algorithms.gallery.bandits import ARMS, BUDGET, ONE_REWARD, arms
+from privcheck_algorithms.papers import GALLERY, NOT_AT_HAND
 
 BANDIT_TITLE = "Shuffled arm elimination: rewards rounded to bits, summed behind a shuffler"
 BANDIT_SOURCE = (

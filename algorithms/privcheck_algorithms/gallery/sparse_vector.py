@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from privcheck.declaration import Claim, Declaration, Parameter
-from privcheck.guarantees import PureDP
-from privcheck.procedures import SparseVector
-from privcheck.registry import Algorithm
-from privcheck.relations import ReplaceOne
-from privcheck.statements import Origin
-from privcheck.symbols import Expr, epsilon, symbol
+from privcheck.declare.declaration import Claim, Declaration, Parameter
+from privcheck.declare.procedures import SparseVector
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statements import Origin
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import PureDP
+from privcheck.terms.symbols import Expr, epsilon, symbol
 from privcheck_algorithms.papers import GALLERY
 
 FIGURE = "Lyu, Su & Li 2017, Understanding the Sparse Vector Technique, Figure 1, Algorithm {}: {}"

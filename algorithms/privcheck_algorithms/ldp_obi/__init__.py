@@ -1,14 +1,52 @@
-"""LDP-OBI (Garcelon et al. 2021), a baseline of Chowdhury & Zhou 2022, as far as the papers describe it."""
+"""LDP-OBI (Garcelon et al. 2021), a baseline of Chowdhury & Zhou 2022, as far as the papers describe it.
 
+What LDP-OBI releases (Garcelon et al. 2021), as far as later papers describe it: every user's own counts.
+
+Its transition kernels are stationary (Chowdhury & Zhou 2022, section 1), so counts are pooled over the steps. The
+papers do not state its noise (README): the declaration takes what its claim needs, or Chowdhury & Zhou's
+LOCAL-PRIVATIZER's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
 from functools import partial
 
-from privcheck.registry import Algorithm
-from privcheck_algorithms.ldp_obi.declaration import ldp_obi
-from privcheck_algorithms.online import rewards
+from privcheck.declare.declaration import Declaration
+from privcheck.runtime.registry import Algorithm
+from privcheck_algorithms.dp_ucbvi import agent
+from privcheck_algorithms.dp_ucbvi.agent import OPTIONS, player
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
-from privcheck_algorithms.online.rewards import OPTIONS, player
 from privcheck_algorithms.papers import EPISODIC
-from privcheck_algorithms.privatizers.declaration import ANY_START, NOISE
+from privcheck_algorithms.privatizers import declaration as privatizers
+from privcheck_algorithms.privatizers.declaration import (
+    ANY_START,
+    NOISE,
+    POOLED,
+    CountedAlgorithm,
+    noise_factor,
+    noise_of_ours,
+)
+
+# Chowdhury & Zhou's proof is about counts by step, so it is no ground for the default here
+
+
+def ldp_obi(readings: Mapping[str, str]) -> Declaration:
+    """Returns LDP-OBI: ε-LDP according to Chowdhury & Zhou's Table 1."""
+    return privatizers.local(
+        CountedAlgorithm(
+            name="ldp-obi",
+            title="LDP-OBI: optimism under local DP, counts pooled over steps (its own noise is not in the papers)",
+            source="Garcelon et al. 2021, as described in Chowdhury & Zhou 2022, arXiv:2112.10599, Table 1",
+            tables=POOLED,
+            claim="Chowdhury & Zhou 2022, Table 1",
+            noise="not stated in the papers; 3H/ε: Chowdhury & Zhou 2022, Lemma 5.4",
+            factor=noise_factor(readings),
+            origin=noise_of_ours(readings, local=True),
+        ),
+        readings,
+    )
+
 
 LDP_OBI = Algorithm(
     name="ldp-obi",
@@ -20,7 +58,7 @@ LDP_OBI = Algorithm(
     options=OPTIONS,
     instead="shuffled-ucb-vi",
     printed=PRINTED,
-    online=partial(player, kind=rewards.OBI, label="ldp-obi", pooled=True),
+    online=partial(player, kind=agent.OBI, label="ldp-obi", pooled=True),
     instance=CLOSELY,
 )
 

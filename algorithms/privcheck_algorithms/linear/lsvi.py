@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.compiling import njit
-from privcheck.online.recording import DONE, Record, note
-from privcheck_algorithms.linear.kernels import (
+from privcheck.runtime.online import DONE, Record, note
+from privcheck.support.kernels import njit
+from privcheck_algorithms.kernels.regression import (
     add_noise,
     add_outer,
     add_symmetric_noise,
@@ -30,7 +30,7 @@ from privcheck_algorithms.linear.kernels import (
     update_inverse,
     weigh_next,
 )
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, Walk, judge, roll_greedy
+from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, Walk, judge, roll_greedy
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -1,4 +1,7 @@
-"""LSVI-UCB as a player: its options, what a replicate keeps, and what auditors see of it."""
+"""LSVI-UCB as a player: its options, what a replicate keeps, and what auditors see of it.
+
+What every linear online agent asks of its request before anything runs: sizes, episodes, memory.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Parameter
+from privcheck.data.finite_models import solve
+from privcheck.data.trajectories import Regressors, Trajectories
+from privcheck.declare.declaration import Parameter
+from privcheck.declare.schedules import Tree
 from privcheck.errors import ParameterError
-from privcheck.online.driver import seeds
-from privcheck.online.player import Player, Replicate, Tables
-from privcheck.online.recording import Record, blank, grid
-from privcheck.planning import solve
-from privcheck.registry import AuditInstance, Reading
-from privcheck.regressors import Regressors
-from privcheck.results import OnlineRequest, World
-from privcheck.schedules import Tree
-from privcheck.trajectories import Trajectories
-from privcheck_algorithms.linear.audit_world import audit_world
+from privcheck.runtime.online import Player, Record, Replicate, Tables, blank, grid
+from privcheck.runtime.registry import AuditInstance, Reading
+from privcheck.runtime.replicates import seeds
+from privcheck.runtime.results import OnlineRequest, World
+from privcheck_algorithms.kernels.optimism import share_at_limit
+from privcheck_algorithms.kernels.sparse_mdp import Walk, compress
+from privcheck_algorithms.linear.audit_worlds import audit_world
 from privcheck_algorithms.linear.lsvi import (
     EXACT,
     FRESH,
@@ -37,10 +40,52 @@ from privcheck_algorithms.linear.lsvi import (
     batch,
     play,
 )
-from privcheck_algorithms.linear.sizes import refuse, refuse_memory
-from privcheck_algorithms.online.optimism import share_at_limit
-from privcheck_algorithms.online.private import NOISE, declared
-from privcheck_algorithms.online.sparse_mdp import Walk, compress
+from privcheck_algorithms.online.private import EPISODES, MEMORY, NOISE, declared
+
+
+def refuse(request: OnlineRequest) -> None:
+    """Refuses what cannot be run, before anything is spent or written.
+
+    Raises:
+        ParameterError: No episode or replicate, more than 2⁵³ episodes, or a declaration of other sizes.
+    """
+    world = request.world
+    for name, least in (("episodes", request.episodes), ("replicates", request.replicates)):
+        if least < 1:
+            raise ParameterError(f"expected at least 1 of {name}, got {least}", name=name, given=least)
+    if request.episodes > EPISODES:
+        message = f"K: at most {EPISODES} episodes are counted exactly, got {request.episodes}"
+        raise ParameterError(message, name="K", given=request.episodes)
+    sizes = {**world.sizes, "K": request.episodes}
+    wrong = [
+        f"{name} = {request.values[name]} but {size} in {world.name}"
+        for name, size in sizes.items()
+        if name in request.values and request.values[name] != size
+    ]
+    if wrong:
+        raise ParameterError(f"the declaration does not fit the environment: {'; '.join(wrong)}", name=wrong[0][0])
+
+
+def refuse_memory(request: OnlineRequest, *, numbers: float) -> None:
+    """Refuses matrices beyond 8 GB.
+
+    Args:
+        request: What is asked.
+        numbers: How many numbers one replicate keeps.
+
+    Raises:
+        ParameterError: They need more.
+    """
+    world = request.world
+    taken = 8.0 * numbers * request.replicates
+    if taken > MEMORY:
+        shown = ", ".join(f"{name} = {size}" for name, size in world.sizes.items())
+        message = (
+            f"{request.replicates} replicates with matrices of {shown} need {taken / 1e9:.1f} GB; at most "
+            f"{MEMORY / 1e9:g} GB are taken: fewer --replicates, features of a smaller dimension, or smaller S, A or H"
+        )
+        raise ParameterError(message, name="replicates", given=request.replicates)
+
 
 Array = NDArray[np.float64]
 

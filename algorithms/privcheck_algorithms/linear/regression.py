@@ -1,11 +1,25 @@
-"""Ridge regression on noisy statistics: of one run, and of many at a time."""
+"""Ridge regression on noisy statistics: of one run, and of many at a time.
+
+Users' data at one step as regressors, and sums of them: the privatizer half of agents that regress on features.
+
+What linear agents have to say about the features that they regress on.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privcheck.data.features import FeatureMap
+from privcheck.data.trajectories import Regressors, Trajectories
+from privcheck.declare.declaration import Release
+from privcheck.declare.statistics import FeatureSums, GramMatrices
+from privcheck.declare.statistics.grid import OnGrid
+from privcheck.runtime.results import Remark
 
 _TIES: Final = 1e-10
 
@@ -124,3 +138,121 @@ def best(q: Array) -> tuple[NDArray[np.int64], Array]:
         greedy[q[..., action] > value] = action
         np.maximum(value, q[..., action], out=value)
     return greedy, value
+
+
+_NUMBERS: Final = 1 << 22  # of vectors at a time, so that memory does not grow with the number of users
+
+Integers = NDArray[np.int32]
+LinearStatistic = GramMatrices | FeatureSums | OnGrid
+MakeColumns = Callable[["Visits"], Regressors]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Visits:
+    """What users did at one step, (users,) each.
+
+    Attributes:
+        states: s.
+        actions: a.
+        rewards: r.
+        after: s′.
+    """
+
+    states: Integers
+    actions: Integers
+    rewards: Array
+    after: Integers
+
+    def parts(self, rows: int) -> Iterator[Visits]:
+        """Yields so many users at a time; once where there are none."""
+        for start in range(0, max(1, self.states.size), rows):
+            part = slice(start, start + rows)
+            yield Visits(
+                states=self.states[part],
+                actions=self.actions[part],
+                rewards=self.rewards[part],
+                after=self.after[part],
+            )
+
+
+def linear(release: Release) -> LinearStatistic:
+    """Returns a release's statistic, which is one of vectors, or one of them on a grid."""
+    assert isinstance(release.statistic, GramMatrices | FeatureSums | OnGrid)
+    return release.statistic
+
+
+def is_weighted(statistic: LinearStatistic) -> bool:
+    """Returns whether its users carry weights from past releases."""
+    weighed = statistic.of if isinstance(statistic, OnGrid) else statistic
+    assert isinstance(weighed, GramMatrices | FeatureSums)
+    return weighed.weight is not None
+
+
+def visits_at(data: Trajectories, step: int, users: slice = slice(None)) -> Visits:
+    """Returns what users did at one step, counted from 0.
+
+    Args:
+        data: All users.
+        step: h − 1.
+        users: Which of them; they may be none.
+    """
+    return Visits(
+        states=data.states[users, step],
+        actions=data.actions[users, step],
+        rewards=data.rewards[users, step],
+        after=data.states[users, step + 1],
+    )
+
+
+def sum_over_users(
+    statistics: Mapping[str, LinearStatistic],
+    visits: Visits,
+    columns: MakeColumns,
+    *,
+    dimension: int,
+) -> dict[str, Array]:
+    """Returns declared statistics of the same users at one step by name, by their own `compute`.
+
+    Args:
+        statistics: By name, as they are declared.
+        visits: The users at the step.
+        columns: Makes the regressors of users at one step: (users, 1, d) vectors, (users, 1) targets and weights.
+        dimension: d.
+    """
+    totals: dict[str, Array] = {}
+    for part in visits.parts(max(1, _NUMBERS // dimension)):
+        data = columns(part)
+        for name, statistic in statistics.items():
+            exact = statistic.compute(data, step=0)
+            totals[name] = totals[name] + exact if name in totals else exact
+    return totals
+
+
+def one_step(
+    *, vectors: Mapping[str, Array], targets: Mapping[str, Array], weights: Mapping[str, Array] | None = None
+) -> Regressors:
+    """Returns regressors of a single step.
+
+    Args:
+        vectors: By name, (users, d).
+        targets: By name, (users,).
+        weights: By name, (users,).
+    """
+    return Regressors(
+        vectors={name: column[:, np.newaxis] for name, column in vectors.items()},
+        targets={name: column[:, np.newaxis] for name, column in targets.items()},
+        weights={name: column[:, np.newaxis] for name, column in (weights or {}).items()},
+    )
+
+
+def remark_features(features: FeatureMap) -> tuple[Remark, ...]:
+    """Returns a remark on features that nobody gave; none where somebody did."""
+    if not features.one_hot:
+        return ()
+    S, A, d = features.phi.shape
+    text = (
+        f"No features are known: every one of {S} states and {A} actions has a coordinate of its own, d = {d}. What is "
+        "learned of one says nothing of another; public features of fewer dimensions need fewer users (--features "
+        "FILE)."
+    )
+    return (Remark(title="One coordinate for every state and action", text=text),)

@@ -1,23 +1,244 @@
-"""Fresh runs of a linear agent: the declared noise in every one, then what the paper does with it."""
+"""Fresh runs of a linear agent: the declared noise in every one, then what the paper does with it.
+
+The declared noise of many runs at a time, in all outputs of every release.
+
+The instance on which linear agents are audited by their policies: small, and such that a violation would be visible.
+
+What users are told to do is the largest of a few Q-values, so that a policy shows the regression only where two
+actions are nearly equal. The instance is a ruler: states whose second action has a feature of another length each, so
+that the state from which on the first action is better tells how the weights of the two directions compare. The user
+who differs visits one more state, where the two actions have the longest features there may be, orthogonal ones: in D
+with the first action, in D′ with the second. Online, everybody else visits a last state, where all actions are alike:
+their data are the same whatever they are told, and lean to neither direction. Episodes have one step: the values
+after it are 0, so that noise is smallest beside what a user moves, and no policy of more steps shows more.
+
+Every feature is e₁ or e₂, shortened, or their mean, so that there is a linear MDP with these features.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from fractions import Fraction
+from typing import Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.post_processing import PolicyRuns
-from privcheck_algorithms.linear.noise import Draws, Stream
-from privcheck_algorithms.linear.ruler import EPISODES, Ruler
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms import Noise
+from privcheck.declare.schedules import EveryEpisode, Once, Tree
+from privcheck.declare.statistics import FeatureSums, GramMatrices
+from privcheck.errors import ParameterError
+from privcheck.runtime.offline import PolicyRuns
+from privcheck.runtime.registry import AuditInstance
+
+_MARGIN: Final = 6.0  # t, with which a noise matrix is above √v(2√d + t) with probability at most 2·exp(−t²/4)
+
+Array = NDArray[np.float64]
+Draws = Mapping[str, Array]  # by release, (runs, outputs, H, …)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """The noise of one release in all its outputs, one after each user, on the sum over all users so far.
+
+    Attributes:
+        noise: Of one output, or of one node.
+        shape: Of the statistic, (H, …).
+        outputs: How many.
+        kind: "fresh" for every output; "one draw" that all of them share; "tree": that of the nodes of a binary tree
+            which cover the users so far.
+    """
+
+    noise: Noise
+    shape: tuple[int, ...]
+    outputs: int
+    kind: Literal["fresh", "one draw", "tree"]
+
+    @property
+    def nodes(self) -> int:
+        """Returns how many draws are in one output, at most."""
+        return self.outputs.bit_length() if self.kind == "tree" else 1
+
+    def draw(self, rng: np.random.Generator, runs: int) -> Array:
+        """Returns the noise of so many runs, (runs, outputs, H, …)."""
+        if self.kind == "one draw":
+            one = self.noise.draw(rng, (runs, 1, *self.shape))
+            return np.broadcast_to(one, (runs, self.outputs, *self.shape))
+        drawn = self.noise.draw(rng, (runs, self.outputs, *self.shape))
+        if self.kind == "tree":  # t users: the node that ends there, after those that cover t less its lowest bit
+            for t in range(1, self.outputs + 1):
+                before = t & (t - 1)
+                if before:
+                    drawn[:, t - 1] += drawn[:, before - 1]
+        return drawn
+
+
+def streams(declaration: Declaration, values: Mapping[str, Fraction], outputs: int) -> Mapping[str, Stream]:
+    """Returns the declared noise of every release.
+
+    Args:
+        declaration: What is released.
+        values: Its parameters.
+        outputs: How many there are; 1 for an offline agent.
+
+    Raises:
+        ParameterError: A release's outputs are no sums over all users so far, or cells or releases share its noise.
+    """
+    for release in declaration.noisy:
+        if not isinstance(release.schedule, Once | EveryEpisode | Tree):
+            message = f"release {release.name!r}: expected sums over all users so far, got {release.schedule.words}"
+            raise ParameterError(message, name="schedule", given=release.name)
+        if release.draw.name or "cells" in release.draw.across:
+            message = f"release {release.name!r}: noise that cells or releases share is not drawn here"
+            raise ParameterError(message, name="draw", given=release.name)
+    return {
+        release.name: Stream(
+            noise=release.mechanism.at(values),
+            shape=release.statistic.shape(values),
+            outputs=outputs,
+            kind=(
+                "one draw"
+                if "outputs" in release.draw.across
+                else "tree"
+                if isinstance(release.schedule, Tree)
+                else "fresh"
+            ),
+        )
+        for release in declaration.noisy
+    }
+
+
+def norm_bound(stream: Stream) -> float:
+    """Returns a bound on the norm of an output's noise matrix, which fails with probability 3·10⁻⁴ at most.
+
+    Of a GOE matrix with variance v above the diagonal the mean is at most 2√(vd), and ‖·‖ is a √(2v)-Lipschitz function
+    of the independent normals in it: √v(2√d + t) fails with probability at most exp(−t²/4) on either side. Less
+    variance on the diagonal makes it smaller.
+    """
+    d = stream.shape[-1]
+    return float(stream.noise.scale * np.sqrt(stream.nodes) * (2 * np.sqrt(d) + _MARGIN))
+
+
+EPISODES: Final = 4  # online: of a user each, and as many batches
+INSTANCE: Final = AuditInstance(
+    sizes={"H": 1, "d": 2, "d1": 2, "d2": 2, "K": EPISODES, "B": EPISODES, "N": EPISODES - 1}
+)
+_MIDDLE: Final = 0.25  # the length of the first action's feature on the ruler, in units of the longest one
+_COARSE: Final = np.linspace(-0.44, 0.44, 16)  # how much longer the second one's is, for noise as it is declared
+_FINE: Final = 0.016 * 4.0 ** -np.arange(5)  # and where it is so small that nothing moves the policy along those
+_MARKS: Final = np.sort(np.concatenate([_COARSE, _FINE, -_FINE]))
+PROBE: Final = _MARKS.size  # the state of the user who differs, after those that compare the two directions
+CROWD: Final = PROBE + 1  # the state of the other users of an online agent
+HOMES: Final = slice(PROBE, CROWD + 1)  # nobody is ever in another state
+NUM_HOMES: Final = 2
+STATES: Final = CROWD + 1
+ACTIONS: Final = 2
+
+Integers = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ruler:
+    """What is public, and the user who differs.
+
+    Attributes:
+        phi: (S, A, d) features.
+        norm: The length of the longest.
+        pair: The user in D and in D′.
+        other: Any other user of an online agent.
+    """
+
+    phi: Array
+    norm: float
+    pair: tuple[Trajectories, Trajectories]
+    other: Trajectories
+
+    @property
+    def homes(self) -> Array:
+        """Returns the features of the states in which users are, (2, A, d)."""
+        return self.phi[HOMES]
+
+    @property
+    def horizon(self) -> int:
+        """Returns H."""
+        return self.other.horizon
+
+    def user(self, second: NDArray[np.int64], *, differs: bool) -> tuple[Integers, Integers, Array]:
+        """Returns a user's states among the homes (runs, H + 1), actions (runs, H) and rewards (runs, H).
+
+        Args:
+            second: (runs,) 0 where the run is on D, 1 where it is on D′.
+            differs: Whether it is the one who differs.
+        """
+        both = self.pair if differs else (self.other, self.other)
+        states, actions, rewards = (
+            np.concatenate([getattr(user, name) for user in both])[second] for name in ("states", "actions", "rewards")
+        )
+        return states - PROBE, actions, rewards
+
+
+def make_ruler(*, horizon: int, dimension: int, norm: float) -> Ruler:
+    """Returns the instance.
+
+    Args:
+        horizon: H.
+        dimension: d, at least 2; coordinates from the third on are 0.
+        norm: The length of the longest feature.
+    """
+    phi = np.zeros((STATES, ACTIONS, dimension))
+    phi[:PROBE, 0, 0] = _MIDDLE
+    phi[:PROBE, 1, 1] = _MIDDLE * (1 + _MARKS)
+    phi[PROBE, 0, 0] = phi[PROBE, 1, 1] = 1.0
+    phi[CROWD, :, :2] = 0.5
+    return Ruler(
+        phi=norm * phi,
+        norm=norm,
+        pair=(_stays(horizon, state=PROBE, action=0), _stays(horizon, state=PROBE, action=1)),
+        other=_stays(horizon, state=CROWD, action=0),
+    )
+
+
+def make_ruler_for(declaration: Declaration, values: Mapping[str, Fraction], release: str) -> Ruler:
+    """Returns the instance with features as long as a release allows at the first step.
+
+    Args:
+        declaration: What is released.
+        values: Its parameters, H among them.
+        release: One of Gram matrices or of sums of features.
+    """
+    statistic = declaration.release(release).statistic
+    assert isinstance(statistic, GramMatrices | FeatureSums)
+    bound = statistic.vector.bound.number({**values, "h": Fraction(1)}, rounding="down")
+    return make_ruler(horizon=int(values["H"]), dimension=int(statistic.shape(values)[-1]), norm=bound)
+
+
+def sum_next_values(visits: Array, value: Array) -> Array:
+    """Returns Σ V(s′) by state and action, (runs, 2, A).
+
+    Args:
+        visits: (runs, 2, A, 2) by s, a, s′, of the states in which users are.
+        value: (runs, S).
+    """
+    total: Array = (visits * value[:, None, None, HOMES]).sum(axis=-1)
+    return total
+
+
+def _stays(horizon: int, *, state: int, action: int) -> Trajectories:
+    return Trajectories(
+        states=np.full((1, horizon + 1), state, dtype=np.int32),
+        actions=np.full((1, horizon), action, dtype=np.int32),
+        rewards=np.ones((1, horizon)),
+        num_states=STATES,
+        num_actions=ACTIONS,
+    )
+
 
 _CHUNK: Final = 512  # runs at a time
 _INSTANCE: Final = "a ruler of features"
 _LONGEST: Final = "their features are orthogonal, and as long as any"
-
-Array = NDArray[np.float64]
 
 
 class LinearAgent(Protocol):

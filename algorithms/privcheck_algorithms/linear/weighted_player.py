@@ -10,16 +10,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Parameter
-from privcheck.online.driver import seeds
-from privcheck.online.player import Player, Replicate, Tables
-from privcheck.online.recording import Record, blank, grid
-from privcheck.planning import solve
-from privcheck.results import OnlineRequest
-from privcheck.statistics import GramMatrices
+from privcheck.data.finite_models import solve
+from privcheck.declare.declaration import Parameter
+from privcheck.declare.statistics import GramMatrices
+from privcheck.runtime.online import Player, Record, Replicate, Tables, blank, grid
+from privcheck.runtime.replicates import seeds
+from privcheck.runtime.results import OnlineRequest
+from privcheck_algorithms.kernels.optimism import share_at_limit
+from privcheck_algorithms.kernels.sparse_mdp import Walk, compress
 from privcheck_algorithms.linear.lsvi import Room
-from privcheck_algorithms.linear.lsvi_player import read_options, tabulate
-from privcheck_algorithms.linear.sizes import refuse, refuse_memory
+from privcheck_algorithms.linear.lsvi_player import read_options, refuse, refuse_memory, tabulate
 from privcheck_algorithms.linear.weighted import (
     EXACT,
     FRESH,
@@ -33,9 +33,7 @@ from privcheck_algorithms.linear.weighted import (
     Rule,
     play,
 )
-from privcheck_algorithms.online.optimism import share_at_limit
 from privcheck_algorithms.online.private import NOISE, declared
-from privcheck_algorithms.online.sparse_mdp import Walk, compress
 
 Array = NDArray[np.float64]
 

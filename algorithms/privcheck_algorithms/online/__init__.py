@@ -1,1 +1,6 @@
-"""What the tabular online agents share: the world, optimistic planning, the record of a run, blocks and checkpoints."""
+"""What the tabular online agents share: the stage that they run on, options, public policies of batches.
+
+Imports: privcheck, kernels and privatizers. Promises: an agent gets what is on the billboard and what is public.
+"""
+
+from __future__ import annotations

@@ -14,11 +14,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.relations import Pair, Relation, ReplaceOne
+from privcheck.declare.statistics import Sensitivity, SparseDifference
 from privcheck.errors import DeclarationError, TrajectoryError
-from privcheck.relations import Pair, Relation, ReplaceOne
-from privcheck.statistics import Sensitivity, SparseDifference
-from privcheck.symbols import H, expression, maximum, sqrt
-from privcheck.trajectories import Trajectories
+from privcheck.terms.symbols import H, expression, maximum, sqrt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,31 +1,54 @@
 """Running a learner of batches that each follow one public deterministic policy: users, plans, and when batches leave.
 
 How a batch's tables leave, through a shuffler or a curator's channel, is the agent's own.
+
+Disjoint batches of users, each a fixed factor larger than the one before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.compiling import njit
-from privcheck.declaration import Parameter
+from privcheck.data.finite_models import solve
+from privcheck.declare.declaration import Parameter
+from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import ParameterError
-from privcheck.online.driver import seeds
-from privcheck.online.player import Replicate
-from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, blank, grid, note
-from privcheck.planning import solve
-from privcheck.relations import ReplaceOne
-from privcheck.results import OnlineRequest
-from privcheck_algorithms.online.batches import schedule
-from privcheck_algorithms.online.policy_batches import Heard, Tuning, blank_model, learn, plan
-from privcheck_algorithms.online.private import declared
-from privcheck_algorithms.online.sizes import MEMORY
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, draw_first, draw_next, value_greedy
+from privcheck.runtime.online import DONE, SWITCHES, VALUE, Record, Replicate, blank, grid, note
+from privcheck.runtime.replicates import seeds
+from privcheck.runtime.results import OnlineRequest
+from privcheck.support.kernels import njit
+from privcheck_algorithms.kernels.policy_batches import Heard, Tuning, blank_model, learn, plan
+from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, compress, draw_first, draw_next, value_greedy
+from privcheck_algorithms.online.private import MEMORY, declared
+
+_MOST: Final = 100_000  # each is a plan
+
+
+def schedule(K: int, *, first: int, growth: float) -> NDArray[np.int64]:
+    """Returns the last user of each batch; a last batch below half the size before it joins that one.
+
+    Raises:
+        ParameterError: More than 10⁵ batches.
+
+    >>> schedule(1000, first=300, growth=1.0).tolist()
+    [300, 600, 1000]
+    """
+    ends, size = [0], float(first)
+    while ends[-1] < K:
+        ends.append(min(K, ends[-1] + max(1, int(size))))
+        size = min(size * growth, float(K))
+        if len(ends) > _MOST:
+            message = f"K = {K}: more than {_MOST} batches; make first_batch = {first} or growth = {growth:g} larger"
+            raise ParameterError(message, name="first_batch", given=first)
+    if len(ends) > 2 and 2 * (ends[-1] - ends[-2]) < ends[-2] - ends[-3]:
+        del ends[-2]
+    return np.array(ends[1:], dtype=np.int64)
+
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -1,4 +1,7 @@
-"""What the private online agents share: noise, precision levels and memory, from a declaration."""
+"""What the private online agents share: noise, precision levels and memory, from a declaration.
+
+What every tabular online agent asks of its request before anything runs: sizes, episodes, memory.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privcheck.declaration import Declaration, Parameter
+from privcheck.declare.declaration import Declaration, Parameter
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.schedules import Batches, PerUser, Tree
 from privcheck.errors import ParameterError
-from privcheck.registry import AuditInstance
-from privcheck.relations import ReplaceOne
-from privcheck.results import OnlineRequest
-from privcheck.schedules import Batches, PerUser, Tree
-from privcheck_algorithms.online.sizes import MEMORY, needed
-from privcheck_algorithms.online.tables import size
-from privcheck_algorithms.privatizers import noise, regrown
+from privcheck.runtime.registry import AuditInstance
+from privcheck.runtime.results import OnlineRequest
+from privcheck_algorithms.kernels.tables import size
+from privcheck_algorithms.privatizers import noise, recompute
 from privcheck_algorithms.privatizers.counters import (
     DOUBLING,
     EXACT,
@@ -25,6 +27,58 @@ from privcheck_algorithms.privatizers.counters import (
     levels,
     outputs,
 )
+
+MEMORY = 8e9  # bytes that a run may take for its counters
+EPISODES = 2**53  # up to here floats count one by one
+
+
+def needed(request: OnlineRequest, *, vectors: float) -> float:
+    """Returns the bytes that all replicates' counters take.
+
+    Args:
+        request: What is asked.
+        vectors: How many vectors of H·S·A·(S + 2) numbers one replicate keeps.
+    """
+    mdp = request.world.mdp
+    return 8.0 * size(mdp.horizon, mdp.states, mdp.actions) * vectors * request.replicates
+
+
+def refuse(request: OnlineRequest, *, vectors: float) -> None:
+    """Refuses what cannot be run, before anything is spent or written.
+
+    Args:
+        request: What is asked.
+        vectors: How many vectors of H·S·A·(S + 2) numbers one replicate keeps.
+
+    Raises:
+        ParameterError: No episode or replicate, more than 2⁵³ episodes, a declaration of other sizes, or counters
+            beyond 8 GB.
+    """
+    mdp = request.world.mdp
+    sizes = {"H": mdp.horizon, "S": mdp.states, "A": mdp.actions, "K": request.episodes}
+    for name, least in (("episodes", request.episodes), ("replicates", request.replicates)):
+        if least < 1:
+            raise ParameterError(f"expected at least 1 of {name}, got {least}", name=name, given=least)
+    if request.episodes > EPISODES:
+        message = f"K: at most {EPISODES} episodes are counted exactly, got {request.episodes}"
+        raise ParameterError(message, name="K", given=request.episodes)
+    wrong = [
+        f"{name} = {request.values[name]} but {size} in {request.world.name}"
+        for name, size in sizes.items()
+        if name in request.values and request.values[name] != size
+    ]
+    if wrong:
+        raise ParameterError(f"the declaration does not fit the environment: {'; '.join(wrong)}", name=wrong[0][0])
+    taken = needed(request, vectors=vectors)
+    if taken > MEMORY:
+        numbers = size(mdp.horizon, mdp.states, mdp.actions)
+        message = (
+            f"{request.replicates} replicates with {numbers} counters each need {taken / 1e9:.1f} GB "
+            f"({vectors:g} vectors of them); at most {MEMORY / 1e9:g} GB are taken: fewer --replicates, or smaller "
+            "S, A, H or K (the tree's memory grows with log K)"
+        )
+        raise ParameterError(message, name="replicates", given=request.replicates)
+
 
 PRECISION_SCALE = Parameter(
     name="precision_scale",
@@ -177,7 +231,7 @@ def draws_again(request: OnlineRequest) -> float:
         if not isinstance(release.schedule, Tree) or noise.code(release.mechanism.at(request.values)) != noise.LAPLACE:
             return 0.0
     threads = max(1, min(request.workers, request.replicates)) / request.replicates
-    marks = levels(K) * regrown.PARTS * H * noise.SHAPE[0] * noise.SHAPE[1]
+    marks = levels(K) * recompute.PARTS * H * noise.SHAPE[0] * noise.SHAPE[1]
     return 2 * threads / H + (K * (3 * H + 1) + marks) / size(H, S, A)
 
 

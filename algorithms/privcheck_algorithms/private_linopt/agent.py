@@ -2,6 +2,8 @@
 
 With the PRIVATIZER they are Private-LinOpt-VI and -PO, with exact counters and Z = λI UCRL-VTR and linear OPPO: one
 kernel, which a private agent without noise runs number by number alike.
+
+What auditors see of LinOpt: its four counters in their declared shapes, and what a user adds to them.
 """
 
 from __future__ import annotations
@@ -13,28 +15,94 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Parameter
+from privcheck.data.finite_models import solve, uniform
+from privcheck.data.trajectories import Regressors, Trajectories
+from privcheck.declare.declaration import Parameter
+from privcheck.declare.mechanisms import SymmetricGaussianNoise
+from privcheck.declare.schedules import Tree
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import SymmetricGaussianNoise
-from privcheck.online.driver import seeds
-from privcheck.online.player import Player, Replicate
-from privcheck.online.recording import Record, blank, grid
-from privcheck.planning import solve, uniform
-from privcheck.results import OnlineRequest
-from privcheck.schedules import Tree
-from privcheck_algorithms.linear.mixtures import Mixture, dimensions, mixture
-from privcheck_algorithms.online.optimism import share_at_limit
-from privcheck_algorithms.online.private import declared
-from privcheck_algorithms.online.sizes import MEMORY, refuse
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, Walk, compress
-from privcheck_algorithms.online.tables import aligned
-from privcheck_algorithms.private_linopt.face import MixtureFace, numbers
-from privcheck_algorithms.private_linopt.kernels import Agent, Constants, play
-from privcheck_algorithms.private_linopt.privatizer import Layout, Privatizer
+from privcheck.runtime.online import Player, Record, Replicate, Tables, blank, grid
+from privcheck.runtime.replicates import seeds
+from privcheck.runtime.results import OnlineRequest
+from privcheck_algorithms.kernels.mixtures import Mixture, dimensions, mixture, regressors
+from privcheck_algorithms.kernels.optimism import share_at_limit
+from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, Walk, compress
+from privcheck_algorithms.kernels.tables import aligned
+from privcheck_algorithms.online.private import MEMORY, declared, refuse
+from privcheck_algorithms.private_linopt.kernels import Agent, Constants, Layout, Privatizer, play
 from privcheck_algorithms.privatizers import noise
 from privcheck_algorithms.privatizers.counters import levels
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureFace:
+    """Counters of a linear mixture; of a symmetric matrix the entries on and above the diagonal are kept.
+
+    Attributes:
+        shapes: The declared shape of each release, (H, d, d) or (H, d), in the order of `privatizer.Layout`.
+        known: The mixture.
+        episodes: K, after which nothing leaves.
+        policy: As in `Face`.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    known: Mixture
+    episodes: int
+    policy: tuple[str, ...]
+    board: tuple[str, ...] = ("noisy",)
+
+    def output(self, episode: int) -> int | None:
+        """Returns the episode's number; None for the last, which nobody comes after."""
+        return episode if episode < self.episodes else None
+
+    def exact(self, one: Replicate, output: int) -> Tables:
+        """Returns the exact sums over all users so far."""
+        return self.tables(one.arrays["exact"])
+
+    def noisy(self, one: Replicate, output: int) -> Tables:
+        """Returns the noisy sums."""
+        return self.tables(one.arrays["noisy"])
+
+    def undeclared(self, one: Replicate) -> int:
+        """Returns by how many numbers the noisy counters are more than what is declared, a matrix counted once."""
+        return int(one.arrays["noisy"].size) - sum(numbers(shape) for shape in self.shapes.values())
+
+    def regressors(self, one: Replicate, user: Trajectories) -> Regressors:
+        """Returns what the declared statistics take for a user, under V of the episode that was played last."""
+        return regressors(self.known, one.arrays["values"], user)
+
+    def tables(self, flat: Array) -> dict[str, Array]:
+        """Returns the releases' tables, in their declared shapes."""
+        ends = np.cumsum([numbers(shape) for shape in self.shapes.values()])
+        parts = np.split(flat[: ends[-1]], ends[:-1])
+        return {name: as_table(part, self.shapes[name]) for name, part in zip(self.shapes, parts, strict=True)}
+
+
+def numbers(shape: tuple[int, ...]) -> int:
+    """Returns how many numbers a release of that shape has: of symmetric matrices those on and above the diagonal.
+
+    >>> numbers((3, 4, 4)), numbers((3, 4))
+    (30, 12)
+    """
+    steps, d = shape[:2]
+    return steps * (d * (d + 1) // 2 if len(shape) == 3 else d)
+
+
+def as_table(flat: Array, shape: tuple[int, ...]) -> Array:
+    """Returns a copy of a counter in its declared shape.
+
+    >>> as_table(np.arange(3.0), (1, 2, 2)).tolist()
+    [[[0.0, 1.0], [1.0, 2.0]]]
+    """
+    if len(shape) == 2:
+        return flat.reshape(shape).copy()
+    rows, columns = np.triu_indices(shape[-1])
+    table = np.empty(shape)
+    table[:, rows, columns] = table[:, columns, rows] = flat.reshape(shape[0], rows.size)
+    return table
+
 
 FAILURE = Parameter(name="failure", default="0.1", kind="probability", meaning="failure probability 4α of the theorems")
 BONUS_P = Parameter(

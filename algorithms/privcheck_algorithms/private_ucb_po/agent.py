@@ -14,13 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.compiling import njit
-from privcheck.declaration import Parameter
-from privcheck.online.player import Player
-from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, differ, note
-from privcheck.planning import uniform
-from privcheck.results import OnlineRequest
-from privcheck_algorithms.online.optimism import (
+from privcheck.data.finite_models import uniform
+from privcheck.declare.declaration import Parameter
+from privcheck.runtime.online import DONE, SWITCHES, VALUE, Player, Record, differ, note
+from privcheck.runtime.results import OnlineRequest
+from privcheck.support.kernels import njit
+from privcheck_algorithms.kernels.optimism import (
     BONUS_SCALE,
     FAILURE,
     Bonus,
@@ -31,10 +30,10 @@ from privcheck_algorithms.online.optimism import (
     policy_bonus,
     weigh,
 )
+from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, empty_walk, roll_mixed, value_mixed
+from privcheck_algorithms.kernels.tables import split
 from privcheck_algorithms.online.private import PRECISION_SCALE, numbers
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, empty_walk, roll_mixed, value_mixed
 from privcheck_algorithms.online.stage import Arrays, Stage, assemble, stage
-from privcheck_algorithms.online.tables import split
 from privcheck_algorithms.privatizers.counters import Privatizer, publish
 
 Array = NDArray[np.float64]

@@ -1,11 +1,104 @@
-"""PRIVATE-UCB-VI (Chowdhury & Zhou 2022, Algorithm 2): one agent, with the paper's privatizers or calibrated noise."""
+"""PRIVATE-UCB-VI (Chowdhury & Zhou 2022, Algorithm 2): one agent, with the paper's privatizers or calibrated noise.
 
-from privcheck.registry import Algorithm
+What PRIVATE-UCB-VI releases (Chowdhury & Zhou 2022, Algorithm 2): the counters of its privatizer, `privatizers`.
+
+Beside the paper's noise stands what (ε, δ)-JDP needs: all that leaves about a user is one Gaussian vector, at its
+cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privcheck.declare.declaration import Claim, Declaration, Joint, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.schedules import Batches, Tree
+from privcheck.declare.statements import Origin
+from privcheck.runtime.registry import Algorithm, Reading
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import K, delta, epsilon, expression, maximum
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
-from privcheck_algorithms.papers import EPISODIC
+from privcheck_algorithms.papers import COROLLARY_5_2, EPISODIC, LEMMA_5_1, LEMMA_5_4
 from privcheck_algorithms.private_ucb_vi.agent import CALIBRATED_OPTIONS, OPTIONS, player
-from privcheck_algorithms.private_ucb_vi.declaration import RELEASES, calibrated, central, local
-from privcheck_algorithms.privatizers.declaration import ANY_START, LOG, SAME_START
+from privcheck_algorithms.privatizers import declaration as privatizers
+from privcheck_algorithms.privatizers.declaration import (
+    ANY_START,
+    COSTS,
+    LOG,
+    MU,
+    SAME_START,
+    CountedAlgorithm,
+    neighbours,
+)
+from privcheck_algorithms.privatizers.declaration import CALIBRATED as CALIBRATED_PARAMETERS
+
+RELEASES = Reading(
+    name="releases",
+    ways=("tree", "doubling"),
+    meaning="tree: a binary tree for every counter, as in the paper; doubling: disjoint batches of users, each as "
+    "large as all before it together, so that every user is in one output",
+)
+_SOURCE = "Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 2"
+
+
+def central(readings: Mapping[str, str]) -> Declaration:
+    """Returns PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2."""
+    return privatizers.central(
+        CountedAlgorithm(
+            name="private-ucb-vi-central",
+            title="PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: optimistic value iteration, binary-tree counters",
+            source=f"{_SOURCE} with the CENTRAL-PRIVATIZER",
+            claim="Lemma 5.1; Corollary 5.2",
+            statements=(LEMMA_5_1, COROLLARY_5_2),
+            origin=Origin(kind="printed", text=f"{_SOURCE} with the CENTRAL-PRIVATIZER"),
+            noise="Lemma 5.1",
+            stated="Lemma 5.1's proof",
+            tables=COSTS,
+        ),
+        readings,
+        initial=SAME_START,
+    )
+
+
+def local(readings: Mapping[str, str]) -> Declaration:
+    """Returns PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4."""
+    return privatizers.local(
+        CountedAlgorithm(
+            name="private-ucb-vi-local",
+            title="PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: optimistic value iteration, noise with each user",
+            source=f"{_SOURCE} with the LOCAL-PRIVATIZER",
+            claim="Lemma 5.4",
+            statements=(LEMMA_5_4,),
+            origin=Origin(kind="printed", text=f"{_SOURCE} with the LOCAL-PRIVATIZER"),
+            noise="Lemma 5.4",
+            stated="Lemma 5.4's proof",
+            tables=COSTS,
+        ),
+        readings,
+    )
+
+
+def calibrated(readings: Mapping[str, str]) -> Declaration:
+    """Returns PRIVATE-UCB-VI with one variance for all counters: what leaves about a user is μ-GDP together.
+
+    σ² = n·Σ Δ₂²/μ² with n the outputs that hold a user and Δ₂ each table's: n·(6H − 3)/μ², or n·6H/μ² under
+    `initial=any`. It is what `privcheck calibrate private-ucb-vi-central` proposes with Gaussian noise.
+    """
+    doubling, relation = readings.get("releases", "tree") == "doubling", neighbours(readings, SAME_START)
+    schedule = Batches(size="users, each as large as all before it together") if doubling else Tree(leaves=K - 1)
+    moved = sum((table.sensitivity(relation).l2 ** 2 for table in COSTS.values()), expression(0))
+    mechanism = Gaussian(variance=maximum(schedule.times, 1) * moved / MU**2)
+    return Declaration(
+        name="private-ucb-vi-calibrated",
+        title="PRIVATE-UCB-VI with the Gaussian noise that (ε, δ)-JDP needs, in trees or in doubling batches",
+        source="this package; README of private_ucb_vi",
+        relation=relation,
+        releases=tuple(Release(name, table, mechanism, schedule=schedule) for name, table in COSTS.items()),
+        claim=Claim(ApproxDP(epsilon, delta), source="README, “With calibrated noise”", joint=Joint()),
+        parameters=CALIBRATED_PARAMETERS,
+        origin=Origin(kind="own", text="README of private_ucb_vi: Chowdhury & Zhou's tables with Gaussian noise"),
+    )
+
 
 CENTRAL = Algorithm(
     name="private-ucb-vi-central",

@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.compiling import njit
-from privcheck.online.player import Player
-from privcheck.online.recording import DONE, Record, note
-from privcheck.results import OnlineRequest
-from privcheck_algorithms.online.optimism import (
+from privcheck.runtime.online import DONE, Player, Record, note
+from privcheck.runtime.results import OnlineRequest
+from privcheck.support.kernels import njit
+from privcheck_algorithms.kernels.optimism import (
     BONUS_SCALE,
     FAILURE,
     Bonus,
@@ -28,11 +27,11 @@ from privcheck_algorithms.online.optimism import (
     value_bonus,
     weigh,
 )
+from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, empty_walk, judge, roll_greedy
+from privcheck_algorithms.kernels.tables import split
 from privcheck_algorithms.online.private import FIRST_BATCH, PRECISION_SCALE, numbers
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, empty_walk, judge, roll_greedy
 from privcheck_algorithms.online.stage import Arrays, assemble, stage
-from privcheck_algorithms.online.tables import split
-from privcheck_algorithms.privatizers import regrown
+from privcheck_algorithms.privatizers import recompute
 from privcheck_algorithms.privatizers.counters import (
     DOUBLING,
     LOCAL,
@@ -111,7 +110,7 @@ def plan_again(agent: Agent, desk: Desk, privatizer: Privatizer, t: int) -> bool
     only = desk.tables.visits.shape[0] - 1  # 0; a literal would compile `weigh` and `backup` for itself
     values[H, :] = 0.0
     for h in range(H - 1, -1, -1):
-        regrown.write(privatizer.past, privatizer.channel, t, h, privatizer.noisy)
+        recompute.write(privatizer.past, privatizer.channel, t, h, privatizer.noisy)
         weigh(desk, only, bonus)
         backup(desk, only, values, h)
         changed |= choose(desk.quality, h, actions, values)

@@ -31,12 +31,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.compiling import njit
-from privcheck_algorithms.online.sparse_mdp import Walk
-from privcheck_algorithms.online.tables import Layout, count
-from privcheck_algorithms.privatizers import regrown
+from privcheck.support.kernels import njit
+from privcheck_algorithms.kernels.sparse_mdp import Walk
+from privcheck_algorithms.kernels.tables import Layout, count
+from privcheck_algorithms.privatizers import recompute
 from privcheck_algorithms.privatizers.noise import Channel, add
-from privcheck_algorithms.privatizers.regrown import Past
+from privcheck_algorithms.privatizers.recompute import Past
 
 Array = NDArray[np.float64]
 
@@ -119,7 +119,7 @@ def publish(p: Privatizer, t: int, walk: Walk) -> bool:
             if begins(t, p.first):
                 close_batch(p.channel, t // p.first, p.exact, p.rows, p.noisy)
         elif p.kind == REGROWN:
-            regrown.remember(p.past, p.channel, t, walk)
+            recompute.remember(p.past, p.channel, t, walk)
         else:
             count(p.noisy, p.layout, walk)
     return renews(p, t)

@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.compiling import njit
+from privcheck.declare.mechanisms import GaussianNoise, LaplaceNoise, Noise, Noiseless
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noise, Noiseless
-from privcheck_algorithms.online.tables import aligned
+from privcheck.support.kernels import njit
+from privcheck_algorithms.kernels.tables import aligned
 
 Array = NDArray[np.float64]
 Words = NDArray[np.uint64]

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from privcheck.declaration import Parameter
-from privcheck.registry import Algorithm, AuditInstance
-from privcheck.results import World
-from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck.declare.declaration import Parameter
+from privcheck.runtime.registry import Algorithm, AuditInstance
+from privcheck.runtime.results import World
+from privcheck_algorithms.environments.finite import random_mdp
 from privcheck_algorithms.papers import SHUFFLE
 from privcheck_algorithms.sdp_pe.agent import CONSTANTS, OPTIONS, POLICIES, player
 from privcheck_algorithms.sdp_pe.declaration import REMAINDER, declare_apart, declare_as_printed, declare_calibrated

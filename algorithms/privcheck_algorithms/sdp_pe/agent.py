@@ -1,42 +1,223 @@
 """The agent of SDP-PE (Bai et al. 2024, Algorithms 1 to 3), and the one without privacy.
 
-`play` walks the segments of `stages.py`. At the beginning of each the analyser's side (`analyser.py`) makes the mixture
-that its users are dealt, from what is on the billboard alone; `kernels.serve` is where users are; at its end their bits
-go through the shuffler (`batches.py`, `shuffler.py`). README: which line of the paper is where, and what deviates.
+`play` walks the segments of `stages.py`. At the beginning of each the analyser's side (`analyser.py`) makes the
+mixture that its users are dealt, from what is on the billboard alone; `kernels.serve` is where users are; at its end
+their bits go through the shuffler (`batches.py`, `shuffler.py`). README: which line of the paper is where, and what
+deviates.
+
+The server's side of policy elimination: mixtures from what is on the billboard alone (Algorithms 1 to 3).
+
+What auditors see of policy elimination behind a shuffler: counters of batches, and the messages they are made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Parameter
+from privcheck.data.finite_models import solve
+from privcheck.declare.declaration import Parameter
+from privcheck.declare.mechanisms import ShuffledNoise
 from privcheck.errors import ParameterError
-from privcheck.online.driver import seeds
-from privcheck.online.player import Player, Replicate
-from privcheck.online.recording import DONE, SWITCHES, Record, blank, grid
-from privcheck.planning import solve
-from privcheck.registry import Reading
-from privcheck.results import OnlineRequest
-from privcheck_algorithms.online.sizes import MEMORY, refuse
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, value_anew
-from privcheck_algorithms.sdp_pe.analyser import Analyser, Arrays
-from privcheck_algorithms.sdp_pe.batches import Shuffled, bound_noise, settle
-from privcheck_algorithms.sdp_pe.estimates import Constants, compute_width
-from privcheck_algorithms.sdp_pe.face import CRUDE, FINE, StageFace
-from privcheck_algorithms.sdp_pe.kernels import Counted, Dealt, serve
-from privcheck_algorithms.sdp_pe.policy_sets import PolicySet, choose_set
-from privcheck_algorithms.sdp_pe.shuffler import (
+from privcheck.runtime.online import DONE, SWITCHES, Player, Record, Replicate, Sent, Tables, blank, grid
+from privcheck.runtime.registry import Reading
+from privcheck.runtime.replicates import seeds
+from privcheck.runtime.results import OnlineRequest
+from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, compress, value_anew
+from privcheck_algorithms.online.private import MEMORY, refuse
+from privcheck_algorithms.sdp_pe.batches import (
     HONEST,
     NOTHING,
     Protocol,
+    Segment,
+    Shuffled,
+    bound_noise,
     count_messages,
+    list_segments,
+    mean_of,
+    settle,
 )
-from privcheck_algorithms.sdp_pe.stages import Segment, list_segments
+from privcheck_algorithms.sdp_pe.kernels import (
+    Constants,
+    Counted,
+    Dealt,
+    compute_width,
+    estimate,
+    estimate_rewards,
+    serve,
+)
+from privcheck_algorithms.sdp_pe.policy_sets import Mixture, PolicySet, choose_set, cover, mix
+
+FINE = ("visits", "transitions", "rewards")
+CRUDE = ("crude visits", "crude transitions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageFace:
+    """Two outputs a stage: what all steps' shufflers let out of crude exploration, and what fine exploration's did.
+
+    Attributes:
+        segments: The users of every stage.
+        stages: How many there are.
+        noise: The declared noise behind a shuffler with so many users.
+        sends: Whether every message of a segment's batch is sent.
+    """
+
+    segments: tuple[Segment, ...]
+    stages: int
+    noise: Callable[[int], ShuffledNoise]
+    sends: Callable[[Segment], bool]
+    policy: tuple[str, ...] = ("actions", "dealt", "until", "model", "rewarded")
+    board: tuple[str, ...] = (*CRUDE, *FINE, "left crude", "left fine")
+
+    def output(self, episode: int) -> int | None:
+        """Returns the number of the half of a stage that ends with the episode; None where none does."""
+        for one, following in zip(self.segments, (*self.segments[1:], None), strict=True):
+            if one.last == episode:
+                more = following is not None and following.part == "crude" and one.part == "crude"
+                return _number(one) if one.leaves and not more else None
+        return None
+
+    def exact(self, one: Replicate, output: int) -> Tables | None:
+        """Returns the sums of the users' own bits, of the half of a stage that is under way or has just ended."""
+        return {name: one.arrays[f"exact {name}"].copy() for name in _names(output)}
+
+    def noisy(self, one: Replicate, output: int) -> Tables:
+        """Returns the analyser's estimates of an output."""
+        stage = min(max(output - 1, 0) // 2, self.stages - 1)
+        return {name: one.arrays[name][stage].copy() for name in _names(output)}
+
+    def undeclared(self, one: Replicate) -> int:
+        """Returns by how many numbers the stages' tables are more than what is declared."""
+        names = (*CRUDE, *FINE)
+        return sum(int(one.arrays[n].size) - self.stages * int(one.arrays[f"exact {n}"].size) for n in names)
+
+    def batches(self, output: int) -> Mapping[str, tuple[int, ...]]:
+        """Returns how many users are behind the shuffler of every slice, by release; 0 where there is none."""
+        halves = [one for one in self.segments if one.leaves and _number(one) == output]
+        steps = max((one.step for one in self.segments), default=0) + 1
+        if output % 2 == 0:
+            return dict.fromkeys(FINE, (halves[0].batch,))
+        users = {one.step: one.batch for one in halves}
+        return dict.fromkeys(CRUDE, tuple(users.get(h, 0) for h in range(steps)))
+
+    def messages(self, one: Replicate, output: int) -> tuple[Sent, ...]:
+        """Returns the messages of an output that has just left; nothing of batches of which only sums were drawn."""
+        sent = []
+        for half in self.segments:
+            if half.leaves and _number(half) == output and self.sends(half):
+                left = one.arrays["left crude"][half.step] if half.part == "crude" else one.arrays["left fine"]
+                sent += self._split(one, half, left)
+        return tuple(sent)
+
+    def _split(self, one: Replicate, half: Segment, left: NDArray[np.int8]) -> list[Sent]:
+        law, begun, sent = self.noise(half.batch), 0, []
+        for name in _names(_number(half)):
+            table = one.arrays[f"exact {name}"]
+            counters = table[half.step].size if half.part == "crude" else table.size
+            sent.append(
+                Sent(
+                    release=name,
+                    messages=left[begun : begun + counters].copy(),
+                    due=count_messages(law, half.batch),
+                    users=half.batch,
+                    part=half.step if half.part == "crude" else None,
+                    largest=law.bits[0] + 1 if law.integers else 1,
+                    mean=mean_of(law),
+                )
+            )
+            begun += counters
+        return sent
+
+
+def _number(half: Segment) -> int:
+    return 2 * half.stage + (1 if half.part == "crude" else 2)
+
+
+def _names(output: int) -> tuple[str, ...]:
+    return CRUDE if output % 2 else FINE
+
 
 Array = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Analyser:
+    """The server's side: what it knows without data, and how it makes mixtures from the billboard.
+
+    Attributes:
+        constants: Of estimates and eliminations.
+        chosen: φ_b.
+        initial: (S,) law of the first state, public.
+        lengths: L_b.
+    """
+
+    constants: Constants
+    chosen: PolicySet
+    initial: Array
+    lengths: tuple[int, ...]
+
+    def begin(self, a: Arrays, now: Segment, ties: np.random.Generator) -> Mixture:
+        """Returns what the users of a segment are dealt; what of it stays until the next lies in the arrays."""
+        if now.part == "crude":
+            return self._explore_crudely(a, now, ties)
+        if now.part == "fine":
+            return self._explore_finely(a, now.stage, ties)
+        if now.part == "auxiliary":  # Algorithm 2, line 12
+            kept = int(a["auxiliaries"][0])
+            return Mixture(policies=a["auxiliary"][:kept], shares=a["auxiliary shares"][:kept])
+        return self.chosen.find(a, a["model"], a["rewarded"], ties)
+
+    def conclude(self, a: Arrays, stage: int) -> None:
+        """Eliminates policies after fine exploration (Algorithm 3, lines 5 to 8; Algorithm 1, lines 7 to 13)."""
+        c = self.constants
+        for h in range(c.H):
+            known = estimate(a["visits"][stage, h], a["transitions"][stage, h], c, a["model"][h])
+            estimate_rewards(a["rewards"][stage, h], known, a["rewarded"][h])
+        self.chosen.eliminate(a, a["model"], a["rewarded"], compute_width(c, self.lengths[stage]))
+
+    def _explore_crudely(self, a: Arrays, now: Segment, ties: np.random.Generator) -> Mixture:
+        """Algorithm 2, lines 3 to 6, with the crude model of the steps before from the billboard (lines 8 to 10)."""
+        c, h = self.constants, now.step
+        self._take_crude(a, now.stage, h)
+        if h == 0:
+            a["auxiliaries"][0] = 0.0
+        parts = []
+        for s in range(c.S):
+            for action in range(c.A):
+                wanted = np.zeros((h + 1, c.S, c.A))
+                wanted[h, s, action] = 1.0
+                parts.append(self.chosen.find(a, a["crude"], wanted, ties))
+        mixed = mix(parts)
+        begun, end = int(a["auxiliaries"][0]), int(a["auxiliaries"][0]) + len(mixed.shares)
+        a["auxiliary"][begun:end] = mixed.policies
+        a["auxiliary shares"][begun:end] = mixed.shares
+        a["auxiliaries"][0] = end
+        return mixed
+
+    def _explore_finely(self, a: Arrays, stage: int, ties: np.random.Generator) -> Mixture:
+        """Equation (4) in the crude model (Algorithm 3, line 1)."""
+        self._take_crude(a, stage, self.constants.H)
+        kept = int(a["auxiliaries"][0])
+        a["auxiliary shares"][:kept] /= a["auxiliary shares"][:kept].sum()
+        start = Mixture(policies=a["auxiliary"][:kept].copy(), shares=a["auxiliary shares"][:kept].copy())
+        found, a["coverage"][0] = cover(
+            start, lambda reward: self.chosen.find(a, a["crude"], reward, ties), a["crude"], self.initial
+        )
+        return found
+
+    def _take_crude(self, a: Arrays, stage: int, steps: int) -> None:
+        """Writes the crude model of the steps that are known, from the billboard."""
+        a["crude"][...] = 0.0
+        for h in range(steps):
+            visits, following = (a[name][stage, h] for name in CRUDE)
+            estimate(visits, following, self.constants, a["crude"][h])
+
 
 POLICIES = Reading(
     name="policies",

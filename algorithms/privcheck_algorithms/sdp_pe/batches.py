@@ -1,21 +1,162 @@
-"""The shuffler's side: the noise of a batch by its size, what leaves of it, and the constants that follow from it."""
+"""The shuffler's side: the noise of a batch by its size, what leaves of it, and the constants that follow from it.
+
+Users, shuffler, analyser: what is sent about counters of bits, what leaves, and what is made of it (section V).
+
+A `Protocol` is two functions, so that an audit can be shown one that is wrong. The messages of each counter have a
+shuffler of their own: who sent two messages of different counters is no more known than who sent one.
+
+Who does what when: the users of every stage, in their order (Algorithms 1 to 3).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.mechanisms import ShuffledNoise, shuffled_noise
-from privcheck.results import OnlineRequest
-from privcheck_algorithms.sdp_pe.estimates import Constants
-from privcheck_algorithms.sdp_pe.shuffler import LARGEST, Messages, Protocol, analyse, count_messages, mean_of
-from privcheck_algorithms.sdp_pe.stages import Segment
+from privcheck.declare.mechanisms import ShuffledNoise, shuffled_noise
+from privcheck.runtime.results import OnlineRequest
+from privcheck_algorithms.sdp_pe.declaration import stages
+from privcheck_algorithms.sdp_pe.kernels import Constants
 
 Array = NDArray[np.float64]
+Bits = NDArray[np.uint8]
+Messages = NDArray[np.int8]
+
+LARGEST = 127  # integer that a message can hold
+NOTHING = -1  # where no message is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """The encoder ℰ of all users and the shuffler ℱ of section II-B.
+
+    Attributes:
+        encode: From users' bits (n, C), their noise and a generator to messages (C, M) in the users' order.
+        shuffle: From messages (C, M) and a generator to what leaves, (C, M).
+    """
+
+    encode: Callable[[Bits, ShuffledNoise, np.random.Generator], Messages]
+    shuffle: Callable[[Messages, np.random.Generator], Messages]
+
+
+def encode(bits: Bits, noise: ShuffledNoise, rng: np.random.Generator) -> Messages:
+    """Returns what n users send about C counters, in their order: each their own bit, then their noise bits.
+
+    Of integers one message a user: the sum of these (section V). Noise bits that are dealt out are as many for every
+    user, or one more.
+
+    Args:
+        bits: (n, C) each user's own.
+        noise: How many noise bits there are, and with which probability of a 1.
+        rng: The users' randomness.
+    """
+    n, C = bits.shape
+    m, p = noise.bits
+    number = noise.senders * m
+    drawn = rng.random((C, number)) < p
+    if noise.integers:
+        sums = bits.T + drawn.reshape(C, n, m).sum(axis=2)
+        return np.asarray(sums, dtype=np.int8)
+    whose = np.concatenate([np.arange(n), np.arange(number) * n // max(1, number)])
+    sent = np.concatenate([bits.T, drawn], axis=1)[:, np.argsort(whose, kind="stable")]
+    return np.asarray(sent, dtype=np.int8)
+
+
+def shuffle(messages: Messages, rng: np.random.Generator) -> Messages:
+    """Returns the messages of every counter in an order drawn for it alone."""
+    return rng.permuted(messages, axis=1)
+
+
+def analyse(left: Messages, noise: ShuffledNoise) -> Array:
+    """Returns the estimates of the sums of the users' own bits, (C,): sums less the noise bits' mean (section V).
+
+    Args:
+        left: (C, M) what left the shuffler.
+        noise: Of the users' bits.
+    """
+    return np.asarray(left.sum(axis=1, dtype=np.int64) - mean_of(noise), dtype=np.float64)
+
+
+def mean_of(noise: ShuffledNoise) -> float:
+    """Returns the mean of a counter's noise bits."""
+    m, p = noise.bits
+    return noise.senders * m * p
+
+
+def count_messages(noise: ShuffledNoise, users: int) -> int:
+    """Returns how many messages a counter has: a bit of each user's own and the noise bits, or one integer each."""
+    return users if noise.integers else users + noise.senders * noise.bits[0]
+
+
+HONEST = Protocol(encode=encode, shuffle=shuffle)
+
+
+Part = Literal["crude", "fine", "auxiliary", "rest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Users who follow each other and are dealt policies of one mixture.
+
+    Attributes:
+        part: "crude" (Algorithm 2, line 6), "fine" and "auxiliary" (Algorithm 3, line 2: π^ref and π₀), or the "rest",
+            who send nothing.
+        stage: b, counted from 0.
+        step: h of crude exploration, counted from 0; else 0.
+        first: The first of them, counted from 0.
+        last: The last of them, counted from 1.
+        batch: How many users are behind their shuffler.
+    """
+
+    part: Part
+    stage: int
+    step: int
+    first: int
+    last: int
+    batch: int
+
+    @property
+    def leaves(self) -> bool:
+        """Returns whether something leaves a shuffler after them."""
+        return self.part in {"crude", "auxiliary"}
+
+
+def list_segments(K: int, H: int, *, remainder: str) -> tuple[Segment, ...]:
+    """Returns the segments of all users; of crude exploration those that have users.
+
+    Args:
+        K: Users.
+        H: Steps: the users of crude exploration are dealt out over them in their order, as `OneStepEach` says.
+        remainder: As in `stages`.
+
+    >>> [(s.part, s.step, s.last) for s in list_segments(10, 3, remainder="last")]
+    [('crude', 0, 1), ('crude', 1, 2), ('fine', 0, 4), ('auxiliary', 0, 6), ('crude', 0, 7), ('fine', 0, 8), \
+('auxiliary', 0, 9), ('rest', 0, 10)]
+    """
+    segments: list[Segment] = []
+    done, b = 0, 0
+
+    def add(part: Part, users: int, *, batch: int, step: int = 0) -> None:
+        nonlocal done
+        if users:
+            segments.append(Segment(part=part, stage=b, step=step, first=done, last=done + users, batch=batch))
+            done += users
+
+    for b, L in enumerate(stages(K, remainder=remainder)):  # noqa: B007 - `add` reads it
+        share, more = divmod(L, H)
+        for h in range(H):
+            add("crude", share + (h < more), batch=share + (h < more), step=h)
+        add("fine", L, batch=2 * L)
+        add("auxiliary", L, batch=2 * L)
+    add("rest", K - done, batch=0)
+    return tuple(segments)
+
 
 _C1 = 6  # Algorithm 2's initialisation
 

@@ -12,18 +12,17 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
-from privcheck.declaration import L1, Claim, Declaration, Parameter, Release
-from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import ShuffledBits
-from privcheck.public import public
-from privcheck.registry import Reading
-from privcheck.relations import ReplaceOne
-from privcheck.schedules import Batches
-from privcheck.statements import Origin
-from privcheck.statistics import OneStepEach, RewardBits, TransitionCounts, VisitCounts
-from privcheck.symbols import A, Expr, H, S, beta, epsilon, log, n, symbol
-from privcheck_algorithms.printed import COROLLARY_11, LEMMA_10
-from privcheck_algorithms.privatizers.least import LeastNoise
+from privcheck.declare.declaration import L1, Claim, Declaration, Parameter, Release
+from privcheck.declare.mechanisms import ShuffledBits
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.schedules import Batches
+from privcheck.declare.statements import Origin, public
+from privcheck.declare.statistics import OneStepEach, RewardBits, TransitionCounts, VisitCounts
+from privcheck.runtime.registry import Reading
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import A, Expr, H, S, beta, epsilon, log, n, symbol
+from privcheck_algorithms.papers import COROLLARY_11, LEMMA_10
+from privcheck_algorithms.privatizers.declaration import LeastNoise
 
 MU = symbol("mu", "positive")
 

@@ -1,15 +1,26 @@
-"""Users of a segment, compiled by Numba: each is dealt a policy, follows it, and makes bits of what they did."""
+"""Kernels of policy elimination, compiled by Numba: users of a segment, plans in a model, estimates from counters.
+
+Users of a segment, compiled by Numba: each is dealt a policy, follows it, and makes bits of what they did.
+
+Plans, visits and plans under one constraint, in a model whose rows may sum to less than 1 (Definition 5).
+
+What a row lacks goes to the absorbing state x†, where nothing is worth anything.
+
+From counters to a model: equations (3) and (7), the tuples that are too rare, and the width of an elimination.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.compiling import njit
-from privcheck.online.recording import DONE, VALUE, Record, note
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, draw_first, draw_next
+from privcheck.runtime.online import DONE, VALUE, Record, note
+from privcheck.support.kernels import njit
+from privcheck_algorithms.dp_apvi.kernels import private_counts, private_total
+from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, draw_first, draw_next
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -102,3 +113,207 @@ def serve(  # noqa: PLR0917 - Numba's functions take positional arguments
             s = after
         totals[VALUE] = dealt.worth[which]
         note(record)
+
+
+_STEPS = 200  # of the search for the multiplier; each finds another vertex of a finite polygon
+_EQUAL = 1e-13  # relative: two values of a Lagrangian that are one
+
+
+@njit(cache=True, nogil=True)
+def plan(P: Array, reward: Array, initial: Array, actions: Indices) -> float:
+    """Writes an optimal policy, of actions that tie the lowest; returns its value.
+
+    Args:
+        P: (H, S, A, S) transitions.
+        reward: (H, S, A).
+        initial: (S,) law of the first state.
+        actions: (H, S) overwritten.
+    """
+    H, S, A = reward.shape
+    after, value = np.zeros(S), np.zeros(S)
+    for h in range(H - 1, -1, -1):
+        for s in range(S):
+            best, which = -np.inf, 0
+            for a in range(A):
+                quality = reward[h, s, a]
+                for following in range(S):
+                    quality += P[h, s, a, following] * after[following]
+                if quality > best:
+                    best, which = quality, a
+            actions[h, s], value[s] = which, best
+        for s in range(S):
+            after[s] = value[s]
+    total = 0.0
+    for s in range(S):
+        total += initial[s] * after[s]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def add_visits(P: Array, initial: Array, actions: Indices, weight: float, visits: Array) -> None:
+    """Adds a weight times how likely a policy visits each pair at each step.
+
+    Args:
+        P: (H, S, A, S) transitions.
+        initial: (S,) law of the first state.
+        actions: (H, S).
+        weight: Of the policy.
+        visits: (H, S, A) added to.
+    """
+    H, S = actions.shape
+    law, following = initial.copy(), np.empty(S)
+    for h in range(H):
+        following[:] = 0.0
+        for s in range(S):
+            if law[s] > 0.0:
+                a = actions[h, s]
+                visits[h, s, a] += weight * law[s]
+                for after in range(S):
+                    following[after] += law[s] * P[h, s, a, after]
+        for s in range(S):
+            law[s] = following[s]
+
+
+@njit(cache=True, nogil=True)
+def total(visits: Array, reward: Array) -> float:
+    """Returns Σ visits·reward."""
+    found, one, other = 0.0, visits.reshape(-1), reward.reshape(-1)
+    for i in range(one.size):
+        found += one[i] * other[i]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def plan_above(  # noqa: PLR0917 - Numba's functions take positional arguments
+    P: Array, reward: Array, worth: Array, least: float, initial: Array, pair: Indices
+) -> float:
+    """Writes two policies that, mixed, have the largest reward of all worth `least`; returns the second's share.
+
+    The Lagrangian max_π ⟨q_π, reward + λ·worth⟩ − λ·least is convex and piecewise linear in λ ≥ 0, and each piece is a
+    deterministic policy's. At the minimum two of them meet, one on each side of the constraint, and their mixture
+    that meets it is optimal (strong duality of a linear programme). The search puts λ where the two best pieces so far
+    meet, until the policy planned there is no better than they are.
+
+    Args:
+        P: (H, S, A, S) transitions, for reward and constraint alike.
+        reward: (H, S, A).
+        worth: (H, S, A).
+        least: What the mixture has to be worth; at most what a policy can be, else the best there is stays.
+        initial: (S,) law of the first state.
+        pair: (2, H, S) overwritten: too little worth, and enough; the first counts 1 − share.
+    """
+    low, high = np.zeros(reward.shape), np.zeros(reward.shape)
+    plan(P, reward, initial, pair[0])
+    add_visits(P, initial, pair[0], 1.0, low)
+    if total(low, worth) >= least:
+        pair[1] = pair[0]
+        return 1.0
+    plan(P, worth, initial, pair[1])
+    add_visits(P, initial, pair[1], 1.0, high)
+    if total(high, worth) <= least:
+        pair[0] = pair[1]
+        return 1.0
+    between, visits = np.empty(pair[0].shape, np.int64), np.empty(reward.shape)
+    for _ in range(_STEPS):
+        apart = total(high, worth) - total(low, worth)
+        multiplier = (total(low, reward) - total(high, reward)) / apart
+        plan(P, reward + multiplier * worth, initial, between)
+        visits[...] = 0.0
+        add_visits(P, initial, between, 1.0, visits)
+        here = total(visits, reward) + multiplier * total(visits, worth)
+        known = total(low, reward) + multiplier * total(low, worth)
+        if here <= known + _EQUAL * (1.0 + abs(known)):
+            break
+        if total(visits, worth) < least:
+            low[...], pair[0] = visits, between
+        else:
+            high[...], pair[1] = visits, between
+    return (least - total(low, worth)) / (total(high, worth) - total(low, worth))
+
+
+class Constants(NamedTuple):
+    """What estimates and eliminations depend on.
+
+    Attributes:
+        H: Steps.
+        S: States, X in the paper.
+        A: Actions.
+        iota: ι = ln(2HAK/δ).
+        precision: E_{ε,δ} as printed: 4 times what no counter is off by, with probability 1 − δ; 0 where scaled.
+        rare: Noisy counts up to this are of tuples that are too rare, 𝒲 (Algorithm 2, line 9).
+        width: C.
+        noise_width: The factor of the noise's own part, where it is scaled.
+        std: Of a counter's noise in the largest fine batch.
+        printed: The width is Algorithm 1's, line 9; else with the noise's own part scaled.
+    """
+
+    H: int
+    S: int
+    A: int
+    iota: float
+    precision: float
+    rare: float
+    width: float
+    noise_width: float
+    std: float
+    printed: bool
+
+
+def compute_width(c: Constants, L: int) -> float:
+    """Returns by how much less than the best a policy of a stage of 3·L users is eliminated.
+
+    2C(√(XAH³ι/L) + X³AH⁵·E·ι/L) as printed (Algorithm 1, line 9); else 2C·√(XAH³ι/L) + 2D·√(XAH)·XA·std/L, of which
+    the second part is what noise of that spread does to a value when all counters are independent.
+
+    Args:
+        c: The constants.
+        L: Users of the stage's fine exploration.
+    """
+    X, A, H = c.S, c.A, c.H
+    chance = math.sqrt(X * A * H**3 * c.iota / L)
+    if c.printed:
+        return 2 * c.width * (chance + X**3 * A * H**5 * c.precision * c.iota / L)
+    return 2 * c.width * chance + 2 * c.noise_width * math.sqrt(X * A * H) * X * A * c.std / L
+
+
+@njit(cache=True, nogil=True)
+def estimate(visits: Array, following: Array, c: Constants, P: Array) -> Array:
+    """Writes one step's transitions, without the tuples that are too rare (Definition 5); returns Ñ(x, a).
+
+    Noisy counts are clipped at 0 first, without which equation (7) has no solution where m + e < 0; of its many
+    minimisers the one nearest to them is taken (`dp_apvi.kernels.private_counts`).
+
+    Args:
+        visits: (S, A) noisy N̈(x, a).
+        following: (S, A, S) noisy N̈(x, a, x′).
+        c: The constants.
+        P: (S, A, S) overwritten; what a row lacks goes to the absorbing state.
+    """
+    S, A = visits.shape
+    known, x = np.zeros((S, A)), np.empty(S)
+    for s in range(S):
+        for a in range(A):
+            # |Σn − N̈(x, a)| ≤ E/4; `private_total` takes twice that
+            whole = private_total(visits[s, a], following[s, a], c.precision / 2)
+            private_counts(following[s, a], whole, x)
+            count = whole + c.precision / 2
+            known[s, a] = count if count > c.rare else 0.0
+            for after in range(S):
+                tuple_ = x[after] + c.precision / (2 * S)
+                P[s, a, after] = tuple_ / count if tuple_ > c.rare and count > 0.0 else 0.0
+    return known
+
+
+@njit(cache=True, nogil=True)
+def estimate_rewards(sums: Array, known: Array, reward: Array) -> None:
+    """Writes one step's mean rewards R̃/Ñ (equation (3)), between 0 and 1; 0 of pairs that are too rare.
+
+    Args:
+        sums: (S, A) noisy reward sums.
+        known: (S, A) Ñ(x, a); 0 of those pairs.
+        reward: (S, A) overwritten.
+    """
+    for s in range(known.shape[0]):
+        for a in range(known.shape[1]):
+            n = known[s, a]
+            reward[s, a] = min(1.0, max(0.0, sums[s, a] / n)) if n > 0.0 else 0.0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.compiling import njit
+from privcheck.support.kernels import njit
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

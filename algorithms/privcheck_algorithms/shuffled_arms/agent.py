@@ -9,22 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.compiling import njit
-from privcheck.declaration import Parameter
+from privcheck.declare.declaration import Parameter
+from privcheck.declare.mechanisms import shuffled_noise
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import shuffled_noise
-from privcheck.online.driver import seeds
-from privcheck.online.player import Player, Replicate
-from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, blank, grid, note
-from privcheck.results import OnlineRequest
-from privcheck_algorithms.online.batches import schedule
-from privcheck_algorithms.online.faces import BatchFace
-from privcheck_algorithms.online.policy_runs import Reports
-from privcheck_algorithms.online.private import NOISE, declared
-from privcheck_algorithms.online.sizes import refuse
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, draw_next
-from privcheck_algorithms.shuffled_ucb_vi.agent import ShuffleFace
-from privcheck_algorithms.shuffled_ucb_vi.shuffler import NONE, Shuffler, count_ones, draw_ones, send_rewards
+from privcheck.runtime.online import DONE, SWITCHES, VALUE, Player, Record, Replicate, blank, grid, note
+from privcheck.runtime.replicates import seeds
+from privcheck.runtime.results import OnlineRequest
+from privcheck.support.kernels import njit
+from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, compress, draw_next
+from privcheck_algorithms.online.policy_runs import Reports, schedule
+from privcheck_algorithms.online.private import NOISE, declared, refuse
+from privcheck_algorithms.online.stage import BatchFace
+from privcheck_algorithms.shuffled_ucb_vi.agent import NONE, ShuffleFace, Shuffler, count_ones, draw_ones, send_rewards
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -15,20 +15,35 @@ from typing import Any, Final
 
 import numpy as np
 
-from privcheck.auditors import Exceptions, MechanismAudit, MechanismClaim, MechanismError, Neighbours, Workers
 from privcheck.errors import ParameterError
-from privcheck.progress import Progress
-from privcheck.whole_agents import AgentFunction, ChangeUser, DropOwnPart, UserRelation
+from privcheck.runtime.auditors import (
+    AgentFunction,
+    ChangeUser,
+    DropOwnPart,
+    Exceptions,
+    MechanismAudit,
+    MechanismClaim,
+    MechanismError,
+    Neighbours,
+    UserRelation,
+    Workers,
+)
+from privcheck.support.display import Progress
 from privcheck_audits.blackbox.audit import audit_mechanism
 from privcheck_audits.blackbox.calls import Caller, read_signature
-from privcheck_audits.blackbox.changes import Case, CasePair, count_users, find_user, list_changes
-from privcheck_audits.blackbox.counts import edges
-from privcheck_audits.blackbox.flattening import flatten, largest_gap
-from privcheck_audits.blackbox.forms import Form
+from privcheck_audits.blackbox.canonical import CallError, Form
 from privcheck_audits.blackbox.inputs import forms_of
-from privcheck_audits.blackbox.known_types import CallError
+from privcheck_audits.blackbox.neighbours import (
+    Case,
+    CasePair,
+    count_users,
+    find_user,
+    flatten,
+    largest_gap,
+    list_changes,
+)
 from privcheck_audits.blackbox.scores import learn
-from privcheck_audits.blackbox.verdict import ClaimedLoss, attempts, best
+from privcheck_audits.blackbox.verdict import ClaimedLoss, attempts, best, edges
 from privcheck_audits.engine.blocks import blocks
 from privcheck_audits.engine.pools import refuse_unsendable
 

@@ -15,9 +15,7 @@ from typing import Any, Final, Literal, NoReturn
 import numpy as np
 
 from privcheck.errors import ParameterError
-from privcheck_audits.blackbox.canonical import canonical
-from privcheck_audits.blackbox.forms import Form, Raised
-from privcheck_audits.blackbox.known_types import CallError, array_of
+from privcheck_audits.blackbox.canonical import CallError, Form, Raised, array_of, canonical
 
 _SIZES: Final = frozenset(
     ("size", "n", "runs", "trials", "number", "repeats", "samples", "batch", "batch_size", "num_samples", "n_samples")

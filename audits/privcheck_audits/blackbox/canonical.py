@@ -4,24 +4,267 @@ Types, keys and their order, lengths, dtypes, exceptions with their messages, Na
 Sets have no order, so theirs is none of the output's. Numbers in texts are taken out, so that a text is a pattern with
 numbers. Of an object its fields are looked at, never its `repr`, in which the address in memory would be told; of one
 without fields only the type is.
+
+The form of an output as a value: what stands where, when two are equal, and an exception as an output.
+
+Types of Python's library and of well-known packages, taken apart without importing any of them.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import enum
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from decimal import Decimal
+from fractions import Fraction
 from itertools import islice
-from typing import Any, Final
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck_audits.blackbox.forms import Form, Leaf, Raised, digest, exact, without_addresses
-from privcheck_audits.blackbox.known_types import CallError, add_known, name_of, plain
+from privcheck.errors import PrivcheckError
+
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the zone is kept beside it
+_TIMES: Final = (dt.date, dt.time, dt.timedelta)
+_NAMED: Final = (type, FunctionType, BuiltinFunctionType, MethodType, ModuleType)
+_FRAMES: Final = ("pandas", "polars")
+
+
+class CallError(PrivcheckError):
+    """What a call gave cannot be taken as runs; the door says where."""
+
+
+class Walk(Protocol):
+    """Goes through an output; `blackbox.canonical` has the only one."""
+
+    def add_parts(self, path: str, kind: str, *parts: tuple[str, Any]) -> None:
+        """Adds something of which the parts are known by name."""
+        ...
+
+    def add_array(self, x: NDArray[Any], path: str, kind: str) -> None:
+        """Adds an array."""
+        ...
+
+    def visit(self, x: Any, path: str) -> None:
+        """Adds what stands at a place."""
+        ...
+
+
+def add_known(walk: Walk, x: Any, path: str, kind: str) -> bool:
+    """Adds what is of a known type; returns whether it is."""
+    for belongs, add in _KNOWN:
+        if belongs(x):
+            add(walk, x, path, kind)
+            return True
+    return False
+
+
+def array_of(given: Any) -> NDArray[Any]:
+    """Returns a tensor of any library as an array.
+
+    Raises:
+        CallError: Its own conversion fails.
+    """
+    try:
+        return np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
+    except Exception as error:
+        raise CallError(f"returned no array ({type(error).__name__}: {error})") from error
+
+
+def name_of(kind: Any) -> str:
+    """Returns the name of a type or function, with its module."""
+    room, name = getattr(kind, "__module__", ""), getattr(kind, "__qualname__", getattr(kind, "__name__", "?"))
+    return name if room in ("builtins", None) else f"{room}.{name}"
+
+
+def plain(x: Any) -> Any:
+    """Returns NumPy's texts as Python's."""
+    return x.item() if isinstance(x, np.str_ | np.bytes_) else x
+
+
+def _is_from(x: Any, rooms: tuple[str, ...], method: str) -> bool:
+    return type(x).__module__.partition(".")[0] in rooms and hasattr(x, method)
+
+
+def _add_enum(walk: Walk, x: enum.Enum, path: str, kind: str) -> None:
+    walk.add_parts(path, kind, ("name", x.name))
+
+
+def _add_number(walk: Walk, x: Any, path: str, kind: str) -> None:  # of a type derived from Python's
+    walk.add_parts(path, kind, ("value", float(x) if isinstance(x, float) else int(x)))
+
+
+def _add_complex(walk: Walk, x: complex, path: str, kind: str) -> None:
+    walk.add_array(np.asarray(x), path, kind)
+
+
+def _add_decimal(walk: Walk, x: Decimal, path: str, kind: str) -> None:
+    sign, digits, exponent = x.as_tuple()
+    value = float("nan") if x.is_nan() else float(x)
+    walk.add_parts(path, kind, ("value", value), ("exponent", exponent), ("digits", (sign, *digits)))
+
+
+def _add_fraction(walk: Walk, x: Fraction, path: str, kind: str) -> None:
+    try:
+        value = float(x)
+    except OverflowError:
+        value = float("inf") if x > 0 else float("-inf")
+    walk.add_parts(path, kind, ("value", value), ("numerator", x.numerator), ("denominator", x.denominator))
+
+
+def _add_time(walk: Walk, x: Any, path: str, kind: str) -> None:
+    if isinstance(x, dt.datetime):
+        since = (x.replace(tzinfo=None) - _EPOCH) // _MICROSECOND
+        walk.add_parts(path, kind, ("microseconds", since), ("zone", str(x.tzinfo)), ("fold", x.fold))
+    elif isinstance(x, dt.date):
+        walk.add_parts(path, kind, ("day", x.toordinal()))
+    elif isinstance(x, dt.time):
+        since = ((x.hour * 60 + x.minute) * 60 + x.second) * 1_000_000 + x.microsecond
+        walk.add_parts(path, kind, ("microseconds", since), ("zone", str(x.tzinfo)), ("fold", x.fold))
+    else:
+        walk.add_parts(path, kind, ("microseconds", x // _MICROSECOND))
+
+
+def _add_error(walk: Walk, x: BaseException, path: str, kind: str) -> None:
+    walk.add_parts(path, f"exception {kind}", ("says", str(x)))
+
+
+def _add_named(walk: Walk, x: Any, path: str, kind: str) -> None:
+    walk.add_parts(path, kind, ("name", name_of(x)))
+
+
+def _add_sparse(walk: Walk, x: Any, path: str, kind: str) -> None:
+    flat = x.tocoo()  # zeros that are stored stay
+    shown = [flat.row, flat.col] if hasattr(flat, "row") else list(flat.coords)
+    axes = [(f"axis {i}", np.asarray(part)) for i, part in enumerate(shown)]
+    walk.add_parts(path, f"{kind} {x.shape}", *axes, ("values", np.asarray(flat.data)))
+
+
+def _add_frame(walk: Walk, x: Any, path: str, kind: str) -> None:
+    columns = {str(name): _values(x.iloc[:, i] if hasattr(x, "iloc") else x[:, i]) for i, name in enumerate(x.columns)}
+    index = [("index", _values(x.index))] if hasattr(x, "index") else []
+    walk.add_parts(path, kind, ("columns", columns), *index)
+
+
+def _add_series(walk: Walk, x: Any, path: str, kind: str) -> None:
+    index = [("index", _values(x.index))] if hasattr(x, "index") and not callable(x.index) else []
+    walk.add_parts(path, kind, ("name", str(getattr(x, "name", None))), ("values", _values(x)), *index)
+
+
+def _add_arrow(walk: Walk, x: Any, path: str, kind: str) -> None:
+    law = str(x.schema) if hasattr(x, "schema") else str(x.type)
+    walk.add_parts(path, kind, ("schema", law), ("rows", x.to_pylist()))
+
+
+def _add_tensor(walk: Walk, x: Any, path: str, kind: str) -> None:
+    walk.add_array(array_of(x), path, kind)
+
+
+def _values(x: Any) -> Any:
+    found = np.asarray(x.to_numpy())
+    return [plain(each) for each in found] if found.dtype.kind == "O" else found
+
+
+_Belongs = Callable[[Any], bool]
+_Add = Callable[[Walk, Any, str, str], None]
+_KNOWN: Final[tuple[tuple[_Belongs, _Add], ...]] = (
+    (lambda x: isinstance(x, enum.Enum), _add_enum),
+    (lambda x: isinstance(x, float | int), _add_number),
+    (lambda x: isinstance(x, complex), _add_complex),
+    (lambda x: isinstance(x, Decimal), _add_decimal),
+    (lambda x: isinstance(x, Fraction), _add_fraction),
+    (lambda x: isinstance(x, _TIMES), _add_time),
+    (lambda x: isinstance(x, BaseException), _add_error),
+    (lambda x: isinstance(x, _NAMED), _add_named),
+    (lambda x: _is_from(x, ("scipy",), "tocoo"), _add_sparse),
+    (lambda x: _is_from(x, _FRAMES, "columns"), _add_frame),
+    (lambda x: _is_from(x, _FRAMES, "to_numpy"), _add_series),
+    (lambda x: _is_from(x, ("pyarrow",), "to_pylist"), _add_arrow),
+    (lambda x: hasattr(type(x), "__array__"), _add_tensor),
+)
+
+
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]{4,}")
+
+
+def without_addresses(text: str) -> str:
+    """Returns a text without the places in memory that objects without a `repr` of their own tell."""
+    return _ADDRESS.sub(" at …", text)
+
+
+class Leaf(NamedTuple):
+    """What stands at one place of an output.
+
+    Attributes:
+        path: The place: keys, fields and indices from the outside in.
+        kind: The type, for arrays with the dtype.
+        shape: Of an array, or the length of a container; None of single values.
+        value: A number, a text, an array (numbers,), or the keys of a mapping in their order; None where there is none.
+    """
+
+    path: str
+    kind: str
+    shape: tuple[int, ...] | None
+    value: Any
+
+
+class Form(NamedTuple):
+    """The canonical form of an output.
+
+    Attributes:
+        leaves: In the order of the output.
+        opaque: Types of which nothing but the name could be seen.
+    """
+
+    leaves: tuple[Leaf, ...]
+    opaque: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An exception as the output of a run.
+
+    Attributes:
+        kind: Its type.
+        message: What it says, without addresses.
+    """
+
+    kind: str
+    message: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> Raised:
+        """Returns the exception as an output."""
+        try:
+            message = str(error)
+        except Exception:  # noqa: BLE001 - an exception that cannot say what it is
+            message = ""
+        return cls(name_of(type(error)), without_addresses(message))
+
+
+def digest(form: Form) -> bytes:
+    """Returns 16 bytes that are equal for equal outputs; all NaN are equal, 0 and −0 are not."""
+    parts = hashlib.blake2b(digest_size=16)
+    for leaf in form.leaves:
+        parts.update(repr((leaf.path, leaf.kind, leaf.shape)).encode())
+        parts.update(exact(leaf.value))
+    return parts.digest()
+
+
+def exact(value: Any) -> bytes:
+    """Returns a leaf's value as bytes, equal for equal values."""
+    if isinstance(value, np.ndarray):
+        clean = np.where(np.isnan(value), np.nan, value) if value.dtype.kind == "f" else value
+        return bytes(clean.dtype.str, "ascii") + np.ascontiguousarray(clean).tobytes()
+    return repr(value).encode("utf-8", "surrogatepass")
+
 
 _DEEPEST: Final = 100  # containers in each other
 _LONGEST: Final = 1_000_000  # items of a stream

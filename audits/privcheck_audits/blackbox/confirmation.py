@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 
 from privcheck.accounting.engine.gdp import gdp_delta
 from privcheck.accounting.engine.zcdp import zcdp_delta
-from privcheck_audits.blackbox.counts import Counts, Edges
 from privcheck_audits.blackbox.inputs import RunSource
 from privcheck_audits.blackbox.scores import Scores
-from privcheck_audits.blackbox.verdict import ClaimedLoss
+from privcheck_audits.blackbox.verdict import ClaimedLoss, Counts, Edges
 from privcheck_audits.bounds import find_largest_refuted
 
 _PAYOFFS: Final = (0.6, 0.2, 0.2)  # weights of the best ones, of different scores

@@ -1,10 +1,26 @@
-"""Dependence between columns: pairs that share their noise, whatever each says alone, and directions with little of it.
+"""What columns tell together: dependence, parities of signs and bits, and sums of thin leaks.
 
-Every pair is looked at, through the correlations under both neighbours (one matrix product each). For a pair with means
-moved by a and b, in standard deviations, and correlation c, the squared distance of the two neighbours (Mahalanobis) is
-(a² + b² − 2cab)/(1 − c²): what that is beyond a² + b² is what only the pair tells. Of whole outputs the same distance
-gives the linear discriminant, and the generalised eigenvectors of the two covariances the directions that vary more
-under one neighbour. What the luckiest of so many pairs would show by chance is left alone.
+Dependence between columns: pairs that share their noise, whatever each says alone, and directions with little of it.
+
+Every pair is looked at, through the correlations under both neighbours (one matrix product each). For a pair with
+means moved by a and b, in standard deviations, and correlation c, the squared distance of the two neighbours
+(Mahalanobis) is (a² + b² − 2cab)/(1 − c²): what that is beyond a² + b² is what only the pair tells. Of whole outputs
+the same distance gives the linear discriminant, and the generalised eigenvectors of the two covariances the
+directions that vary more under one neighbour. What the luckiest of so many pairs would show by chance is left alone.
+
+Parities: which product of signs, or sum of bits modulo 2, tells the neighbours apart, whatever each part says alone.
+
+Noise that hides every number and not their joint sign, a secret shared over several bits and a linear hash with a
+public seed leak like this, and no learner that goes from one column to the next finds it. Of up to 18 bits all 2¹⁸
+subsets are tried at once by the fast Walsh–Hadamard transform; of more, all pairs and triples. What the best of so
+many would show by chance is left alone: a parity that was only lucky would mislead the learners after it.
+
+Sums over columns of what each tells: leaks spread so thin that no column alone is worth a look.
+
+Columns that are independent add up their log likelihood ratios. Four laws are tried: normal noise that is moved
+(linear), Laplace noise that is moved (differences of distances), normal noise and Laplace noise of another scale
+(squares and distances). Each is summed over all columns, over those with a difference that is no rarity, and over the
+clear ones: a leak in all columns wants the first sum, a leak in a few the last.
 """
 
 from __future__ import annotations
@@ -234,3 +250,246 @@ def _waves(standard: Standard) -> Array:
     ends = [*range(_EXTREMES), *range(width - _EXTREMES, width)]
     weights: Array = np.concatenate([least, tilted[:, ends]], axis=1) / standard.spread[:, None]
     return weights
+
+
+_WHOLE: Final = 18  # bits of which every subset is tried
+_DIGITS: Final = 16  # of an integer
+PARITIES: Final = 3  # that become features
+_LOOK: Final = 20_000  # runs
+_TRIPLES: Final = 8_000  # runs that pairs and triples are searched on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parities:
+    """From outputs (runs, m) to a few parities (runs, 3).
+
+    Attributes:
+        columns: (bits,) where each bit comes from.
+        digits: (bits,) which binary digit of an integer it is; −1 where it says whether the value is above the limit.
+        limits: (bits,).
+        chosen: (3, bits) which bits each parity adds up; none where no more tell anything.
+    """
+
+    columns: NDArray[np.int64]
+    digits: NDArray[np.int64]
+    limits: Array
+    chosen: NDArray[np.int64]
+
+    def __call__(self, x: Array) -> Array:
+        """Returns each parity, 0 or 1."""
+        used = np.flatnonzero(self.chosen.any(axis=0))
+        parities: Array = ((self.bits(x, used).astype(np.int64) @ self.chosen[:, used].T) % 2).astype(np.float64)
+        return parities
+
+    def bits(self, x: Array, used: NDArray[np.int64]) -> Bits:
+        """Returns some of the bits (runs, used)."""
+        bits = np.empty((x.shape[0], used.size), dtype=np.bool_)
+        for at, bit in enumerate(used):
+            values = x[:, self.columns[bit]]
+            digit = self.digits[bit]
+            bits[:, at] = values > self.limits[bit] if digit < 0 else np.floor(np.ldexp(values, -int(digit))) % 2 == 1
+        return bits
+
+
+def learn_parities(x: Array, secret: Bits) -> Parities:
+    """Returns the parities that tell most.
+
+    Args:
+        x: (runs, m) training runs.
+        secret: (runs,) whether each was on D.
+    """
+    part = slice(0, _LOOK)
+    x, known = x[part], secret[part]
+    wide = x.shape[1]
+    low, high = x.min(axis=0), x.max(axis=0)
+    middle = np.median(x, axis=0)
+    of_two = ((x == low) | (x == high)).all(axis=0)
+    limits = np.where(of_two, (low + high) / 2, middle)
+    columns, digits = list(range(wide)), [-1] * wide
+    whole = np.flatnonzero((x == np.rint(x)).all(axis=0) & ~of_two)
+    for digit in range(_DIGITS):  # the last digits of all integers first
+        for column in whole:
+            if len(columns) < _WHOLE and 2.0**digit <= high[column] - low[column]:
+                columns.append(int(column))
+                digits.append(digit)
+    every = Parities(
+        columns=np.array(columns),
+        digits=np.array(digits),
+        limits=limits[columns],
+        chosen=np.zeros((PARITIES, len(columns)), dtype=np.int64),
+    )
+    bits = every.bits(x, np.arange(len(columns)))
+    chosen = _all_subsets(bits, known) if len(columns) <= _WHOLE else _small_subsets(bits, known)
+    return Parities(columns=every.columns, digits=every.digits, limits=every.limits, chosen=chosen)
+
+
+def _all_subsets(bits: Bits, secret: Bits) -> NDArray[np.int64]:
+    """Returns the subsets whose parity is most correlated with the hidden bit: the largest Walsh–Hadamard terms."""
+    number = bits.shape[1]
+    cell = bits.astype(np.int64) @ (1 << np.arange(number))
+    weight = np.where(secret, 1 / max(1, secret.sum()), -1 / max(1, (~secret).sum()))
+    table = np.bincount(cell, weights=weight, minlength=1 << number)
+    for bit in range(number):
+        halves = table.reshape(-1, 2, 1 << bit)
+        table = np.stack([halves[:, 0] + halves[:, 1], halves[:, 0] - halves[:, 1]], axis=1).reshape(-1)
+    size = np.abs(table)
+    size[0] = -1.0
+    best = np.argsort(-size, kind="stable")[:PARITIES]
+    best = best[size[best] > _luck(table.size, secret)]
+    subsets = (best[:, None] >> np.arange(number)) & 1
+    return np.concatenate([subsets, np.zeros((PARITIES - subsets.shape[0], number), dtype=np.int64)])
+
+
+def _small_subsets(bits: Bits, secret: Bits) -> NDArray[np.int64]:
+    """Returns the pairs and triples whose parity is most correlated with the hidden bit."""
+    part = slice(0, _TRIPLES)
+    signs = np.where(bits[part], 1.0, -1.0)
+    weight = np.where(secret[part], 1 / max(1, secret[part].sum()), -1 / max(1, (~secret[part]).sum()))
+    number = signs.shape[1]
+    ranked: list[tuple[float, tuple[int, ...]]] = []
+    pairs = np.abs((signs * weight[:, None]).T @ signs)
+    for first in range(number):
+        later = np.triu(np.abs((signs * (weight * signs[:, first])[:, None]).T @ signs), 1)
+        later[: first + 1] = 0.0
+        second, third = np.unravel_index(int(later.argmax()), later.shape)
+        ranked.append((float(later[second, third]), (first, int(second), int(third))))
+        if first + 1 < number:
+            other = first + 1 + int(pairs[first, first + 1 :].argmax())
+            ranked.append((float(pairs[first, other]), (first, other)))
+    chosen = np.zeros((PARITIES, number), dtype=np.int64)
+    least = _luck(number**3, secret[part])
+    for row, (size, subset) in enumerate(sorted(ranked, reverse=True)[:PARITIES]):
+        if size > least:
+            chosen[row, list(subset)] = 1
+    return chosen
+
+
+def _luck(subsets: int, secret: Bits) -> float:
+    """Returns how far the means of a sign on D and on D′ are apart, for the luckiest of so many that tell nothing."""
+    error = math.sqrt(1 / max(1, secret.sum()) + 1 / max(1, (~secret).sum()))
+    return _LUCK * error * math.sqrt(2 * math.log(2 * subsets))
+
+
+SUMS: Final = 12
+_SUM_RUNS: Final = 20_000
+_SUM_LIMITS: Final = 4_000  # runs that limits and medians are taken from
+_SURE: Final = (0.0, 1.5, 3.0)  # standard errors by which a column must differ to be added up
+_SMALLEST: Final = 1e-300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sums:
+    """From whole outputs (runs, width) to sums over columns (runs, 12).
+
+    Attributes:
+        low: (width,) least value that is told apart from lower ones.
+        high: (width,) largest.
+        middle: (width,) what squares and distances are counted from.
+        moved: (width, 3) weights of the values.
+        bends: (2, width) medians on D and on D′.
+        bent: (width, 3) weights of the difference of the distances from those.
+        squares: (width, 3) weights of the squared distances from the middle.
+        sizes: (width, 3) weights of the distances.
+    """
+
+    low: Array
+    high: Array
+    middle: Array
+    moved: Array
+    bends: Array
+    bent: Array
+    squares: Array
+    sizes: Array
+
+    def __call__(self, whole: Array, wanted: NDArray[np.int64]) -> Array:
+        """Returns those of the sums that are wanted, ascending; only columns that they weigh are looked at."""
+        laws = (
+            (self.moved, _values),
+            (self.bent, self._bent),
+            (self.squares, self._squares),
+            (self.sizes, self._sizes),
+        )
+        parts = []
+        for law, (weights, of) in enumerate(laws):
+            mine = weights[:, wanted[wanted // len(_SURE) == law] % len(_SURE)]
+            used = np.flatnonzero(mine.any(axis=1))
+            parts.append(of(whole if used.size == weights.shape[0] else whole[:, used], used) @ mine[used])
+        return np.concatenate(parts, axis=1)
+
+    def _bent(self, x: Array, used: NDArray[np.int64]) -> Array:
+        bent: Array = np.abs(x - self.bends[0, used])
+        bent -= np.abs(x - self.bends[1, used])
+        return bent
+
+    def _squares(self, x: Array, used: NDArray[np.int64]) -> Array:
+        away: Array = np.clip(x, self.low[used], self.high[used])
+        away -= self.middle[used]
+        away *= away
+        return away
+
+    def _sizes(self, x: Array, used: NDArray[np.int64]) -> Array:
+        away: Array = np.abs(x - self.middle[used])
+        return away
+
+
+def _values(x: Array, _used: NDArray[np.int64]) -> Array:
+    return x
+
+
+def learn_sums(whole: Array, secret: Bits) -> Sums:
+    """Returns weights for outputs like these.
+
+    Args:
+        whole: (runs, width) training runs, finite.
+        secret: (runs,) whether each was on D.
+    """
+    whole, known = whole[:_SUM_RUNS], secret[:_SUM_RUNS]
+    few = whole[:_SUM_LIMITS]
+    low, middle, high = np.quantile(few, [0.001, 0.5, 0.999], axis=0)
+    body = np.clip(whole, low, high)
+    arms = [body[which] if which.any() else body for which in (known, ~known)]
+    runs = [arm.shape[0] for arm in arms]
+    means, variances = np.stack([arm.mean(axis=0) for arm in arms]), np.stack([arm.var(axis=0) for arm in arms])
+    distances = [np.abs(arm - middle) for arm in arms]
+    sizes, errors = np.stack([d.mean(axis=0) for d in distances]), np.stack([d.var(axis=0) for d in distances])
+    varying = (variances > 0).all(axis=0) & (sizes > 0).all(axis=0)
+    variances, sizes = np.where(varying, variances, 1.0), np.where(varying, sizes, 1.0)
+
+    def chosen(difference: Array, spread: Array) -> Array:
+        """Returns for each limit (width, 3) whether a column differs by so much; none where it is one column."""
+        error = np.sqrt(spread[0] / runs[0] + spread[1] / runs[1])
+        far = np.where(varying, np.abs(difference) / np.maximum(error, _SMALLEST), 0.0)
+        sure = np.stack([far > limit for limit in _SURE], axis=1)
+        return np.where(sure.sum(axis=0) > 1, sure, False).astype(np.float64)
+
+    moved = means[0] - means[1]
+    by_mean = chosen(moved, variances)
+    squared = (1 / variances[1] - 1 / variances[0]) / 2
+    by_variance = chosen(np.log(variances[0]) - np.log(variances[1]), np.stack([_log_error(arm) for arm in arms]))
+    sized = 1 / sizes[1] - 1 / sizes[0]
+    return Sums(
+        low=low,
+        high=high,
+        middle=middle,
+        moved=_tame((moved / variances.mean(axis=0))[:, None] * by_mean),
+        bends=np.stack([np.median(arm[:_SUM_LIMITS], axis=0) for arm in (arms[1], arms[0])]),
+        bent=_tame((1 / sizes.mean(axis=0))[:, None] * by_mean),
+        squares=_tame(squared[:, None] * by_variance),
+        sizes=_tame(sized[:, None] * chosen(sizes[0] - sizes[1], errors)),
+    )
+
+
+def _log_error(arm: Array) -> Array:
+    """Returns the variance of ln of the sample variance, times the runs: kurtosis − 1 (delta method)."""
+    away = arm - arm.mean(axis=0)
+    size = away.std(axis=0)
+    square = (away / np.where(size > 0, size, 1.0)) ** 2
+    error: Array = np.maximum((square * square).mean(axis=0) - 1, 0.0)
+    return error
+
+
+def _tame(weights: Array) -> Array:
+    """Returns the weights over the largest: sums of finite values stay finite."""
+    largest = np.abs(weights).max(axis=0, initial=0.0)
+    tame: Array = weights / np.where(largest > 0, largest, 1.0)
+    return tame

@@ -13,10 +13,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck_audits.blackbox.dependence import Dependence, learn_dependence
-from privcheck_audits.blackbox.echoes import echoes, figure_sizes, rest, shape
-from privcheck_audits.blackbox.parities import PARITIES, Parities, learn_parities
-from privcheck_audits.blackbox.sums import SUMS, Sums, learn_sums
+from privcheck_audits.blackbox.dependence import (
+    PARITIES,
+    SUMS,
+    Dependence,
+    Parities,
+    Sums,
+    learn_dependence,
+    learn_parities,
+    learn_sums,
+)
+from privcheck_audits.blackbox.width import echoes, figure_sizes, rest, shape
 
 _COLUMNS: Final = 48  # of an output that get features of their own; wider ones are thinned out
 _PAIRED: Final = 6  # columns of which every pair is looked at

@@ -14,10 +14,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.auditors import MechanismAudit, MechanismClaim, MechanismFunction
+from privcheck.runtime.auditors import MechanismAudit, MechanismClaim, MechanismFunction
 from privcheck_audits.blackbox.audit import audit_mechanism
 from privcheck_audits.blackbox.calls import Caller, as_numbers, read_signature
-from privcheck_audits.blackbox.forms import Leaf
+from privcheck_audits.blackbox.canonical import Leaf
 from privcheck_audits.blackbox.inputs import forms_of
 
 _DIGITS: Final = 53

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from privcheck_audits.blackbox.inputs import RunSource
-from privcheck_audits.blackbox.patterns import row_keys
+from privcheck_audits.blackbox.scores import row_keys
 
 FIRST: Final = 64  # pairs of a call on D and one on D′
 AGAIN: Final = 192  # of the second test

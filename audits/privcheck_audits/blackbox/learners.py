@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.errors import ParameterError
-from privcheck_audits.policy.linear_score import LinearScore, learn_score
+from privcheck_audits.engine.scores import LinearScore, learn_score
 
 _LINEAR_RUNS: Final = 20_000
 _LINEAR_NUMBERS: Final = 2_000_000  # of the table that logistic regression learns on

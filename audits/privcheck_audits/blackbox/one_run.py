@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from privcheck.auditors import CanaryAgent, MechanismAudit, MechanismError, Workers
 from privcheck.errors import ParameterError
-from privcheck.guarantees import ApproxDP, PureDP
-from privcheck.progress import Progress
+from privcheck.runtime.auditors import CanaryAgent, MechanismAudit, MechanismError, Workers
+from privcheck.support.display import Progress
+from privcheck.terms.guarantees import ApproxDP, PureDP
 from privcheck_audits.blackbox.power import find_power
 from privcheck_audits.blackbox.verdict import ClaimedLoss
 from privcheck_audits.bounds import CoinFlip, OneRun, guess_plan

@@ -2,6 +2,8 @@
 
 Blocks run through `engine.blocks`, wherever they are told to. The runs that scores are learned on are handed back as
 they are; the tested ones are counted where they were drawn.
+
+What a block of a black box's runs is drawn for, and where: each kind of work hands back what is kept of its runs.
 """
 
 from __future__ import annotations
@@ -9,14 +11,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import Any, Final
 
 import numpy as np
 
+from privcheck.runtime.auditors import Workers
 from privcheck_audits.blackbox.anytime import EProcess
 from privcheck_audits.blackbox.confirmation import Confirmation, UnitsOfCalls, plan_confirmation
-from privcheck_audits.blackbox.counts import Counts, Edges, edges
-from privcheck_audits.blackbox.grid import grid_steps
 from privcheck_audits.blackbox.independence import (
     AGAIN,
     FIRST,
@@ -28,12 +30,93 @@ from privcheck_audits.blackbox.independence import (
     suspect,
 )
 from privcheck_audits.blackbox.inputs import Array, Bits, RunSource, UnfitError, together
-from privcheck_audits.blackbox.narrowing import WIDEST, pick_columns, pilot_runs
-from privcheck_audits.blackbox.scores import LearnedScores, Scores, learn
-from privcheck_audits.blackbox.structure import make_schema
-from privcheck_audits.blackbox.verdict import ClaimedLoss
-from privcheck_audits.blackbox.work import BlockPlace, RunsToLearn, RunsToNarrow, RunsToSketch, RunsToTest
+from privcheck_audits.blackbox.scores import LearnedScores, Scores, grid_steps, learn
+from privcheck_audits.blackbox.structure import Place, Sketch, make_schema
+from privcheck_audits.blackbox.verdict import ClaimedLoss, Counts, Edges, edges
+from privcheck_audits.blackbox.width import WIDEST, Spread, pick_columns, pilot_runs, sum_columns
+from privcheck_audits.bounds import DivergencePlan, Moments
 from privcheck_audits.engine.blocks import blocks
+from privcheck_audits.engine.checkpoints import Checkpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BlockPlace:
+    """Where blocks run and are kept.
+
+    Attributes:
+        workers: Threads.
+        executor: Instead of them.
+        checkpoint: Of the whole audit.
+    """
+
+    workers: int
+    executor: Workers
+    checkpoint: Checkpoint | None
+
+    def make_checkpoint(self, **more: str | int) -> Checkpoint | None:
+        """Returns the checkpoint with what else decides a block's result."""
+        if self.checkpoint is None:
+            return None
+        plan = {**self.checkpoint.plan, "scikit-learn": version("scikit-learn"), **more}
+        return replace(self.checkpoint, plan=plan, kinds=(Counts, Moments, Spread, Sketch, Place))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunsToLearn:
+    """A block of runs to learn from: handed back as they are.
+
+    Attributes:
+        source: Makes runs.
+        before: Runs of the pair before the first block.
+    """
+
+    source: RunSource
+    before: int
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> tuple[Array, Bits]:
+        """Returns the runs' rows and which neighbour each is of."""
+        return self.source.runs(rng, runs, self.before + first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunsToNarrow:
+    """A block of runs on wide outputs, of which sums are kept."""
+
+    source: RunSource
+    before: int
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Spread:
+        """Returns the sums over the block."""
+        return sum_columns(*self.source.runs(rng, runs, self.before + first), first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunsToSketch:
+    """A block of runs that a schema is made from."""
+
+    source: RunSource
+    before: int
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Sketch:
+        """Returns what the block's outputs look like."""
+        return self.source.sketch(rng, runs, self.before + first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunsToTest:
+    """A block of runs that is tested."""
+
+    source: RunSource
+    scores: Scores
+    edges: Edges
+    divergences: tuple[DivergencePlan, ...]
+    before: int
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Counts:
+        """Returns the counts of the block's scores."""
+        rows, secret = self.source.runs(rng, runs, self.before + first)
+        return self.edges.count(self.scores(rows), secret, self.divergences)
+
 
 LEAST: Final = 100  # trials
 APART: Final = 2_000  # trials, up to which every run has a call of its own anyway

@@ -2,6 +2,16 @@
 
 Each is learned on training runs alone, and what it said of training runs is what models said that had not seen them:
 the parts of the audit's α are dealt out by that.
+
+The grid on which outputs are put before anything is learned: so that what is found is the design and not the floats.
+
+In double precision it is 2³⁰ times finer than the spread of a column. Numbers of less precision lie on grids of
+their own that are finer around 0, and noise added to them leaves a fingerprint that is coarser than that: there the
+grid is four times as coarse as the numbers are at the largest magnitude. What precision numbers have is seen in
+their last bits, whatever type they were returned as; numbers on one even grid (counts, multiples of ¼) are left
+alone. All of this is decided on the training runs.
+
+What may be discrete in an output, and 64-bit keys by which equal ones are looked up.
 """
 
 from __future__ import annotations
@@ -13,9 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck_audits.blackbox.echoes import echoes, shape
 from privcheck_audits.blackbox.features import FeatureMap, feature_map, separation
-from privcheck_audits.blackbox.grid import grid_steps, on_grid
 from privcheck_audits.blackbox.learners import (
     Array,
     Bits,
@@ -28,8 +36,128 @@ from privcheck_audits.blackbox.learners import (
     learn_trees,
     one_thread,
 )
-from privcheck_audits.blackbox.patterns import PATTERNS, patterns, row_keys
-from privcheck_audits.policy.linear_score import LinearScore, learn_score
+from privcheck_audits.blackbox.width import echoes, shape
+from privcheck_audits.engine.scores import LinearScore, learn_score
+
+_BITS: Final = 30  # of the fine grid
+_PRECISIONS: Final = (8, 11, 24)  # bfloat16, float16, float32
+_GUARD: Final = 2  # bits by which the grid is coarser than the numbers
+_PRECISION_RUNS: Final = 4_000  # runs on which the precision is seen
+_MEDIANS: Final = 8_000  # runs that the spread is taken from
+_FEWEST: Final = 32  # different numbers that a precision is read from
+_SHARE: Final = 0.5  # of them that have no more bits
+_EVEN: Final = 0.4  # of them that are odd multiples of the finest step: half, on one even grid
+_TOP: Final = 0.999  # quantile of the magnitudes
+_DIGITS: Final = 53
+
+
+def grid_steps(rows: Array, secret: Bits, *, fine: bool = False) -> Array:
+    """Returns the step of each column's grid (width,): a power of two; 0 for integers.
+
+    Args:
+        rows: (runs, width) training runs.
+        secret: (runs,) whether each was on D; the precision of either neighbour's numbers counts.
+        fine: As for double precision, whatever the numbers are.
+    """
+    steps = np.zeros(rows.shape[1])
+    for column, values in enumerate(rows.T):
+        finite = values[np.isfinite(values)]
+        if finite.size == 0 or (finite == np.rint(finite)).all():
+            continue
+        few = finite[:_MEDIANS]
+        away = np.abs(few - np.median(few))
+        spread = float(np.median(away[away > 0])) if away.any() else float(np.abs(few[0]))
+        steps[column] = 2.0 ** max(-1000, np.floor(np.log2(spread)) - _BITS)
+        if not fine:
+            look = slice(0, _PRECISION_RUNS)
+            arms = (values[look][secret[look]], values[look][~secret[look]])
+            steps[column] = max(steps[column], *(own_step(arm) for arm in arms))
+    return steps
+
+
+def on_grid(rows: Array, steps: Array) -> Array:
+    """Returns the rows rounded to the grid, halves upwards; −0 becomes 0.
+
+    Every cell has as many points of a finer grid as any other: rounding halves to even would make every second cell
+    larger where numbers are coarse.
+    """
+    moving = steps > 0
+    unit = np.where(moving, steps, 1.0)
+    with np.errstate(over="ignore"):  # what is too large for the grid becomes infinite, an atom of its own
+        rounded: Array = rows / unit  # by a power of two: exact
+        rounded += 0.5
+        np.floor(rounded, out=rounded)
+        rounded *= unit
+    if not moving.all():
+        np.copyto(rounded, rows, where=~moving)
+    rounded += 0.0
+    return rounded
+
+
+def own_step(values: Array) -> float:
+    """Returns the step that hides the grid of numbers of low precision; 0 for double precision and even grids.
+
+    >>> noise = np.random.default_rng(0).laplace(0, 1, 1_000)
+    >>> own_step(noise), own_step(noise.astype(np.float32).astype(float)), own_step(np.rint(4 * noise) / 4)
+    (0.0, 1.9073486328125e-06, 0.0)
+    """
+    shown = np.unique(np.abs(values[np.isfinite(values) & (values != 0)]))
+    if shown.size < _FEWEST:
+        return 0.0
+    fraction, power = np.frexp(shown)
+    digits = np.ldexp(fraction, _DIGITS).astype(np.int64)
+    bits = _DIGITS - np.log2(digits & -digits).astype(np.int64)  # that the number needs
+    for precision in _PRECISIONS:
+        low = bits <= precision
+        if low.mean() >= _SHARE:
+            last = (power - bits)[low]
+            if (last == last.min()).mean() >= _EVEN:
+                return 0.0
+            top = np.frexp(np.quantile(shown[low], _TOP, method="lower"))[1]
+            return float(2.0 ** (int(top) - precision + _GUARD))
+    return 0.0
+
+
+def row_keys(rows: Array) -> NDArray[np.uint64]:
+    """Returns a 64-bit key of each row (runs,): equal rows have equal keys, others differ but with probability 2⁻⁶⁴."""
+    words = np.ascontiguousarray(rows).view(np.uint64)
+    key = np.full(rows.shape[0], 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in range(rows.shape[1]):
+        key ^= words[:, column]
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # SplitMix64's finaliser
+            key ^= key >> np.uint64(shift)
+            key *= np.uint64(factor)
+        key ^= key >> np.uint64(31)
+    return key
+
+
+PATTERNS: Final = ("equal outputs", "signs and round numbers", "equal outputs in any order", "order of the values")
+
+
+def patterns(rows: Array, wanted: Sequence[int]) -> tuple[Array | None, ...]:
+    """Returns what may be discrete in an output: itself, signs and round numbers; sorted, the order with its ties.
+
+    Args:
+        rows: (runs, width).
+        wanted: Indices of `PATTERNS`; the others are None. Single numbers have only the first two.
+    """
+    views: list[Array | None] = [None] * len(PATTERNS)
+    if 0 in wanted:
+        views[0] = rows
+    if 1 in wanted:
+        views[1] = np.sign(rows) + 3.0 * (rows == np.rint(rows)) + 7.0 * np.isinf(rows)
+    if 2 in wanted and 3 not in wanted:
+        views[2] = np.sort(rows, axis=1)
+    if 3 in wanted:
+        order = np.argsort(rows, axis=1, kind="stable")
+        ranked = np.take_along_axis(rows, order, axis=1)
+        new = np.zeros(rows.shape)
+        new[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
+        dense = np.empty_like(rows)
+        np.put_along_axis(dense, order, np.cumsum(new, axis=1), axis=1)
+        views[2:] = [ranked if 2 in wanted else None, dense]
+    return tuple(views if rows.shape[1] > 1 else views[:2])
+
 
 _FOLDS: Final = 3
 _HALVES: Final = 2  # of many single numbers: few are enough to learn from, and rare ones have to be held out too

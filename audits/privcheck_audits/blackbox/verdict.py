@@ -5,12 +5,21 @@ An attempt cuts a score. For ε the runs beyond the cuts are guesses of the hidd
 independent, so the number of guesses need not be fixed. With δ > 0 it is (`blackbox.guesses`). For ρ and μ the runs
 beyond a cut are an event whose probabilities under D and D′ are bounded (Clopper & Pearson), or the score bounds the
 divergence (`privcheck_audits.bounds.divergence`).
+
+How many guesses of each attempt are right and wrong: all attempts of a pair at once.
+
+Where δ > 0 the number of guesses has to be fixed before (`bounds.CoinFlip`). The runs between two cuts are tied for
+that: of the bin in which the last guesses fall, as many are taken as are wanted, whichever they are.
+
+What is kept of the tested runs: how often each score fell between its edges under each neighbour, and a few sums.
+
+The edges come from the training runs; the tested runs are counted block by block and forgotten.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -18,16 +27,199 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainccinv, expit, ndtri
 
-from privcheck_audits.blackbox.counts import Counts
-from privcheck_audits.blackbox.guesses import Guesses, beyond_cuts, fixed_number
 from privcheck_audits.bounds import (
     CoinFlip,
     CurveFlip,
     DivergencePlan,
+    Moments,
     divergence_plan,
     error_rate_at_most,
+    moments,
     rho_at_least,
 )
+
+_TAILS: Final = 24  # edges from either end of a score
+_FEWEST: Final = 8  # training runs beyond the outermost edge
+_HALF_STEP: Final = 2.0**-21  # scores are multiples of 2⁻²⁰: no score is on an edge
+
+Array = NDArray[np.float64]
+Bits = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Edges:
+    """Where each score is cut, ascending.
+
+    Attributes:
+        cuts: Of each score.
+    """
+
+    cuts: tuple[Array, ...]
+
+    def count(self, scores: Array, secret: Bits, divergences: Sequence[DivergencePlan] = ()) -> Counts:
+        """Returns the counts of some runs from their scores (scores, runs).
+
+        Args:
+            scores: Of each score and run.
+            secret: (runs,) whether the run was on D.
+            divergences: What is summed for bounds on a divergence; nothing where none is wanted.
+        """
+        number = max(cut.size for cut in self.cuts) + 1
+        inside = np.zeros((len(self.cuts), 2, number), dtype=np.int64)
+        for which, (cut, values) in enumerate(zip(self.cuts, scores, strict=True)):
+            place = np.searchsorted(cut, values)
+            for arm, mine in enumerate((secret, ~secret)):
+                inside[which, arm] = np.bincount(place[mine], minlength=number)
+        sums = tuple(moments(values, secret, plan) for values in scores for plan in divergences)
+        return Counts(inside=inside, sums=sums, totals=np.array([secret.sum(), (~secret).sum()]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Counts:
+    """Counts of runs.
+
+    Attributes:
+        inside: (scores, 2, edges + 1) runs on D and on D′ with a score below the first edge, between the first and the
+            second, …
+        sums: What each score gives each divergence plan, score by score; empty where none is wanted.
+        totals: (2,) runs on D and on D′.
+    """
+
+    inside: NDArray[np.int64]
+    sums: tuple[Moments, ...]
+    totals: NDArray[np.int64]
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            inside=self.inside + other.inside,
+            sums=tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)),
+            totals=self.totals + other.totals,
+        )
+
+    def none(self) -> Counts:
+        """Returns counts of no runs, of the same sizes."""
+        nothing = tuple(
+            Moments(pairs=0, sums=(0.0,) * len(each.sums), squares=(0.0,) * len(each.sums)) for each in self.sums
+        )
+        return Counts(inside=np.zeros_like(self.inside), sums=nothing, totals=np.zeros_like(self.totals))
+
+    @property
+    def runs(self) -> int:
+        """Returns the number of runs."""
+        return int(self.totals.sum())
+
+    def above(self, score: int, edge: int) -> tuple[int, int]:
+        """Returns the runs on D and on D′ with a score above the edge."""
+        first, other = self.inside[score, :, edge + 1 :].sum(axis=1)
+        return int(first), int(other)
+
+
+def edges(held_out: Array) -> Edges:
+    """Returns cuts at equal steps of the logarithm of either tail's mass, and at 0, from training scores."""
+    return Edges(cuts=tuple(_cuts(values) for values in held_out))
+
+
+def _cuts(values: Array) -> Array:
+    ordered = np.sort(values)
+    n = ordered.size
+    ranks = np.unique(np.round(np.geomspace(min(_FEWEST, n), max(1, n // 2), _TAILS)).astype(np.int64))
+    ranks = ranks[ranks <= n]
+    cuts = np.concatenate([ordered[ranks - 1] + _HALF_STEP, ordered[n - ranks] - _HALF_STEP, [_HALF_STEP]])
+    return np.unique(cuts)
+
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Guesses:
+    """Guesses of attempts on one pair of neighbours.
+
+    Attributes:
+        right: Of each attempt (attempts,).
+        wrong: Of each attempt.
+    """
+
+    right: Numbers
+    wrong: Numbers
+
+
+def beyond_cuts(tried: Sequence[Attempt], counts: Counts) -> Guesses:
+    """Returns the runs beyond the attempts' cuts, however many they are."""
+    right, wrong = np.zeros((2, len(tried)), dtype=np.int64)
+    if not len(tried):
+        return Guesses(right=right, wrong=wrong)
+    above = _above(counts)
+    first, other = counts.totals
+    score = np.array([attempt.score for attempt in tried])
+    upper = np.array([-1 if attempt.upper is None else attempt.upper for attempt in tried])
+    lower = np.array([-1 if attempt.lower is None else attempt.lower for attempt in tried])
+    up, down = upper >= 0, lower >= 0
+    right[up], wrong[up] = above[score[up], :, upper[up]].T
+    right[down] += other - above[score[down], 1, lower[down]]
+    wrong[down] += first - above[score[down], 0, lower[down]]
+    return Guesses(right=right, wrong=wrong)
+
+
+def fixed_number(tried: Sequence[Attempt], training: Counts, tested: Counts, rng: np.random.Generator) -> Guesses:
+    """Returns guesses of which only their outputs decide which they are, and only the training runs how many.
+
+    Each attempt guesses as large a share of the tested runs as lay beyond its cuts in the training runs: the outermost
+    bins, and part of the next one.
+
+    Args:
+        tried: All attempts of one pair: above every edge, below it, and both at edges equally far from the ends.
+        training: Counts of the training runs.
+        tested: Counts of the tested runs.
+        rng: Picks the part; the bits have no say in it.
+    """
+    seen = beyond_cuts(tried, training)
+    shares = (seen.right + seen.wrong) / max(1, training.runs)
+    numbers = np.minimum(tested.runs, np.maximum(1, np.rint(shares * tested.runs))).astype(np.int64)
+    right = np.zeros(len(tried), dtype=np.int64)
+    above = _above(tested)
+    cuts: dict[int, int] = {}
+    for attempt in tried:
+        last = max(-1 if edge is None else edge for edge in (attempt.upper, attempt.lower))
+        cuts[attempt.score] = max(cuts.get(attempt.score, 0), last + 1)
+    for members, score, way in _families(tried):
+        for_first, for_other = _rings(above[score, :, : cuts[score]], tested.totals, way)
+        reached = np.concatenate([[0], np.cumsum(for_first + for_other)])
+        wanted = numbers[members]
+        ring = np.minimum(np.searchsorted(reached, wanted, "right") - 1, for_first.size - 1)
+        before = np.concatenate([[0], np.cumsum(for_first)])[ring]
+        rest = wanted - reached[ring]
+        right[members] = before + rng.hypergeometric(for_first[ring], for_other[ring], rest)
+    return Guesses(right=right, wrong=numbers - right)
+
+
+def _above(counts: Counts) -> Numbers:
+    """Returns the runs above each edge: (scores, 2, edges)."""
+    return np.cumsum(counts.inside[:, :, :0:-1], axis=2)[:, :, ::-1]
+
+
+def _families(tried: Sequence[Attempt]) -> Iterator[tuple[Numbers, int, tuple[bool, bool]]]:
+    """Yields the attempts that guess the same way by the same score: indices, score, whether above and below."""
+    ways: dict[tuple[int, tuple[bool, bool]], list[int]] = {}
+    for i, attempt in enumerate(tried):
+        way = (attempt.upper is not None, attempt.lower is not None)
+        ways.setdefault((attempt.score, way), []).append(i)
+    for (score, way), members in ways.items():
+        yield np.array(members), score, way
+
+
+def _rings(above: Numbers, totals: Numbers, way: tuple[bool, bool]) -> tuple[Numbers, Numbers]:
+    """Returns the right and the wrong guesses of each bin, the outermost first; all runs are in one of them."""
+    first, other = np.diff(np.concatenate([totals[:, None], above, np.zeros((2, 1), dtype=np.int64)], axis=1)) * -1
+    if way == (True, False):
+        return first[::-1], other[::-1]
+    if way == (False, True):
+        return other, first
+    half = first.size // 2
+    right = np.concatenate([first[::-1][:half] + other[:half], first[half : first.size - half]])
+    wrong = np.concatenate([other[::-1][:half] + first[:half], other[half : first.size - half]])
+    return right, wrong
+
 
 TIES: Final = 0x71E5  # keeps the draws among tied runs apart from an audit's others
 REFUTES: Final = 0.35  # of α, for the attempt that refutes the claim best by the training runs
@@ -40,7 +232,6 @@ _LEAST_RHO: Final = 1e-6  # for which a clip is worked out
 _VERY_MANY: Final = 1 << 32  # runs, of which δ reveals as many as expected, whatever is asked of them
 
 BoundUnit = Literal["epsilon", "rho", "mu"]
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

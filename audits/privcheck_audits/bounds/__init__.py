@@ -16,8 +16,19 @@ rounded down and p-values up.
 | one fixed event | `clopper_pearson_pair`, for comparison | hits in both arms |
 """
 
-from privcheck_audits.bounds.clopper_pearson import clopper_pearson_pair
-from privcheck_audits.bounds.coin_flip import CoinFlip, CurveFlip
+from privcheck_audits.bounds.coin_flip import (
+    RANKS,
+    CoinFlip,
+    CurveFlip,
+    GuessPlan,
+    OneRun,
+    RankedBound,
+    bound_at_ranks,
+    group_delta,
+    group_size,
+    guess_plan,
+    user_epsilon,
+)
 from privcheck_audits.bounds.discrete import count_vectors, exact_epsilon, impossible_epsilon, key_score, log_ratios
 from privcheck_audits.bounds.divergence import (
     DivergencePlan,
@@ -38,10 +49,7 @@ from privcheck_audits.bounds.e_process import (
     log_e_value,
     log_e_value_on_the_curve,
 )
-from privcheck_audits.bounds.group import group_delta, group_size, user_epsilon
-from privcheck_audits.bounds.one_run import OneRun
-from privcheck_audits.bounds.ranks import RANKS, GuessPlan, RankedBound, bound_at_ranks, guess_plan
-from privcheck_audits.bounds.tails import error_rate_at_most, few_errors_p_value
+from privcheck_audits.bounds.tails import clopper_pearson_pair, error_rate_at_most, few_errors_p_value
 
 __all__ = [
     "BETS",

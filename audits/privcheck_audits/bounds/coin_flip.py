@@ -1,15 +1,35 @@
-"""The coin flip: each run takes D or D′ by a fair hidden bit, and the auditor guesses the bit from the output.
+"""The coin flip: each run takes D or D′ by a fair hidden bit, and the auditor guesses the bit; ranks, groups, one run.
 
-Whatever the guess is based on, the mechanism's guarantee bounds how often it can be right, so too few errors refute the
-guarantee. Both directions of the pair are tested at once, by one binomial tail: no normal approximation, no constant.
+The coin flip: each run takes D or D′ by a fair hidden bit, and the auditor guesses the bit from the output.
+
+Whatever the guess is based on, the mechanism's guarantee bounds how often it can be right, so too few errors refute
+the guarantee. Both directions of the pair are tested at once, by one binomial tail: no normal approximation, no
+constant.
+
+Where to guess: on numbers of runs that are fixed in advance, α divided among them.
+
+The auditor may look at all outputs before deciding which runs to guess on: given the outputs the bits are independent.
+What may not depend on the bits is the number of guesses that is tested.
+
+Small ε: move the data of k users at once and test what group privacy then claims.
+
+At ε = 0.1 a guess is right in 52.5 of 100 runs, which N runs hardly tell from 50; ten users at once make it 73.
+
+One run with many canaries: each of m users takes part or not by a hidden fair bit of their own.
+
+Steinke, Nasr & Jagielski 2023 (Privacy auditing with one (1) training run), Theorem 5.2: under (ε, δ)-DP, whatever the
+auditor guesses and on whichever canaries, the number of right ones among r guesses is hardly more than
+Bin(r, e^ε/(1 + e^ε)).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from privcheck.accounting.engine.gdp import gdp_epsilon
@@ -134,3 +154,231 @@ class CurveFlip:
     def p_value(self, mu: float) -> float:
         """Returns how likely so few errors are under μ-GDP, rounded up."""
         return few_errors_p_value(self.errors, self.runs, rate=float(ndtr(-mu / 2)))
+
+
+RANKS: Final = 20
+_FAVOURITE: Final = 0.9  # of α, for the share that the declared law makes best
+_LEAST: Final = 1 / 4096  # the smallest share of runs that is guessed on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuessPlan:
+    """On how many runs the auditor guesses, in each of several attempts, and which share of α each may spend.
+
+    In every block of runs the guesses go to the runs with the largest absolute score, ties by position in the block.
+    The numbers depend on the number of runs alone.
+
+    Attributes:
+        shares: Of the runs in a block that are guessed on, in (0, 1], one an attempt.
+        weights: Of α, adding up to 1.
+
+    Raises:
+        ParameterError: A share is not in (0, 1], or the weights do not add up to at most 1.
+    """
+
+    shares: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        good = all(0 < share <= 1 for share in self.shares) and all(weight > 0 for weight in self.weights)
+        if not (good and len(self.shares) == len(self.weights) >= 1 and sum(self.weights) <= 1 + 1e-12):
+            raise ParameterError(f"expected shares in (0, 1] with weights that add up to 1, got {self}")
+
+    def ranks(self, runs: int) -> tuple[int, ...]:
+        """Returns the number of guesses of each attempt in a block of so many runs."""
+        return tuple(min(runs, max(1, round(share * runs))) for share in self.shares)
+
+
+def guess_plan(favourite: float | None = None, *, weight: float = _FAVOURITE) -> GuessPlan:
+    """Returns 20 shares, equally spaced on the logarithmic scale from every run to one in 4 096, with equal parts of α.
+
+    Args:
+        favourite: The share at which the declared law would be certified best, computed in advance from that law
+            (`privcheck_audits.plan.reachable`). It gets the part `weight` of α, and the 20 divide the rest.
+        weight: In (0, 1); without a favourite it does nothing.
+
+    Raises:
+        ParameterError: The weight is not in (0, 1).
+    """
+    if not 0 < weight < 1:
+        raise ParameterError(f"expected a weight in (0, 1), got {weight!r}", name="weight", given=weight)
+    shares = tuple(_LEAST ** (k / (RANKS - 1)) for k in range(RANKS))
+    if favourite is None:
+        return GuessPlan(shares=shares, weights=(1 / RANKS,) * RANKS)
+    return GuessPlan(shares=(favourite, *shares), weights=(weight, *((1 - weight) / RANKS,) * RANKS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedBound:
+    """The best of several attempts, at the confidence of all of them together.
+
+    Attributes:
+        epsilon: The lower bound on ε, rounded down.
+        flip: The guesses it comes from.
+        share: Of the runs that were guessed on.
+        alpha: The part of α that this attempt spent.
+    """
+
+    epsilon: float
+    flip: CoinFlip
+    share: float
+    alpha: float
+
+
+def bound_at_ranks(
+    errors: tuple[int, ...], guesses: tuple[int, ...], plan: GuessPlan, *, runs: int, alpha: float, delta: float
+) -> RankedBound:
+    """Returns the largest lower bound on ε among the plan's attempts; all hold together at confidence 1 − α.
+
+    Args:
+        errors: Wrong guesses of each attempt.
+        guesses: Guesses of each attempt.
+        plan: The attempts.
+        runs: All runs, under both neighbours.
+        alpha: One minus the confidence.
+        delta: In [0, 1).
+    """
+    check_counts(0, runs, alpha)
+    bounds = []
+    for wrong, number, share, weight in zip(errors, guesses, plan.shares, plan.weights, strict=True):
+        flip = CoinFlip(errors=wrong, guesses=number, coins=runs, delta=delta)
+        part = alpha * weight
+        bounds.append(RankedBound(epsilon=flip.epsilon(alpha=part), flip=flip, share=share, alpha=part))
+    return max(bounds, key=lambda bound: bound.epsilon)
+
+
+_HALVINGS: Final = 24  # each asks for a bound; the last is rounded down
+_AIM: Final = 1.5  # ε of the group at which guesses say most about a user's
+
+
+def group_size(epsilon: float) -> int:
+    """Returns how many users to move together, so that kε is between 1 and 2; 1 where ε is above 1.
+
+    Raises:
+        ParameterError: ε is not positive.
+    """
+    if not 0 < epsilon < math.inf:
+        raise ParameterError(f"expected a positive, finite epsilon, got {epsilon!r}", name="epsilon", given=epsilon)
+    return max(1, round(_AIM / epsilon)) if epsilon < 1 else 1
+
+
+def group_delta(epsilon: float, delta: float, *, users: int) -> float:
+    """Returns δ(e^{kε} − 1)/(e^ε − 1), rounded up: k steps of (ε, δ)-DP are (kε, that)-DP (Vadhan 2017, Lemma 2.2).
+
+    Raises:
+        ParameterError: A number is out of its range.
+    """
+    if users < 1 or not (epsilon >= 0 and 0 <= delta < 1):
+        raise ParameterError(
+            f"expected at least one user, epsilon ≥ 0 and delta in [0, 1), got {users}, {epsilon!r} and {delta!r}"
+        )
+    if delta == 0 or users == 1:
+        return delta
+    if users * epsilon > 700:
+        return math.inf
+    steps = users if epsilon == 0 else math.expm1(users * epsilon) / math.expm1(epsilon)
+    return delta * steps * OUT
+
+
+def user_epsilon(bound: Callable[[float], float], *, users: int, delta: float) -> float:
+    """Returns the lower bound on one user's ε from a bound about k users, rounded down.
+
+    ε is refuted where the group's lower bound, at the δ that k users have, exceeds kε. Larger ε has larger δ and is
+    harder to refute, so the refuted ones are an interval. (For μ-GDP and ρ-zCDP divide by k and k² instead.)
+
+    Args:
+        bound: From δ to the group's lower bound on ε at one fixed confidence; falls as δ grows.
+        users: k.
+        delta: Of one user's guarantee.
+
+    Raises:
+        ParameterError: A number is out of its range.
+    """
+    if users < 1 or not 0 <= delta < 1:
+        raise ParameterError(f"expected at least one user and delta in [0, 1), got {users} and {delta!r}")
+    if delta == 0 or users == 1:
+        return bound(delta) / users / (OUT if users > 1 else 1)
+
+    def refutes(epsilon: float) -> bool:
+        paid = group_delta(epsilon, delta, users=users)
+        return paid < 1 and bound(paid) > users * epsilon
+
+    low, high = 0.0, bound(delta) / users
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refutes(middle) else (low, middle)
+    return low
+
+
+_LARGEST: Final = 60.0  # ε; beyond, a guess is certain in double precision
+_ONE_RUN_HALVINGS: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneRun:
+    """Guesses of many hidden bits of one run; of several runs, if no user is a canary in two of them.
+
+    Independent runs on disjoint canaries are one mechanism by parallel composition, so their counts may be added. The
+    number of guesses is fixed in advance, or α is divided among those that are tried.
+
+    Attributes:
+        canaries: m, each in or out by a bit of its own.
+        guesses: r, how many bits were guessed.
+        errors: Of them, wrong.
+
+    Raises:
+        ParameterError: The counts contradict each other.
+    """
+
+    canaries: int
+    guesses: int
+    errors: int
+
+    def __post_init__(self) -> None:
+        check_counts(self.errors, self.guesses, 0.5)
+        if self.canaries < self.guesses:
+            raise ParameterError(
+                f"expected at most one guess a canary, got {self.guesses} guesses of {self.canaries} canaries",
+                name="guesses",
+                given=self.guesses,
+            )
+
+    def p_value(self, epsilon: float, *, delta: float) -> float:
+        """Returns how likely so many right guesses are under (ε, δ)-DP, rounded up.
+
+        P(right ≥ v) ≤ β + 2mδ·max_i P(v > Bin ≥ v − i)/i, with β = P(Bin ≥ v).
+
+        Raises:
+            ParameterError: δ is not in [0, 1).
+        """
+        if not 0 <= delta < 1:
+            raise ParameterError(f"expected delta in [0, 1), got {delta!r}", name="delta", given=delta)
+        beta = few_errors_p_value(self.errors, self.guesses, rate=float(expit(-epsilon)))
+        right = self.guesses - self.errors
+        if delta == 0 or right == 0:
+            return beta
+        from scipy.stats import binom
+
+        fewer = np.cumsum(binom.pmf(np.arange(right - 1, -1, -1), self.guesses, expit(epsilon)))
+        gain = float((fewer / np.arange(1, right + 1)).max())
+        return min(1.0, beta + 2 * self.canaries * delta * gain * OUT)
+
+    def epsilon(self, *, alpha: float, delta: float) -> float:
+        """Returns the lower bound on ε at confidence 1 − α, rounded down; 0 where nothing is refuted.
+
+        >>> round(OneRun(canaries=1_000, guesses=684, errors=184).epsilon(alpha=0.05, delta=0.0), 4)
+        0.8552
+        """
+        if delta == 0:
+            return CoinFlip(errors=self.errors, guesses=self.guesses).epsilon(alpha=alpha)
+        check_counts(self.errors, self.guesses, alpha)
+        if self.p_value(0.0, delta=delta) > alpha:
+            return 0.0
+        low, high = 0.0, _LARGEST
+        for _ in range(_ONE_RUN_HALVINGS):
+            middle = math.fsum((low, high)) / 2
+            if self.p_value(middle, delta=delta) <= alpha:
+                low = middle
+            else:
+                high = middle
+        return low

@@ -22,7 +22,7 @@ from typing import Final
 from scipy.special import log_ndtr
 
 from privcheck.errors import ParameterError
-from privcheck_audits.bounds.ranks import GuessPlan
+from privcheck_audits.bounds.coin_flip import GuessPlan
 from privcheck_audits.bounds.tails import check_counts
 
 BETS: Final = (0.02, 0.06, 0.15, 0.35, 0.6)  # λ(e^ε + δ): the share of its e-value that a wrong guess costs

@@ -20,10 +20,10 @@ from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar
 import numpy as np
 
 from privcheck.errors import AuditError, ParameterError
-from privcheck.progress import Progress, silent
+from privcheck.support.display import Progress, silent
 from privcheck_audits.bounds import GuessPlan
 from privcheck_audits.engine.checkpoints import Checkpoint, Kept
-from privcheck_audits.engine.counting import count_errors_by_rank, threshold_errors
+from privcheck_audits.engine.kernels import count_errors_by_rank, threshold_errors
 from privcheck_audits.engine.pools import Flight, MakeExecutor, threads
 from privcheck_audits.engine.scores import Scored
 

@@ -1,7 +1,7 @@
 """Finished blocks on disk: a killed audit goes on where it stopped, and comes to the same result, bit for bit.
 
-One small file a block (`privcheck.checkpoints`): one that was cut short is drawn again. Beside them stands the plan;
-blocks of another plan, seed or version are refused, because numbers of two audits must never be added up.
+One small file a block (`privcheck.runtime.replicates`): one that was cut short is drawn again. Beside them stands the
+plan; blocks of another plan, seed or version are refused, because numbers of two audits must never be added up.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.checkpoints import SUFFIX, open_checkpoint, save_checkpoint
 from privcheck.errors import ParameterError, PrivcheckError
-from privcheck.whole_files import write_whole
+from privcheck.runtime.replicates import SUFFIX, open_checkpoint, save_checkpoint
+from privcheck.support.files import write_whole
 
 _FORMAT: Final = 3  # 3: blocks are archives; 2: tallies count both kinds of error at thresholds
 _PLAN: Final = "plan.json"

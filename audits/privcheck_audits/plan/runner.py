@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from privcheck.pictures import Bars, ShownPair
-from privcheck.results import AuditRequest, AuditResult
+from privcheck.runtime.audit_pictures import Bars, ShownPair
+from privcheck.runtime.results import AuditRequest, AuditResult
 from privcheck_audits.engine.blocks import Tally
-from privcheck_audits.engine.prefixes import Prefixes
-from privcheck_audits.plan.common import Evidence, Limits, limits, says_nothing
+from privcheck_audits.engine.sequential import Prefixes
 from privcheck_audits.plan.pictures import add_pictures
+from privcheck_audits.plan.requests import Evidence, Limits, limits, says_nothing
 
 C = TypeVar("C")
 

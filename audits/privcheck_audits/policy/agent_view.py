@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from privcheck.declaration import Declaration
-from privcheck.registry import Algorithm, RegisteredView
-from privcheck.results import AuditRequest, AuditResult
-from privcheck_audits.policy import offline, online, post_processing, regressing
-from privcheck_audits.releases.audit import why_not
+from privcheck.declare.declaration import Declaration
+from privcheck.runtime.registry import Algorithm, RegisteredView
+from privcheck.runtime.results import AuditRequest, AuditResult
+from privcheck_audits.policy import offline, online, post_processing, regression
+from privcheck_audits.releases.view import why_not
 
 
 def run(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
@@ -19,7 +19,7 @@ def run(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
     if algorithm.online is not None:
         return online.audit_policies(request, algorithm)
     if algorithm.offline is not None and algorithm.instance.world is not None:
-        return regressing.audit_policies(request, algorithm)
+        return regression.audit_policies(request, algorithm)
     if algorithm.offline is not None:
         return offline.audit_policies(request, algorithm)
     return post_processing.audit_policies(request, algorithm)

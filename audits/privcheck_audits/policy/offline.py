@@ -16,18 +16,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Declaration
+from privcheck.data.trajectories import Trajectories, concatenate
+from privcheck.declare.declaration import Declaration
 from privcheck.errors import ParameterError
-from privcheck.offline import Batch, OfflineAgent
-from privcheck.online.player import Tables
-from privcheck.registry import Algorithm
-from privcheck.results import AuditRequest, AuditResult
 from privcheck.runtime import Billboard
-from privcheck.setting import Setting
-from privcheck.trajectories import Trajectories, concatenate
-from privcheck_audits.plan.meanings import policy_meaning
-from privcheck_audits.policy.runs import WholeAgent, whole_runs
-from privcheck_audits.policy.view import bound_policies, check_policy
+from privcheck.runtime.offline import Batch, OfflineAgent
+from privcheck.runtime.online import Tables
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.results import AuditRequest, AuditResult
+from privcheck.runtime.setting import Setting
+from privcheck_audits.plan.requests import policy_meaning
+from privcheck_audits.policy.view import WholeAgent, bound_policies, check_policy, whole_runs
 from privcheck_audits.releases.canaries import random_users, sizes, worst_canary
 
 _NUMBERS: Final = 5_000  # released numbers of a pass, above which the policy view takes a smaller instance

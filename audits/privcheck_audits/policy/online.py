@@ -21,22 +21,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Declaration
+from privcheck.data.finite_models import FiniteMDP
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import ParameterError
-from privcheck.finite_mdp import FiniteMDP
-from privcheck.online.driver import ready
-from privcheck.online.player import MakePlayer, Player, Replicate
-from privcheck.registry import Algorithm
-from privcheck.relations import ReplaceOne
-from privcheck.results import AuditRequest, AuditResult, OnlineRequest, World
-from privcheck.setting import Setting
-from privcheck_algorithms.environments.riverswim import riverswim
+from privcheck.runtime.online import MakePlayer, Player, Replicate
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.replicates import ready
+from privcheck.runtime.results import AuditRequest, AuditResult, OnlineRequest, World
+from privcheck.runtime.setting import Setting
+from privcheck_algorithms.environments.finite import riverswim
 from privcheck_audits.engine.scores import draw_hidden_bits
-from privcheck_audits.plan.meanings import policy_meaning
-from privcheck_audits.policy.runs import Outputs
-from privcheck_audits.policy.view import bound_policies, check_policy
-from privcheck_audits.white_box.agents import follow_closely
-from privcheck_audits.white_box.responses import answers
+from privcheck_audits.lockstep.agents import follow_closely
+from privcheck_audits.lockstep.online_agents import answers
+from privcheck_audits.plan.requests import policy_meaning
+from privcheck_audits.policy.view import Outputs, bound_policies, check_policy
 
 SIZES: Final = {"H": 2, "S": 2, "A": 2, "K": 8}  # where an algorithm's own instance names none
 _LATER: Final = 3  # who differs where outputs share their noise: it takes a policy before and one after

@@ -1,4 +1,4 @@
-"""The views of agents of which only the step from releases to policies is written (`privcheck.post_processing`).
+"""The views of agents of which only the step from releases to policies is written (`privcheck.runtime.offline`).
 
 Lockstep and noise are those of any declaration. The policy view draws the declared noise in every trial, at the ε or ρ
 that is asked for, on the instance that the agent names, and does with the noisy statistics what the agent does. No
@@ -12,16 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from privcheck.errors import ParameterError
-from privcheck.post_processing import DrawPolicies, PolicyRuns
-from privcheck.registry import Algorithm
-from privcheck.results import AuditRequest, AuditResult
-from privcheck.setting import Setting
+from privcheck.runtime.offline import DrawPolicies, PolicyRuns
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.results import AuditRequest, AuditResult
+from privcheck.runtime.setting import Setting
 from privcheck_audits.engine.scores import draw_hidden_bits
-from privcheck_audits.plan.meanings import policy_meaning
-from privcheck_audits.policy.runs import Outputs
-from privcheck_audits.policy.view import bound_policies, check_policy
+from privcheck_audits.plan.requests import policy_meaning
+from privcheck_audits.policy.view import Outputs, bound_policies, check_policy
 from privcheck_audits.releases.canaries import describe
-from privcheck_audits.releases.instance_sizes import small
+from privcheck_audits.releases.view import small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

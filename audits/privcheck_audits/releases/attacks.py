@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
-from privcheck.guarantees import ZCDP
-from privcheck.results import AuditRequest, AuditResult
+from privcheck.runtime.results import AuditRequest, AuditResult
+from privcheck.terms.guarantees import ZCDP
 from privcheck_audits.bounds import (
     CurveFlip,
     GuessPlan,
@@ -21,19 +21,13 @@ from privcheck_audits.bounds import (
     user_epsilon,
 )
 from privcheck_audits.engine.blocks import BLOCK, Tally, Work, blocks, tally
-from privcheck_audits.engine.prefixes import Counted, Prefixes
 from privcheck_audits.engine.scores import Told, likelihood_trials
-from privcheck_audits.plan.common import Evidence, Limits, place_blocks
+from privcheck_audits.engine.sequential import Counted, Prefixes
+from privcheck_audits.plan.pictures import pilot_marks
+from privcheck_audits.plan.reachable import LossLaw, best_plan, loss_law, reachable_curve, reachable_guesses
+from privcheck_audits.plan.requests import Evidence, Limits, place_blocks
 from privcheck_audits.plan.runner import Outcome, run_test
-from privcheck_audits.plan.trade_offs import pilot_marks
 from privcheck_audits.releases.canaries import Canary
-from privcheck_audits.releases.reachable_limit import (
-    LossLaw,
-    best_plan,
-    loss_law,
-    reachable_curve,
-    reachable_guesses,
-)
 
 _POINTS: Final = 61  # of a plotted curve
 

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.accounting.engine.gdp import gdp_epsilon
-from privcheck.declaration import Declaration
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.procedures import KnownPair, Procedure
+from privcheck.declare.relations import Pair
 from privcheck.errors import ParameterError
 from privcheck.pricing import Priced, once
-from privcheck.procedures import KnownPair, Procedure
-from privcheck.relations import Pair
-from privcheck.trajectories import Trajectories
-from privcheck.verification.candidates import UserPair, candidate_pairs
-from privcheck.verification.known_data import explain_no_pair
+from privcheck.verification.candidates import UserPair, candidate_pairs, explain_no_pair
 from privcheck.verification.outcome_loss import pair_epsilon
 from privcheck.verification.witness import describe as witnessed
 from privcheck_audits.engine.scores import MovedGroup, ProcedureRuns, Told, find_moved_groups

@@ -10,22 +10,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Declaration
+from privcheck.data.trajectories import Trajectories, take
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms import Noise
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.statistics import Statistic
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import Noise
-from privcheck.relations import ReplaceOne
-from privcheck.results import AuditResult
-from privcheck.statistics import Statistic
-from privcheck.trajectories import Trajectories, take
+from privcheck.runtime.results import AuditResult
 from privcheck_audits.bounds import GuessPlan, OneRun, group_size
 from privcheck_audits.engine.blocks import BLOCK, Tally, tally
 from privcheck_audits.engine.scores import MovedGroup, Scored, draw_hidden_bits
-from privcheck_audits.plan.common import Evidence
-from privcheck_audits.plan.methods import on_curve
+from privcheck_audits.plan.reachable import best_plan, loss_law, predict_counts
+from privcheck_audits.plan.requests import Evidence, on_curve
 from privcheck_audits.plan.runner import Outcome
 from privcheck_audits.releases.attacks import AttackedInstance, coin_flip, curve, describe_size, run_attack
 from privcheck_audits.releases.canaries import Canary, canary, sizes
-from privcheck_audits.releases.reachable_limit import best_plan, loss_law, predict_counts
 
 _CURVE_AIM: Final = 3.0  # k·μ at which a guess on the curve says most about one user's μ
 _MOST: Final = 4_096  # canaries of one run

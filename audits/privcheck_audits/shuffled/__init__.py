@@ -1,1 +1,6 @@
-"""What leaves a shuffler, under audit: messages by their exact likelihood ratio, and the bounds from them."""
+"""What leaves a shuffler, under audit: messages by their exact likelihood ratio, and the bounds from them.
+
+Imports: privcheck, bounds, engine and plan. Promises: the score is the exact likelihood ratio of the messages.
+"""
+
+from __future__ import annotations

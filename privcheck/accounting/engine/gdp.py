@@ -18,7 +18,7 @@ import sys
 from typing import Final
 
 from privcheck.errors import ParameterError
-from privcheck.symbols import Rounding
+from privcheck.terms.symbols import Rounding
 
 SMALLEST: Final = 5e-324  # the least positive float: what a positive δ that underflows is rounded up to
 _FAR: Final = 1e150  # x beyond which x² overflows

@@ -19,7 +19,7 @@ from privcheck.accounting.engine.laws import Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.reals import decimal, exactly, whole
 from privcheck.errors import ParameterError
-from privcheck.unit import RelationName
+from privcheck.terms.unit import RelationName
 
 if TYPE_CHECKING:
     from privcheck.accounting.curve import Curve

@@ -21,7 +21,7 @@ from privcheck.accounting.events.base import PRESENT, Event, Piece, event, ratio
 from privcheck.accounting.events.sampling import poisson_gaussian
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
-from privcheck.unit import RelationName
+from privcheck.terms.unit import RelationName
 
 _UNKNOWN: Final = "of two users of one sample no dominating pair is known here"
 _MOST_STEPS: Final = 5_000

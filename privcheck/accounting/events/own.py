@@ -37,7 +37,7 @@ from privcheck.accounting.engine.trade_offs import (
 from privcheck.accounting.events.base import Event, Piece, event
 from privcheck.accounting.reals import Real, exactly, real
 from privcheck.errors import ParameterError
-from privcheck.symbols import to_float
+from privcheck.terms.symbols import to_float
 
 Tabulated = Mapping[Real, Real] | Iterable[tuple[Real, Real]]
 _MOST_POINTS: Final = 20_000

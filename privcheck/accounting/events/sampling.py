@@ -22,7 +22,7 @@ from privcheck.accounting.engine.subsampled import Base, mirrored_law, redrawn_l
 from privcheck.accounting.events.base import PRESENT, REPLACING, Event, Piece, event, join_notes, ratio, under
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
-from privcheck.unit import RelationName
+from privcheck.terms.unit import RelationName
 
 _FEW: Final = 1e-12  # a sampling rate below it is rounded up to it
 _STEEPEST: Final = 1e4  # Δ/std above which a sampled user is charged as fully revealed

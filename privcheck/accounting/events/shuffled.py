@@ -13,7 +13,7 @@ from privcheck.accounting.reals import Real, real, whole
 from privcheck.accounting.shuffle.pairs import MOST_TRIALS, Movement, bits_law, clones_law, response_among_law
 from privcheck.accounting.shuffle.sums import counter_law, message_law, rare_bits_law
 from privcheck.errors import ParameterError
-from privcheck.unit import RelationName
+from privcheck.terms.unit import RelationName
 
 _SENDING: Final[tuple[RelationName, ...]] = (*REPLACING, "zero-out")
 _COUNTED: Final = "a user who is added or removed is seen by how many messages there are"

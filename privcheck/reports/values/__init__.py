@@ -1,14 +1,13 @@
 """Report values: what commands compute and reports show, typed; one encoder to JSON and one decoder."""
 
-from privcheck.reports.values.audited import Audited, Audits, together
-from privcheck.reports.values.codec import SCHEMA, document, from_json, to_json
-from privcheck.reports.values.compared import Compared, MadeBy, PricedClaim, Standing
-from privcheck.reports.values.declared import (
+from privcheck.reports.values.declarations import (
+    AllVerified,
     Budget,
     BudgetRelease,
     CalibratedNoise,
     CalibrationTarget,
     Certified,
+    Change,
     CostTrend,
     DeltaCurve,
     DerivationStep,
@@ -24,52 +23,64 @@ from privcheck.reports.values.declared import (
     ShownRelease,
     StepInput,
     TotalCost,
-)
-from privcheck.reports.values.learned import (
-    Band,
-    Gap,
-    LearnedValue,
-    LedgerRelease,
-    LedgerSummary,
-    OdometerReading,
-    Ran,
-    RanOnline,
-    Regret,
-    RunCurves,
-    RunRemark,
-    SpentCost,
-)
-from privcheck.reports.values.planned import PlannedPart, PlannedWork
-from privcheck.reports.values.policy import PolicyGuarantee, PolicyLabels, PolicyRecord, PolicyValue, ShownPolicy
-from privcheck.reports.values.presets import AgentConstant, PresetUsed
-from privcheck.reports.values.published import (
-    Published,
-    PublishedFile,
-    PublishedGuarantee,
-    RecordHead,
-    StatedFact,
-)
-from privcheck.reports.values.report import (
-    About,
-    Diagnosis,
-    Provenance,
-    RenderedReport,
-    Report,
-    StartedPackage,
-    VerdictBrief,
-)
-from privcheck.reports.values.result import Result
-from privcheck.reports.values.swept import Sweep, SweepPoint
-from privcheck.reports.values.unlearned import Cause, NotLearned
-from privcheck.reports.values.verified import (
-    AllVerified,
-    Change,
     Unverified,
     VerdictFinding,
     VerdictGround,
     VerdictWitness,
     Verified,
 )
+from privcheck.reports.values.report import (
+    About,
+    Audited,
+    Audits,
+    Diagnosis,
+    PolicyGuarantee,
+    PolicyLabels,
+    PolicyRecord,
+    PolicyValue,
+    Provenance,
+    Published,
+    PublishedFile,
+    PublishedGuarantee,
+    RecordHead,
+    RenderedReport,
+    Report,
+    ShownPolicy,
+    StartedPackage,
+    StatedFact,
+    VerdictBrief,
+    together,
+)
+from privcheck.reports.values.result import (
+    AgentConstant,
+    Cause,
+    NotLearned,
+    PlannedPart,
+    PlannedWork,
+    PresetUsed,
+    Result,
+)
+from privcheck.reports.values.runs import (
+    Band,
+    Compared,
+    Gap,
+    LearnedValue,
+    LedgerRelease,
+    LedgerSummary,
+    MadeBy,
+    OdometerReading,
+    PricedClaim,
+    Ran,
+    RanOnline,
+    Regret,
+    RunCurves,
+    RunRemark,
+    SpentCost,
+    Standing,
+    Sweep,
+    SweepPoint,
+)
+from privcheck.support.encoding import SCHEMA, document, from_json, to_json
 
 __all__ = [
     "SCHEMA",

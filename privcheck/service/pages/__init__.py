@@ -1,1 +1,7 @@
-"""Pages for people: the ledger as HTML that needs no script, drawn by the server, with the roles of the JSON API."""
+"""Pages for people: the ledger as HTML without scripts, made by the server, with the roles of the JSON API.
+
+Imports: the session and the reading endpoints of the service. Promises: a page writes only by a form of its own
+session.
+"""
+
+from __future__ import annotations

@@ -10,14 +10,15 @@ import sympy  # noqa: TID251 - an expression of an author's own
 
 from declarations.owned import own_mechanism
 from declarations.specs import LINEAR, Formula, Part, Procedure, Spec
-from privcheck import declaration as declared
-from privcheck import statistics, symbols
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
-from privcheck.procedures import NoisyMax, RandomisedResponse, ScoredChoice, SparseVector, UnaryEncoding
-from privcheck.public import from_billboard, from_data, public
-from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.schedules import Batches, EveryEpisode, Once, PerUser, Poisson, Sample, Tree
+from privcheck.declare import declaration as declared
+from privcheck.declare import statistics
+from privcheck.declare.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
+from privcheck.declare.procedures import NoisyMax, RandomisedResponse, ScoredChoice, SparseVector, UnaryEncoding
+from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.declare.schedules import Batches, EveryEpisode, Once, PerUser, Poisson, Sample, Tree
+from privcheck.declare.statements import from_billboard, from_data, public
+from privcheck.terms import symbols
+from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
 
 NAMES: dict[str, Any] = {name: getattr(symbols, name) for name in ("H", "S", "A", "K", "d", "h", "n", "rho", "epsilon")}
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from declarations.specs import Procedure
-from privcheck.guarantees import ZCDP, GaussianDP, PureDP
-from privcheck.procedures import OwnMechanism
-from privcheck.relations import ReplaceOne
-from privcheck.symbols import sqrt
+from privcheck.declare.procedures import OwnMechanism
+from privcheck.declare.relations import ReplaceOne
+from privcheck.terms.guarantees import ZCDP, GaussianDP, PureDP
+from privcheck.terms.symbols import sqrt
 
 
 def own_mechanism(one: Procedure, size: Any) -> OwnMechanism:

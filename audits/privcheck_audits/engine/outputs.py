@@ -1,0 +1,255 @@
+"""What an agent hands back, prints, logs, warns and writes, compared to the last bit.
+
+Everything that an agent hands back, field by field as bytes, so that two runs are compared to the last bit.
+
+A field is compared because it is there: an object's fields are walked as the object has them, a subclass's and those
+of no declaration too, and a field that is added is compared from then on. A value of a type that cannot be read
+exactly counts as different from everything, also from itself, so that it is never taken for private.
+
+What an agent says beside what it hands back: prints, log records, warnings, and files that it writes.
+
+None of it passes a channel, so that all of it must be a function of what is on the billboard. A log record is heard
+when it is made, of any logger, whatever its level and handlers are; its time is no part of it. A digest is kept of
+all.
+
+Not heard: what goes to a file descriptor past `sys.stdout` and `sys.stderr`, what other processes and threads write,
+and what is written to a file that was opened while nobody listened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+Read = Mapping[str, bytes | None]  # what stands at each place; None where it cannot be read
+_EXACT: Final = (bool, int, float, complex, str, bytes, type(None))  # whose `repr` says them bit for bit
+_DEEPEST: Final = 20  # containers in each other; one that contains itself is deeper
+
+
+def read_outputs(value: object) -> Read:
+    """Read what stands at each place of an output.
+
+    Args:
+        value: Dataclasses, mappings, lists, tuples, arrays and plain values, in each other.
+
+    Returns:
+        By place, such as `diagnostics['visits']`, type and content; the order of keys and the sign of zero count.
+    """
+    return dict(_walk(value, "", 0))
+
+
+def find_differences(one: Read, other: Read) -> frozenset[str]:
+    """Find the places at which two outputs differ, or cannot be read."""
+    return frozenset(
+        place for place in one.keys() | other.keys() if one.get(place) is None or one.get(place) != other.get(place)
+    )
+
+
+def list_fields(read: Read) -> tuple[str, ...]:
+    """List the fields that were read, each once, without what stands inside of them."""
+    names = (place.partition("[")[0].partition(".")[0] for place in read)
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _walk(value: Any, place: str, depth: int) -> Iterator[tuple[str, bytes | None]]:
+    kind = type(value)
+    name = f"{kind.__module__}.{kind.__qualname__}".encode()
+    if depth > _DEEPEST:
+        yield place, None
+    elif kind in _EXACT:
+        yield place, name + b" " + repr(value).encode("utf-8", "surrogatepass")
+    elif isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        said = f" {array.dtype.str} {array.shape} ".encode()
+        yield place, None if array.dtype.hasobject else name + said + array.tobytes()
+    elif isinstance(value, Mapping):
+        yield place, name + repr(list(value)).encode("utf-8", "surrogatepass")
+        for key in value:
+            inside = f"{place}[{key!r}]" if place or type(key) is not str else key
+            yield from _walk(value[key], inside, depth + 1)
+    elif isinstance(value, tuple | list):
+        yield place, name + b" %d" % len(value)
+        for index, item in enumerate(value):
+            yield from _walk(item, f"{place}[{index}]", depth + 1)
+    elif is_dataclass(value):
+        yield place, name
+        for field in _attributes(value):
+            yield from _walk(getattr(value, field, None), f"{place}.{field}" if place else field, depth + 1)
+    else:
+        yield place, None
+
+
+def _attributes(value: Any) -> list[str]:
+    """List a dataclass's fields, and what was put beside them."""
+    slots = (slot for kind in type(value).__mro__ for slot in _slots(kind))
+    declared = (field.name for field in fields(value))
+    return list(dict.fromkeys((*declared, *slots, *getattr(value, "__dict__", ()))))
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    named = kind.__dict__.get("__slots__", ())
+    return tuple(slot for slot in ((named,) if isinstance(named, str) else named) if not slot.startswith("__"))
+
+
+# names that no field of what an agent hands back has
+PRINTED: Final = "printed lines"
+LOGGED: Final = "log records"
+WARNED: Final = "shown warnings"
+WRITTEN: Final = "written files"
+TURN: Final = threading.RLock()  # streams, loggers and what modules keep are the process's: one agent runs at a time
+_COMPILER: Final = "numba"  # at level DEBUG it says what it compiles, once a process and at length
+_LISTENERS: dict[int, Said] = {}  # by thread, at most one
+
+
+class Said:
+    """What one run of an agent has said so far."""
+
+    def __init__(self) -> None:
+        self._digests = {place: hashlib.sha256() for place in (PRINTED, LOGGED, WARNED)}
+        self._files: dict[str, str] = {}  # digests by path
+        self._skipped: dict[str, int] = {}  # of a file that is appended to, what stood there before this turn
+
+    @contextmanager
+    def listen(self) -> Iterator[None]:
+        """Hear what is said meanwhile; it reaches nobody else."""
+        _install()
+        with TURN, ExitStack() as stack:
+            streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", "surrogatepass") for _ in range(2)]
+            stack.enter_context(redirect_stdout(streams[0]))
+            stack.enter_context(redirect_stderr(streams[1]))
+            warned = stack.enter_context(warnings.catch_warnings(record=True))  # each as if for the first time
+            stack.enter_context(_every_record(self))
+            for path in self._skipped:
+                self._skipped[path] = _length(path)
+            _LISTENERS[threading.get_ident()] = self
+            try:
+                yield
+            finally:
+                del _LISTENERS[threading.get_ident()]
+                for stream in streams:
+                    stream.seek(0)
+                    self._note(PRINTED, stream.read())
+                for each in warned or ():
+                    self._note(WARNED, f"{each.category.__name__}: {each.message}")
+                for path in self._files:
+                    self._files[path] = self._digest(path)
+
+    def read(self) -> Mapping[str, object]:
+        """Read what was said, by place, as `privcheck_audits.engine.outputs.read_outputs` takes it."""
+        left = {path: digest for path, digest in self._files.items() if digest}
+        return {**{place: digest.hexdigest() for place, digest in self._digests.items()}, WRITTEN: left}
+
+    def hear_file(self, path: str, *, appends: bool = False) -> None:
+        """Note that a file or folder is about to be written; a compiler's cache says nothing."""
+        if path not in self._files and "__pycache__" not in path:
+            self._files[path] = ""
+            if appends:
+                self._skipped[path] = _length(path)
+
+    def hear_record(self, record: logging.LogRecord) -> None:
+        """Note a log record, without its time."""
+        try:
+            message = record.getMessage()
+        except Exception:  # noqa: BLE001 - a message that does not fit its arguments is no error in logging
+            message = repr((record.msg, record.args))
+        self._note(LOGGED, f"{record.name} {record.levelname} {message}")
+
+    def _note(self, place: str, text: str) -> None:
+        if text:
+            self._digests[place].update(text.encode("utf-8", "surrogatepass") + b"\0")
+
+    def _digest(self, path: str) -> str:
+        """Returns a digest of what this run left at a path; empty where that is nothing."""
+        file, before = Path(path), ""
+        if file.is_dir():
+            return "folder"
+        if not file.is_file():
+            return ""
+        content = file.read_bytes()
+        if path in self._skipped:
+            content, before = content[self._skipped[path] :], self._files[path]
+            if not content:
+                return before
+        return hashlib.sha256(before.encode() + content).hexdigest()
+
+
+def describe_moved(places: Collection[str], handed: str) -> str:
+    """Put into words what one user's data moved.
+
+    Args:
+        places: Of what an agent hands back, and of what it says.
+        handed: What to say of the former.
+    """
+    said = sorted(place for place in places if is_said(place))
+    back = sorted(place for place in places if not is_said(place))
+    words = [f"{handed}: {', '.join(back)}"] if back else []
+    words += [f"what the agent says depends on data that no release covers: {', '.join(said)}"] if said else []
+    return "; ".join(words)
+
+
+def is_said(place: str) -> bool:
+    """Returns whether a place is of what an agent says, and not of what it hands back."""
+    return place.partition("[")[0] in {PRINTED, LOGGED, WARNED, WRITTEN}
+
+
+def _length(path: str) -> int:
+    return Path(path).stat().st_size if Path(path).is_file() else 0
+
+
+@contextmanager
+def _every_record(said: Said) -> Iterator[None]:
+    """Hear every log record that any logger makes, and keep it from handlers of the process."""
+    root, compiler, make = logging.getLogger(), logging.getLogger(_COMPILER), logging.getLogRecordFactory()
+    level, compilers, handlers = root.level, compiler.level, root.handlers
+
+    def hear(*arguments: Any, **named: Any) -> logging.LogRecord:
+        record = make(*arguments, **named)
+        said.hear_record(record)
+        return record
+
+    logging.setLogRecordFactory(hear)
+    root.handlers = [logging.NullHandler()]
+    compiler.setLevel(max(compilers, logging.WARNING))
+    root.setLevel(1)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        compiler.setLevel(compilers)
+        root.handlers = handlers
+        logging.setLogRecordFactory(make)
+
+
+_HOOKED: list[bool] = []
+
+
+def _install() -> None:
+    """Let the interpreter say what is opened to be written; such a hook cannot be taken away, only be idle."""
+    with TURN:
+        if not _HOOKED:
+            sys.addaudithook(_hear_files)
+            _HOOKED.append(True)
+
+
+def _hear_files(event: str, arguments: tuple[Any, ...]) -> None:
+    if event not in {"open", "os.rename", "os.mkdir"}:
+        return
+    said = _LISTENERS.get(threading.get_ident())
+    if said is None:
+        return
+    place = arguments[1] if event == "os.rename" else arguments[0]
+    flags = arguments[2] if event == "open" else os.O_WRONLY
+    if isinstance(place, str | bytes | os.PathLike) and flags & (os.O_WRONLY | os.O_RDWR):
+        said.hear_file(str(Path(os.fsdecode(place)).absolute()), appends=bool(flags & os.O_APPEND))

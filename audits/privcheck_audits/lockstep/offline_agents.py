@@ -1,0 +1,237 @@
+"""Agents that learn from a dataset, run with channels of the auditor's: lockstep replay, and noise as declared.
+
+Both halves are the registered ones: the privatizer is handed a channel that keeps exact values, the agent half a
+billboard. Behind D's billboard the agent half must hand back the same on D and on D′, bit for bit: the policy and
+everything beside it (`privcheck_audits.engine.outputs`).
+
+A pair of neighbours that shows a violation, made as plain as it can be: alike wherever they need not differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.data.trajectories import Regressors, Trajectories, concatenate
+from privcheck.declare.declaration import Declaration
+from privcheck.runtime import Billboard, Channel, Ledger, RecordingChannel, ReleaseChannel, SimulatedNoise
+from privcheck.runtime.offline import Learnt, OfflineAgent
+from privcheck.runtime.setting import Setting
+from privcheck.verification.candidates import UserPair
+from privcheck_audits.engine.outputs import Read, Said, describe_moved, find_differences, list_fields, read_outputs
+from privcheck_audits.lockstep.noise_tests import NoiseRecorder, Sums
+from privcheck_audits.lockstep.replay import Distance, Opened, Replayed, describe_user
+from privcheck_audits.lockstep.users import Users
+from privcheck_audits.plan.pictures import show_pair
+
+
+def shrink(pair: UserPair, violates: Callable[[UserPair], bool]) -> UserPair:
+    """Returns the pair with the second user made equal to the first at every step at which a violation stays one.
+
+    Users of a kind that is not known, and users who are not there, are left as they are.
+
+    Args:
+        pair: Neighbours that show a violation.
+        violates: Whether other neighbours show one; called about once a step.
+    """
+    first, other = pair
+    if not isinstance(first, Trajectories | Regressors) or type(first) is not type(other):
+        return pair
+    for step in reversed(range(first.horizon + isinstance(first, Trajectories))):
+        nearer = _alike(first, other, step)
+        if violates((first, nearer)):
+            other = nearer
+    return first, other
+
+
+def _alike(first: Any, other: Any, step: int) -> Any:
+    """Returns the other user with the first one's data at a step; after the last step, a trajectory's last state."""
+    if isinstance(first, Trajectories):
+        columns = {}
+        for name in ("states", "actions", "rewards"):
+            column = getattr(other, name).copy()
+            column[:, step : step + 1] = getattr(first, name)[:, step : step + 1]
+            columns[name] = column
+        return replace(other, **columns)
+    kinds: dict[str, Any] = {}
+    for kind in ("vectors", "targets", "weights"):
+        kinds[kind] = {name: column.copy() for name, column in getattr(other, kind).items()}
+        for name, column in kinds[kind].items():
+            column[:, step] = first.column(kind, name)[:, step]
+    return replace(other, **kinds)
+
+
+Array = NDArray[np.float64]
+_OTHER: Final = "the agent learns another policy or hands back other figures beside it"
+
+
+class Posting:
+    """A channel whose outputs stand on a billboard of their own, for an agent half to read.
+
+    Args:
+        channel: Which releases.
+        billboard: Where they stand.
+    """
+
+    def __init__(self, channel: ReleaseChannel, billboard: Billboard) -> None:
+        self._channel, self._billboard = channel, billboard
+
+    def release(self, name: str, value: Array, *, part: int) -> Array:
+        """Returns the noisy value that is now on the billboard."""
+        noisy = self._channel.release(name, value, part=part)
+        self._billboard.publish(name, part, noisy.copy())
+        return noisy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OfflinePasses:
+    """Runs of an offline agent; importable, so that blocks can run in any process.
+
+    Rewards are 1 for staying in a state and public, for agents that plan with a reward function.
+
+    Attributes:
+        agent: As it is registered.
+        setting: Declaration, parameters, options, readings and features, at the sizes of the audit.
+        handed: What the passes so far handed back, in their order.
+    """
+
+    agent: OfflineAgent
+    setting: Setting
+    handed: list[Read] = field(default_factory=list)
+
+    def fresh(self) -> OfflinePasses:
+        """Returns the same without passes."""
+        return replace(self, handed=[])
+
+    def __call__(
+        self, users: Users, declaration: Declaration, values: Mapping[str, Fraction], opened: Opened
+    ) -> Iterator[int]:
+        """Runs both halves on the users, and yields once: an `Execution` of `white_box.lockstep.replay`."""
+        said = Said()
+        with said.listen():
+            learnt = self._learn(users, declaration, values, opened(1))
+        self.handed.append({**read_outputs(learnt), **read_outputs(said.read())})
+        yield 1
+
+    def record(self, users: Users, *, runs: range, rng: np.random.Generator, seed: int) -> Sums:
+        """Returns what fresh runs drew.
+
+        Args:
+            users: In their order.
+            runs: Their numbers.
+            rng: Seeds the noise of each run.
+            seed: Of the audit, for messages.
+
+        Raises:
+            AuditError: An output is not finite.
+            ChannelError: A declared slice never reached the channel.
+        """
+        declaration, values = self.setting.declared, self.setting.values
+        recorder = NoiseRecorder(declaration, values, seed=seed)
+        for run in runs:
+            noise, billboard = SimulatedNoise(int(rng.integers(2**63))), Billboard()
+            ledger = Ledger(declaration, values, noise=noise.words)
+            channel = Channel(declaration, values, noise=noise, billboard=billboard, ledger=ledger)
+            recorded = RecordingChannel(channel)
+            kept = recorded.exact
+            self._learn(users, declaration, values, recorded)
+            channel.close()  # every declared slice has passed it
+            for part in sorted({part for _, part in kept}):
+                out = {name: billboard.read(name, part=part) for name, at in kept if at == part}
+                noises = {name: (noisy - kept[name, part])[np.newaxis] for name, noisy in out.items()}
+                largest = max(float(np.abs(noisy).max(initial=0.0)) for noisy in out.values())
+                recorder.record(noises, run=run, output=1, part=part, largest=largest)
+        return recorder.sums()
+
+    def find_exact(self, users: Users) -> dict[str, Array]:
+        """Returns the exact values that one run's privatizer hands over, by release, (H, …) each; its noise is seeded.
+
+        Raises:
+            ChannelError: A declared slice never reached the channel.
+        """
+        declaration, values, noise = self.setting.declared, self.setting.values, SimulatedNoise(0)
+        ledger = Ledger(declaration, values, noise=noise.words)
+        channel = Channel(declaration, values, noise=noise, billboard=Billboard(), ledger=ledger)
+        recorded = RecordingChannel(channel)
+        self._learn(users, declaration, values, recorded)
+        channel.close()
+        steps = {r.name: r.statistic.shape(values)[0] for r in declaration.noisy}
+        return {n: np.stack([recorded.exact[n, part] for part in range(H)]) for n, H in steps.items()}
+
+    def _learn(
+        self, users: Users, declaration: Declaration, values: Mapping[str, Fraction], channel: ReleaseChannel
+    ) -> Learnt:
+        data = concatenate([user for user in users if isinstance(user, Trajectories)])
+        setting, billboard = replace(self.setting, declaration=declaration, values=values), Billboard()
+        prepared = self.agent.make(setting, reward=reward_staying(data.num_states, data.num_actions))
+        return prepared(billboard, self.agent.hold(data, setting, Posting(channel, billboard), billboard).publish)
+
+
+def reward_staying(states: int, actions: int) -> Array:
+    """Returns the public reward of audits, 1 for staying in a state: (S, A, S)."""
+    return np.broadcast_to(np.eye(states)[:, None, :], (states, actions, states))
+
+
+def replay_pair(
+    pair: UserPair,
+    run: Callable[[UserPair], tuple[Distance, ...]],
+    passes: OfflinePasses | None,
+    *,
+    position: int | None,
+) -> Replayed:
+    """Returns what the replay of one pair came to; a pair that exceeds a charge is made as plain as it can be.
+
+    Args:
+        pair: The user's data in D and in D′.
+        run: Replays a pair.
+        passes: What keeps the policies of its runs; None where no agent runs.
+        position: Where the user is, counted from 0; None where it is alone.
+    """
+    distances, plainest = run(pair), ""
+    handed = () if passes is None else tuple(passes.handed)
+    moved, unrepeated = _find_moved(pair, run, passes)
+    shown = show_pair(pair, "The pair that moves a release furthest of what is charged, step by step.")
+    words = describe_user(pair, position)
+    if any(distance.exceeds for distance in distances):
+        plain = shrink(pair, lambda other: any(distance.exceeds for distance in run(other)))
+        plainest = words = describe_user(plain, position)
+        shown = show_pair(plain, "A pair that exceeds the charge, simplified as far as possible, step by step.")
+    return Replayed(
+        pairs=1,
+        distances=distances,
+        plainest=plainest,
+        shown=shown,
+        words=words,
+        policies=len(handed),
+        departures=int(bool(moved)),
+        departure=f"{describe_user(pair, position)}; behind the same billboard {describe_moved(moved, _OTHER)}"
+        if moved
+        else "",
+        unrepeated=int(bool(unrepeated)),
+        doubt=f"on the same data behind the same billboard the agent does not repeat {', '.join(unrepeated)}, so that "
+        "nothing is known about that: seed its randomness from what is public, keep nothing between two runs, "
+        "return plain values and arrays, and print, log and write neither times nor addresses"
+        if unrepeated
+        else "",
+        compared=list_fields(handed[0]) if handed else (),
+    )
+
+
+def _find_moved(
+    pair: UserPair, run: Callable[[UserPair], tuple[Distance, ...]], passes: OfflinePasses | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns what the pair's user moved of what the last two passes handed back, and what does not repeat anyhow.
+
+    What is another one on D′ is run again on D alone, twice: only what is then the same has been moved by the user.
+    """
+    if passes is None or not (differs := find_differences(*passes.handed[-2:])):
+        return (), ()
+    same = next(user for user in pair if user is not None)
+    run((same, same))
+    unrepeated = find_differences(*passes.handed[-2:])
+    return tuple(sorted(differs - unrepeated)), tuple(sorted(unrepeated))

@@ -1,0 +1,256 @@
+"""Users in order, and in which outputs of a release they are: what the white-box views run a declaration on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from privcheck.declare.declaration import Declaration, Release
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.releases import take_rows
+from privcheck.declare.schedules import EveryEpisode, PerUser, Tree
+from privcheck.declare.statistics import FeatureSums, GramMatrices, OneStepEach, Stated
+from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
+from privcheck.pricing import Priced, once
+from privcheck.runtime.noise import lowest_bit
+from privcheck.terms.symbols import expression
+from privcheck.verification.candidates import UserPair, candidate_pairs
+from privcheck_audits.lockstep.users import Array, Users, join
+
+OUTPUTS: Final = 8  # users or outputs of a stream that is run
+_USERS: Final = 50  # of what leaves once
+_CELLS: Final = 60_000  # of one step's statistics, above which fewer states or dimensions are taken
+_SIZES: Final = ("S", "A", "d", "d1", "d2")  # parameters that may be made smaller for that, one after the other
+
+
+class Counter(Protocol):
+    """What takes users' contributions one by one and lets noisy sums out: `privcheck.runtime.TreeCounter`."""
+
+    def release(self, increment: Array, rng: np.random.Generator) -> Array:
+        """Returns the noisy sum over all users so far."""
+        ...
+
+
+MakeCounter = Callable[..., Counter]  # from shape and noise, and leaves by name
+
+
+def tractable(declaration: Declaration, values: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """Returns parameters at which all outputs of all releases can be run in moments, as few of them changed as need be.
+
+    Streams get at most `OUTPUTS` outputs, and tables that are too large fewer states or dimensions. Sensitivities and
+    noise are formulas in the parameters, so what is wrong at one size is wrong at others.
+
+    Raises:
+        ParameterError: A statistic is too large, and no parameter that makes it smaller is known.
+    """
+    at = dict(values)
+    for release in declaration.noisy:
+        if isinstance(release.schedule, Tree | EveryEpisode):
+            for name in release.schedule.times.symbols - release.statistic.symbols:
+                at[name] = min(at[name], Fraction(OUTPUTS))
+    while (most := _cells(declaration, at)) > _CELLS:
+        larger = [name for name in _SIZES if at.get(name, 0) > 4]
+        if not larger:
+            message = f"{declaration.name}: a step has {most} cells, at most {_CELLS} are run: set smaller sizes"
+            raise ParameterError(message, name=declaration.name, given=most)
+        name = max(larger, key=lambda each: at[each])
+        at[name] = Fraction(max(4, int(at[name]) * 3 // 4))
+    return at
+
+
+def outputs(release: Release, values: Mapping[str, Fraction]) -> int:
+    """Returns how many outputs of a release are run: of a stream all, of users' own those of as many users."""
+    if isinstance(release.schedule, Tree):
+        return int(release.schedule.leaves.number(values))
+    if isinstance(release.schedule, EveryEpisode):
+        return int(release.schedule.outputs.number(values))
+    return OUTPUTS if isinstance(release.schedule, PerUser) else 1
+
+
+def audience(declaration: Declaration, values: Mapping[str, Fraction]) -> int:
+    """Returns how many users there are: as many as the longest stream has outputs, or 50 where there is none."""
+    streams = [outputs(r, values) for r in declaration.noisy if isinstance(r.schedule, Tree | EveryEpisode | PerUser)]
+    return max(1, *streams) if streams else _USERS
+
+
+@once
+def canaries(priced: Priced) -> tuple[tuple[Declaration, UserPair], ...]:
+    """Returns the pairs that verification tries as witnesses, each with the releases it is about.
+
+    Those for all releases of a group of users together come first. What moves Gram matrices and feature sums most
+    together moves none of them as far as it can be moved, so each of these has pairs for itself after them.
+    """
+    declaration, pairs = priced.declaration, list[tuple[Declaration, UserPair]]()
+    for group in declaration.groups:
+        seen = only(declaration, declaration.seen_by(group))
+        known = candidate_pairs(priced, group)
+        drawn = declaration.records is not None or isinstance(seen.noisy[0].statistic, Stated)
+        pairs += [(seen, pair) for pair in (_furthest_first(seen, known) if drawn else known)]
+    if declaration.candidates is None:
+        alone = [only(declaration, [release]) for release in _linear(declaration)]
+        pairs += [(one, pair) for one in alone if len(alone) > 1 for pair in candidate_pairs(priced.of(one), "")]
+    if any(isinstance(r.schedule, Tree) and r.schedule.leaves_of_a_user != expression(1) for r in declaration.noisy):
+        one = slice(0, 1)  # a leaf holds one trajectory: users are run with the first of theirs
+        pairs = [(seen, (take_rows(first, one), take_rows(second, one))) for seen, (first, second) in pairs]
+    return tuple(pairs)
+
+
+def _furthest_first(declaration: Declaration, pairs: Sequence[UserPair]) -> list[UserPair]:
+    """Returns the pairs, those first that move a release furthest in one of the norms."""
+    first: dict[int, None] = {}
+    for release in declaration.noisy if pairs else ():
+        moved = [release.statistic.difference(pair) for pair in pairs]
+        for sizes in (
+            [change.l1 for change in moved],
+            [change.l2_squared for change in moved],
+            [float(np.abs(change.change).max(initial=0.0)) for change in moved],
+        ):
+            first[int(np.argmax(sizes))] = None
+    return [pairs[i] for i in (*first, *(i for i in range(len(pairs)) if i not in first))]
+
+
+def only(declaration: Declaration, releases: Sequence[Release]) -> Declaration:
+    """Returns the declaration of some of the releases alone, about all users."""
+    return replace(declaration, releases=tuple(replace(release, users="") for release in releases))
+
+
+def insert_user(users: Users, user: Any, position: int) -> Users:
+    """Returns the users with one more, at a position counted from 0."""
+    return [*users[:position], user, *users[position:]]
+
+
+class Seats:
+    """Users in their order, and what any of them hold together; put together once for an output.
+
+    Args:
+        users: In their order.
+        values: The declaration's parameters.
+    """
+
+    def __init__(self, users: Users, values: Mapping[str, Fraction]) -> None:
+        self._users, self._values = users, values
+        self._output = 0  # of which it is kept what some users hold together
+        self._kept: dict[tuple[int, int], Any] = {}
+
+    def exact(self, release: Release, output: int, *, step: int | None = None) -> Array:
+        """Returns the exact value of an output, or its slice at one step; zeros of nobody.
+
+        Args:
+            release: Whose statistic.
+            output: Counted from 1; of a tree, that of the one user who comes with it.
+            step: Counted from 0.
+        """
+        data = self.find_data([release], output)
+        if data is not None:
+            with name_own_errors(release.name):
+                return np.asarray(release.statistic.compute(data, step=step), dtype=np.float64)
+        shape = release.statistic.shape(self._values)
+        return np.zeros(shape if step is None else shape[1:])
+
+    def find_data(self, releases: Sequence[Release], output: int) -> Any:
+        """Returns the data that an output of each of these releases holds; None of nobody, or where they differ."""
+        if output != self._output:
+            self._output, self._kept = output, {}
+        whose = {_due(release, output, len(self._users)) for release in releases}
+        if len(whose) != 1:
+            return None
+        who = whose.pop()
+        if who not in self._kept:
+            present = [user for user in self._users[slice(*who)] if user is not None]
+            self._kept[who] = join(present) if present else None
+        return self._kept[who]
+
+
+@contextmanager
+def name_own_errors(name: str) -> Iterator[None]:
+    """Says of which statistic an error is that its author's own code raises.
+
+    Args:
+        name: Of the release, or of several.
+
+    Raises:
+        DeclarationError: Something that is no error of ours was raised.
+    """
+    try:
+        yield
+    except PrivcheckError:
+        raise
+    except Exception as error:
+        message = f"{name}: the statistic's compute raised {type(error).__name__}: {error}; it must know all data that"
+        raise DeclarationError(f"{message} is drawn, of one user and of several: correct it, or the records") from error
+
+
+def _due(release: Release, output: int, users: int) -> tuple[int, int]:
+    """Returns whose data an output holds: from which user to before which, counted from 0."""
+    if isinstance(release.schedule, Tree | PerUser):
+        return output - 1, output
+    return 0, output if isinstance(release.schedule, EveryEpisode) else users
+
+
+def refuse_absence(declaration: Declaration) -> str:
+    """Returns why one user cannot be left out of the data; empty where one can."""
+    if isinstance(declaration.relation, ReplaceOne):
+        return ""
+    dealt = [r.name for r in declaration.noisy if isinstance(r.statistic, OneStepEach)]
+    return f"{', '.join(dealt)}: users are assigned in order, so that none can be left out" if dealt else ""
+
+
+class TreeNodes:
+    """Takes a tree's prefix sums apart: what the P-sum that closes with each user adds.
+
+    The prefix of t is that of t without its lowest bit, and the P-sum that closes with t. Only the prefixes of t's own
+    bits are kept, as in the counter itself.
+    """
+
+    def __init__(self) -> None:
+        self._open: list[tuple[int, Array]] = []
+
+    def close(self, user: int, prefix: Array) -> Array:
+        """Returns the P-sum that closes with this user, counted from 1; users come one after the other.
+
+        Args:
+            user: t.
+            prefix: The sum over users 1 to t; it is kept and must not change.
+        """
+        before = user - (user & -user)
+        while self._open and self._open[-1][0] > before:
+            self._open.pop()
+        node: Array = prefix - self._open[-1][1] if before else prefix
+        self._open.append((user, prefix))
+        return node
+
+
+def list_related_nodes(user: int) -> dict[str, int]:
+    """Returns the P-sums that one is compared with, by what they are to it, and by the user they close with.
+
+    >>> list_related_nodes(4)
+    {'successive P-sums': 3, 'a P-sum and its left half': 2}
+    >>> list_related_nodes(6)
+    {'successive P-sums': 5, 'P-sums of one length': 2, 'a P-sum and its left half': 5}
+    """
+    size = user & -user
+    nodes = {
+        "successive P-sums": user - 1,
+        "P-sums of one length": user - 2 * size,
+        "a P-sum and its left half": user - size // 2 if size > 1 else 0,
+    }
+    return {kind: other for kind, other in nodes.items() if other > 0}
+
+
+def level(user: int) -> int:
+    """Returns the level in the tree of the P-sum that closes with this user: 0 for that of one user."""
+    return lowest_bit(user)
+
+
+def _cells(declaration: Declaration, values: Mapping[str, Fraction]) -> int:
+    return sum(math.prod(release.statistic.shape(values)[1:]) for release in declaration.noisy)
+
+
+def _linear(declaration: Declaration) -> list[Release]:
+    return [r for r in declaration.noisy if isinstance(r.statistic, GramMatrices | FeatureSums)]

@@ -1,0 +1,338 @@
+"""The commands of the team's budget: `privcheck ledger …`; exit code 1 where a charge was refused."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from privcheck.cli.group import Front
+from privcheck.cli.ledger_administration import (
+    backup,
+    block,
+    block_option,
+    condition_option,
+    event_options,
+    evidence,
+    freeze,
+    grant,
+    grant_option,
+    heads,
+    key,
+    key_option,
+    policy,
+    receipt,
+    restore,
+    store_option,
+    token,
+    token_option,
+    unit_option,
+)
+from privcheck.cli.options import Count, Place, finish, json_option, set_option, write
+
+
+@click.group(cls=Front)
+def ledger() -> None:
+    """Keep a team's budget: what has been spent on which data, by whom, and what is left.
+
+    \b
+    Examples:
+      privcheck ledger init --store budget.db
+      privcheck ledger policy --store budget.db --dataset trips --epsilon 8 --delta 1e-6 \\
+        --unit "rider, 8 trajectories, replace-one, central"
+      privcheck ledger grant --store budget.db --dataset trips --currency rho --cap 1 --delta 1e-6 --name team-a
+      privcheck ledger charge --store budget.db --grant team-a --gaussian-rho 0.01 --unit dataset --key job-17
+    """
+
+
+for _other in (backup, block, evidence, freeze, grant, heads, key, policy, receipt, restore, token):
+    ledger.add_command(_other)
+
+
+@ledger.command()
+@store_option
+@json_option
+def init(store: str, *, as_json: bool) -> None:
+    """Create a ledger and print the first officer's token, which is shown only once.
+
+    \b
+    Examples:
+      privcheck ledger init --store budget.db
+    """
+    from privcheck.cli.ledger_text import describe_new
+    from privcheck.commands.ledger_client import make_ledger
+
+    finish(make_ledger(store), describe_new, as_json=as_json)
+
+
+@ledger.command()
+@store_option
+@token_option
+@grant_option
+@block_option
+@unit_option
+@event_options
+@json_option
+def quote(
+    *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], unit: str | None, as_json: bool,
+    **event: Any,
+) -> None:  # fmt: skip
+    """Ask what a charge would cost, and how often it would fit; nothing is written.
+
+    \b
+    Examples:
+      privcheck ledger quote --store budget.db --grant team-a --gaussian-std 30 --count 100 --unit dataset
+    """
+    from privcheck.cli.ledger_text import describe_quote, read_event, read_unit
+    from privcheck.commands.ledger_client import open_desk
+
+    desk = open_desk(store, token_file)
+    result = desk.quote(grant=grant_name, event=read_event(**event), unit=read_unit(unit), blocks=blocks or None)
+    finish(result, describe_quote, as_json=as_json)
+    sys.exit(1 if result["state"] == "refused" else 0)
+
+
+@ledger.command()
+@store_option
+@token_option
+@grant_option
+@click.option("--algorithm", metavar="NAME", help="A registered algorithm whose claim holds, at what it costs.")
+@set_option
+@block_option
+@condition_option
+@unit_option
+@event_options
+@key_option
+@json_option
+def charge(
+    *, store: str, token_file: Path | None, grant_name: str, key: str | None, as_json: bool, algorithm: str | None,
+    sets: tuple[str, ...], blocks: tuple[str, ...], conditions: tuple[str, ...], unit: str | None, **event: Any,
+) -> None:  # fmt: skip
+    """Charge what is about to be released; draw the noise once this has answered "committed".
+
+    An event needs --unit, for whom it was priced; an algorithm declares its own.
+
+    \b
+    Examples:
+      privcheck ledger charge --store budget.db --grant team-a --gaussian-rho 0.01 --unit dataset --key job-17
+    """
+    from privcheck.cli.ledger_text import read_event, read_unit, state
+    from privcheck.commands.ledger_client import open_desk
+
+    desk = open_desk(store, token_file)
+    if algorithm is None and not sets:
+        asked: Any = {"event": read_event(**event), "blocks": blocks or None, "claim": state(conditions)}
+        _end(desk.charge(grant=grant_name, key=key, unit=read_unit(unit), **asked), as_json=as_json)
+    if algorithm is None or conditions or any(value is not None for value in event.values()):
+        raise click.UsageError("give --algorithm with its --set, or an event with its --unit, and not both")
+    if unit is not None:
+        raise click.UsageError("leave --unit out beside --algorithm: an algorithm declares for whom it is priced")
+    from privcheck.commands.run_charges import charge_algorithm
+    from privcheck.commands.settings import parse_sets
+
+    of = blocks or None
+    _end(charge_algorithm(desk, grant_name, algorithm, parse_sets(sets), key=key, blocks=of), as_json=as_json)
+
+
+@ledger.command()
+@store_option
+@token_option
+@grant_option
+@block_option
+@condition_option
+@unit_option
+@event_options
+@key_option
+@click.option("--seconds", type=Count(), default=3600, show_default=True, help="How long it runs.")
+@json_option
+def reserve(
+    *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], conditions: tuple[str, ...],
+    unit: str | None, key: str | None, seconds: int, as_json: bool, **event: Any,
+) -> None:  # fmt: skip
+    """Set budget aside for a run; it counts as spent until it is released.
+
+    \b
+    Examples:
+      privcheck ledger reserve --store budget.db --grant team-a --gaussian-std 30 --unit dataset --key job-17
+    """
+    from privcheck.cli.ledger_text import read_event, read_unit, state
+    from privcheck.commands.ledger_client import open_desk
+
+    desk = open_desk(store, token_file)
+    asked: Any = {"event": read_event(**event), "blocks": blocks or None, "claim": state(conditions)}
+    _end(desk.reserve(grant=grant_name, key=key, seconds=seconds, unit=read_unit(unit), **asked), as_json=as_json)
+
+
+@ledger.command()
+@click.argument("charge_id", metavar="ID")
+@store_option
+@token_option
+@json_option
+def commit(charge_id: str, *, store: str, token_file: Path | None, as_json: bool) -> None:
+    """Commit the reservation ID; draw the noise once this has answered "committed".
+
+    \b
+    Examples:
+      privcheck ledger commit c-0123456789abcdef --store budget.db
+    """
+    from privcheck.commands.ledger_client import open_desk
+
+    desk = open_desk(store, token_file)
+    _end(desk.commit(charge_id), as_json=as_json)
+
+
+@ledger.command()
+@click.argument("charge_id", metavar="ID")
+@store_option
+@token_option
+@click.option("--evidence", required=True, metavar="TEXT", help="How it is known that nothing was drawn.")
+@json_option
+def release(charge_id: str, *, store: str, token_file: Path | None, evidence: str, as_json: bool) -> None:
+    """Give back the reservation ID if nothing was drawn for it; once it has expired, only another officer can.
+
+    \b
+    Examples:
+      privcheck ledger release c-0123456789abcdef --store budget.db --evidence "the job never started"
+    """
+    from privcheck.commands.ledger_client import open_desk
+
+    desk = open_desk(store, token_file)
+    _end(desk.release(charge_id, evidence=evidence), as_json=as_json)
+
+
+@ledger.command()
+@click.argument("dataset", required=False)
+@store_option
+@token_option
+@click.option("--charge", "charge_id", metavar="ID", help="One charge: what it is for, and under which conditions.")
+@json_option
+def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id: str | None, as_json: bool) -> None:
+    """Show every dataset, or one: its policy, its grants and what is left of them; or one charge.
+
+    \b
+    Examples:
+      privcheck ledger show --store budget.db
+      privcheck ledger show --store budget.db --charge c-0123456789abcdef
+    """
+    from privcheck.cli.ledger_text import describe_charge, describe_shown
+    from privcheck.commands.ledger_client import open_desk
+
+    if charge_id is not None and dataset is not None:
+        raise click.UsageError("give DATASET, or --charge, and not both")
+    desk = open_desk(store, token_file)
+    if charge_id is not None:
+        finish({"charge": desk.find_charge(charge_id)}, describe_charge, as_json=as_json)
+        return
+    finish(desk.show(dataset), describe_shown, as_json=as_json)
+
+
+@ledger.command()
+@store_option
+@token_option
+@click.option(
+    "--receipt", "receipts", multiple=True, metavar="FILE|JSON", help="A receipt that you kept; may be repeated."
+)
+@click.option("--receipts", "file", type=Place(exists=True, dir_okay=False), help="A file of receipts, one per line.")
+@click.option("--heads", "place", metavar="PLACE", help="Where heads were pushed: a file, https://… or git:REPOSITORY.")
+@click.option(
+    "--checkpoint",
+    type=Place(dir_okay=False),
+    metavar="FILE",
+    help="Go on behind the rows that FILE, of your last check, has seen, and write it anew; from the start without it.",
+)
+@click.option("--rebuild", is_flag=True, help="First write the list of open reservations anew, from the rows.")
+@click.option("--accept", is_flag=True, help="After the comparison, open a restored copy for writing again.")
+@click.option(
+    "--freeze-lost", is_flag=True, help="With --accept, even if rows are lost: freeze the grants of their datasets."
+)
+@json_option
+def verify(
+    *, store: str, token_file: Path | None, receipts: tuple[str, ...], file: Path | None, place: str | None,
+    checkpoint: Path | None, rebuild: bool, accept: bool, freeze_lost: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Check every chain, the sums against the caps and, given receipts or heads, that nothing was cut off.
+
+    \b
+    Examples:
+      privcheck ledger verify --store budget.db --receipt kept.json
+      privcheck ledger verify --store budget.db --heads /mnt/elsewhere/heads.jsonl
+      privcheck ledger verify --store budget.db --checkpoint checked.json
+      privcheck ledger verify --store budget.db --receipts receipts.jsonl --accept
+    """
+    from privcheck.cli.ledger_text import describe_accepted, describe_checked, read_heads, read_receipt, read_receipts
+    from privcheck.commands.ledger_client import open_desk
+
+    if freeze_lost and not accept:
+        raise click.UsageError("--freeze-lost goes with --accept")
+    if place is not None and accept:
+        raise click.UsageError("give --heads without --accept: a copy is accepted by its receipts")
+    if checkpoint is not None and accept:
+        raise click.UsageError("--accept reads all rows: give it without --checkpoint")
+    desk = open_desk(store, token_file)
+    kept = [read_receipt(text) for text in receipts] + ([] if file is None else read_receipts(file))
+    if rebuild:
+        desk.rebuild()
+    if accept:
+        taken = desk.accept(kept, freeze=freeze_lost)
+        finish(taken, describe_accepted, as_json=as_json)
+        sys.exit(0 if taken["accepted"] else 1)
+    result = desk.verify(kept, read_heads(place), checkpoint=checkpoint)
+    finish(result, describe_checked, as_json=as_json)
+    sys.exit(0 if result["ok"] else 1)
+
+
+@ledger.command("import")
+@click.argument("file", type=Place(exists=True, dir_okay=False))
+@store_option
+@token_option
+@grant_option
+@unit_option
+@json_option
+def import_command(
+    file: Path, *, store: str, token_file: Path | None, grant_name: str, unit: str | None, as_json: bool
+) -> None:
+    """Charge what a run has spent that was not charged before it drew, from its record FILE (ledger.jsonl).
+
+    A record says for whom it was priced; one from before records did needs --unit.
+
+    \b
+    Examples:
+      privcheck ledger import runs/trips/ledger.jsonl --store budget.db --grant team-a
+    """
+    from privcheck.commands.ledger_client import open_desk
+    from privcheck.commands.run_charges import import_run
+
+    _end(import_run(open_desk(store, token_file), grant_name, file, unit=unit), as_json=as_json)
+
+
+@ledger.command()
+@click.argument("dataset")
+@store_option
+@token_option
+@click.option("--as", "form", type=click.Choice(["statement", "dp-event"]), default="statement", show_default=True)
+@json_option
+def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_json: bool) -> None:
+    """Write all charges to DATASET: a statement, or the events as dp_accounting's DpEvent.
+
+    \b
+    Examples:
+      privcheck ledger export trips --store budget.db --as statement
+    """
+    from privcheck.cli.ledger_text import describe_event, export_event, write_statement
+    from privcheck.commands.ledger_client import open_desk
+
+    desk = open_desk(store, token_file)
+    if form == "dp-event":
+        finish(export_event(desk, dataset), describe_event, as_json=as_json)
+        return
+    for piece in write_statement(desk, dataset, as_json=as_json):
+        write(piece, nl=False)
+
+
+def _end(decision: dict[str, Any], *, as_json: bool) -> NoReturn:
+    from privcheck.cli.ledger_text import describe_decision
+
+    finish(decision, describe_decision, as_json=as_json)
+    sys.exit(1 if decision["state"] == "refused" else 0)

@@ -1,0 +1,476 @@
+"""The ledger's commands for officers and witnesses: policies, grants, tokens, backups, heads, receipts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from privcheck.cli.options import Place, finish, json_option
+
+store_option = click.option(
+    "--store",
+    required=True,
+    metavar="URL",
+    help="The ledger: a path, sqlite:///path, postgresql://host/name, or a service, https://host.",
+    envvar="PRIVCHECK_LEDGER",
+)
+token_option = click.option(
+    "--token-file",
+    type=Place(dir_okay=False),
+    help="A file with your token, else PRIVCHECK_LEDGER_TOKEN; without one, who may write a SQLite file is officer.",
+)
+grant_option = click.option("--grant", "grant_name", required=True, metavar="G", help="The grant to charge.")
+block_option = click.option(
+    "--block",
+    "blocks",
+    multiple=True,
+    metavar="B",
+    help="Of a divided dataset: a block of the grant; by default all.",
+)
+condition_option = click.option(
+    "--condition",
+    "conditions",
+    multiple=True,
+    type=click.Choice(["outputs", "billboard"]),
+    help="Of joint DP: a condition of the billboard lemma that was found met; all are needed.",
+)
+unit_option = click.option(
+    "--unit",
+    metavar="UNIT",
+    help="For whom an event was priced, as 'patient, 8 trajectories, replace-one, central'; or 'dataset': you state "
+    "that it was priced for the dataset's unit.",
+)
+key_option = click.option("--key", metavar="K", help="The same request with the same key is charged once.")
+
+
+def event_options(command: Any) -> Any:
+    """Returns a command with the options that say what is released."""
+    options = (
+        click.option("--event", metavar="JSON", help='As {"type": "gaussian", "std": "30", "count": 100}.'),
+        click.option("--event-file", type=Place(exists=True, dir_okay=False), help="The same in a file."),
+        click.option("--gaussian-rho", metavar="RHO", help="Gaussian noise, by its ρ."),
+        click.option("--gaussian-std", metavar="STD", help="Gaussian noise, by its standard deviation."),
+        click.option("--laplace-epsilon", metavar="E", help="Laplace noise, by its ε."),
+        click.option("--pure-epsilon", metavar="E", help="An ε-DP mechanism about which nothing else is known."),
+        click.option("--sensitivity", metavar="D", help="ℓ2 sensitivity, with --gaussian-std; by default 1."),
+        click.option("--count", metavar="N", help="How often; by default 1."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@store_option
+@token_option
+@click.option("--dataset", required=True, metavar="NAME", help="The dataset whose budget it is part of.")
+@click.option("--currency", metavar="rho|mu2|epsilon", help="What is summed: ρ, μ² or ε.")
+@click.option("--cap", metavar="C", help="The most that may be spent.")
+@click.option("--plan", type=Place(exists=True, dir_okay=False), help="Instead: events fixed in advance, a JSON file.")
+@click.option("--lost", metavar="D", help="δ set aside for releases that lose some outright; by default 0.")
+@click.option("--delta", metavar="D", help="δ at which ε is stated.")
+@unit_option
+@click.option("--name", required=True, metavar="G", help="The grant's name.")
+@click.option(
+    "--block", "blocks", multiple=True, metavar="B", help="Of a divided dataset: a block it covers; may be repeated."
+)
+@json_option
+def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
+    """Grant part of a dataset's budget, with a fixed cap; `ledger policy` opens the dataset before.
+
+    The events of a plan need --unit, for whom they were priced.
+
+    \b
+    Examples:
+      privcheck ledger grant --store budget.db --dataset trips --currency rho --cap 1 --delta 1e-6 --name team-a
+      privcheck ledger grant --store budget.db --dataset trips --plan plan.json --unit dataset --delta 1e-6 --name P
+    """
+    from privcheck.cli.ledger_text import describe_granted, give
+    from privcheck.commands.ledger_client import open_desk
+
+    finish(give(open_desk(store, token_file), **fields), describe_granted, as_json=as_json)
+
+
+@click.command()
+@click.argument("dataset")
+@store_option
+@token_option
+@click.option("--name", "names", multiple=True, required=True, metavar="B", help="A new block; may be repeated.")
+@click.option("--disjoint-users", metavar="TEXT", help="How it is known that no user is in two blocks.")
+@json_option
+def block(
+    dataset: str, *, store: str, token_file: Path | None, names: tuple[str, ...], disjoint_users: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Divide DATASET into blocks without a common user, each with the whole policy as its cap, or add some.
+
+    \b
+    Examples:
+      privcheck ledger block trips --store budget.db --name 2027-01 --name 2027-02 \\
+        --disjoint-users "riders are assigned by the month in which they signed up"
+    """
+    from privcheck.cli.ledger_text import describe_blocks
+    from privcheck.commands.ledger_client import open_desk
+
+    desk = open_desk(store, token_file)
+    made = desk.add_blocks(dataset, names, disjoint_users=disjoint_users)
+    finish({"dataset": dataset, "blocks": made}, describe_blocks, as_json=as_json)
+
+
+@click.command()
+@store_option
+@token_option
+@click.option("--dataset", required=True, metavar="NAME", help="The new dataset.")
+@click.option("--epsilon", required=True, metavar="E", help="ε of all that is ever released from it.")
+@click.option("--delta", required=True, metavar="D", help="δ of all that is ever released from it.")
+@click.option(
+    "--unit",
+    required=True,
+    metavar="UNIT",
+    help="Who is protected: noun, at most how many trajectories (and steps), neighbours, model of trust.",
+)
+@click.option(
+    "--allow-asserted-unit",
+    "asserted_units",
+    is_flag=True,
+    help="Charge also runs whose unit somebody asserted (one episode is one user) and no column showed.",
+)
+@click.option(
+    "--remainder", default="rho", show_default=True, help="Currency of what is granted after the first charge."
+)
+@click.option("--until", metavar="TIME", help="When charging ends, such as 2027-01-31T12:00:00Z; by default never.")
+@json_option
+def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
+    """Open a dataset with the (ε, δ) that all its grants together keep, and whom that protects.
+
+    Neighbours are replace-one, replace-one-same-start, add-remove or zero-out; the model of trust, where noise is
+    drawn, is central, joint, shuffle or local.
+
+    \b
+    Examples:
+      privcheck ledger policy --store budget.db --dataset trips --epsilon 8 --delta 1e-6 \\
+        --unit "rider, 8 trajectories, replace-one, central"
+    """
+    from privcheck.cli.ledger_text import describe_policy
+    from privcheck.commands.ledger_client import open_desk
+
+    desk = open_desk(store, token_file)
+    result = {"policy": desk.set_policy(**fields)}
+    finish(result, describe_policy, as_json=as_json)
+
+
+@click.command()
+@click.argument("charge_id", metavar="ID")
+@store_option
+@token_option
+@click.option("--verdict", type=click.Choice(["consistent", "violation"]), required=True, help="The audit's.")
+@click.option("--report", required=True, metavar="TEXT", help="Where it can be read, or its digest.")
+@json_option
+def evidence(charge_id: str, *, store: str, token_file: Path | None, verdict: str, report: str, as_json: bool) -> None:
+    """Record what an audit found about the charge ID; a violation freezes its grant permanently.
+
+    \b
+    Examples:
+      privcheck ledger evidence c-0123456789abcdef --store budget.db --verdict consistent --report audit.json
+    """
+    from privcheck.cli.ledger_text import describe_evidence
+    from privcheck.commands.ledger_client import open_desk
+
+    desk = open_desk(store, token_file)
+    found: Any = verdict
+    row = desk.add_evidence(charge_id, verdict=found, report=report)
+    finish({"charge": charge_id, "verdict": verdict, "row": row}, describe_evidence, as_json=as_json)
+
+
+@click.command()
+@click.argument("grant_name", metavar="GRANT")
+@store_option
+@token_option
+@click.option("--reason", required=True, metavar="TEXT", help="Why.")
+@json_option
+def freeze(grant_name: str, *, store: str, token_file: Path | None, reason: str, as_json: bool) -> None:
+    """Stop all spending on GRANT permanently.
+
+    \b
+    Examples:
+      privcheck ledger freeze team-a --store budget.db --reason "an audit found a violation"
+    """
+    from privcheck.cli.ledger_text import describe_frozen
+    from privcheck.commands.ledger_client import open_desk
+
+    desk = open_desk(store, token_file)
+    row = desk.freeze(grant_name, reason=reason)
+    finish({"grant": grant_name, "state": "frozen", "row": row}, describe_frozen, as_json=as_json)
+
+
+@click.command()
+@store_option
+@token_option
+@click.option("--name", metavar="NAME", help="Whose.")
+@click.option("--role", metavar="ROLE", help="reader, analyst, ci, officer or admin.")
+@click.option("--grant", "grants", multiple=True, metavar="G", help="A grant that it may charge; may be repeated.")
+@click.option("--expires", metavar="TIME", help="When it expires, such as 2027-01-31T12:00:00Z.")
+@click.option("--revoke", is_flag=True, help="Revoke the token of that name.")
+@click.option("--list", "listed", is_flag=True, help="Show whose tokens there are; none is told again.")
+@json_option
+def token(
+    *, store: str, token_file: Path | None, name: str | None, role: str | None, grants: tuple[str, ...],
+    expires: str | None, revoke: bool, listed: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Make a token, which is shown only this once, end one, or list them.
+
+    \b
+    Examples:
+      privcheck ledger token --store budget.db --name ana --role analyst --grant team-a
+      privcheck ledger token --store budget.db --list
+    """
+    from privcheck.cli.ledger_text import change_token, describe_token, describe_tokens
+    from privcheck.commands.ledger_client import open_desk
+
+    if [listed, revoke, role is not None].count(True) != 1 or listed == (name is not None):
+        raise click.UsageError("give --name with --role for a new token, or with --revoke; or --list")
+    desk = open_desk(store, token_file)
+    if name is None:
+        finish({"tokens": desk.tokens()}, describe_tokens, as_json=as_json)
+        return
+    result = change_token(desk, name=name, role=role, grants=grants, expires=expires)
+    finish(result, describe_token, as_json=as_json)
+
+
+@click.command()
+@click.argument("file", type=Place())
+@store_option
+@token_option
+@json_option
+def backup(file: Path, *, store: str, token_file: Path | None, as_json: bool) -> None:
+    """Write a backup to FILE, a new one: all that is committed now, whoever writes meanwhile; its chains are checked.
+
+    \b
+    Examples:
+      privcheck ledger backup monday.backup --store budget.db
+    """
+    from privcheck.cli.ledger_text import describe_backup
+    from privcheck.commands.ledger_client import open_book
+
+    book, actor = open_book(store, token_file)
+    finish(book.back_up(actor, file).to_dict(), describe_backup, as_json=as_json)
+
+
+@click.command()
+@click.argument("file", type=Place(exists=True, dir_okay=False))
+@store_option
+@click.option(
+    "--replace", "replace_newer", is_flag=True,
+    help="Even where what is there is in use, newer, another ledger or broken; it is kept beside it.",
+)  # fmt: skip
+@json_option
+def restore(file: Path, *, store: str, replace_newer: bool, as_json: bool) -> None:
+    """Put the backup FILE in the place of a ledger that was lost or is broken.
+
+    What it has forgotten leaves it in doubt: nothing is written before an officer has compared it with receipts.
+
+    \b
+    Examples:
+      privcheck ledger restore monday.backup --store budget.db
+    """
+    from privcheck.cli.ledger_text import describe_restored
+    from privcheck.commands.ledger_client import put_back
+
+    finish(put_back(store, file, replace_newer=replace_newer), describe_restored, as_json=as_json)
+
+
+_EXITS: Final = {"consistent": 0, "contradicted": 1, "undecided": 3}
+public_key_option = click.option(
+    "--key",
+    "key",
+    required=True,
+    type=Place(exists=True, dir_okay=False),
+    help="The ledger's public key, as `ledger key` prints it; have it from somebody else than the file.",
+)
+
+
+@click.command()
+@store_option
+@token_option
+@json_option
+def key(*, store: str, token_file: Path | None, as_json: bool) -> None:
+    """Print the public key (PEM) that checks the ledger's receipts and heads.
+
+    \b
+    Examples:
+      privcheck ledger key --store budget.db > ledger.pem
+    """
+    from privcheck.commands.ledger_client import open_desk
+
+    finish(open_desk(store, token_file).public_key(), lambda told: str(told["key"]).rstrip(), as_json=as_json)
+
+
+@click.group()
+def receipt() -> None:
+    """Check what a ledger signed, without the ledger.
+
+    \b
+    Examples:
+      privcheck ledger receipt verify receipt.json --key ledger.pem
+    """
+
+
+@receipt.command("verify")
+@click.argument("file", type=Place(exists=True, dir_okay=False))
+@public_key_option
+@json_option
+def verify_receipt(file: Path, *, key: Path, as_json: bool) -> None:
+    """Check that the receipts and heads in FILE were signed with the ledger's key; no ledger is needed.
+
+    FILE has one JSON, as a charge printed it, or one a line. Exit code 1: one was not signed with it; 3: one is from
+    before Ed25519, which the ledger alone can check.
+
+    \b
+    Examples:
+      privcheck ledger receipt verify receipt.json --key ledger.pem
+    """
+    from privcheck.ledger.heads import Evidence, check_signatures
+
+    _end(check_signatures(Evidence.parse(file.read_text(encoding="utf-8")), _read_key(key)), as_json=as_json)
+
+
+@click.group()
+def heads() -> None:
+    """Show, keep and compare signed heads: what the ledger said it had, at some time.
+
+    \b
+    Examples:
+      privcheck ledger heads push /mnt/elsewhere/heads.jsonl --store budget.db
+      privcheck ledger heads compare /mnt/elsewhere/heads.jsonl --key ledger.pem
+    """
+
+
+@heads.command()
+@store_option
+@token_option
+@json_option
+def show(*, store: str, token_file: Path | None, as_json: bool) -> None:
+    """Print the signed heads of all chains as they are now, one JSON a line.
+
+    \b
+    Examples:
+      privcheck ledger heads show --store budget.db > heads.jsonl
+    """
+    from privcheck.commands.ledger_client import open_desk
+    from privcheck.ledger.heads import Evidence
+
+    found, _ = open_desk(store, token_file).prove(Evidence())
+    told = {"heads": [head.to_dict() for head in found.heads]}
+    finish(told, lambda _: "\n".join(found.lines()), as_json=as_json)
+
+
+@heads.command()
+@click.argument("place")
+@store_option
+@token_option
+@json_option
+def push(place: str, *, store: str, token_file: Path | None, as_json: bool) -> None:
+    """Keep the signed heads in a second PLACE: a file, https://host/path or git:REPOSITORY.
+
+    A push first compares the ledger with the last heads in that place, and adds the proof that the new ones follow
+    them. Exit code 1: they do not, and nothing was pushed.
+
+    \b
+    Examples:
+      privcheck ledger heads push /mnt/elsewhere/heads.jsonl --store budget.db
+      privcheck ledger heads push git:/srv/protocol --store budget.db
+    """
+    from privcheck.commands.ledger_client import is_service, open_desk
+    from privcheck.ledger.witnesses import open_witness, push_heads
+
+    if is_service(store):
+        raise click.UsageError("a service pushes its heads itself: privcheck serve --push-heads PLACE")
+    witness = open_witness(place)
+    pushed = push_heads(open_desk(store, token_file).prove, witness)
+    finish(pushed.to_dict(), _describe_pushed, as_json=as_json)
+    sys.exit(1 if pushed.problems else 0)
+
+
+@heads.command()
+@click.argument("places", nargs=-1, required=True, metavar="FILE...")
+@public_key_option
+@click.option("--proofs", metavar="FILE", help="Proofs between the heads, from `ledger heads prove`; or one more FILE.")
+@json_option
+def compare(places: tuple[str, ...], *, key: Path, proofs: str | None, as_json: bool) -> None:
+    """Compare heads and receipts that were kept, in one FILE or several; no ledger is needed.
+
+    FILE is any place that heads are pushed to. Exit code 1: two contradict each other (the ledger was rolled back, or
+    showed different histories), or one was not signed with the key; 3: a proof is missing, which only the ledger can
+    give.
+
+    \b
+    Examples:
+      privcheck ledger heads compare heads.jsonl --key ledger.pem
+      privcheck ledger heads compare mine.jsonl yours.jsonl --key ledger.pem --proofs proofs.jsonl
+    """
+    from privcheck.ledger.heads import Evidence, compare
+    from privcheck.ledger.witnesses import open_witness
+
+    given = [*places, *([] if proofs is None else [proofs])]
+    parts = [Evidence.parse(open_witness(place).read(), name=place) for place in given]
+    _end(compare(Evidence.join(parts), _read_key(key)), as_json=as_json)
+
+
+@heads.command()
+@click.option("--from", "places", multiple=True, required=True, metavar="FILE", help="Heads and receipts; repeatable.")
+@store_option
+@token_option
+@json_option
+def prove(*, places: tuple[str, ...], store: str, token_file: Path | None, as_json: bool) -> None:
+    """Prove that the ledger still has the rows of earlier heads and receipts: prints heads of now and the proofs.
+
+    What it prints goes into `ledger heads compare` with the earlier ones. Exit code 1: of one there is no proof,
+    because the ledger is shorter than it, or has other rows.
+
+    \b
+    Examples:
+      privcheck ledger heads prove --from heads.jsonl --store budget.db > proofs.jsonl
+    """
+    from privcheck.commands.ledger_client import open_desk
+    from privcheck.ledger.heads import Evidence
+    from privcheck.ledger.witnesses import open_witness
+
+    kept = Evidence.join(Evidence.parse(open_witness(place).read(), name=place) for place in places)
+    found, problems = open_desk(store, token_file).prove(kept)
+    told: dict[str, Any] = {"proofs": found.to_dicts()}
+    finish({**told, "problems": problems}, lambda _: "\n".join(found.lines()), as_json=as_json)
+    if not as_json:
+        for problem in problems:
+            click.echo(f"problem: {problem}", err=True)
+    sys.exit(1 if problems else 0)
+
+
+def _read_key(file: Path) -> Any:
+    from privcheck.ledger.signing import PublicKey
+
+    return PublicKey.parse(file.read_text(encoding="utf-8"))
+
+
+def _end(found: Any, *, as_json: bool) -> None:
+    finish(found.to_dict(), _describe_compared, as_json=as_json)
+    sys.exit(_EXITS[found.verdict])
+
+
+def _describe_compared(result: dict[str, Any]) -> str:
+    what = f"{result['heads']} heads and {result['receipts']} receipts"
+    told = [f"problem: {one}" for one in result["problems"]]
+    told += [f"cannot tell: {one}" for one in result["missing"]]
+    sound = {"consistent": f"OK: {what}, nothing contradicts", "contradicted": f"contradicted: {what}"}
+    return "\n".join([*told, sound.get(result["verdict"], f"undecided: {what}")])
+
+
+def _describe_pushed(result: dict[str, Any]) -> str:
+    if result["problems"]:
+        return "\n".join(
+            [*(f"problem: {one}" for one in result["problems"]), f"nothing was pushed to {result['place']}"]
+        )
+    counts = f"{len(result['heads'])} heads pushed, {result['unchanged']} chains unchanged"
+    return f"{result['place']}: {counts}"

@@ -1,0 +1,296 @@
+"""The command line: parses, shows progress, prints, sets the exit code. What is computed is in `privcheck.commands`.
+
+Exit codes are in `privcheck.commands.failures`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from privcheck.cli.group import Front
+from privcheck.cli.ledger import ledger
+from privcheck.cli.options import (
+    VERDICTS,
+    Place,
+    ProgressBars,
+    complete_algorithms,
+    delta_option,
+    finish,
+    json_option,
+    name_argument,
+    set_option,
+)
+from privcheck.cli.prepare import prepare
+from privcheck.cli.runs import audit, check, run, sweep
+from privcheck.cli.serve import serve
+from privcheck.commands.failures import MISUSE
+
+if TYPE_CHECKING:
+    from privcheck.reports.values import AllVerified, Unverified, Verified
+
+
+@click.group("privcheck", cls=Front, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="privcheck")
+def main() -> None:
+    """Check privacy claims of reinforcement-learning algorithms: what is released, what it costs, is it true?"""
+
+
+@main.command("list")
+@json_option
+def list_command(*, as_json: bool) -> None:
+    """Show the registered algorithms.
+
+    \b
+    Examples:
+      privcheck list
+      privcheck list --json
+    """
+    from privcheck.cli.listing import describe_algorithms, list_algorithms
+
+    found = list_algorithms()
+    click.echo(json.dumps(found, allow_nan=False) if as_json else describe_algorithms(found))
+    sys.exit(MISUSE if any(one["error"] for one in found["algorithms"]) else 0)
+
+
+@main.command()
+@name_argument
+@set_option
+@json_option
+def show(name: str, *, sets: tuple[str, ...], as_json: bool) -> None:
+    """Show what NAME releases and how its cost is derived, in words and LaTeX.
+
+    \b
+    Examples:
+      privcheck show dp-apvi
+      privcheck show private-ucb-vi-central --set K=1e6
+    """
+    from privcheck.cli.printing import describe_declaration
+    from privcheck.commands import declarations
+    from privcheck.commands.settings import parse_sets, resolve_setting
+
+    finish(declarations.show(resolve_setting(name, parse_sets(sets))), describe_declaration, as_json=as_json)
+
+
+@main.command()
+@name_argument
+@set_option
+@delta_option
+@json_option
+def budget(name: str, *, sets: tuple[str, ...], delta: str | None, as_json: bool) -> None:
+    """Show what the releases of NAME cost.
+
+    \b
+    Examples:
+      privcheck budget dp-apvi --set rho=1/10 --delta 1e-6
+    """
+    from privcheck import api
+    from privcheck.cli.printing import describe_budget
+    from privcheck.commands.settings import parse_sets
+
+    finish(api.budget(name, delta=delta, parameters=parse_sets(sets)), describe_budget, as_json=as_json)
+
+
+@main.command()
+@click.argument("name", required=False, shell_complete=complete_algorithms)
+@click.option("--all", "everything", is_flag=True, help="Every declared algorithm, at its defaults.")
+@click.option("--pages", type=Place(), help="With --all: write one page of findings per paper to this directory.")
+@set_option
+@json_option
+def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tuple[str, ...], as_json: bool) -> None:
+    """Judge the claim of NAME, or of all: does it hold for the declared releases?
+
+    \b
+    Examples:
+      privcheck verify sdp-pe-as-printed
+      privcheck verify --all --json
+    """
+    from privcheck import api
+    from privcheck.cli.printing import describe_verdict, describe_verdicts
+    from privcheck.commands.settings import parse_sets
+
+    if everything == (name is not None):
+        raise click.UsageError("give one algorithm's NAME or --all")
+    if name is not None and pages is not None:
+        raise click.UsageError("--pages goes with --all: a page is about a whole paper")
+    if everything and sets:
+        raise click.UsageError("--set goes with one NAME: parameters differ between algorithms")
+    if name is not None:
+        result = api.verify_claim(name, parameters=parse_sets(sets))
+        finish(result, describe_verdict, as_json=as_json)
+        sys.exit(VERDICTS[result.verdict])
+    every = _verify_all(show=not as_json)
+    if pages is not None:
+        from privcheck.commands.finding_pages import write_pages
+
+        for path in write_pages(pages, every):
+            click.echo(f"page: {path}", err=True)
+    if as_json:
+        finish(every, describe_verdicts, as_json=True)
+    codes = {VERDICTS[r.verdict] for r in every.results} | ({MISUSE} if every.errors else set())
+    sys.exit(next((code for code in (1, MISUSE, 3) if code in codes), 0))
+
+
+def _verify_all(*, show: bool) -> AllVerified:
+    """Judge every registered claim, with a line for each as soon as it is judged, or a progress bar."""
+    from privcheck.cli.printing import stream_verdicts
+    from privcheck.commands.declarations import join_verdicts, verify_each
+    from privcheck.runtime import registry
+
+    names, found = registry.names("algorithms"), []
+
+    def keep() -> Iterator[Verified | Unverified]:
+        for one in verify_each():
+            found.append(one)
+            yield one
+
+    if show:
+        for line in stream_verdicts(keep(), names):
+            click.echo(line)  # which flushes: the first verdict is there long before the last
+    else:
+        with ProgressBars() as bars:
+            progress = bars("verify")
+            for one in keep():
+                progress(names.index(one.algorithm) + 1, len(names))
+    return join_verdicts(found)
+
+
+@main.command()
+@name_argument
+@click.option("--epsilon", required=True, metavar="E", help="Target ε, in nats.")
+@delta_option
+@set_option
+@json_option
+def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ...], as_json: bool) -> None:
+    """Find the least noise that makes the releases of NAME (E, D)-DP, and compare it with the published noise.
+
+    \b
+    Examples:
+      privcheck calibrate dp-apvi --epsilon 1 --delta 1e-5
+    """
+    from privcheck import api
+    from privcheck.cli.printing import describe_calibration
+    from privcheck.commands.settings import parse_sets
+
+    result = api.calibrate(name, epsilon=epsilon, delta=delta, parameters=parse_sets(sets))
+    finish(result, describe_calibration, as_json=as_json)
+
+
+@main.command()
+@click.argument("directory", type=Place())
+@json_option
+def report(directory: Path, *, as_json: bool) -> None:
+    """Render the finished check, audits, online run or sweep in DIRECTORY again, from its JSON file alone.
+
+    \b
+    Examples:
+      privcheck report runs/dp-apvi
+    """
+    from privcheck.reports import JSON_NAME, render_again
+    from privcheck.reports.values import RenderedReport
+    from privcheck.runtime.run_folders import find_file
+
+    if not find_file(directory, JSON_NAME).exists() and (directory / "sweep.json").exists():
+        from privcheck.reports.comparisons import render_sweep_again
+
+        page = render_sweep_again(directory)
+    elif not find_file(directory, JSON_NAME).exists() and find_file(directory, "run.json").exists():
+        from privcheck.reports.files import render_runs_again
+
+        page = render_runs_again(directory)
+    else:
+        page = render_again(directory)
+    finish(RenderedReport(html=str(page)), lambda r: r.html, as_json=as_json)
+
+
+@main.command()
+@click.argument("file", type=Place())
+@click.option("--out", type=Place(), help="A heat map of the policy: a .svg, .png or .pdf file.")
+@json_option
+def policy(file: Path, *, out: Path | None, as_json: bool) -> None:
+    """Show the policy in FILE, which `run` and `check` write as policy.npz: a table, and a heat map with --out.
+
+    \b
+    Examples:
+      privcheck policy runs/dp-apvi/policy.npz --out policy.svg
+    """
+    from privcheck.cli.printing import describe_shown_policy
+    from privcheck.commands.run_outputs import show_policy
+
+    finish(show_policy(file, picture=out, whole=as_json), describe_shown_policy, as_json=as_json)
+
+
+@main.command()
+@click.argument("directory", type=Place())
+@click.option("--out", type=Place(file_okay=False), required=True, help="The new folder; nothing may be in it.")
+@delta_option
+@click.option("--for", "learned_for", default="", metavar="TEXT", help="For whom or what the policy was learned.")
+@click.option("--not-for", multiple=True, metavar="TEXT", help="What else it must not be used for; may be repeated.")
+@click.option("--date", "dated", default="", metavar="DAY", help="The day on the card, as 2026-11-24; none by default.")
+@click.option("--accept-uncovered", is_flag=True, help="Publish what no noise covers too; the card says so.")
+@json_option
+def publish(directory: Path, *, out: Path, delta: str | None, as_json: bool, **said: Any) -> None:
+    """Make a folder to hand on of the run in DIRECTORY: policy, guarantee, record of releases and a one-page card.
+
+    Refused are runs with simulated noise, policies that were not compared on neighbours, and claims that do not hold.
+
+    \b
+    Examples:
+      privcheck publish runs/mine --out handed-on --date 2026-11-24
+    """
+    from privcheck import api
+    from privcheck.cli.printing import describe_published
+
+    finish(api.publish(directory, out=out, delta=delta, **said), describe_published, as_json=as_json)
+
+
+@main.command()
+@click.argument("name")
+@click.option(
+    "--kind",
+    type=click.Choice(["function", "linear", "offline", "online", "shuffle"]),
+    default="online",
+    show_default=True,
+    help="An agent that learns as it acts (online), from a dataset (offline), from one with features (linear), from "
+    "bits of users behind a shuffler (shuffle), or a mechanism that is a function of any data (function).",
+)
+@click.option("--out", type=Place(), help="Directory of the package; NAME by default.")
+@json_option
+def new(name: str, *, kind: str, out: Path | None, as_json: bool) -> None:
+    """Write a package of your own: a declaration, what it declares, tests and a CI file that pass.
+
+    \b
+    Examples:
+      privcheck new my-ucb-vi
+      privcheck new my-rounding-agent --kind shuffle
+    """
+    from privcheck.cli.printing import describe_started
+    from privcheck.commands.starter import start_package
+
+    finish(start_package(name, kind, out), describe_started, as_json=as_json)
+
+
+@main.command()
+@json_option
+def doctor(*, as_json: bool) -> None:
+    """Look for problems with this installation.
+
+    \b
+    Examples:
+      privcheck doctor
+    """
+    from privcheck.cli.printing import describe_diagnosis
+    from privcheck.commands.provenance import diagnose
+
+    result = diagnose()
+    finish(result, describe_diagnosis, as_json=as_json)
+    sys.exit(0 if result.ok else 2)
+
+
+for command in (audit, run, check, sweep, prepare, ledger, serve):
+    main.add_command(command)

@@ -1,0 +1,151 @@
+"""`prepare`: from a raw table to trajectories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from privcheck.cli.options import Count, Place, ProgressBars, finish, json_option, seed_option
+from privcheck.support.files import write_whole
+
+_CONFIRM = (
+    'confirm that each label is public knowledge, add those that the data lack, set "inferred" to false, and give it '
+    "to --codebook"
+)
+
+
+@click.command()
+@click.argument("raw", type=Place())
+@click.option("--out", type=Place(), help="The trajectories: a .parquet or .csv file.")
+@click.option(
+    "--column", "columns", multiple=True, metavar="OURS=THEIRS",
+    help="What the file calls a column; may be repeated. Ours: "
+    "episode, step, state, action, reward, next_state, user."
+)  # fmt: skip
+@click.option("--draft", type=Place(), help="Only write a recipe, TOML: guesses of every choice, for you to confirm.")
+@click.option("--recipe", type=Place(), help="Prepare by a recipe that was confirmed, in place of all other choices.")
+@click.option("--layout", help="Of --draft: a known layout (mimic, omop, minari, d3rlpy); else one that fits.")
+@click.option("--codebook", type=Place(), help="The public labels of states and actions, JSON.")
+@click.option("--draft-codebook", type=Place(), help="Only write the labels that occur, for you to confirm.")
+@click.option("--states", type=Count(), help="S, of files that hold codes; ended episodes get code S.")
+@click.option("--reward-range", nargs=2, type=float, metavar="LOW HIGH", help="Public bounds, mapped to [0, 1].")
+@click.option("--clip-rewards", is_flag=True, help="Clip rewards to their bounds.")
+@click.option("--horizon", type=Count(), metavar="H", help="Steps per episode; longer episodes are cut.")
+@click.option(
+    "--missing", default="refuse", show_default=True, help="What to do with episodes that lack a value: refuse or drop."
+)
+@click.option(
+    "--short", default="refuse", show_default=True, help="What to do with episodes shorter than H: refuse, pad or drop."
+)
+@click.option("--pad-reward", type=float, help="The reward of padded steps, in the file's unit; 0, or the least.")
+@click.option("--who", metavar="NOUN", help="What one user is called, such as patient; by default from the column.")
+@click.option(
+    "--max-trajectories", type=Count(), metavar="M", help="At most how many episodes a user has; by default 1."
+)
+@click.option(
+    "--keep",
+    default="refuse",
+    show_default=True,
+    help="Which M episodes to keep of a user who has more: first or random; refuse refuses the table.",
+)
+@click.option(
+    "--one-episode-is-one-user",
+    is_flag=True,
+    help="State that each episode is another user's, of a table without users.",
+)
+@click.option("--sort", is_flag=True, help="Sort the rows by episode and step first; holds the file in memory.")
+@click.option("--times", metavar="order|WIDTH", help="Steps are times: number rows by them, or bin them (4h).")
+@click.option("--time-format", metavar="FORMAT", help="How text says a time, such as %d.%m.%Y %H:%M; else ISO 8601.")
+@click.option(
+    "--several",
+    default="refuse",
+    show_default=True,
+    help="Which row counts where several of an episode are of one step or time: first or last.",
+)
+@click.option("--encoding", default="utf-8", show_default=True, help="Of a text file, such as latin-1 or cp1252.")
+@click.option("--delimiter", help="Of a text file; a comma, in .tsv a tab.")
+@click.option("--decimal", default=".", show_default=True, help="The mark before a fraction in a text file: . or ,")
+@click.option(
+    "--malformed",
+    default="refuse",
+    show_default=True,
+    help="What to do with rows of a text file with too few or too many values: refuse or drop.",
+)
+@click.option("--show-values", is_flag=True, help="Messages quote values of rows, which are private.")
+@seed_option
+@json_option
+def prepare(
+    raw: Path, *, out: Path | None, columns: tuple[str, ...], codebook: Path | None, draft_codebook: Path | None,
+    draft: Path | None, recipe: Path | None, layout: str | None, who: str | None, max_trajectories: int | None,
+    one_episode_is_one_user: bool, as_json: bool, **choices: Any,
+) -> None:  # fmt: skip
+    """Make trajectories of the RAW table: codes, rewards in [0, 1], episodes of one length, one row per step.
+
+    \b
+    Examples:
+      privcheck prepare stays.csv --draft recipe.toml
+      privcheck prepare stays.csv --recipe recipe.toml --out trips.parquet
+      privcheck prepare stays.csv --out trips.parquet --codebook codes.json --reward-range -15 15 \
+        --column episode=stay --column user=patient_id --max-trajectories 8 --keep first
+    """
+    from privcheck.cli.printing import describe_draft, describe_prepared
+    from privcheck.commands.partial_outputs import telling_what_is_kept
+    from privcheck.commands.settings import parse_pairs
+    from privcheck.data.preparing import PreparationPlan, read_codebook
+    from privcheck.data.preparing import draft_codebook as codes
+    from privcheck.data.preparing import prepare as make
+    from privcheck.data.preparing.drafts import draft_recipe
+    from privcheck.data.preparing.recipes import read_recipe
+    from privcheck.data.preparing.stream import find_labels
+    from privcheck.data.reading import Users
+
+    if sum(file is not None for file in (out, draft, draft_codebook)) != 1:
+        raise click.UsageError(
+            "give --draft FILE for a recipe, or --out FILE for the trajectories, or --draft-codebook FILE"
+        )
+    if layout is not None and draft is None:
+        raise click.UsageError("--layout goes with --draft")
+    named = parse_pairs(columns, option="--column")
+    if draft is not None:
+        _refuse_beside("--draft", "columns", "layout")
+        drafted = draft_recipe(raw, layout=layout, columns=named)
+        write_whole(draft, drafted.recipe)
+        finish(drafted, lambda one: describe_draft(one, raw, draft), as_json=as_json)
+        return
+    if recipe is not None:
+        _refuse_beside("--recipe", "recipe", "show_values")
+        read = read_recipe(recipe, show_values=choices["show_values"])
+        plan, digest = read.plan, read.digest
+    else:
+        book = None if codebook is None else read_codebook(codebook)
+        users = Users(who=who, max_trajectories=max_trajectories, one_episode_is_one_user=one_episode_is_one_user)
+        plan, digest = PreparationPlan(columns=named, codebook=book, users=users, **choices), ""
+    if draft_codebook is not None:
+        found = codes(*find_labels(raw, plan))
+        found.save(draft_codebook)
+        finish(found, lambda _: f"{draft_codebook}: {_CONFIRM}", as_json=as_json)
+        return
+    assert out is not None
+    with ProgressBars() as bars, telling_what_is_kept(None, resumes=False):
+        done = make(raw, out, plan, recipe=digest, progress=bars("rows"))
+    finish(done, describe_prepared, as_json=as_json)
+
+
+def _refuse_beside(option: str, *allowed: str) -> None:
+    """Refuses choices beside an option that makes them all.
+
+    Raises:
+        click.UsageError: One was given.
+    """
+    context = click.get_current_context()
+    mine = {"raw", "out", "draft", "as_json", "draft_codebook", *allowed}
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in mine
+        and context.get_parameter_source(str(parameter.name)) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"{option} says all choices itself: leave out {', '.join(given)}")

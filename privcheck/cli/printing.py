@@ -1,0 +1,417 @@
+"""Short text for the terminal, from the same values that `--json` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from privcheck.cli.options import columns, stream_columns, wrap, wrapped_columns
+from privcheck.commands.estimates import BYTES, SECONDS, say_bytes, say_seconds
+from privcheck.reports import render_text
+from privcheck.reports.comparisons import points_table, remarks, warnings
+from privcheck.reports.files import as_report
+from privcheck.reports.values import (
+    AgentConstant,
+    AllVerified,
+    Audited,
+    Budget,
+    CalibratedNoise,
+    Compared,
+    CostTrend,
+    Diagnosis,
+    NeededNoise,
+    PlannedWork,
+    Published,
+    Ran,
+    RanOnline,
+    Shown,
+    ShownPolicy,
+    SpentCost,
+    StartedPackage,
+    Sweep,
+    Unverified,
+    Verified,
+)
+from privcheck.reports.wording import figure, ratio, say_given, say_origin, spell_out
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from privcheck.data.preparing import Prepared
+    from privcheck.data.preparing.drafts import Draft
+
+
+def describe_declaration(result: Shown) -> str:
+    """Returns the declaration with its derivation, line by line."""
+    releases = [
+        (r.name, r.statistic, "×".join(map(str, r.shape)), r.mechanism, r.stated or "none") for r in result.releases
+    ]
+    steps = [
+        (step.where, step.rule, f"{_plain(step.symbol)} = {step.result}", step.text or step.theorem)
+        for step in result.derivation
+    ]
+    return "\n".join([
+        f"{result.name}: {result.title}",
+        f"  {result.source}",
+        *([] if result.origin is None else [f"  {say_origin(result.origin)}"]),
+        f"  neighbours: {result.relation}; model: {result.model}",
+        f"  claim: {result.claim}",
+        *(f"  {one.name}: “{one.quotation}” ({one.where}; {one.neighbours})" for one in result.statements),
+        "",
+        columns([("release", "statistic", "shape", "noise", "stated sensitivity"), *releases]),
+        "",
+        columns([("derivation", "rule", "result", "why"), *steps]),
+        *([] if not result.trends else ["", _trends(result.trends)]),
+        *([] if not result.constants else ["", *_constants(result.constants)]),
+        "",
+        result.latex,
+    ])  # fmt: skip
+
+
+def describe_budget(result: Budget) -> str:
+    """Returns what the releases cost: the guarantee first, then every method, then release by release."""
+    total = result.guarantee
+    at = f"({total.epsilon:.6g}, {total.delta:g})-DP" if total.epsilon is not None else "no finite ε at this δ"
+    rows = [(m.name, f"{m.epsilon:.9g}", m.direction) for m in result.methods]
+    costs = [
+        (r.name, r.sensitivity.charged, str(r.count), r.mechanism, f"{r.std:.6g}", r.cost.expression)
+        for r in result.releases
+    ]
+    rho = "no finite ρ" if total.rho is None else f"ρ = {total.rho:.6g}"
+    return "\n".join([
+        f"{result.algorithm}: {at}, {rho} for: {result.relation}",
+        "",
+        columns([("method", f"ε at δ = {total.delta:g}", "direction"), *rows]),
+        "",
+        columns([("release", "sensitivity", "outputs", "noise", "std", "cost"), *costs]),
+    ])  # fmt: skip
+
+
+def describe_calibration(result: CalibratedNoise) -> str:
+    """Returns the least noise beside the declared one."""
+    target, reached = result.target, result.guarantee
+    heading = ("release", "law", "published std", "needed std", "needed/published")
+    head = (
+        f"{result.algorithm}: ({target.epsilon:g}, {target.delta:g})-DP needs this noise; certified "
+        f"ε ≤ {reached.epsilon:.9g} ({reached.method}), least to {reached.tolerance:.1g} relative"
+    )
+    parts = [head, "", columns([heading, *_noise_rows(result.releases)])]
+    if result.gaussian is not None:
+        parts += ["", "with Gaussian noise instead:", columns([heading, *_noise_rows(result.gaussian)])]
+    if result.batches is not None:
+        title = "with disjoint batches instead, each user in one output:"
+        parts += ["", title, columns([heading, *_noise_rows(result.batches)])]
+    return "\n".join(parts)
+
+
+def _constants(constants: Sequence[AgentConstant]) -> list[str]:
+    """Returns the agent's constants in both presets, and that nothing declared depends on them."""
+    differ = any(one.practical != one.paper for one in constants)
+    both = "by preset" if differ else "the presets practical and paper are the same"
+    rows = [(one.name, one.practical, one.paper, spell_out(one.meaning)) for one in constants]
+    return [
+        f"the agent's constants, {both} (post-processing: releases, noise and cost do not depend on them)",
+        wrapped_columns([("constant", "practical", "paper", "meaning"), *rows]),
+    ]
+
+
+def _trends(trends: Sequence[CostTrend]) -> str:
+    verbs = {"nondecreasing": "rises", "nonincreasing": "falls", "constant": "stays", "neither": "rises and falls"}
+    parts = [f"{verbs[t.trend]} with {spell_out(t.parameter)} ({t.method})" for t in trends]
+    return f"the cost {', '.join(parts)}"
+
+
+def _noise_rows(rows: Sequence[NeededNoise]) -> list[tuple[str, ...]]:
+    return [(r.name, r.law, f"{r.published_std:.6g}", f"{r.needed_std:.6g}", f"{r.ratio:.6g}") for r in rows]
+
+
+def describe_verdict(result: Verified) -> str:
+    """Returns the verdict with its findings."""
+    return render_text(as_report(result))
+
+
+def describe_verdicts(result: AllVerified) -> str:
+    """Returns a table of all verdicts, and one of all findings."""
+    found: tuple[Verified | Unverified, ...] = (*result.results, *result.errors)
+    return "\n".join(stream_verdicts(found, [one.algorithm for one in found]))
+
+
+def stream_verdicts(found: Iterable[Verified | Unverified], names: Sequence[str]) -> Iterator[str]:
+    """Yields a line a verdict as they come, then the table of all findings.
+
+    Args:
+        found: The verdicts.
+        names: Of all systems that may come, for the width of the first column.
+    """
+    places: dict[tuple[str, str, str], list[str]] = {}
+
+    def rows() -> Iterator[Sequence[str]]:
+        for r in found:
+            if isinstance(r, Unverified):
+                yield (r.algorithm, "error", "", "", "", "", r.message)
+                continue
+            for f in r.findings:
+                places.setdefault((r.algorithm, f.severity, f.code), []).append(f.where)
+            how = say_given(r.given) if r.given and r.verdict == "holds" else r.method
+            ratios = (ratio(r.upper_ratio, rounding="up"), ratio(r.lower_ratio, rounding="down"))
+            yield (r.algorithm, r.verdict, how, r.joint or "", *ratios, spell_out(r.claim))
+
+    heading = ("system", "verdict", "how", "joint DP", "cost/claim", "worst pair/claim", "claim")
+    widths = (max(map(len, (*names, "system"))), *map(len, ("undecided", "checked", *heading[3:])))
+    yield from stream_columns(heading, rows(), widths)
+    findings = [("system", "severity", "finding", "where"), *((*key, ", ".join(w)) for key, w in places.items())]
+    hint = "`privcheck verify NAME` explains a system's findings and shows the pair of neighbours behind them."
+    yield from ("", columns(findings), "", hint)
+
+
+def describe_audit(result: Audited) -> str:
+    """Returns the audit's verdict and bound."""
+    return render_text(as_report(result))
+
+
+def describe_run(result: Ran) -> str:
+    """Returns what was learned and spent."""
+    return render_text(as_report(result))
+
+
+def describe_draft(result: Draft, raw: Path, recipe: Path) -> str:
+    """Returns what a raw table seems to be, its first rows as they will be read, and what to do next."""
+    found = [("ours", "in the file", "type", "missing"), *((*one[:3], f"{one[3]:,}") for one in result.guessed)]
+    counted = ", ".join(f"{what}: {count:,}" for what, count in result.counts.items())
+    known = f" after layout {result.layout}" if result.layout else ""
+    todo = f"fill in {', '.join(result.open)}; " if result.open else ""
+    return "\n".join(
+        [
+            f"{recipe}: a draft{known}. Next: {todo}look through it, set confirmed = true, and",
+            f"  privcheck prepare {raw} --recipe {recipe} --out trips.parquet",
+            "",
+            columns(found),
+            "",
+            counted,
+            "",
+            "the first rows as they will be read, private as all of this:",
+            columns(result.rows),
+        ]
+    )
+
+
+def describe_prepared(result: Prepared) -> str:
+    """Returns what was written, what was changed, and what looked at the data."""
+    changed = [f"{what}: {count:,}" for what, count in sorted(result.changed.items())]
+    lines = [
+        f"{result.data}: {result.episodes:,} episodes of {result.steps} steps, from {result.rows:,} rows",
+        f"changed: {', '.join(changed) or 'nothing'} (row by row in {result.changes}, which is as private as the data)",
+        f"protected: {result.unit.words}; stated by: {result.unit.stated_by}",
+        *([] if result.codebook is None else [f"labels: {result.codebook}"]),
+        *(f"depends on the data: {choice}" for choice in result.depends_on_data),
+    ]
+    return "\n".join(lines)
+
+
+def describe_shown_policy(result: ShownPolicy) -> str:
+    """Returns why the policy may be published, what it is worth, and what it does."""
+    given = result.guarantee
+    if given is None:
+        public = "no guarantee: not learned by a private algorithm"
+    else:
+        allowed = f"may be published (compared: {given.compared})"
+        if not given.publishable:
+            simulated, uncompared = "its noise was simulated", "it was not compared on neighbours"
+            allowed = f"NOT to be published: {uncompared if given.protects else simulated}"
+        whom = given.relation if given.unit is None else f"{given.unit.words}, stated by {given.unit.stated_by}"
+        public = f"{allowed}; protects: {whom}; spent {_say_spent(given.spent)}; claimed {given.claim}"
+        public += f" ({given.spent.theorem}; {given.spent.note})" if given.spent and given.spent.theorem else ""
+    worth = [f"{name} {value:.6g}" for name, value in (("true", result.value.true), ("claimed", result.value.claimed))
+             if value is not None]  # fmt: skip
+    return "\n".join(
+        [
+            f"policy of {result.algorithm}, learned from {result.learned_from}: {public}",
+            f"value: {', '.join(worth) or 'not known'} ({result.value.note})",
+            *(f"not covered by noise: {warning}" for warning in result.warnings),
+            "",
+            columns([("state", "steps", "likeliest action", "probability"), *result.rows]),
+        ]
+    )
+
+
+def describe_published(result: Published) -> str:
+    """Returns what was written with its digests, who is protected at which cost, and what was left out."""
+    cost = result.guarantee.cost
+    loss = f"ε = {figure(cost.epsilon, rounding='up')} at δ = {figure(cost.delta)}"
+    return "\n".join(
+        [
+            f"{result.folder}: may be published; protects: {result.guarantee.unit_words}; {loss}",
+            "",
+            columns([("file", "SHA-256"), *((file.name, file.sha256) for file in result.files)]),
+            "",
+            *(wrap(f"left out: {what}") for what in result.withheld),
+            *(wrap(f"not covered by noise: {warning}") for warning in result.guarantee.not_covered),
+        ]
+    )
+
+
+def describe_online_runs(result: RanOnline | Compared) -> str:
+    """Returns regret, last value, switches, cost and speed of each online agent; of several the headline first.
+
+    Of several the cost is in one unit, with the verdict on the claim beside it; of one it is what its ledger says.
+    """
+    runs = result.results if isinstance(result, Compared) else (result,)
+    first = runs[0]
+    head = f"{first.description}; {first.replicates} replicates, optimum {first.optimal_value:.6g} an episode"
+    rows = [
+        (
+            run.algorithm,
+            str(run.episodes),
+            f"{run.regret.mean:.6g}",
+            "" if run.regret.std is None else f"{run.regret.std:.3g}",
+            "" if run.regret.share is None else f"{100 * run.regret.share:.2f} %",
+            "" if run.regret.share_of_uniform is None else f"{100 * run.regret.share_of_uniform:.2f} %",
+            f"{run.curves.value.mean[-1]:.6g}",
+            f"{run.curves.switches.mean[-1]:.6g}",
+            *cost,
+            f"{run.episodes_per_second:.3g}",
+        )
+        for run, cost in zip(runs, _costs(result), strict=True)
+    ]
+    costs: tuple[str, ...] = ("spent",)
+    if isinstance(result, Compared):
+        costs = (f"ε at most (δ = {result.delta:g})", "claim")
+    heading = (
+        "agent", "episodes", "regret", "± std", "of the most", "of uniform's", "last value", "switches", *costs,
+        "episodes/s",
+    )  # fmt: skip
+    said = (line for run in runs for line in (_preset(run), _without_noise(run), _reason(run), _odometer(run)))
+    notes = [line for line in (_trivial(first), *said) if line]
+    failed = [f"{run.algorithm} {run.did_not_learn.words}." for run in runs if run.did_not_learn is not None]
+    said_first = [wrap(result.headline), ""] if isinstance(result, Compared) else []
+    if isinstance(result, Compared) and any(one.simulated for one in result.standings):
+        notes.append("The noise was simulated: nothing here protects anybody's data.")
+    table = columns([heading, *rows])
+    return "\n".join([*said_first, *failed, head, "", table, *([""] if notes else []), *notes])
+
+
+def _costs(result: RanOnline | Compared) -> list[tuple[str, ...]]:
+    """Returns what each run has cost: by its ledger, or of several in one unit, with the verdicts on their claims."""
+    if not isinstance(result, Compared):
+        return [(_say_spent(result.spent),)]
+    return [
+        ("not private", "") if one.guarantee is None
+        else ("no bound" if one.guarantee.epsilon is None else f"{one.guarantee.epsilon:.6g}", one.guarantee.verdict)
+        for one in result.standings
+    ]  # fmt: skip
+
+
+def _trivial(run: RanOnline) -> str:
+    """Returns what play that learns nothing loses in that world; empty where uniform play loses nothing."""
+    regret = run.regret
+    if not regret.uniform or regret.share_of_uniform is None or regret.myopic is None or regret.prior_only is None:
+        return ""
+    shares = {"myopic": regret.myopic / regret.uniform, "prior-only": regret.prior_only / regret.uniform}
+    others = ", ".join(f"the {name} one {100 * share:.2f} % of that" for name, share in shares.items())
+    return f"Policies that learn nothing: the uniform one has regret {regret.uniform:.6g}, {others}."
+
+
+def _preset(run: RanOnline) -> str:
+    return "" if run.preset is None else f"{run.algorithm}: preset {run.preset.words}."
+
+
+def _without_noise(run: RanOnline) -> str:
+    """Returns what the agent's twin without privacy loses in the same runs; empty where it was not run."""
+    if run.regret.baseline is None:
+        return ""
+    return f"{run.algorithm}: without privacy ({run.regret.twin}) the regret is {run.regret.baseline:.6g}."
+
+
+def _odometer(run: RanOnline) -> str:
+    """Returns from which episode on how much is spent, where that changes; at most 16 figures, the last among them."""
+    pure = run.spent is not None and run.spent.pure_epsilon is not None
+    steps = [(step.episode, step.pure_epsilon if pure else step.rho) for step in run.odometer or ()]
+    if len(steps) < 2 or steps[-1][1] is None:
+        return ""
+    few = [*steps[: -1 : -(-len(steps) // 15)], steps[-1]]
+    figures = ", ".join(f"{episode}: {cost:.4g}" for episode, cost in few)
+    symbol = "ε" if pure else "ρ"
+    return f"{run.algorithm}, {symbol} spent from episode … on (a smaller budget ends the run before): {figures}"
+
+
+def _reason(run: RanOnline) -> str:
+    """Returns why what is spent bounds what has leaked, and of what it is a guarantee."""
+    if run.spent is None or not run.spent.theorem:
+        return ""
+    return wrap(f"{run.algorithm}, spent: {run.spent.theorem}; {run.spent.note}.")
+
+
+def _say_spent(cost: SpentCost | None) -> str:
+    if cost is None:
+        return "not private"
+    if cost.pure_epsilon is not None:
+        return f"ε = {cost.pure_epsilon:.6g}"
+    return "no bound" if cost.rho is None else f"ρ = {cost.rho:.6g}"
+
+
+def describe_diagnosis(result: Diagnosis) -> str:
+    """Returns problems first, then versions."""
+    lines = ["no problems found"] if result.ok else [wrap(f"problem: {p}") for p in result.problems]
+    facts = [*result.versions.items(), ("platform", result.platform), ("cores", str(result.cores))]
+    facts += [(f"noise, {name}", words) for name, words in result.noise_sources.items()]
+    facts += [(f"extra {name}", words) for name, words in result.extras.items()]
+    facts += [(group, ", ".join(names)) for group, names in result.registered.items()]
+    return "\n".join([*lines, "", wrapped_columns([("what", "found"), *facts])])
+
+
+def describe_planned(result: PlannedWork) -> str:
+    """Returns what a command would do, part by part."""
+    rows = [
+        (p.what, ", ".join(f"{n} {size:,}" for n, size in p.sizes.items()), say_seconds(p.seconds), say_bytes(p.bytes))
+        for p in result.parts
+    ]
+    total = f"about {say_seconds(result.seconds)} and {say_bytes(result.bytes)} of memory in all"
+    parameters = result.parameters.items()
+    limits = f"{say_seconds(SECONDS)} and {say_bytes(BYTES)}"
+    needed = f"within the limits of {limits}" if result.within else f"beyond the limits of {limits}: needs --yes"
+    return "\n".join([
+        f"dry run of {result.command}: nothing is drawn or written",
+        "",
+        columns([("part", "sizes", "about", "memory"), *rows]),
+        "",
+        wrap(f"{total}, {needed}; an estimate that may be wrong by a factor of ten"),
+        *(wrap(f"{name}: {words}") for name, words in result.guarantee.items()),
+        *(wrap(f"{name}: {', '.join(f'{n} = {v}' for n, v in given.items())}") for name, given in parameters if given),
+        f"written to: {result.writes or 'nothing, without --out'}",
+    ])  # fmt: skip
+
+
+def describe_started(result: StartedPackage) -> str:
+    """Returns the files, and what to do with them."""
+    return "\n".join([
+        *result.files,
+        "",
+        f"cd {result.directory}",
+        'python -m pip install -e ".[test]"',
+        "python -m pytest",
+        f"privcheck check {result.name}",
+    ])  # fmt: skip
+
+
+def _plain(symbol: str) -> str:
+    """Returns a LaTeX symbol as the terminal can show it."""
+    for latex, character in ((r"\Delta_1", "Δ₁"), (r"\Delta_2", "Δ₂"), (r"\rho", "ρ"), (r"\varepsilon", "ε")):
+        if symbol.startswith(latex):
+            return character
+    return symbol
+
+
+def describe_sweep(result: Sweep) -> str:
+    """Returns the headline, what to know before using a figure, and every point."""
+    standings = [one.standing for one in result.points if one.standing is not None]
+    table = points_table(result)
+    assert table is not None
+    rows = [table.columns, *([cell.text for cell in row] for row in table.rows)]
+    notices = (*warnings(standings, delta=result.delta), *remarks(standings))
+    refused = [
+        wrap(f"refused: {one.algorithm} at {', '.join(f'{k} = {v}' for k, v in one.over.items())}: {one.refused}")
+        for one in result.points
+        if one.refused
+    ]
+    notes = [wrap(f"{notice.title}. {notice.text}") for notice in notices]
+    return "\n".join([wrap(result.headline), "", columns(rows), "", *refused, *notes])

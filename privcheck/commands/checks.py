@@ -1,0 +1,271 @@
+"""`check`: everything about one algorithm as one report; and the report of its audits alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from privcheck.accounting import claim_epsilon
+from privcheck.commands.datasets import Source
+from privcheck.commands.declarations import calibrate_noise, price_releases, show, verify_claim
+from privcheck.commands.online_runs import run_online
+from privcheck.commands.provenance import Began, about, exact_parameters, provenance
+from privcheck.commands.run_budget import Nobody, Paying
+from privcheck.commands.runs import LOCKSTEP, audit, refuse_second_release, run, say_compared
+from privcheck.commands.settings import Chosen
+from privcheck.declare.mechanisms import LAWS
+from privcheck.errors import ParameterError
+from privcheck.reports import load_report
+from privcheck.reports.files import JSON_NAME
+from privcheck.reports.values import Audited, Budget, CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
+from privcheck.runtime import registry
+from privcheck.runtime.registry import AuditPlan
+from privcheck.runtime.results import NoiseKind, World
+from privcheck.runtime.run_folders import refuse_mixed
+from privcheck.support.display import Progress
+
+Views = Mapping[str, Audited]
+_SAME = ("algorithm", "parameters", "options", "choices", "privcheck")
+
+
+def earlier_views(setting: Chosen, directory: Path) -> Views:
+    """Returns the views that an earlier audit of the same reported into the directory.
+
+    Raises:
+        ParameterError: The directory holds the report of a check, or of an audit of other settings, which would be
+            lost.
+        FileFormatError: What is there is no report that this version can read.
+    """
+    if not (directory / JSON_NAME).exists():
+        return {}
+    report = load_report(directory)
+    if report.verify is not None or report.run is not None:
+        message = f"{directory} holds the report of a check, which includes audits: choose another --out"
+        raise ParameterError(message, name="out", given=str(directory))
+    here = begin_report(setting)
+    others = [name for name in _SAME if getattr(report, name) != getattr(here, name)]
+    if others:
+        told = "; ".join(_difference(name, getattr(report, name), getattr(here, name)) for name in others)
+        message = f"{directory} holds the report of another audit, which would be lost ({told}): choose another --out"
+        raise ParameterError(message, name="out", given=str(directory))
+    return {} if report.audit is None else report.audit.views
+
+
+def _difference(name: str, there: Any, here: Any) -> str:
+    """Returns in what two reports differ: of mappings the first entry that does."""
+    if isinstance(there, Mapping) and isinstance(here, Mapping):
+        key = next(key for key in {**there, **here} if there.get(key) != here.get(key))
+        return f"there {key} = {there.get(key, 'not given')}, here {here.get(key, 'not given')}"
+    return f"{name}: there {there}, here {here}"
+
+
+def audit_report(setting: Chosen, result: Audited, earlier: Views, *, command: Sequence[str], began: Began) -> Report:
+    """Returns the report of one audit, beside earlier ones of other views.
+
+    Args:
+        setting: What was audited.
+        result: As `privcheck.commands.runs.audit` returns it.
+        earlier: By view, from `earlier_views`.
+        command: The command line.
+        began: When the audit did.
+    """
+    views = {**earlier, result.view: result}
+    return replace(
+        begin_report(setting),
+        audit=together({name: views[name] for name in registry.plan_for(setting.algorithm).views if name in views}),
+        provenance=provenance(began, command=command, seeds={"audit": result.seed}),
+    )
+
+
+def begin_report(setting: Chosen) -> Report:
+    """Returns a report that says what it is about, and nothing else yet."""
+    return Report(
+        privcheck=about(),
+        algorithm=setting.algorithm.name,
+        title=setting.algorithm.title,
+        source=setting.algorithm.source,
+        model=setting.declared.model,
+        parameters=exact_parameters(setting),
+        options=setting.options_used,
+        choices=dict(setting.readings),
+        unit=setting.declared.unit(setting.values).to_dict(),
+    )
+
+
+SAMPLED = ("releases", "policy")
+PURE_DELTA = 1e-5  # at which a pure claim is compared with what composition really needs
+REPLICATES = 5
+
+
+def check(
+    setting: Chosen,
+    source: Source | World | None,
+    *,
+    delta: float,
+    replicates: int | None,
+    noise: NoiseKind = "simulated",
+    seed: int,
+    trials: int | None,
+    confidence: float,
+    workers: int | None,
+    out: Path | None,
+    command: Sequence[str],
+    progress: Callable[[str], Progress],
+    paying: Paying | None = None,
+) -> Report:
+    """Returns the report of one algorithm on one dataset: shown, accounted, verified, audited, run.
+
+    Args:
+        setting: The algorithm.
+        source: The data the agent learns from; for an agent that learns as it acts, where it acts; None where there
+            is a declaration only, and nothing is run.
+        delta: δ of the ε that are reported.
+        replicates: Repetitions of the run; None for 5 on simulated users and 1 on a user's own data, whom every
+            repetition would cost the budget again, and with release noise.
+        noise: Of the run; audits draw simulated noise.
+        seed: Of simulated noise, data and audits, which spawn their own from it.
+        trials: Runs under each neighbour in the views that bound ε, `SAMPLED`; None for each plan's default. Lockstep
+            and noise audits, of which a few runs say all, keep their own numbers.
+        confidence: Of each audit.
+        workers: Threads; None for all cores.
+        out: Where the ledger and the policy go; None for nowhere.
+        command: What the report was made by.
+        progress: Makes a progress callback for a named part of the work.
+        paying: Who pays for the run, called before its first draw; where audits find a violation before, it is not run,
+            nor is it with release noise.
+    """
+    payer = paying or Nobody()
+    began = Began()
+    repeated = count_replicates(replicates, noise, own_data=is_own(source))
+    if isinstance(source, Source):
+        refuse_second_release(setting, source, repeated, out, noise=noise)
+    else:
+        refuse_mixed(out, released=noise == "release")
+    drawn = setting.with_noise(noise)  # what cannot be drawn is refused before the audits run
+    judged, charged = drawn.judged, drawn.charged
+    verdict = verify_claim(judged)  # of the discrete mechanism, where that is what is released
+    plan = registry.plan_for(setting.algorithm)
+    views = {
+        view: audit(
+            setting,
+            plan=plan,
+            view=view,
+            trials=trials if view in SAMPLED else None,
+            confidence=confidence,
+            delta=delta,
+            seed=seed,
+            workers=workers,
+            progress=progress(f"audit, {view}"),
+        )
+        for view in audited_views(setting, plan)
+    }
+    how: dict[str, Any] = {
+        "replicates": repeated,
+        "noise": noise,
+        "seed": seed,
+        "out": out,
+        "progress": progress("run"),
+        "begin": payer,
+        "compared": say_compared(views.get(LOCKSTEP)),
+    }
+    learned: Ran | RanOnline | None = None
+    refuted = any(view.verdict == "violation" for view in views.values())
+    if not payer.judge(views.values()) or (noise == "release" and refuted):
+        source = None  # what an audit refuted is released to nobody
+    if isinstance(source, World):
+        learned = run_online(setting, source, workers=workers, **how)
+    elif source is not None:
+        learned = run(setting, source, **how)
+    return replace(
+        begin_report(setting),
+        verdict=VerdictBrief(
+            verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence, given=verdict.given
+        ),
+        show=show(setting),
+        budget=_price(setting, charged, delta),
+        verify=verdict,
+        calibrate=_enough(charged, delta),
+        audit=together(views),
+        run=learned,
+        provenance=provenance(began, command=command, seeds=_seeds(seed, noise)),
+    )
+
+
+def count_replicates(replicates: int | None, noise: NoiseKind, *, own_data: bool) -> int:
+    """Returns how often the agent is run: as told, else once on what may be released once, and several times else."""
+    return replicates or (1 if own_data or noise == "release" else REPLICATES)
+
+
+def is_own(source: Source | World | None) -> bool:
+    """Returns whether the users are somebody's own, not simulated."""
+    return isinstance(source, Source) and not source.data.public
+
+
+def _seeds(seed: int, noise: NoiseKind) -> dict[str, int]:
+    """Returns what was seeded; release noise is not."""
+    return {"data": seed, **({"noise": seed} if noise == "simulated" else {}), "audit": seed}
+
+
+def _price(setting: Chosen, judged: Chosen, delta: float) -> Budget:
+    """Returns what the releases cost as they are drawn.
+
+    Its curve bounds the declared mechanism too, of which the audits draw: they are compared with it.
+    """
+    budget = price_releases(judged, delta, full=True)
+    if judged is setting or budget.curve is None:
+        return budget
+    declared = setting.priced.numbers
+    both = ((upper, declared.delta(e)) for upper, e in zip(budget.curve.delta_upper, budget.curve.epsilon, strict=True))
+    return replace(budget, curve=replace(budget.curve, delta_upper=tuple(map(max, both))))
+
+
+def _enough(setting: Chosen, delta: float) -> CalibratedNoise | None:
+    """Returns the least noise for what the claim amounts to in (ε, δ)-DP; under a pure claim at δ = 1e-5 if δ is 0.
+
+    None where the claim leaves ε = 0 or ∞, or no amount of the declared noise would do (messages that are integers, a
+    draw that is used again).
+    """
+    at = delta if delta > 0 else PURE_DELTA
+    epsilon = claim_epsilon(setting.declared.claim.guarantee, setting.values, at)
+    try:
+        return calibrate_noise(setting, epsilon=epsilon, delta=at) if 1e-6 < epsilon < 1e6 else None
+    except ParameterError:
+        return None
+
+
+def audited_views(setting: Chosen, plan: AuditPlan) -> list[str]:
+    """Returns the views that a check looks from."""
+    return [view for view in plan.views if not plan.lacks(setting.declared, view)]
+
+
+def exit_code(report: Report) -> int:
+    """Returns 1 where the claim fails or an audit found a violation, 3 where either is undecided, else 0.
+
+    A sampled audit of too few runs leaves it at the claim's verdict; an agent that does not repeat does not, nor does a
+    run whose record bounds nothing.
+    """
+    verdict = "undecided" if report.verify is None else report.verify.verdict
+    views = {} if report.audit is None else report.audit.views
+    if verdict == "fails" or any(view.verdict == "violation" for view in views.values()):
+        return 1
+    doubted = any("doubt" in view.evidence for view in views.values())
+    return 3 if verdict == "undecided" or doubted or _is_run_unbounded(report) else 0
+
+
+def _is_run_unbounded(report: Report) -> bool:
+    """Returns whether nothing bounds what a run has cost.
+
+    Messages behind a shuffler have no price in zCDP, in which ledgers add up. The ledger was held against the
+    declaration, release by release, so that the declaration's own bound is the run's, if its noise was drawn.
+    """
+    run = report.run
+    if run is None or run.spent is None or (run.spent.rho is not None and math.isfinite(run.spent.rho)):
+        return False
+    declared = None if report.budget is None else report.budget.guarantee.epsilon
+    ledger = run.ledger
+    if ledger is None or not ledger.as_declared or declared is None or not math.isfinite(declared):
+        return True
+    return not all(one.law in LAWS for one in ledger.releases)  # others have no price but their author's word

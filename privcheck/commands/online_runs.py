@@ -1,0 +1,401 @@
+"""Runs of online agents: K users, one after the other, in a model with a known truth; with the non-private twin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.commands.comparisons import common_delta, made_by, price_claim, stand
+from privcheck.commands.learning_check import judge_acting
+from privcheck.commands.provenance import exact_parameters, preset_used
+from privcheck.commands.run_outputs import keep_policy, odometer, price_run, readings
+from privcheck.commands.runs import compare_outputs, refuse_torn_ledger, summarise_ledger
+from privcheck.commands.settings import Chosen, settle
+from privcheck.data.finite_models import TrivialValues, judge_trivial_policies, share_of_uniform
+from privcheck.declare.declaration import resolve
+from privcheck.errors import LedgerError, ParameterError, UnknownNameError
+from privcheck.reports.comparisons import headline
+from privcheck.reports.policies import ARRAY_NAME
+from privcheck.reports.values import Band, Compared, RanOnline, Regret, RunCurves
+from privcheck.runtime import read_ledger, registry
+from privcheck.runtime.ledger import FILE_NAME
+from privcheck.runtime.offline import refuse_replicates
+from privcheck.runtime.registry import NAME as PRESET
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.replicates import ready
+from privcheck.runtime.results import NoiseKind, OnlineRequest, OnlineResult, World, nothing
+from privcheck.runtime.run_folders import find_file, refuse_mixed
+from privcheck.runtime.setting import Setting
+from privcheck.runtime.spending import check_entries
+from privcheck.support.display import Progress, silent
+
+_CHEAP = 10**11  # counters times episodes up to which a twin is run too: it plans in some seconds, or a minute
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twin:
+    """The non-private twin in the same world, with the same users and options.
+
+    Attributes:
+        name: None where there is no twin.
+        regret: Mean over replicates; None where a run would take long, or more memory than a run may take.
+        value: The last policy's true expected return, mean over replicates; likewise.
+    """
+
+    name: str | None = None
+    regret: float | None = None
+    value: float | None = None
+
+
+PlayTwin = Callable[[Algorithm, OnlineRequest], OnlineResult]
+
+
+def run_twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
+    """Returns what the twin of an algorithm does where that acts, by `play`; nothing where it has none."""
+    twin = None if setting.algorithm.twin is None else registry.algorithm(setting.algorithm.twin)
+    if twin is None or twin.online is None:
+        return Twin()
+    mdp = asked.world.mdp
+    counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2)
+    options = resolve(twin.options, {}, owner=twin.name)
+    options |= {name: value for name, value in asked.options.items() if name in options}
+    options |= {name: Fraction(asked.episodes) for name in ("K",) if name in options}
+    ways = {reading.name: reading.ways for reading in twin.readings}
+    readings = {name: ways[name][0] for name in ways} | {
+        n: w for n, w in asked.readings.items() if w in ways.get(n, ())
+    }
+    own = Setting(declaration=None, options=options, readings=readings)
+    without = replace(asked, setting=own, directory=None, progress=silent)
+    if counters * asked.episodes * asked.replicates <= _CHEAP:
+        with suppress(ParameterError):
+            played = play(twin, without)
+            regret, value = (float(curve[:, -1].mean()) for curve in (played.regret, played.value))
+            return Twin(name=twin.name, regret=regret, value=value)
+    return Twin(name=twin.name)
+
+
+USERS = "n"  # an environment's number of simulated users, which only datasets have
+
+
+def online_only(algorithms: Sequence[Algorithm]) -> bool:
+    """Returns whether the algorithms learn as they act.
+
+    Raises:
+        ParameterError: Some do and some learn from data, or several are named that learn from data.
+    """
+    offline = [algorithm.name for algorithm in algorithms if algorithm.online is None]
+    if len(algorithms) > 1 and offline:
+        message = f"several algorithms are compared only where all learn as they act; {', '.join(offline)} does not"
+        raise ParameterError(message, name="name", given=offline)
+    return not offline
+
+
+def load_world(env: str, given: Mapping[str, str], *, seed: int) -> tuple[World, dict[str, str]]:
+    """Returns the environment's model and what is left of the user's NAME=VALUE pairs.
+
+    Args:
+        env: A registered environment's name, or a family's with its member, `FAMILY:MEMBER`.
+        given: The user's NAME=VALUE pairs.
+        seed: Of a model that is itself drawn at random.
+
+    Raises:
+        UnknownNameError: There is no such environment.
+        ParameterError: It has no finite model, or a value is refused.
+    """
+    environment = registry.environment(env)
+    if environment.model is None:
+        message = f"{env} has no finite model for online agents; expected one of: " + ", ".join(_models())
+        raise ParameterError(message, name="env", given=env)
+    parameters = tuple(p for p in environment.parameters if p.name != USERS)
+    own = {p.name for p in parameters}
+    values = resolve(parameters, {k: v for k, v in given.items() if k in own}, owner=env)
+    world = environment.model({k: int(v) for k, v in values.items()}, seed)
+    return world, {k: v for k, v in given.items() if k not in own}
+
+
+def _models() -> list[str]:
+    return [name for name in registry.names("environments") if registry.environment(name).model is not None]
+
+
+def online_settings(names: Sequence[str], given: Mapping[str, str], world: World) -> list[Chosen]:
+    """Returns the setting of each algorithm that is registered under a name; as `settle_together`."""
+    return settle_together([registry.algorithm(name) for name in names], given, world)
+
+
+def settle_together(algorithms: Sequence[Algorithm], given: Mapping[str, str], world: World) -> list[Chosen]:
+    """Returns each algorithm's setting; a NAME=VALUE pair goes to every algorithm that knows the name.
+
+    Raises:
+        UnknownNameError: A name that none of them knows.
+        ParameterError: A value is refused.
+    """
+    sizes = world.sizes
+    names = [algorithm.name for algorithm in algorithms]
+    if len(set(names)) != len(names):
+        raise ParameterError(f"each algorithm is compared once, got {' '.join(names)}", name="name", given=names)
+    known = [keep_known(settle(one, keep_readings(one, given))) | sizes.keys() for one in algorithms]
+    for key in given:
+        if not any(key in one for one in known):
+            every = sorted(frozenset[str]().union(*known))
+            raise UnknownNameError(f"parameter or option of {', '.join(names)}", key, every)
+    return [
+        settle(algorithm, {k: v for k, v in given.items() if k in one}, sizes=sizes)
+        for algorithm, one in zip(algorithms, known, strict=True)
+    ]
+
+
+def keep_readings(algorithm: Algorithm, given: Mapping[str, str]) -> dict[str, str]:
+    """Returns the readings that are asked for: some parameters are declared in one of them only."""
+    own = (PRESET, *(reading.name for reading in algorithm.readings))
+    return {name: given[name] for name in own if name in given}
+
+
+def keep_known(setting: Chosen) -> set[str]:
+    """Returns the names that a user may set of an algorithm in its chosen readings."""
+    declared = {p.name for p in setting.declaration.parameters} if setting.declaration else set()
+    own = {PRESET, *(p.name for p in setting.algorithm.options), *(c.name for c in setting.algorithm.readings)}
+    return declared | own
+
+
+def episodes_of(setting: Chosen) -> int:
+    """Returns K, from the declaration's parameters or the agent's options."""
+    episodes = setting.values.get("K", setting.options.get("K"))
+    if episodes is None:
+        raise ParameterError(f"{setting.algorithm.name} has no parameter K, the number of episodes", name="K")
+    return int(episodes)
+
+
+def run_online(
+    setting: Chosen,
+    world: World,
+    *,
+    replicates: int = 1,
+    noise: NoiseKind = "simulated",
+    seed: int = 0,
+    workers: int | None = None,
+    out: Path | None = None,
+    progress: Progress = silent,
+    trivial: TrivialValues | None = None,
+    begin: Callable[[], None] = nothing,
+    compared: str | None = None,
+    play_twin: PlayTwin = Algorithm.play,
+) -> RanOnline:
+    """Returns what an online agent did and what that has cost, from its ledger.
+
+    The ledger is checked against the declaration before anything is reported. A run that was stopped is continued where
+    `out` holds its checkpoint, with the same result.
+
+    Args:
+        setting: The algorithm.
+        world: Where it acts.
+        replicates: Independent repetitions.
+        noise: Where it comes from. A run with release noise is not continued: what left is not drawn again.
+        seed: Of the users' responses and the simulated noise.
+        workers: Threads; None for all cores. The result does not depend on it.
+        out: Where the first replicate's ledger and the checkpoint go.
+        progress: Called as the work goes on.
+        trivial: What the policies that learn nothing are worth there, where that is known; None to compute it.
+        begin: Called before the first draw.
+        play_twin: Runs the non-private twin.
+        compared: As for `privcheck.commands.runs.run`.
+
+    Raises:
+        ParameterError: A number is out of range, the directory holds another run's checkpoint, or with release noise
+            the agent hands back what its releases do not hold.
+        LedgerError: The run released something else than was declared, or the directory holds a ledger that was changed
+            or is another run's.
+    """
+    if replicates < 1:
+        raise ParameterError(f"--replicates expects a whole number, at least 1, got {replicates}", name="replicates")
+    agent = setting.algorithm.online
+    if agent is None:
+        raise ParameterError(f"{setting.algorithm.name} does not learn as it acts", name=setting.algorithm.name)
+    K = episodes_of(setting)
+    if noise == "release":
+        _refuse_release(setting, replicates, out)
+    refuse_mixed(out, released=noise == "release")
+    declared, setting = setting, setting.with_noise(noise)
+    _refuse_ledger(setting, out)
+    asked = OnlineRequest(
+        setting=setting.setting,
+        world=world,
+        episodes=K,
+        replicates=replicates,
+        seed=seed,
+        noise=noise,
+        directory=out,
+        workers=workers or os.cpu_count() or 1,
+        progress=progress,
+    )
+    if compared is None and noise == "release":
+        ready(agent, asked)  # what it refuses is refused before anything is compared
+        compared = compare_outputs(declared, seed)
+    begin()
+    result = setting.algorithm.play(asked)
+    spent = price_run(result.ledger, setting)
+    policy = keep_policy(
+        setting,
+        result.policy,
+        out,
+        learned_from=world.name,
+        true=float(result.value[0, -1]),
+        claimed=None,
+        spent=spent,
+        ledger=result.ledger,
+        compared=compared or "",
+    )
+    nothing = trivial or judge_trivial_policies(world.mdp, world.features)
+    regret = _regret(result, K, nothing, run_twin(setting, asked, play_twin))
+    return RanOnline(
+        algorithm=setting.algorithm.name,
+        title=setting.algorithm.title,
+        environment=world.name,
+        description=world.description,
+        facts=world.facts,
+        replicates=replicates,
+        episodes=K,
+        parameters=exact_parameters(setting),
+        options=setting.options_used,
+        choices=setting.readings,
+        unit=None if setting.declaration is None else setting.setting.protected,
+        preset=preset_used(setting),
+        did_not_learn=judge_acting(setting, result, regret),
+        optimal_value=result.optimal,
+        regret=regret,
+        curves=_curves(result),
+        spent=spent,
+        policy_file=None if out is None else find_file(out, ARRAY_NAME).relative_to(out).as_posix(),
+        _policy=policy,
+        odometer=odometer(result.ledger, setting, readings(result.episodes, K)) if result.ledger else None,
+        ledger=summarise_ledger(result.ledger, out),
+        diagnostics=result.diagnostics,
+        compared=compared or "",
+        seconds=result.seconds,
+        episodes_per_second=K * replicates / max(result.seconds, 1e-9),
+    )
+
+
+def _refuse_release(setting: Chosen, replicates: int, out: Path | None) -> None:
+    """Refuses release noise for agents that have none, for several replicates, and where a run has left its ledger.
+
+    Raises:
+        ParameterError: It is one of these.
+    """
+    refuse_replicates(replicates)
+    if not setting.algorithm.publishes:
+        known = [registry.algorithm(name) for name in registry.names("algorithms")]
+        able = ", ".join(one.name for one in known if one.runs and one.declare is not None and one.publishes)
+        message = f"{setting.algorithm.name} draws its noise inside a compiled kernel, which has simulated noise alone"
+        raise ParameterError(f"{message}; release noise have {able}, and agents of yours that are plain", name="noise")
+    refuse_torn_ledger(out)
+    if out is not None and (out / FILE_NAME).exists():
+        message = f"{out} holds the ledger of an earlier run, and a run with release noise is not continued"
+        raise ParameterError(f"{message}: choose another --out", name="out", given=str(out))
+
+
+def _refuse_ledger(setting: Chosen, out: Path | None) -> None:
+    """Refuses to go on where the ledger of a finished run was changed, or is another run's: it would be replaced."""
+    path = None if out is None else out / FILE_NAME
+    if path is None or setting.declaration is None or not path.exists():
+        return
+    try:
+        header, entries = read_ledger(path)
+        check_entries(header, entries, setting.priced)
+    except LedgerError as error:
+        message = f"{path.parent} holds a ledger that is not of this run: {error}; choose another --out"
+        raise LedgerError(message, line=error.line) from None
+
+
+def compare(
+    settings: Sequence[Chosen],
+    world: World,
+    *,
+    out: Path | None = None,
+    progress: Callable[[str], Progress] = lambda _: silent,
+    delta: str | float | Fraction | None = None,
+    command: Sequence[str] = (),
+    noise: NoiseKind = "simulated",
+    seed: int = 0,
+    **how: Any,
+) -> Compared:
+    """Returns the runs of several online agents in one environment; each writes into its own folder of `out`.
+
+    Args:
+        settings: The algorithms.
+        world: Where they act.
+        out: Where each one's folder goes.
+        progress: Makes a progress callback for a named agent.
+        delta: At which δ their guarantees are compared; None for the least that a claim names, or 1e-5.
+        command: By what the comparison is made, in words.
+        noise: As for `run_online`.
+        seed: Likewise.
+        how: As for `run_online`.
+    """
+    at = common_delta(settings, delta)
+    refuse_mixed(out, released=noise == "release")
+    places = [None if out is None else out / setting.algorithm.name for setting in settings]
+    for setting, own in zip(settings, places, strict=True):
+        _refuse_ledger(setting, own)
+    trivial = judge_trivial_policies(world.mdp, world.features)
+    how |= {"trivial": trivial, "noise": noise, "seed": seed}
+    results = tuple(
+        run_online(setting, world, out=own, progress=progress(setting.algorithm.name), **how)
+        for setting, own in zip(settings, places, strict=True)
+    )
+    standings = tuple(
+        stand(one, price_claim(setting.with_noise(noise), at)) for one, setting in zip(results, settings, strict=True)
+    )
+    return Compared(
+        environment=world.name,
+        algorithms=tuple(one.algorithm for one in results),
+        results=results,
+        delta=at,
+        headline=headline(standings, delta=at),
+        standings=standings,
+        made_by=made_by(command, seed=seed),
+    )
+
+
+def _regret(result: OnlineResult, K: int, trivial: TrivialValues, twin: Twin) -> Regret:
+    final = result.regret[:, -1]
+    mean, most = float(final.mean()), K * result.optimal
+    nothing = {name: K * regret for name, regret in trivial.regret.items()}
+    return Regret(
+        mean=mean,
+        std=float(final.std(ddof=1)) if len(final) > 1 else None,
+        optimal=0.0,  # the optimum's regret
+        maximum=most,
+        share=mean / most if most > 0 else None,
+        twin=twin.name,
+        baseline=twin.regret,
+        baseline_value=twin.value,
+        uniform=nothing["uniform"],
+        myopic=nothing["myopic"],
+        prior_only=nothing["prior-only"],
+        share_of_uniform=share_of_uniform(mean, nothing["uniform"]),
+    )
+
+
+def _curves(result: OnlineResult) -> RunCurves:
+    return RunCurves(
+        episodes=tuple(result.episodes.tolist()),
+        regret=_band(result.regret),
+        value=_band(result.value),
+        switches=_band(result.switches),
+    )
+
+
+def _band(curve: NDArray[np.float64]) -> Band:
+    several = curve.shape[0] > 1
+    return Band(
+        mean=tuple(curve.mean(axis=0).tolist()),
+        std=tuple(curve.std(axis=0, ddof=1).tolist()) if several else None,
+    )

@@ -1,0 +1,71 @@
+"""What is left where a command ends early: an interrupt, a full disk. Told from what lies there, not from memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from privcheck.commands.runs import BLOCKS
+from privcheck.commands.sweeps import POINT, POINTS
+from privcheck.errors import PrivcheckError
+from privcheck.reports.policies import ARRAY_NAME
+from privcheck.runtime.ledger import FILE_NAME as LEDGER
+from privcheck.runtime.replicates import CHECKPOINT
+from privcheck.support.files import PARTIAL, partial_path
+
+
+@contextmanager
+def telling_what_is_kept(out: Path | None, *, resumes: bool) -> Iterator[None]:
+    """Lets an interrupt and an error of the disk say what is kept, as a note; removes folders that were left empty.
+
+    Args:
+        out: The command's directory; None where it writes nothing.
+        resumes: Whether the same command goes on from a directory.
+    """
+    new = [] if out is None else [path for path in (out, *out.parents) if not path.exists()]
+    try:
+        yield
+    except (KeyboardInterrupt, OSError, PrivcheckError) as error:
+        if out is not None:
+            _remove_empty(out, new)
+        if not isinstance(error, PrivcheckError) or isinstance(error.__cause__, OSError):
+            error.add_note(describe_kept(out, resumes=resumes))
+        raise
+
+
+def describe_kept(out: Path | None, *, resumes: bool) -> str:
+    """Returns what of an unfinished command lies in its directory, and whether it can go on from there."""
+    if out is None or not out.exists():
+        advice = "; with --out, the same command would go on from where it stopped" if resumes and out is None else ""
+        return f"nothing was kept{advice}"
+    parts, further = [], False
+    if points := sum(1 for point in (out / POINTS).glob(f"*/{POINT}") if point.parent.suffix != PARTIAL):
+        parts.append(f"{points} finished {'point' if points == 1 else 'points'} of the sweep in {out / POINTS}")
+        further = True
+    if blocks := sum(1 for _ in (out / BLOCKS).glob("*/stream-*/*/*.npz")):
+        parts.append(f"{blocks} finished {'block' if blocks == 1 else 'blocks'} of the audit in {out / BLOCKS}")
+        further = True
+    for folder in (out, *sorted(path for path in out.iterdir() if path.is_dir())):
+        if (saved := folder / CHECKPOINT).exists():
+            parts.append(f"the checkpoint {saved}")
+            further = True
+        ledgers = (folder / LEDGER, partial_path(folder / LEDGER))
+        parts += [f"{ledger}, the record of what was spent" for ledger in ledgers if ledger.exists()]
+        parts += [f"the policy {policy}" for policy in (folder / ARRAY_NAME,) if policy.exists()]
+    if not parts:
+        return f"nothing of this run was kept in {out}"
+    return f"kept: {'; '.join(parts)}" + ("; the same command goes on from there" if further and resumes else "")
+
+
+def _remove_empty(out: Path, new: list[Path]) -> None:
+    """Removes the plans of audits of which no block was finished, and folders without a file."""
+    for plan in (out / BLOCKS).glob("*/stream-*/plan.json"):
+        if not any(plan.parent.glob("*/*.npz")):
+            with suppress(OSError):
+                plan.unlink()
+    below = [Path(folder) for folder, _, _ in os.walk(out / BLOCKS, topdown=False)]
+    for folder in (*below, *new):  # those that are not empty stay
+        with suppress(OSError):
+            folder.rmdir()

@@ -1,0 +1,565 @@
+"""Sweeps: every point of a grid planned, refused or run, and kept whole or not at all.
+
+A point depends on its own setting and seed alone, so that the result depends neither on the number of workers nor on
+where the points ran nor on how often the sweep was stopped. Its file says nothing of the time.
+
+A point's folder is called `<name>.partial` until everything in it is written: its run, its ledger, what the sweep needs
+of it. Then it is renamed. Its name has a digest of all that its figures depend on, so that another sweep in the same
+directory takes what it shares with this one and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from privcheck.commands import online_runs, runs
+from privcheck.commands.comparisons import common_delta, made_by, price_claim, stand
+from privcheck.commands.dry_run import foresee_run
+from privcheck.commands.online_runs import keep_known, keep_readings, online_only
+from privcheck.commands.runs import cluster_executor
+from privcheck.commands.settings import Chosen, Grid, list_points, settle
+from privcheck.commands.sources import Place, refuse_files, source_to_run, world_to_run
+from privcheck.errors import FileFormatError, ParameterError, UnknownNameError
+from privcheck.reports import save_result
+from privcheck.reports.comparisons import sweep_headline
+from privcheck.reports.values import PlannedPart, Ran, RanOnline, Standing, Sweep, SweepPoint, from_json
+from privcheck.runtime import registry
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.replicates import CHECKPOINT, fingerprint
+from privcheck.runtime.results import OnlineRequest, OnlineResult
+from privcheck.support.display import Progress, silent
+from privcheck.support.files import partial_path
+from privcheck.terms.guarantees import guarantee_symbols
+
+POINTS: Final = "points"  # the folder of all points of a sweep
+POINT: Final = "point.json"
+RUN: Final = "run.json"
+_FORMAT: Final = 1
+_LONGEST: Final = 80  # characters of a folder's name in front of the digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is to be run at a point, in texts, so that any process can do it.
+
+    Attributes:
+        algorithm: Its name.
+        over: The swept parameters that it knows, or its environment does.
+        given: All NAME=VALUE pairs, those of `over` among them.
+        place: Where it learns.
+        replicates: Independent repetitions.
+        seed: Of sampled users and simulated noise.
+        delta: At which δ its ε is.
+        workers: Threads; None for all cores.
+        content: A digest of the files or tables that it learns from.
+    """
+
+    algorithm: str
+    over: Mapping[str, str]
+    given: Mapping[str, str]
+    place: Place
+    replicates: int
+    seed: int
+    delta: float
+    workers: int | None
+    content: str = ""
+
+    @property
+    def folder(self) -> str:
+        """Returns the name of its folder: readable, and different for whatever changes a figure."""
+        about = {
+            "format": _FORMAT, "version": version("privcheck"), "numpy": version("numpy"), "algorithm": self.algorithm,
+            "given": dict(sorted(self.given.items())), "env": self.place.env, "content": self.content,
+            **self.place.users.options(),
+            "data": self.place.data if isinstance(self.place.data, str) else "", "over": dict(self.over),
+            "replicates": self.replicates, "seed": self.seed,
+            "delta": None if registry.algorithm(self.algorithm).declare is None else self.delta,
+        }  # fmt: skip
+        digest = hashlib.blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=6).hexdigest()
+        said = ",".join([self.algorithm, *(f"{name}={value}" for name, value in self.over.items())])
+        return f"{re.sub(r'[^A-Za-z0-9.,=+-]', '_', said)[:_LONGEST]}-{digest}"
+
+
+@dataclass(slots=True)
+class Twins:
+    """The runs of non-private twins of this sweep: points that differ in privacy alone share one."""
+
+    _played: dict[str, OnlineResult] = field(default_factory=dict)
+
+    def play(self, twin: Algorithm, request: OnlineRequest) -> OnlineResult:
+        """Returns the twin's run, the one before where it is the same."""
+        mark = fingerprint(request, twin.name)
+        if mark not in self._played:
+            self._played[mark] = twin.play(request)
+        return self._played[mark]
+
+
+def run_point(
+    task: Task,
+    *,
+    directory: Path | None = None,
+    progress: Progress = silent,
+    play_twin: Callable[[Algorithm, OnlineRequest], OnlineResult] = Algorithm.play,
+) -> tuple[SweepPoint, Ran | RanOnline | None]:
+    """Returns a point with its run; without one where the agent refuses the setting, which the point then says.
+
+    Args:
+        task: What is to be run.
+        directory: Where its checkpoint and its ledger go; None for nowhere.
+        progress: Called as the work goes on.
+        play_twin: Runs a non-private twin.
+
+    Raises:
+        PrivcheckError: The data are refused, or the run released something else than was declared.
+    """
+    algorithm = registry.algorithm(task.algorithm)
+    how: dict[str, Any] = {"replicates": task.replicates, "seed": task.seed, "out": directory, "progress": progress}
+    ran: Ran | RanOnline
+    try:
+        if algorithm.online is not None:
+            chosen, world = world_to_run([algorithm], task.given, task.place, seed=task.seed)
+            setting = chosen[0]
+            ran = online_runs.run_online(setting, world, workers=task.workers, play_twin=play_twin, **how)
+        else:
+            setting, source = source_to_run(algorithm, task.given, task.place, seed=task.seed)
+            ran = runs.run(setting, source, **how)
+    except ParameterError as error:
+        return _refused(task, str(error)), None
+    return _describe(task, ran, stand(ran, price_claim(setting, task.delta))), ran
+
+
+def _refused(task: Task, why: str) -> SweepPoint:
+    return SweepPoint(
+        algorithm=task.algorithm,
+        over=task.over,
+        refused=why,
+        environment=task.place.env or str(task.place.data),
+        replicates=task.replicates,
+        episodes=0,
+    )
+
+
+def _describe(task: Task, ran: Ran | RanOnline, standing: Standing) -> SweepPoint:
+    return SweepPoint(
+        algorithm=task.algorithm,
+        over=task.over,
+        environment=ran.environment,
+        replicates=ran.replicates,
+        episodes=ran.episodes or 0,  # a sweep draws simulated noise, of which no number is withheld
+        parameters=ran.parameters,
+        options=ran.options,
+        choices=ran.choices if isinstance(ran, RanOnline) else {},
+        standing=standing,
+        regret=ran.regret if isinstance(ran, RanOnline) else None,
+        value=ran.value if isinstance(ran, Ran) else None,
+        gap=ran.gap if isinstance(ran, Ran) else None,
+        spent=ran.spent,
+        ledger=None if ran.ledger is None else replace(ran.ledger, path=None),  # the same wherever it was run
+        seconds=ran.seconds,
+        episodes_per_second=ran.episodes_per_second,
+    )
+
+
+def read_point(task: Task, points: Path) -> SweepPoint | None:
+    """Returns a point that was finished; None where it was not.
+
+    Args:
+        task: Whose.
+        points: The folder of all points.
+
+    Raises:
+        FileFormatError: What lies there is no point that this version can read.
+    """
+    file = points / task.folder / POINT
+    if not file.exists():
+        return None
+    try:
+        return from_json(SweepPoint, json.loads(file.read_bytes().decode("utf-8")), "point")
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"{file}: not a readable point of a sweep ({error}): delete its folder") from None
+
+
+def begin_point(task: Task, points: Path) -> Path:
+    """Returns the folder of a point that is being run, ready: what an online agent goes on from is in it.
+
+    Args:
+        task: Whose.
+        points: The folder of all points.
+    """
+    folder = partial_path(points / task.folder)
+    if folder.exists() and not (folder / CHECKPOINT).exists():  # from the start, with the same draws
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def keep_point(task: Task, points: Path, point: SweepPoint, ran: Ran | RanOnline | None) -> None:
+    """Writes a finished point: everything into its partial folder, which then takes its name.
+
+    Args:
+        task: Whose.
+        points: The folder of all points.
+        point: What the sweep needs of it.
+        ran: Its run; None where it was refused.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    folder = partial_path(points / task.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if ran is not None:
+        save_result(ran, folder / RUN)
+    save_result(point, folder / POINT)
+    with suppress(FileNotFoundError):
+        (folder / CHECKPOINT).unlink()
+    folder.rename(points / task.folder)
+
+
+_SIMULATED: Final = 5  # replicates where users are simulated; users' own data are learned from once a point
+_SIZES: Final = frozenset({"H", "S", "A"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepPlan:
+    """A sweep that nothing stands against.
+
+    Attributes:
+        names: Of the algorithms.
+        over: The grid.
+        budgets: Those of its parameters that are part of a guarantee.
+        tasks: Its points, by algorithm and in the order of the grid.
+        parts: Of its work.
+        place: Where they learn.
+        given: What was set besides.
+        replicates: Of every point.
+        seed: Of all of them.
+        delta: At which δ every ε is.
+        asked: That δ as a user gave it; None where nobody did.
+    """
+
+    names: tuple[str, ...]
+    over: Grid
+    budgets: tuple[str, ...]
+    tasks: tuple[Task, ...]
+    parts: tuple[PlannedPart, ...]
+    place: Place
+    given: Mapping[str, str]
+    replicates: int
+    seed: int
+    delta: float
+    asked: str | float | Fraction | None = None
+
+    @property
+    def command(self) -> list[str]:
+        """Returns the command line that makes the same result, whatever else was given."""
+        named: dict[str, Any] = {
+            "--env": self.place.env, "--data": _say_data(self.place.data), "--rewards": self.place.rewards,
+            "--features": self.place.features, **self.place.users.options(), "--delta": self.asked,
+        }  # fmt: skip
+        words = ["privcheck", "sweep", *self.names]
+        words += [word for option, one in named.items() if one is not None for word in (option, str(one))]
+        words += [word for name, some in self.over.items() for word in ("--over", f"{name}={','.join(some)}")]
+        words += [word for name, one in self.given.items() for word in ("--set", f"{name}={one}")]
+        words += ["--seeds", str(self.replicates), "--seed", str(self.seed)]
+        return [shlex.quote(word) for word in words]
+
+
+def _say_data(data: object) -> str | None:
+    return None if data is None else str(data) if isinstance(data, str | Path) else f"<{type(data).__name__}>"
+
+
+def plan_sweep(
+    names: Sequence[str],
+    over: Grid,
+    given: Mapping[str, str],
+    place: Place,
+    *,
+    replicates: int | None = None,
+    seed: int = 0,
+    delta: str | float | Fraction | None = None,
+    workers: int | None = None,
+) -> SweepPlan:
+    """Returns what a sweep will do, with every point settled.
+
+    Args:
+        names: Of the algorithms, which all act or all learn from data.
+        over: The grid; each algorithm runs once for every combination of those of its parameters that it knows.
+        given: What is set besides, which goes to every algorithm that knows the name.
+        place: Where they learn.
+        replicates: Independent repetitions of every point; None for 5 where users are simulated, else 1.
+        seed: Of sampled users and simulated noise, the same at every point.
+        delta: At which δ every ε is; None for the least that a claim names, else 1e-5.
+        workers: Threads of a point; None for all cores.
+
+    Raises:
+        UnknownNameError: There is no such algorithm or environment, or none of them knows a name.
+        ParameterError: A value is refused, and at which point; or algorithms that act stand beside others.
+        PrivcheckError: The data are refused.
+    """
+    algorithms = _find(names, place)
+    own = _own_names(place)
+    _refuse_unknown(algorithms, over, given, own)
+    times = _count_replicates(algorithms, place, replicates)
+    content = _digest(place, algorithms[0], given, seed)
+    wanted: list[tuple[str, dict[str, str], dict[str, str]]] = []
+    settings: list[Chosen] = []
+    parts: list[PlannedPart] = []
+    for algorithm in algorithms:
+        for point in _points_of(algorithm, over, given, own):
+            everything = {**_keep(algorithm, {**given, **point}, own), **point}
+            said = ", ".join(f"{name} = {value}" for name, value in point.items())
+            try:
+                foreseen = foresee_run(
+                    [algorithm.name], everything, place, replicates=times, seed=seed, workers=workers, read=True
+                )
+            except ParameterError as error:
+                message = f"{algorithm.name} at {said}: {error}; nothing was run" if point else str(error)
+                raise ParameterError(message, name=error.name, given=error.given) from None
+            wanted.append((algorithm.name, point, everything))
+            settings += foreseen.settings
+            parts += [replace(one, what=f"{one.what} at {said}" if said else one.what) for one in foreseen.parts]
+    at = common_delta(settings, delta)
+    return SweepPlan(
+        names=tuple(names),
+        over=over,
+        budgets=_budgets(settings, over),
+        tasks=tuple(
+            Task(
+                algorithm=name,
+                over=point,
+                given=everything,
+                place=place,
+                replicates=times,
+                seed=seed,
+                delta=at,
+                workers=workers,
+                content=content,
+            )
+            for name, point, everything in wanted
+        ),
+        parts=tuple(parts),
+        place=place,
+        given=given,
+        replicates=times,
+        seed=seed,
+        delta=at,
+        asked=delta,
+    )
+
+
+def _find(names: Sequence[str], place: Place) -> list[Algorithm]:
+    if len(set(names)) != len(names):
+        raise ParameterError(f"each algorithm is swept once, got {' '.join(names)}", name="name", given=list(names))
+    algorithms = [registry.algorithm(name) for name in names]
+    acting = [one.online is not None for one in algorithms]
+    if any(acting) and not all(acting):
+        offline = ", ".join(one.name for one in algorithms if one.online is None)
+        message = f"a sweep is of algorithms that act or of such that learn from data; {offline} learns from data"
+        raise ParameterError(f"{message}: sweep it apart from the others", name="name", given=list(names))
+    if all(acting):
+        for one in algorithms:
+            refuse_files([one], place)
+        online_only(algorithms)
+    elif place.env is None and place.data is None:
+        raise ParameterError("give exactly one of --env ENVIRONMENT and --data FILE (or an environment's name)")
+    return algorithms
+
+
+def _count_replicates(algorithms: Sequence[Algorithm], place: Place, asked: int | None) -> int:
+    if place.environment is not None:
+        return asked or _SIMULATED
+    if asked is not None and asked > 1 and any(one.declare is not None for one in algorithms):
+        message = (
+            f"{asked} repetitions of a point on your own data are {asked} releases about the same users: use --seeds 1 "
+            "(simulated users may be repeated)"
+        )
+        raise ParameterError(message, name="seeds", given=asked)
+    return asked or 1
+
+
+def _own_names(place: Place) -> frozenset[str]:
+    """Returns the names of the environment's own parameters; none of users' own data."""
+    name = place.environment
+    return frozenset() if name is None else frozenset(p.name for p in registry.environment(name).parameters)
+
+
+def _known(algorithm: Algorithm, given: Mapping[str, str]) -> frozenset[str]:
+    return _known_in(algorithm.name, tuple(sorted(keep_readings(algorithm, given).items())))
+
+
+@lru_cache(maxsize=256)
+def _known_in(name: str, readings: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    """Returns the names that a user may set of an algorithm in these readings; making a declaration takes a while."""
+    return frozenset(keep_known(settle(registry.algorithm(name), dict(readings))))
+
+
+def _refuse_unknown(algorithms: Sequence[Algorithm], over: Grid, given: Mapping[str, str], own: frozenset[str]) -> None:
+    known = {*own, *_SIZES}
+    for point in list_points({name: values for name, values in over.items() if _is_reading(algorithms, name)}):
+        known |= set[str]().union(*(_known(one, {**given, **point}) for one in algorithms))
+    names = ", ".join(one.name for one in algorithms)
+    for name in (*over, *given):
+        if name not in known:
+            raise UnknownNameError(f"parameter of {names} or of where they learn", name, sorted(known))
+
+
+def _is_reading(algorithms: Sequence[Algorithm], name: str) -> bool:
+    return any(name == reading.name for one in algorithms for reading in one.readings)
+
+
+def _keep(algorithm: Algorithm, given: Mapping[str, str], own: frozenset[str]) -> dict[str, str]:
+    """Returns the pairs that concern an algorithm or where it learns."""
+    known = _known(algorithm, given) | own | _SIZES
+    return {name: value for name, value in given.items() if name in known}
+
+
+def _points_of(algorithm: Algorithm, over: Grid, given: Mapping[str, str], own: frozenset[str]) -> list[dict[str, str]]:
+    """Returns an algorithm's points, each once: what it does not know does not multiply them."""
+    kept = (_keep(algorithm, {**given, **point}, own) for point in list_points(over))
+    points = ({name: every[name] for name in over if name in every} for every in kept)
+    return list({tuple(point.items()): point for point in points}.values())
+
+
+def _budgets(settings: Sequence[Chosen], over: Grid) -> tuple[str, ...]:
+    claims = (one.declaration.claim.guarantee for one in settings if one.declaration is not None)
+    parts = frozenset[str]().union(*map(guarantee_symbols, claims))
+    return tuple(name for name in over if name in parts)
+
+
+def _digest(place: Place, algorithm: Algorithm, given: Mapping[str, str], seed: int) -> str:
+    """Returns a digest of what is learned from; empty where an environment's name and the seed say all."""
+    digest = hashlib.blake2b(digest_size=8)
+    member = (place.environment or "").partition(":")[2]  # of table:FILE
+    files = [place.data, place.rewards, place.features, member or None]
+    paths = [Path(one) for one in files if isinstance(one, str | Path) and Path(one).is_file()]
+    for path in paths:
+        digest.update(path.read_bytes())
+    held = place.data is not None and not isinstance(place.data, str | Path)
+    if held:
+        users = source_to_run(algorithm, _keep(algorithm, given, frozenset()), place, seed=seed)[1].data.trajectories
+        for array in (users.states, users.actions, users.rewards):
+            digest.update(str(array.shape).encode() + array.tobytes())
+    return digest.hexdigest() if paths or held else ""
+
+
+_UNITS: Final = 1000  # of progress, a point
+
+
+def sweep(
+    plan: SweepPlan,
+    *,
+    out: Path | None = None,
+    executor: Executor | None = None,
+    progress: Progress = silent,
+) -> Sweep:
+    """Returns all points; those that an earlier sweep finished in the same directory are read.
+
+    Args:
+        plan: What is to be done.
+        out: Where points are kept as soon as each is finished, in the folder points/; None for nowhere.
+        executor: Where points run instead of here, a cluster's for example; the result does not depend on it. Without
+            one a point that was stopped is continued from its checkpoint, too.
+        progress: Called as the work goes on.
+
+    Raises:
+        ParameterError: No point could be run.
+        PrivcheckError: The data are refused, a run released something else than was declared, or a point that lies
+            there cannot be read.
+    """
+    points = None if out is None else out / POINTS
+    found = [None if points is None else read_point(task, points) for task in plan.tasks]
+    left = [place for place, point in enumerate(found) if point is None]
+    total = _UNITS * len(found)
+    progress(total - _UNITS * len(left), total)
+    run = _here if executor is None else _elsewhere(executor)
+    run(plan.tasks, left, found, points, progress)
+    done = [point for point in found if point is not None]
+    ran = [point for point in done if not point.refused]
+    if not ran:
+        raise ParameterError(f"no point could be run: {done[0].refused}", name="over")
+    return Sweep(
+        environment=ran[0].environment,
+        algorithms=plan.names,
+        over=plan.over,
+        budgets=plan.budgets,
+        own_data=plan.place.environment is None,
+        replicates=plan.replicates,
+        delta=plan.delta,
+        headline=sweep_headline(done, over=tuple(plan.over), budgets=plan.budgets, delta=plan.delta),
+        points=tuple(done),
+        made_by=made_by(plan.command, seed=plan.seed),
+    )
+
+
+def sweep_where(
+    plan: SweepPlan, *, cluster: str | None, out: Path | None, progress: Progress, executor: Executor | None = None
+) -> Sweep:
+    """Returns all points, run here, on an executor, or on the Dask cluster at an address; as `sweep`.
+
+    Raises:
+        ParameterError: The cluster cannot be used, an executor is given too, or no point could be run.
+    """
+    if cluster is not None and executor is not None:
+        raise ParameterError("cluster and executor: the points run on one of them; leave one out", name="cluster")
+    if cluster is None:
+        return sweep(plan, out=out, executor=executor, progress=progress)
+    with cluster_executor(cluster) as workers:
+        return sweep(plan, out=out, executor=workers, progress=progress)
+
+
+Found = list[SweepPoint | None]
+Run = Callable[[Sequence[Task], Sequence[int], Found, Path | None, Progress], None]
+
+
+def _here(tasks: Sequence[Task], left: Sequence[int], found: Found, points: Path | None, progress: Progress) -> None:
+    """Runs the points one after the other, each with threads of its own."""
+    twins, total = Twins(), _UNITS * len(tasks)
+    for order, place in enumerate(left):
+        task, before = tasks[place], total - _UNITS * (len(left) - order)
+
+        def told(done: int, of: int, before: int = before) -> None:
+            progress(before + _UNITS * done // max(of, 1), total)
+
+        folder = None if points is None else begin_point(task, points)
+        point, ran = run_point(task, directory=folder, progress=told, play_twin=twins.play)
+        if points is not None:
+            keep_point(task, points, point, ran)
+        found[place] = point
+        progress(before + _UNITS, total)
+
+
+def _elsewhere(executor: Executor) -> Run:
+    """Returns what runs the points on an executor; each is kept here as soon as it is back."""
+
+    def run(tasks: Sequence[Task], left: Sequence[int], found: Found, points: Path | None, progress: Progress) -> None:
+        total = _UNITS * len(tasks)
+        asked: dict[Future[tuple[SweepPoint, Ran | RanOnline | None]], int] = {
+            executor.submit(run_point, tasks[place]): place for place in left
+        }
+        try:
+            for number, future in enumerate(as_completed(asked), start=1):
+                place = asked[future]
+                point, ran = future.result()
+                if points is not None:
+                    keep_point(tasks[place], points, point, ran)
+                found[place] = point
+                progress(total - _UNITS * (len(left) - number), total)
+        except BaseException:  # what is not begun is not begun any more
+            for future in asked:
+                future.cancel()
+            raise
+
+    return run

@@ -1,0 +1,469 @@
+"""Drafts of recipes: what a raw table seems to be, for a person to confirm.
+
+What is guessed is a name, a type, a spelling or an order. What has to be public (H, the bounds of rewards, how many
+episodes a user may have) is never guessed: the draft says what the data show, and leaves the value open.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privcheck.data.preparing.raw_tables import (
+    FORMATS,
+    Chunk,
+    Source,
+    count_episodes,
+    find_torn,
+    number_values,
+    open_table,
+    read_chunks,
+    read_whole,
+)
+from privcheck.data.preparing.recipes import UNKNOWN, PreparationPlan, write_toml
+from privcheck.data.preparing.stream import find_gaps
+from privcheck.data.reading.tables import require_file
+from privcheck.data.reading.users import Users, find_identifiers
+from privcheck.errors import FileFormatError, UnknownNameError
+from privcheck.support.display import Brief
+from privcheck.terms.unit import name_person
+
+SHOWN: Final = 10  # rows of a draft
+_LABELS: Final = 2000  # that a recipe lists
+_OPTIONAL: Final = {"step": "the column of steps or times", "user": "that of users"}  # which a draft looks for itself
+_EITHER: Final = ("episode", "terminal")  # a table has one of them
+_ID: Final = r"(_?id|_?no|_?code|s)?"
+_NAMES: Final = {  # what columns are called
+    "episode": rf"(episode|(icu)?stay|traj(ectory)?|visit(_occurrence)?|encounter|admission|hadm|session|trip){_ID}",
+    "step": r"(step|bloc|time_?step|t|hour|day|time(stamp)?|(chart|date|.*_|.*_date)time|(.*_)?date|offset|order)",
+    "state": rf"((?!next_)(.*_)?(state|cluster|severity)|observation|obs|condition|sofa|status){_ID}",
+    "action": rf"((.*_)?(action|treatment)|drug(_concept|_exposure)?|dose|decision|arm|therapy|intervention){_ID}",
+    "reward": r"(rewards?|r|score|return|outcome|utility)",
+    "next_state": rf"next_?(state|obs|observation){_ID}",
+    "terminal": r"(terminals?|dones?|is_last)",
+}
+_FORMATS: Final = (
+    "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y", "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S",
+    "%d/%m/%Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y", "%Y/%m/%d %H:%M", "%Y/%m/%d %H:%M:%S", "%Y%m%d",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Draft(Brief):
+    """A recipe as a draft. All of it but the names is private: it was read from the data.
+
+    Attributes:
+        recipe: Its text.
+        layout: The known layout that it follows; empty where none fits.
+        guessed: Columns: ours, theirs, its type, how many values are missing.
+        counts: Rows, episodes and what is odd with them.
+        open: What a person has to fill in, as `table.name`.
+        rows: The first rows as they would be read, after their names.
+    """
+
+    recipe: str
+    layout: str
+    guessed: tuple[tuple[str, str, str, int], ...]
+    counts: dict[str, int]
+    open: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(slots=True)
+class _Notes:
+    """A recipe in the making: values by table and name, each with a comment."""
+
+    lines: dict[str, list[str]] = field(default_factory=dict)
+    open: list[str] = field(default_factory=list)
+
+    def say(self, place: str, value: object, why: str = "") -> None:
+        table, name = place.split(".")
+        comment = f"  # {why}" if why else ""
+        self.lines.setdefault(table, []).append(f"{name} = {write_toml(value)}{comment}")
+        if value == UNKNOWN or (isinstance(value, list) and UNKNOWN in value):
+            self.open.append(place)
+
+    def note(self, table: str, comment: str) -> None:
+        self.lines.setdefault(table, []).append(f"# {comment}")
+
+
+def layouts() -> dict[str, dict[str, Any]]:
+    """Returns the layouts that are known, by name: parts of recipes."""
+    folder = resources.files("privcheck.data.preparing") / "layouts"
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
+    return {file.name.removesuffix(".toml"): tomllib.loads(file.read_text("utf-8")) for file in files}
+
+
+def draft_recipe(raw: Path, *, layout: str | None = None, columns: Mapping[str, str] | None = None) -> Draft:
+    """Returns the draft of a recipe for a raw table, which it holds in memory.
+
+    Args:
+        raw: The table.
+        layout: A known layout, by name; None for the first whose columns the table has.
+        columns: What the file calls columns, by our names, where that is known.
+
+    Raises:
+        FileFormatError: The table cannot be read, or no column can be one of ours.
+        ParameterError: A name is none of ours.
+        UnknownNameError: There is no such layout.
+    """
+    path = require_file(raw, tuple(FORMATS))
+    notes, counts = _Notes(), dict[str, int]()
+    plan = _draft_file(path, notes)
+    source = open_table(path, plan)
+    layout, known = _choose_layout(layout, source.schema.names)
+    given = PreparationPlan(columns=columns or {}).columns
+    named = _draft_columns(path, source.schema.names, {**known.get("columns", {}), **given}, notes)
+    table = _read(source, named)
+    if FORMATS[path.suffix.lower()] == "csv" and plan.delimiter != "," and _has_decimal_commas(table.column("reward")):
+        notes.say("file.decimal", ",", "numbers are written 0,5")
+        plan = replace(plan, decimal=",")
+        source = open_table(path, plan)
+        table = _read(source, named)
+    if "step" not in named and "terminal" not in named and (times := _find_times(source, named)):
+        named["step"] = times[0]
+        others = f"; or {', '.join(times[1:4])}" if times[1:] else ""
+        notes.say("columns.step", times[0], f"times that differ within episodes{others}")
+        table = _read(source, named)
+    counts |= {"rows": table.num_rows, "malformed rows": len(source.dropped)}
+    steps = _draft_steps(table, known.get("steps", {}), notes, counts)
+    _draft_labels(table, notes)
+    _draft_rewards(table, notes)
+    if known.get("users", {}).get("one_episode_is_one_user"):
+        notes.say("users.one_episode_is_one_user", True, "simulated data: each episode is another user's")
+    else:
+        named |= _draft_users(source, named, given.get("user"), notes, counts)
+    preview = replace(plan, columns=named, users=Users(one_episode_is_one_user="user" not in named), **steps)
+    shown = _draft_lengths(path, preview, notes, counts)
+    read = read_whole(source, list(named.values()))[1]
+    kinds = ((column.type, column.null_count) for column in read.columns)
+    order = ("file", "columns", "steps", "labels", "aliases", "rewards", "episodes", "users")
+    head = (
+        f"# How {path.name} becomes trajectories. Look through it: what is {UNKNOWN!r} is yours to say, and what was\n"
+        "# read from the data (labels above all) is private until you confirm that it is public. Then set\n"
+        "# confirmed = true.\n"
+        "confirmed = false\n"
+    )
+    parts = [f"[{part}]\n" + "\n".join(notes.lines[part]) + "\n" for part in order if part in notes.lines]
+    return Draft(
+        recipe="\n".join([head, *parts]),
+        layout=layout,
+        guessed=tuple((ours, named[ours], str(kind), nulls) for ours, (kind, nulls) in zip(named, kinds, strict=True)),
+        counts={what: count for what, count in counts.items() if count or what in ("rows", "episodes")},
+        open=tuple(notes.open),
+        rows=shown,
+    )
+
+
+def _read(source: Source, columns: Mapping[str, str]) -> pa.Table:
+    """Returns columns of all rows by our names; episodes are counted where the table has none."""
+    _, table = read_whole(source, list(columns.values()))
+    table = table.rename_columns(list(columns))
+    return table if "episode" in columns else count_episodes(table, 0)[0]
+
+
+def _draft_file(path: Path, notes: _Notes) -> PreparationPlan:
+    if FORMATS[path.suffix.lower()] != "csv":
+        return PreparationPlan()
+    encoding = _guess_encoding(path)
+    with path.open(encoding=encoding, newline="") as file:
+        header = file.readline()
+    usual = "\t" if path.suffix.lower() == ".tsv" else ","
+    found = Counter({mark: header.count(mark) for mark in (usual, ",", ";", "\t", "|")}).most_common(1)[0]
+    delimiter = usual if found[1] == 0 else found[0]
+    plan = PreparationPlan(encoding=encoding, delimiter=delimiter)
+    torn = find_torn(path, plan)
+    if encoding != "utf-8":
+        notes.say("file.encoding", encoding, "not UTF-8: look whether names with accents are right below")
+    if delimiter != usual:
+        notes.say("file.delimiter", delimiter)
+    if torn:
+        rows = f"{len(torn)} rows have another number of values than the header, such as row {torn[0][0]}"
+        why = f"{rows}: drop them, or mend them"
+        notes.say("file.malformed", UNKNOWN, why)
+    return PreparationPlan(encoding=encoding, delimiter=delimiter, malformed="drop" if torn else "refuse")
+
+
+def _guess_encoding(path: Path) -> str:
+    data = path.read_bytes()
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        return encoding
+    return "latin-1"
+
+
+def _choose_layout(name: str | None, there: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
+    known = layouts()
+    if name is None:
+        fits = (each for each, layout in known.items() if set(layout["columns"].values()) <= set(there))
+        name = next(fits, None)
+    elif name not in known:
+        raise UnknownNameError("layout", name, sorted(known))
+    return ("", {}) if name is None else (name, known[name])
+
+
+def _draft_columns(path: Path, there: Sequence[str], known: Mapping[str, str], notes: _Notes) -> dict[str, str]:
+    """Returns what the file calls our columns, as far as can be guessed; users come later."""
+    columns = {ours: name for ours, name in known.items() if ours != "user" and name in there}
+
+    def find(ours: str) -> list[str]:
+        rest = [name for name in there if name not in columns.values()]
+        return [name for name in rest if re.fullmatch(_NAMES[ours], name.strip(), re.IGNORECASE)]
+
+    for ours in _NAMES:
+        if ours not in columns and not (ours in _EITHER and set(_EITHER) & set(columns)) and (fits := find(ours)):
+            columns[ours] = min(fits, key=lambda name: name.lower() != ours)
+    for ours, name in columns.items():
+        others = ", ".join(find(ours)[:5])
+        notes.say(f"columns.{ours}", name, f"or {others}" if others else "")
+    wanted = ("terminal" if "terminal" in columns else "episode", "state", "action", "reward")
+    missing = [name for name in wanted if name not in columns]
+    if missing:
+        rest = ", ".join(name for name in there if name not in columns.values())
+        message = f"{path}: no column looks like {', '.join(missing)}; there are {rest[:400]}"
+        example = " ".join(f"--column {name}=…" for name in missing)
+        more = [f"--column {name}=… for {what}" for name, what in _OPTIONAL.items() if name not in columns]
+        also = f" (and, where guesses are wrong, {' and '.join(more)})" if more else ""
+        raise FileFormatError(f"{message}. Say which one it is, and draft again: {example}{also}")
+    return columns
+
+
+def _draft_steps(
+    table: pa.Table, known: Mapping[str, Any], notes: _Notes, counts: dict[str, int]
+) -> dict[str, Any]:  # fmt: skip
+    """Notes how rows become steps; returns the same choices, so that rows can be shown."""
+    episode = number_values(table.column("episode"))
+    counts["episodes"] = int(np.unique(episode).size)
+    starts = np.append(True, episode[1:] != episode[:-1])
+    again = int(starts.sum()) > counts["episodes"] > 0
+    if "step" not in table.column_names:
+        if "terminal" not in table.column_names:
+            notes.note(
+                "steps", 'no column of steps or times: rows count as they stand; else add step = "…" to [columns]'
+            )
+        if again:
+            notes.say("steps.sort", True, "the rows of an episode do not stand together; they keep the file's order")
+        return {"sort": again}
+    values, form = _read_times(table.column("step"), notes)
+    if values is None:
+        return {"sort": False}
+    times = known.get("times", "order" if values.dtype == np.int64 else None)
+    order = np.lexsort((values, episode))
+    same, broken = _look_at_steps(episode[order], values[order])
+    counts["rows of the same step as another"] = same
+    if times is None and broken > counts["episodes"] // 2:
+        times = "order"
+    sort = times is not None or again or bool((order != np.arange(order.size)).any())
+    if sort:
+        notes.say("steps.sort", True)
+    if times is not None:
+        notes.say("steps.times", times, '"order" (a row a step), or the width of a bin: "30min", "4h", "1d"')
+    binned = times is not None and times != "order"
+    several = known.get("several", "last") if sort and (same or binned) else "refuse"
+    if same and times is None:
+        notes.say("steps.several", UNKNOWN, f"{same} rows are of the same step as another: which counts, first or last")
+    elif several != "refuse":
+        why = f"which row of a {'bin' if binned else 'time'} counts: first or last"
+        more = f"; {same} rows are of the same {'step' if times is None else 'time'} as another" if same else ""
+        notes.say("steps.several", several, f"{why}{more}")
+    return {"sort": sort, "times": times, "time_format": form, "several": several}
+
+
+def _has_decimal_commas(column: pa.ChunkedArray) -> bool:
+    """Returns whether text is numbers with a comma before their fraction, where a dot was expected."""
+    if not pa.types.is_string(column.type):
+        return False
+    found = pc.match_substring_regex(column, r"^\s*[-+]?\d+(,\d+)?\s*$")
+    return bool(pc.all(found).as_py())
+
+
+def _find_times(source: Source, named: Mapping[str, str]) -> list[str]:
+    """Returns columns of times that differ within episodes, those with the most times first."""
+    rest = [name for name in source.schema.names if name not in named.values()]
+    read = _read(source, {"episode": named["episode"], **{f"\0{name}": name for name in rest}})
+    episodes, found = pc.count_distinct(read.column("episode")).as_py(), {}
+    for name in rest:
+        column = read.column(f"\0{name}")
+        if pa.types.is_timestamp(column.type) or (pa.types.is_string(column.type) and _parse_times(column)):
+            pairs = pa.table({"episode": read.column("episode"), "time": column})
+            differ = pairs.group_by(["episode", "time"]).aggregate([]).num_rows
+            found[name] = differ if differ > episodes else 0
+    return sorted((name for name, differ in found.items() if differ), key=lambda name: -found[name])
+
+
+def _parse_times(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
+    """Returns the times that text says, by each format that fits all of it; empty where it says nothing."""
+    if column.null_count == len(column):
+        return {}
+    head = column.slice(0, _LABELS)  # most text is no time, and shows it at once
+    likely = [
+        form for form in _FORMATS if pc.strptime(head, form, "s", error_is_null=True).null_count == head.null_count
+    ]
+    parsed = {form: pc.strptime(column, form, "s", error_is_null=True) for form in likely}
+    return {form: times for form, times in parsed.items() if times.null_count == column.null_count}
+
+
+def _read_times(step: pa.ChunkedArray, notes: _Notes) -> tuple[NDArray[Any] | None, str | None]:
+    """Returns numbers, or whole microseconds of times, with the format of those in text; None where neither."""
+    form = None
+    if pa.types.is_string(step.type):
+        parsed = _parse_times(step)
+        fits = list(parsed)
+        if len(fits) != 1:
+            notes.say(
+                "steps.time_format", UNKNOWN, " or ".join(fits) or "how a time is written, such as %d.%m.%Y %H:%M"
+            )
+            return None, None
+        form = fits[0]
+        notes.say("steps.time_format", form)
+        step = parsed[form]
+    if pa.types.is_temporal(step.type):
+        whole = pc.fill_null(step.cast(pa.timestamp("us")).cast(pa.int64()), 0)
+        return whole.to_numpy(zero_copy_only=False), form
+    if pa.types.is_integer(step.type) or pa.types.is_floating(step.type):
+        return pc.fill_null(step.cast(pa.float64()), -1).to_numpy(zero_copy_only=False), None
+    raise FileFormatError(f"the column of steps holds {step.type}: expected whole numbers or times")
+
+
+def _look_at_steps(episode: NDArray[np.int64], step: NDArray[Any]) -> tuple[int, int]:
+    """Returns how many sorted rows are of the step of another, and how many episodes do not count 0, 1, 2."""
+    inside = episode[1:] == episode[:-1]
+    leap = step[1:] - step[:-1]
+    starts = np.append(True, ~inside)
+    odd = np.append(False, inside & (leap != 1) & (leap != 0)) | (starts & ~np.isin(step, (0, 1)))
+    return int((inside & (leap == 0)).sum()), int(np.unique(episode[odd]).size)
+
+
+def _draft_labels(table: pa.Table, notes: _Notes) -> None:
+    private = "from the data, hence private until confirmed; add what is missing"
+    for ours, place in (("state", "labels.states"), ("action", "labels.actions")):
+        columns = [table.column(name) for name in (ours, f"next_{ours}") if name in table.column_names]
+        if all(pa.types.is_integer(column.type) for column in columns):
+            if ours == "state":
+                most = max(pc.max(column).as_py() or 0 for column in columns)
+                notes.say(place, UNKNOWN, f"S, the public number of codes 0, 1, …; the largest here is {most}")
+            continue
+        if any(pa.types.is_floating(column.type) for column in columns):
+            notes.say(place, UNKNOWN, f"column {ours} holds measurements: replace them by codes or labels first")
+            continue
+        counted: Counter[str] = Counter()
+        for column in columns:
+            for found in pc.value_counts(column.cast(pa.string())).to_pylist():
+                if found["values"] is not None:
+                    counted[found["values"]] += found["counts"]
+        if len(counted) > _LABELS:
+            notes.say(place, UNKNOWN, f"column {ours} has {len(counted):,} values: replace them by codes first")
+            continue
+        labels, aliases = _join_spellings(counted)
+        notes.say(place, labels, private)
+        if aliases:
+            notes.say(f"aliases.{ours}", aliases, "another spelling = the label that is meant")
+
+
+def _join_spellings(counted: Mapping[str, int]) -> tuple[list[str], dict[str, str]]:
+    """Returns labels, and other spellings of them, which differ in case and blanks alone."""
+    groups: dict[str, list[str]] = {}
+    for label in counted:
+        groups.setdefault(" ".join(label.casefold().split()), []).append(label)
+    labels: list[str] = []
+    aliases: dict[str, str] = {}
+    for spellings in groups.values():
+        best = min(spellings, key=lambda label: (label != label.strip(), -counted[label], label))
+        labels.append(best)
+        aliases |= {label: best for label in sorted(spellings) if label != best}
+    return sorted(labels), aliases
+
+
+def _draft_rewards(table: pa.Table, notes: _Notes) -> None:
+    column = table.column("reward")
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        notes.say("rewards.range", [UNKNOWN, UNKNOWN], f"column reward holds {column.type}, not numbers: mend it first")
+        return
+    found = pc.min_max(column).as_py()
+    low, high = found["min"], found["max"]
+    if low is not None and low >= 0 and high <= 1:
+        notes.say("rewards.range", [0, 1], "the public bounds of a step's reward")
+        return
+    seen = "nothing" if low is None else f"{low:g} to {high:g}, which is private"
+    notes.say("rewards.range", [UNKNOWN, UNKNOWN], f"the public bounds of a step's reward; the data show {seen}")
+
+
+def _draft_lengths(
+    path: Path, plan: PreparationPlan, notes: _Notes, counts: dict[str, int]
+) -> tuple[tuple[str, ...], ...]:  # fmt: skip
+    """Notes H and what becomes of odd episodes; returns the first rows as they would be read, after their names."""
+    shown: list[tuple[str, ...]] = []
+    lengths: Counter[int] = Counter()
+    missing = gaps = 0
+    for chunk in read_chunks(path, plan):
+        spans = np.diff(np.append(chunk.starts, chunk.rows))
+        lengths.update(spans.tolist())
+        episode = np.repeat(np.arange(spans.size), spans)
+        place = np.arange(chunk.rows) - chunk.starts[episode]
+        gaps += np.unique(episode[find_gaps(chunk, chunk.starts, episode, place)]).size
+        missing += sum(chunk.columns[name].null_count for name in ("state", "action", "reward"))
+        if not shown:
+            shown = [("row", *chunk.columns), *(_show(chunk, at) for at in range(min(SHOWN, chunk.rows)))]
+    if not lengths:
+        raise FileFormatError(f"{path} has a header and no rows: expected a row a step")
+    counts |= {"missing values": missing, "episodes without a row for each step": gaps}
+    if len(lengths) == 1:
+        notes.say("episodes.horizon", next(iter(lengths)), "H, public: every episode has as many steps")
+    else:
+        half = int(np.median(list(lengths.elements())))
+        steps = f"{min(lengths)} to {max(lengths)} steps, half of them up to {half}"
+        notes.say("episodes.horizon", UNKNOWN, f"H, public: longer episodes are cut; here they have {steps}")
+        notes.say("episodes.short", "pad", "shorter episodes: pad in an ended state, drop, or refuse")
+    if missing or gaps:
+        why = f"{missing} values are missing, and {gaps} episodes lack the row of a step: drop such episodes, or refuse"
+        wider = "; wider bins leave fewer gaps" if gaps and plan.times not in (None, "order") else ""
+        notes.say("episodes.missing", UNKNOWN, why + wider)
+    return tuple(shown)
+
+
+def _show(chunk: Chunk, at: int) -> tuple[str, ...]:
+    values = (column[at].as_py() for column in chunk.columns.values())
+    return (str(chunk.numbers[at]), *("" if value is None else str(value) for value in values))
+
+
+def _draft_users(
+    source: Source, columns: Mapping[str, str], given: str | None, notes: _Notes, counts: dict[str, int]
+) -> dict[str, str]:
+    """Notes who the users are; returns the column that names them, where one seems to, or was given."""
+    rest = [name for name in source.schema.names if name not in columns.values()]
+    episode = "episode" if "episode" in columns else "terminal"
+    table = _read(source, {episode: columns[episode], **{name: name for name in rest if name != episode}})
+    found = {name: table.column(name) for name in table.column_names}
+    likely = [words.split(" (", maxsplit=1)[0] for words in find_identifiers(found)[1]]
+    likely = likely if given is None else [given, *(name for name in likely if name != given)]
+    if not likely:
+        why = "no column looks like users: name one as user under [columns], or true: each episode is another user's"
+        notes.say("users.one_episode_is_one_user", UNKNOWN, why)
+        return {}
+    name, others = likely[0], ", ".join(likely[1:4])
+    notes.say("columns.user", name, f"or {others}" if others else "")
+    pairs = pa.table({"user": found[name], "episode": found["episode"]}).group_by(["user", "episode"]).aggregate([])
+    most = max(pc.value_counts(pairs.column("user")).field("counts").to_pylist())
+    counts["users"] = pc.count_distinct(found[name]).as_py()
+    notes.say("users.who", name_person(name), "what one user is called")
+    if most == 1:
+        notes.say("users.max_trajectories", 1, "at most how many episodes a user has, public")
+    else:
+        why = f"at most how many episodes a user has, public; here up to {most}: a guarantee costs more with each"
+        notes.say("users.max_trajectories", UNKNOWN, why)
+        notes.say("users.keep", "first", "of a user with more: first, random, or refuse")
+    return {"user": name}

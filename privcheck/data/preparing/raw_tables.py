@@ -1,0 +1,406 @@
+"""Raw tables in chunks of whole episodes: whatever pyarrow reads, with columns by our names.
+
+Messages say where a value is, by the file's own rows, and what was expected; they never quote what pyarrow quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from csv import reader
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv, dataset
+
+from privcheck.data.preparing.recipes import COLUMNS, PreparationPlan, read_seconds
+from privcheck.data.reading.tables import require_file
+from privcheck.data.reading.users import refuse_unknown
+from privcheck.errors import FileFormatError, TrajectoryError
+
+FORMATS: Final = {
+    ".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".feather": "feather", ".arrow": "ipc", ".ipc": "ipc",
+    ".orc": "orc", ".json": "json", ".jsonl": "json",
+}  # fmt: skip
+_BATCH: Final = 2**18  # rows of a chunk, about
+_TEXT: Final = ("state", "action", "next_state")
+_ROW: Final = "\0row"  # the column with the rows' numbers in the file
+_SHOWN: Final = 5  # malformed lines that a message lists
+Change = tuple[int, str, str]  # row of the file, what was done, with what
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chunk:
+    """Rows of whole episodes, in the order in which they are read.
+
+    Attributes:
+        numbers: (rows,) of each row in the file, from 1; a header is no row.
+        columns: Arrow arrays by our names; only those that the file has.
+        starts: Where each episode begins.
+        changes: What was done to rows before episodes were made of them.
+    """
+
+    numbers: NDArray[np.int64]
+    columns: dict[str, pa.Array]
+    starts: NDArray[np.intp]
+    changes: tuple[Change, ...] = field(default=())
+
+    @property
+    def rows(self) -> int:
+        """Returns the number of rows."""
+        return len(self.columns["episode"])
+
+
+def read_chunks(path: Path, plan: PreparationPlan) -> Iterator[Chunk]:
+    """Yields the file's episodes, some hundred thousand rows at a time.
+
+    Raises:
+        FileFormatError: The file cannot be read, lacks a column, or the rows of an episode do not stand together.
+        TrajectoryError: Rows of one step, or times, that the plan does not say what to do with.
+    """
+    source = open_table(path, plan)
+    names = _find_columns(path, source.schema.names, plan)
+    rest: pa.Table | None = None
+    ended = set[Any]()
+    changes: list[Change] = []
+    try:
+        for table in _tables(source, names, plan, changes):
+            whole = table if rest is None else pa.concat_tables([rest, table])
+            change = _changes(whole.column("episode"))
+            keep = int(change[-1]) if change.size else 0  # the last episode may go on in the next chunk
+            rest = whole.slice(keep)
+            if keep:
+                yield _chunk(whole.slice(0, keep), change[:-1], ended, changes)
+        if rest is not None and rest.num_rows:
+            yield _chunk(rest, _changes(rest.column("episode")), ended, changes)
+    except pa.ArrowException as error:
+        _explain(path, plan, error, list(names.values()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file that was opened.
+
+    Attributes:
+        schema: Of the file.
+        read: Reads columns: tables, each with the rows' numbers in the file.
+        dropped: The rows that cannot be read, and are left out.
+    """
+
+    schema: pa.Schema
+    read: Callable[[Sequence[str]], Iterator[tuple[NDArray[np.int64], pa.Table]]]
+    dropped: tuple[Change, ...] = ()
+
+
+def open_table(path: Path, plan: PreparationPlan) -> Source:
+    """Opens a raw table.
+
+    Raises:
+        FileFormatError: It cannot be read.
+    """
+    path = require_file(path, tuple(FORMATS))
+    kind: Any = FORMATS[path.suffix.lower()]
+    if kind != "csv" and (plan.encoding, plan.decimal, plan.malformed) != ("utf-8", ".", "refuse"):
+        about_text = "--encoding, --decimal and --malformed"
+        message = f"{path}: {about_text} are about text, and this is {path.suffix}: leave them out"
+        raise FileFormatError(message)
+    try:
+        if kind == "csv":
+            options = _text_options(path, plan)
+            if plan.malformed == "drop":
+                return _open_torn(path, plan, options)
+            kind = dataset.CsvFileFormat(**options)
+        source = dataset.dataset(path, format=kind)
+    except (pa.ArrowException, OSError, LookupError) as error:
+        _explain(path, plan, error, ())
+
+    def read(columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
+        first = 1
+        for batch in source.to_batches(columns=list(columns), batch_size=_BATCH, use_threads=True):
+            if batch.num_rows:
+                yield np.arange(first, first + batch.num_rows), pa.Table.from_batches([batch])
+                first += batch.num_rows
+
+    return Source(schema=source.schema, read=read)
+
+
+def _text_options(path: Path, plan: PreparationPlan) -> dict[str, Any]:
+    texts = {plan.find(name): pa.string() for name in _TEXT} if plan.codebook is not None else {}
+    return {
+        "parse_options": csv.ParseOptions(delimiter=_delimiter(path, plan)),
+        "read_options": csv.ReadOptions(encoding=plan.encoding),
+        "convert_options": csv.ConvertOptions(
+            column_types=texts,
+            decimal_point=plan.decimal,
+            strings_can_be_null=True,
+            timestamp_parsers=[csv.ISO8601] if plan.time_format is None else [plan.time_format],
+        ),
+    }
+
+
+def _delimiter(path: Path, plan: PreparationPlan) -> str:
+    return plan.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
+
+
+def _open_torn(path: Path, plan: PreparationPlan, options: dict[str, Any]) -> Source:
+    """Opens a text file of which rows with too few or too many values are left out."""
+    torn = find_torn(path, plan)
+    left_out = np.array([row for row, _ in torn], np.int64)
+    parsing = options["parse_options"]
+    parsing.invalid_row_handler = lambda _: "skip"
+
+    def opened() -> csv.CSVStreamingReader:
+        return csv.open_csv(path, **options)
+
+    with opened() as first:
+        schema = first.schema
+
+    def read(columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
+        done = 0
+        with opened() as batches:
+            for batch in batches:
+                if not batch.num_rows:
+                    continue
+                # of the k-th row that is read: so many torn ones stand before it
+                places = np.arange(done + 1, done + batch.num_rows + 1)
+                before = np.searchsorted(left_out - np.arange(left_out.size), places, side="right")
+                yield places + before, pa.Table.from_batches([batch]).select(list(columns))
+                done += batch.num_rows
+
+    changes = tuple((row, "row left out", f"{count} values") for row, count in torn)
+    return Source(schema=schema, read=read, dropped=changes)
+
+
+def find_torn(path: Path, plan: PreparationPlan) -> list[tuple[int, int]]:
+    """Returns the rows of a text file that have another number of values than its header, with that number."""
+    with path.open(encoding=plan.encoding, newline="") as file:
+        lines = reader(file, delimiter=_delimiter(path, plan))
+        wanted = len(next(lines, []))
+        rows = (len(line) for line in lines if line)  # pyarrow leaves out empty lines too
+        return [(row, count) for row, count in enumerate(rows, start=1) if count != wanted]
+
+
+def _explain(path: Path, plan: PreparationPlan, error: Exception, columns: Sequence[str]) -> NoReturn:
+    """Says what is wrong with a file, and where, without quoting it.
+
+    Raises:
+        FileFormatError: Always.
+    """
+    text = str(error)
+    if isinstance(error, LookupError):
+        raise FileFormatError(f"--encoding {plan.encoding}: no such encoding; try utf-8, latin-1 or cp1252") from None
+    if "invalid UTF8" in text or "not valid UTF" in text or isinstance(error, UnicodeDecodeError):
+        message = f"{path}: not {plan.encoding} text; say which encoding it has: --encoding latin-1, or cp1252"
+        raise FileFormatError(message) from None
+    if "CSV parse error" in text and (torn := find_torn(path, plan)):
+        shown = "; ".join(f"row {row} has {count}" for row, count in torn[:_SHOWN])
+        more = f"; and {len(torn) - _SHOWN:,} more" if len(torn) > _SHOWN else ""
+        message = f"{path}: rows with another number of values than the header: {shown}{more}"
+        raise FileFormatError(f"{message}. Mend them, or leave them out: --malformed drop") from None
+    found = re.search(r"CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to ([\w.\[\]]+)", text)
+    if found is not None:
+        place = "" if found[2] is None else f", row {int(found[2]) - 1}"
+        with path.open(encoding=plan.encoding, newline="") as file:
+            header = next(reader(file, delimiter=_delimiter(path, plan)), [])
+        name = header[int(found[1])] if int(found[1]) < len(header) else f"number {int(found[1]) + 1}"
+        message = f"{path}: column {name}{place}: expected a value of type {found[3]}, as in the rows before"
+        raise FileFormatError(f"{message}; mend it, or give the labels with --codebook, which reads text") from None
+    kind = FORMATS[path.suffix.lower()]
+    said = type(error).__name__ if "Row #" in text or columns else text.splitlines()[0]
+    raise FileFormatError(f"{path}: cannot be read as {kind}: {said}") from None
+
+
+def refuse_unknown_users(path: Path, plan: PreparationPlan) -> None:
+    """Refuses a raw table of unknown users; errors as of `privcheck.data.reading.users.refuse_unknown`."""
+    source = open_table(path, plan)
+    names = _find_columns(path, source.schema.names, plan)
+
+    def look(wanted: Sequence[str]) -> Mapping[str, Any]:
+        episode = "episode" if "episode" in names else "terminal"
+        columns = {name: names[episode] if name == "episode" else name for name in wanted}
+        read = read_whole(source, list(dict.fromkeys(columns.values())))[1]
+        found = {name: read.column(theirs) for name, theirs in columns.items()}
+        if episode == "terminal":
+            ends = pa.table({"terminal": found["episode"]})
+            found["episode"] = count_episodes(ends, 0)[0].column("episode")
+        return found
+
+    ours = {theirs: name for name, theirs in names.items()}
+    others = [name for name in source.schema.names if ours.get(name, "user") == "user"]
+    users = plan.users
+    refuse_unknown(str(path), replace(users, column=None), None, [ours.get(name, name) for name in others], look)
+
+
+def _find_columns(path: Path, there: Sequence[str], plan: PreparationPlan) -> dict[str, str]:
+    """Returns what the file calls each of our columns that it has."""
+    missing = [name for name in {*plan.needed, *plan.columns} if plan.find(name) not in there]
+    if missing:
+        lacks = ", ".join(plan.find(name) for name in COLUMNS if name in missing)
+        message = f"{path}: no column {lacks}; it has {', '.join(there)}"
+        raise FileFormatError(f"{message}. Say what is what: --column episode=patient_id --column state=sofa …")
+    found = {name: plan.find(name) for name in COLUMNS if plan.find(name) in there}
+    return found if "terminal" in plan.columns else {name: find for name, find in found.items() if name != "terminal"}
+
+
+def read_whole(source: Source, columns: Sequence[str]) -> tuple[NDArray[np.int64], pa.Table]:
+    """Returns columns of all rows, with their numbers in the file."""
+    read = [(numbers, _plain(table)) for numbers, table in source.read(columns)]
+    if not read:
+        return np.zeros(0, np.int64), source.schema.empty_table().select(list(columns))
+    return np.concatenate([numbers for numbers, _ in read]), pa.concat_tables([table for _, table in read])
+
+
+def _tables(
+    source: Source, names: dict[str, str], plan: PreparationPlan, changes: list[Change]
+) -> Iterator[pa.Table]:  # fmt: skip
+    """Yields the rows by our names, with the column `_ROW` of their numbers; notes what is done to them."""
+    columns = list(names.values())
+    changes.extend(source.dropped)
+    finished = 0
+    if not plan.sort:
+        for numbers, batch in source.read(columns):
+            table = _plain(batch.rename_columns(list(names)))
+            if "episode" not in names:
+                table, finished = count_episodes(table, finished)
+            yield table.append_column(_ROW, pa.array(numbers))
+        return
+    numbers, whole = read_whole(source, columns)
+    whole = whole.rename_columns(list(names)).append_column(_ROW, pa.array(numbers))
+    # by the row as well: pyarrow's sort is free to turn rows with equal keys around
+    whole = whole.sort_by([(name, "ascending") for name in ("episode", "step", _ROW) if name in whole.column_names])
+    whole = _place(whole, plan, changes)
+    yield from (whole.slice(k, _BATCH) for k in range(0, whole.num_rows, _BATCH))
+
+
+def _place(table: pa.Table, plan: PreparationPlan, changes: list[Change]) -> pa.Table:
+    """Returns a sorted table in which each step has one row, and its number where it had a time.
+
+    Raises:
+        TrajectoryError: Several rows are of one step, and the plan does not say which to keep.
+    """
+    if "step" not in table.column_names or not table.num_rows:
+        return table
+    starts = _changes(table.column("episode"))
+    lengths = np.diff(np.append(starts, table.num_rows))
+    step = table.column("step")
+    if plan.times is not None:
+        step = _bin(step, starts, lengths, read_seconds(plan.times), together=plan.several != "refuse")
+        at = table.column_names.index("step")
+        table = table.set_column(at, "step", step)
+    codes = number_values(step if isinstance(step, pa.ChunkedArray) else pa.chunked_array([step]))
+    same = np.zeros(table.num_rows, bool)  # as the row before it
+    same[1:] = (codes[1:] == codes[:-1]) & (codes[1:] >= 0)
+    same[starts] = False
+    if not same.any() or plan.several == "refuse":
+        if same.any():
+            rows = table.column(_ROW).to_numpy()[np.flatnonzero(same)]
+            shown = ", ".join(map(str, rows[:_SHOWN].tolist()))
+            message = f"{same.sum():,} rows are of the same step of their episode as another: rows {shown}"
+            raise TrajectoryError(f"{message}. Say which one counts: --several first, or --several last")
+        return table
+    out = same if plan.several == "first" else np.append(same[1:], False)
+    left = table.column(_ROW).to_numpy()[out].tolist()
+    changes.extend((row, "row left out", "another one of its step is kept") for row in left)
+    return table.filter(pa.array(~out))
+
+
+def _bin(
+    step: pa.ChunkedArray, starts: NDArray[np.intp], lengths: NDArray[np.intp], times: float, *, together: bool
+) -> pa.Array:
+    """Returns the number of each row's step: its time after the first of its episode, in bins of so many seconds.
+
+    Bins of 0 seconds: rows count 0, 1, 2, … in the order of their times; those of one time are one step if `together`.
+
+    Raises:
+        TrajectoryError: The column holds no times or numbers.
+    """
+    values: Any
+    width: float
+    if pa.types.is_temporal(step.type):  # in whole microseconds, so that bins end where they say
+        values, width = pc.fill_null(step.cast(pa.timestamp("us")).cast(pa.int64()), 0).to_numpy(), round(times * 1e6)
+    elif pa.types.is_integer(step.type) or pa.types.is_floating(step.type):
+        values, width = pc.fill_null(step.cast(pa.float64()), np.nan).to_numpy(), times
+    else:
+        message = f"column step holds {step.type}, not times: expected such as 2150-01-31 04:00:00, or numbers, or"
+        message += " --time-format; without the column, --sort keeps the rows of an episode in the file's order"
+        raise TrajectoryError(message)
+    missing = pc.is_null(step).to_numpy() | np.isnan(values)
+    if width > 0:
+        bins = np.where(missing, 0, values - np.repeat(values[starts], lengths)) // width
+    else:
+        later = np.append(0, values[1:] != values[:-1]) if together else np.ones(values.size, np.int64)
+        later[starts] = 0
+        counted = np.cumsum(later)
+        bins = counted - np.repeat(counted[starts], lengths)
+    return pa.array(np.where(missing, 0, bins).astype(np.int64), mask=missing)
+
+
+def count_episodes(batch: pa.Table, finished: int) -> tuple[pa.Table, int]:
+    """Returns rows with the number of their episode, which ends where `terminal` is true, and how many have ended.
+
+    Raises:
+        TrajectoryError: A value is neither true nor false.
+    """
+    column = batch.column("terminal")
+    ends = pc.fill_null(column, False) if pa.types.is_boolean(column.type) else None
+    if ends is None and pa.types.is_integer(column.type):
+        ends = pc.not_equal(pc.fill_null(column, 0), 0)
+    if ends is None or column.null_count:
+        raise TrajectoryError("column terminal: expected true or false, or 1 or 0, in every row")
+    last = np.cumsum(ends.to_numpy(zero_copy_only=False)) if batch.num_rows else np.zeros(0, np.int64)
+    before = finished + np.concatenate([[0], last[:-1]])
+    at = batch.column_names.index("terminal")
+    return batch.set_column(at, "episode", pa.array(before.astype(np.int64))), finished + int(last[-1])
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Returns the table with dictionaries written out: those of two chunks may number values differently."""
+    for index, column in enumerate(table.schema):
+        if pa.types.is_dictionary(column.type):
+            table = table.set_column(index, column.name, table.column(index).cast(column.type.value_type))
+    return table
+
+
+def _changes(episode: pa.ChunkedArray) -> NDArray[np.intp]:
+    """Returns where an episode begins, the first row included."""
+    codes = number_values(episode)
+    return np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]])) if codes.size else np.zeros(0, np.intp)
+
+
+def number_values(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Returns a number for each distinct value; −1 for missing ones."""
+    encoded = pc.dictionary_encode(column.combine_chunks() if column.num_chunks != 1 else column.chunk(0))
+    codes: NDArray[np.int64] = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def _chunk(table: pa.Table, starts: NDArray[np.intp], ended: set[Any], changes: list[Change]) -> Chunk:
+    numbers = table.column(_ROW).to_numpy()
+    columns = {name: table.column(name).combine_chunks() for name in table.column_names if name != _ROW}
+    columns = {name: pa.concat_arrays(c.chunks) if isinstance(c, pa.ChunkedArray) else c for name, c in columns.items()}
+    episode = columns["episode"]
+    if episode.null_count:
+        row = numbers[np.flatnonzero(pc.is_null(episode).to_numpy(zero_copy_only=False))[0]]
+        raise FileFormatError(f"row {row} belongs to no episode: expected a name or a number in every row")
+    names = episode.take(pa.array(starts)).to_pylist()
+    here = set(names)
+    if len(here) < len(names) or not ended.isdisjoint(here):
+        _refuse_again(names, ended, numbers[starts])
+    ended |= here
+    told = tuple(changes)
+    changes.clear()
+    return Chunk(numbers=numbers, columns=columns, starts=starts, changes=told)
+
+
+def _refuse_again(names: list[Any], ended: set[Any], rows: NDArray[np.intp]) -> None:
+    before = set(ended)
+    for name, row in zip(names, rows.tolist(), strict=True):
+        if name in before:
+            message = f"row {row}: its episode began before and ended"
+            raise FileFormatError(f"{message}; rows of an episode have to stand together: --sort (needs memory)")
+        before.add(name)

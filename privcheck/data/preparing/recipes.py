@@ -1,0 +1,468 @@
+"""Recipes: every public choice of a preparation and its codebooks, in one file that `prepare` replays.
+
+A value of "?" is one that nobody has given yet. Nothing is prepared by a recipe that has one, or that nobody has
+confirmed: what a draft guesses from the data is private until somebody says that it is public.
+
+Which states occur is private, so a codebook is given or confirmed, never made silently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from privcheck.data.reading.users import NO_STATEMENT, Users
+from privcheck.errors import FileFormatError, ParameterError
+from privcheck.support.files import write_whole
+
+FILE_NAME: Final = "codebook.json"
+_KINDS: Final = ("states", "actions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codebook:
+    """What states and actions are called; their code is the place in the list, from 0.
+
+    Attributes:
+        states: Their labels.
+        actions: Their labels.
+        inferred: Whether it was made from the data.
+        data: The file that it was used for; empty where it was not yet.
+
+    Raises:
+        ParameterError: A list is empty, holds something else than texts, or a label twice.
+    """
+
+    states: tuple[str, ...]
+    actions: tuple[str, ...]
+    inferred: bool = False
+    data: str = ""
+
+    def __post_init__(self) -> None:
+        for name in _KINDS:
+            labels = getattr(self, name)
+            if not labels or not all(isinstance(label, str) and label for label in labels):
+                raise ParameterError(f"{name}: expected a list of texts, one at least", name=name, given=labels)
+            twice = sorted({label for label in labels if labels.count(label) > 1}) if len(labels) < 5000 else []
+            if len(set(labels)) != len(labels):
+                raise ParameterError(f"{name}: a label stands twice: {', '.join(twice[:5])}", name=name, given=labels)
+
+    def save(self, path: Path) -> None:
+        """Writes the codebook.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        text = {"states": self.states, "actions": self.actions, "inferred": self.inferred, "data": self.data}
+        write_whole(path, json.dumps(text, ensure_ascii=False, indent=1) + "\n")
+
+
+def read_codebook(path: Path) -> Codebook:
+    """Returns the codebook in a JSON file: `{"states": [...], "actions": [...]}`.
+
+    Raises:
+        FileFormatError: It is missing or holds something else.
+    """
+    try:
+        given = json.loads(path.read_bytes().decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileFormatError(f"{path}: cannot be read as a codebook: {error}") from None
+    wanted = '{"states": ["…", …], "actions": ["…", …]}'
+    if not isinstance(given, dict) or not all(isinstance(given.get(name), list) for name in _KINDS):
+        raise FileFormatError(f"{path}: expected a codebook, {wanted}")
+    try:
+        return Codebook(
+            states=_label_texts(given["states"]),
+            actions=_label_texts(given["actions"]),
+            inferred=given.get("inferred") is True,
+            data=str(given.get("data", "")),
+        )
+    except ParameterError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+
+
+def _label_texts(labels: Sequence[Any]) -> tuple[str, ...]:
+    # numbers are as good as texts here; true, null and lists are not
+    return tuple(str(x) if isinstance(x, int | float) and not isinstance(x, bool) else x for x in labels)
+
+
+def read_labels(data: Path) -> Codebook | None:
+    """Returns the codebook beside a prepared file; None where there is none, or it belongs to another file."""
+    path = data.parent / FILE_NAME
+    if not path.is_file():
+        return None
+    codebook = read_codebook(path)
+    return codebook if codebook.data == data.name else None
+
+
+def draft_codebook(states: Iterable[str], actions: Iterable[str]) -> Codebook:
+    """Returns a codebook of the labels that occur in data, in the order of their names."""
+    return Codebook(states=tuple(sorted(states)), actions=tuple(sorted(actions)), inferred=True)
+
+
+COLUMNS: Final = ("episode", "step", "state", "action", "reward", "next_state", "user", "terminal")
+NEEDED: Final = ("episode", "state", "action", "reward")
+
+Missing = Literal["refuse", "drop"]
+Short = Literal["refuse", "pad", "drop"]
+Keep = Literal["refuse", "first", "random"]
+Several = Literal["refuse", "first", "last"]
+Malformed = Literal["refuse", "drop"]
+_WAYS: Final = {
+    "missing": ("refuse", "drop"),
+    "short": ("refuse", "pad", "drop"),
+    "keep": ("refuse", "first", "random"),
+    "several": ("refuse", "first", "last"),
+    "malformed": ("refuse", "drop"),
+}
+_SECONDS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationPlan:
+    """How a raw table becomes trajectories.
+
+    Attributes:
+        columns: What the file calls the columns, by our names; those not named are called as ours are. Where a
+            `terminal` is named, true in the last row of each episode, there is no column of episodes.
+        codebook: The public codes of states and actions; None where the file holds codes.
+        states: S, where the file holds codes and episodes may end early: the ended state is one more.
+        reward_range: The public bounds (low, high) of a step's reward, mapped to [0, 1]; None where it is there.
+        clip_rewards: Move rewards beyond the bounds to them, rather than refuse them.
+        horizon: H, public; longer episodes are cut. None where all episodes have one length.
+        missing: What becomes of an episode in which a value or a step is missing.
+        short: What becomes of an episode with fewer than H steps: padded in an ended state of its own, or dropped.
+        pad_reward: The reward of padded steps, in the file's unit.
+        users: What is said about the users. Their column is named in `columns`.
+        keep: Which episodes stay of a user who has more than `users.max_trajectories` (1 where nothing was said): the
+            first, or some at random; "refuse" refuses the table.
+        seed: Of the random choice.
+        sort: Sort the rows by episode and step first, which holds the file in memory; rows of one step, and those of
+            a file without steps, keep the file's order.
+        times: The column of steps holds times: "order" numbers rows by them, and a width such as "4h" bins them from
+            the first of each episode.
+        time_format: How text says a time, as strptime writes it; None for ISO 8601.
+        several: Which row counts where several of an episode are of one step, or of one time; "refuse" refuses rows
+            of one step, and numbers those of one time as they stand in the file.
+        aliases: Other spellings of labels: by "state" and "action", the label by its spelling.
+        encoding: Of a text file.
+        delimiter: Of a text file; None for a comma, in .tsv a tab.
+        decimal: The mark before a number's fraction in a text file: "." or ",".
+        malformed: What becomes of rows of a text file with too few or too many values.
+        show_values: Whether messages show what stands in rows, which is private, beside their numbers.
+
+    Raises:
+        ParameterError: A choice means nothing, or two contradict each other; the message says what to do.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    codebook: Codebook | None = None
+    states: int | None = None
+    reward_range: tuple[float, float] | None = None
+    clip_rewards: bool = False
+    horizon: int | None = None
+    missing: Missing = "refuse"
+    short: Short = "refuse"
+    pad_reward: float | None = None
+    users: Users = NO_STATEMENT
+    keep: Keep = "refuse"
+    seed: int = 0
+    sort: bool = False
+    times: str | None = None
+    time_format: str | None = None
+    several: Several = "refuse"
+    aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    decimal: str = "."
+    malformed: Malformed = "refuse"
+    show_values: bool = False
+
+    def __post_init__(self) -> None:
+        self._refuse_words()
+        self._refuse_numbers()
+        self._refuse_aliases()
+        if not self.sort and (self.times is not None or self.several != "refuse"):
+            message = "--times and --several compare the rows of an episode in their order: add --sort"
+            raise ParameterError(message, name="sort")
+        if "terminal" in self.columns and "episode" in self.columns:
+            message = "--column terminal=… is for a file without a column of episodes: give one of the two"
+            raise ParameterError(message, name="columns", given=dict(self.columns))
+        if "terminal" in self.columns and self.sort:
+            raise ParameterError(
+                "--column terminal=… reads the rows in the file's order: leave out --sort", name="sort"
+            )
+        if self.short != "refuse" and self.horizon is None:
+            message = "--short goes with --horizon H: the longest episode's length is private, H has to be public"
+            raise ParameterError(message, name="horizon")
+        if self.codebook is not None and self.states is not None:
+            raise ParameterError("--states goes with codes; the codebook says how many states there are", name="states")
+        if self.users.one_episode_is_one_user and (self.keep != "refuse" or "user" in self.columns):
+            message = "--one-episode-is-one-user contradicts --keep and --column user=…: give one of them"
+            raise ParameterError(message, name="one_episode_is_one_user", given=True)
+        if self.short == "pad" and self.codebook is None and self.states is None:
+            message = "--short pad needs a state of its own for ended episodes: give --states S, the public number"
+            raise ParameterError(f"{message} of codes, or --codebook", name="states")
+
+    def _refuse_words(self) -> None:
+        for name in self.columns:
+            if name not in COLUMNS:
+                raise ParameterError(f"--column {name}: expected one of {', '.join(COLUMNS)}", name=name)
+        if len(set(self.columns.values())) != len(self.columns):
+            raise ParameterError("--column: one column of the file stands for two of ours", given=dict(self.columns))
+        for name, ways in _WAYS.items():
+            if getattr(self, name) not in ways:
+                message = f"--{name.replace('_', '-')}: expected {', '.join(ways)}; got {getattr(self, name)!r}"
+                raise ParameterError(message, name=name, given=getattr(self, name))
+
+    def _refuse_aliases(self) -> None:
+        for kind, spellings in self.aliases.items():
+            labels = () if self.codebook is None else getattr(self.codebook, f"{kind}s", ())
+            for spelling, label in spellings.items():
+                if label not in labels or spelling in labels:
+                    message = f"alias {spelling!r} of {kind} {label!r}: expected another spelling of a label"
+                    raise ParameterError(f"{message} in the codebook", name="aliases", given=spelling)
+
+    def _refuse_numbers(self) -> None:
+        if self.decimal not in {".", ","} or self.decimal == self.delimiter:
+            message = f"--decimal {self.decimal[:10]}: expected . or , and another mark than --delimiter"
+            raise ParameterError(message, name="decimal", given=self.decimal)
+        if self.times is not None:
+            read_seconds(self.times)
+        for name in ("states", "horizon"):
+            count = getattr(self, name)
+            if count is not None and count < 1:
+                raise ParameterError(f"--{name}: expected a whole number, at least 1, got {count}", name=name)
+        low, high = self.bounds
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            message = f"--reward-range {low:g} {high:g}: expected two finite numbers, the smaller one first"
+            raise ParameterError(message, name="reward_range", given=self.reward_range)
+        if not low <= self.padded_with <= high:
+            message = f"--pad-reward {self.padded_with:g}: expected within the rewards' bounds {low:g} to {high:g}"
+            raise ParameterError(message, name="pad_reward", given=self.pad_reward)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that the file must have."""
+        return tuple("terminal" if name == "episode" and "terminal" in self.columns else name for name in NEEDED)
+
+    @property
+    def most(self) -> int:
+        """At most how many episodes a user has."""
+        return self.users.max_trajectories or 1
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Returns the least and the largest reward of a step, in the file's unit."""
+        return (0.0, 1.0) if self.reward_range is None else self.reward_range
+
+    @property
+    def padded_with(self) -> float:
+        """Returns the reward of padded steps, in the file's unit: 0 where that is a reward, else the least."""
+        low, high = self.bounds
+        return self.pad_reward if self.pad_reward is not None else 0.0 if low <= 0 <= high else low
+
+    @property
+    def ended(self) -> int | None:
+        """Returns the code of the state of ended episodes; None where there is none."""
+        return len(self.codebook.states) if self.codebook is not None else self.states
+
+    def find(self, name: str) -> str:
+        """Returns what the file calls one of our columns."""
+        return self.columns.get(name, name)
+
+    @property
+    def depends_on_data(self) -> tuple[str, ...]:
+        """Returns which of the choices look at the data, and how that is to be paid for."""
+        said = []
+        if self.codebook is not None and self.codebook.inferred:
+            said.append(
+                "the codebook lists the states and actions that occur in the data: confirm that it is public "
+                "knowledge, or which values occur leaks without noise"
+            )
+        if self.malformed == "drop":
+            said.append(
+                "rows with too few or too many values are left out: the number of rows that are left is private"
+            )
+        if self.missing == "drop":
+            said.append(
+                "episodes with missing values are dropped one by one, each by its own rows: this costs nothing, but "
+                "the number of episodes that are left is private"
+            )
+        if self.short == "drop":
+            said.append("short episodes are dropped one by one: the number of episodes that are left is private")
+        if self.horizon is None:
+            said.append("H is the length of the first episode: give --horizon, a public number")
+        if self.codebook is None and self.states is None:
+            said.append("S and A are the largest codes, unless the run is given --set S=… --set A=…, public numbers")
+        if self.keep != "refuse":
+            said.append(
+                f"at most {self.most} episodes of a user are kept, by the rows of that user alone: this costs nothing, "
+                "but the number of episodes that are left is private"
+            )
+        if self.clip_rewards and self.reward_range is None:
+            said.append("rewards are clipped to [0, 1], which must be their public range")
+        return tuple(said)
+
+
+def read_seconds(times: str) -> float:
+    """The width of a bin of times; 0 for "order".
+
+    Raises:
+        ParameterError: It is neither "order" nor a positive number with its unit.
+
+    >>> read_seconds("4h"), read_seconds("order")
+    (14400.0, 0.0)
+    """
+    if times == "order":
+        return 0.0
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|h|d)", times.strip())
+    if found is None or not float(found[1]) > 0:
+        message = f"--times {times[:40]}: expected order, or the width of a bin such as 30min, 4h or 1d"
+        raise ParameterError(message, name="times", given=times)
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+UNKNOWN: Final = "?"
+_FIELDS: Final[Mapping[str, Mapping[str, tuple[type, ...]]]] = {
+    "file": {"encoding": (str,), "delimiter": (str,), "decimal": (str,), "malformed": (str,)},
+    "columns": dict.fromkeys(COLUMNS, (str,)),
+    "steps": {"sort": (bool,), "times": (str,), "time_format": (str,), "several": (str,)},
+    "labels": {"states": (list, int), "actions": (list,)},
+    "aliases": {"state": (dict,), "action": (dict,)},
+    "rewards": {"range": (list,), "clip": (bool,), "pad": (int, float)},
+    "episodes": {"horizon": (int,), "short": (str,), "missing": (str,)},
+    "users": {
+        "who": (str,), "max_trajectories": (int,), "one_episode_is_one_user": (bool,), "keep": (str,), "seed": (int,),
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """A recipe that was read.
+
+    Attributes:
+        plan: What it asks for.
+        digest: SHA-256 of the file, which says in a prepared table how it was made.
+    """
+
+    plan: PreparationPlan
+    digest: str
+
+
+def read_recipe(path: Path, *, show_values: bool = False) -> Recipe:
+    """Returns the recipe in a TOML file.
+
+    Args:
+        path: The file.
+        show_values: Whether messages may show what stands in rows.
+
+    Raises:
+        FileFormatError: It is missing, is no recipe, has a value that nobody has given yet, or was not confirmed.
+        ParameterError: A choice means nothing, or two contradict each other.
+    """
+    try:
+        data = path.read_bytes()
+        given = tomllib.loads(data.decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileFormatError(f"{path}: cannot be read as a recipe (TOML): {error}") from None
+    unknown = _find_unknown(given)
+    if unknown:
+        message = (
+            f"{path}: {', '.join(unknown)}: still {UNKNOWN!r}; write what holds there, the comments say what is meant"
+        )
+        raise FileFormatError(message)
+    confirmed = given.pop("confirmed", False)
+    _check_fields(path, given)
+    if confirmed is not True:
+        message = f"{path}: not confirmed; look through it, the labels above all, and set confirmed = true"
+        raise FileFormatError(message)
+    return Recipe(plan=_plan_of(path, given, show_values=show_values), digest=hashlib.sha256(data).hexdigest())
+
+
+def _find_unknown(given: Mapping[str, Any]) -> list[str]:
+    found = []
+    for section, fields in given.items():
+        for name, value in fields.items() if isinstance(fields, dict) else ():
+            if value == UNKNOWN or (isinstance(value, list) and UNKNOWN in value):
+                found.append(f"{section}.{name}")
+    return found
+
+
+def _check_fields(path: Path, given: Mapping[str, Any]) -> None:
+    for section, fields in given.items():
+        known = _FIELDS.get(section)
+        if known is None or not isinstance(fields, dict):
+            message = f"{path}: {section}: expected confirmed, or one of the tables {', '.join(_FIELDS)}"
+            raise FileFormatError(message)
+        for name, value in fields.items():
+            if name not in known:
+                raise FileFormatError(f"{path}: {section}.{name}: expected one of {', '.join(known)}")
+            if type(value) not in known[name]:
+                wanted = " or ".join(kind.__name__ for kind in known[name])
+                raise FileFormatError(f"{path}: {section}.{name}: expected {wanted}, got {value!r:.40}")
+
+
+def _plan_of(path: Path, given: Mapping[str, Any], *, show_values: bool) -> PreparationPlan:
+    def table(name: str) -> dict[str, Any]:
+        return dict(given.get(name, {}))
+
+    labels, rewards, users = table("labels"), table("rewards"), table("users")
+    states = labels.get("states")
+    kept = {name: users.pop(name) for name in ("keep", "seed") if name in users}
+    bounds = rewards.get("range")
+    if bounds is not None and not (len(bounds) == 2 and all(type(x) in (int, float) for x in bounds)):
+        raise FileFormatError(f"{path}: rewards.range: expected two numbers, [low, high]; got {bounds!r:.60}")
+    book = None
+    if isinstance(states, list) or "actions" in labels:
+        if not isinstance(states, list) or "actions" not in labels:
+            raise FileFormatError(
+                f"{path}: labels: expected the lists states and actions, or the number of codes states"
+            )
+        try:
+            book = Codebook(states=_texts(states), actions=_texts(labels["actions"]))
+        except ParameterError as error:
+            raise FileFormatError(f"{path}: labels.{error}") from None
+    episodes = table("episodes")
+    return PreparationPlan(
+        columns=table("columns"),
+        codebook=book,
+        states=states if isinstance(states, int) else None,
+        reward_range=None if bounds is None else (float(bounds[0]), float(bounds[1])),
+        clip_rewards=rewards.get("clip", False),
+        pad_reward=rewards.get("pad"),
+        users=Users(**users),
+        aliases={kind: {str(k): str(v) for k, v in found.items()} for kind, found in table("aliases").items()},
+        show_values=show_values,
+        **episodes,
+        **kept,
+        **table("steps"),
+        **table("file"),
+    )
+
+
+def _texts(labels: list[Any]) -> tuple[Any, ...]:
+    return tuple(str(label) if type(label) in (int, float) else label for label in labels)
+
+
+def write_toml(value: object) -> str:
+    """Returns a value as TOML; a text as a JSON string, which TOML reads as the same text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(write_toml, value))}]"
+    if isinstance(value, dict):
+        return (
+            "{ " + ", ".join(f"{write_toml(k)} = {write_toml(v)}" for k, v in value.items()) + " }" if value else "{}"
+        )
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

@@ -1,0 +1,25 @@
+"""Reading users' own files: checked at the door, and what is wrong is said with row numbers, all of it at once."""
+
+from privcheck.data.reading.public_inputs import read_features, read_rewards
+from privcheck.data.reading.trajectories import (
+    ArrowTable,
+    FileTrajectories,
+    Held,
+    hold_trajectories,
+    read_trajectories,
+    write_trajectories,
+)
+from privcheck.data.reading.users import NO_STATEMENT, Users
+
+__all__ = [
+    "NO_STATEMENT",
+    "ArrowTable",
+    "FileTrajectories",
+    "Held",
+    "Users",
+    "hold_trajectories",
+    "read_features",
+    "read_rewards",
+    "read_trajectories",
+    "write_trajectories",
+]

@@ -1,0 +1,308 @@
+"""The shuffled binary sum as a mechanism: the messages that leave the shuffler are the release."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+import numpy as np
+
+from privcheck.declare.mechanisms.base import Array, Charge, Noise, positive_scale
+from privcheck.declare.mechanisms.bits import draw_ones, noise_bits, ones_cdf, ones_log_ratio
+from privcheck.declare.statistics.base import Sensitivity, SparseDifference
+from privcheck.errors import DeclarationError, ParameterError
+from privcheck.terms.parameters import Condition, number, one_of
+from privcheck.terms.symbols import INFINITE, Exact, Expr, ceil, expression, minimum, sqrt
+
+if TYPE_CHECKING:
+    from privcheck.accounting.events import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffledNoise(Noise):
+    """The users' own noise bits of one counter, by how many of them are 1 less their mean; `scale` is its std.
+
+    Attributes:
+        senders: n, how many users are behind the shuffler.
+        threshold: τ, how many noise bits they are to draw.
+    """
+
+    additive: ClassVar[bool] = False
+    shuffled: ClassVar[bool] = True
+    symbol: ClassVar[str] = r"\tau"
+
+    senders: int
+    threshold: float
+
+    def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        """Returns what the analyser's estimates are off by."""
+        return draw_ones(rng, self.senders, self.threshold, shape)
+
+    def log_ratio(self, noise: Array, change: Array) -> Array:
+        """Returns the log-likelihood ratio of the numbers of ones."""
+        return ones_log_ratio(noise, change, self.senders, self.threshold)
+
+    def cdf(self, x: Array) -> Array:
+        """Returns the distribution function of `draw`."""
+        return ones_cdf(x, self.senders, self.threshold)
+
+    def separation(self, change: Array) -> tuple[float, float]:
+        """Returns (Σ(Δ/std)², 0): sums of so many bits are on the Gaussian curve, nearly."""
+        return float(np.square(change / self.scale).sum()), 0.0
+
+    @property
+    def bits(self) -> tuple[int, float]:
+        """Returns (m, p): how many noise bits each user draws, and the probability of a 1."""
+        return noise_bits(self.senders, self.threshold)
+
+    @property
+    def sums(self) -> ShuffledBitsNoise:
+        """Returns the noise of the sums of the messages, which anyone can form."""
+        return ShuffledBitsNoise(scale=self.scale, senders=self.senders, threshold=self.threshold)
+
+    @property
+    def std(self) -> float:
+        """Returns the standard deviation of the number of ones."""
+        return self.scale
+
+    def charge(self, *, l1: float, l2: float, linf: float, users: str) -> Charge:
+        """Returns the charge with the users behind the shuffler."""
+        return Charge(
+            law=self.name, scale=self.scale, l1=l1, l2=l2, linf=linf, users=users, senders=self.senders,
+            threshold=self.threshold,
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, cost: Charge) -> Self:
+        """Returns the noise of a charge."""
+        return cls(scale=cost.scale, senders=cost.senders, threshold=cost.threshold)
+
+    @classmethod
+    def worst_batches(cls, batches: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Returns those batches (n, τ) that have to be looked at: of each other one is worse for certain."""
+        return list(batches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffledBitsNoise(ShuffledNoise):
+    """Every bit a message of its own: the number of ones is all that leaves the shuffler."""
+
+    name: ClassVar[str] = "shuffled bits"
+    rule: ClassVar[str] = "shuffled bits"
+    theorem: ClassVar[str] = (
+        "Cheu et al. 2019: n⌈τ/n⌉ noise bits, Bin(N, p) against Bin(N, p) + 1 for every counter that moves"
+    )
+
+    def events(self, cost: Charge, *, stepwise: bool) -> tuple[Event, ...]:
+        """Returns Δ₁ counters behind a shuffler, each moved by one: up or down, in any mixture."""
+        from privcheck.accounting.events.shuffled import moved_counters
+
+        moved = math.ceil(cost.l1)
+        if not moved:
+            return ()
+        return (moved_counters(users=self.senders, bits=self.bits, threshold=self.threshold, moved=moved),)
+
+    @classmethod
+    def worst_batches(cls, batches: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Returns of those with fair bits the one with the fewest, and one of those with rarer bits, all the same."""
+        fair, rare = _by_bits(batches)
+        least = sorted(fair, key=lambda batch: batch[0] * noise_bits(*batch)[0])[:1]
+        return [*least, *rare[:1]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffledIntegersNoise(ShuffledNoise):
+    """Each user sends the sum of their own bits, and the multiset of these sums leaves the shuffler."""
+
+    name: ClassVar[str] = "shuffled integers"
+    integers: ClassVar[bool] = True
+    rule: ClassVar[str] = "shuffled integers"
+    theorem: ClassVar[str] = (
+        "the multiset of messages z = bit + Σy leaves, not its sum: a message m + 1 can only hold a bit 1"
+    )
+
+    def events(self, cost: Charge, *, stepwise: bool) -> tuple[Event, ...]:
+        """Returns Δ₁ counters of which every message leaves."""
+        from privcheck.accounting.events.shuffled import changed_messages
+
+        moved = math.ceil(cost.l1)
+        m, p = self.bits
+        messages = m if p == 0.5 else 0
+        return (changed_messages(users=self.senders, messages=messages, moved=moved),) if moved else ()
+
+    @classmethod
+    def worst_batches(cls, batches: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Returns one of those with rarer bits; without any what `fewest_hidden` says of fair bits."""
+        from privcheck.accounting.shuffle.sums import fewest_hidden
+
+        fair, rare = _by_bits(batches)
+        if rare:
+            return rare[:1]
+        return [(n, float(n * m)) for n, m in fewest_hidden((n, noise_bits(n, tau)[0]) for n, tau in fair)]
+
+
+def shuffled_noise(noise: Noise) -> ShuffledNoise:
+    """Returns the noise of users' bits behind a shuffler as what it is.
+
+    Raises:
+        ParameterError: It is of another law.
+    """
+    if not isinstance(noise, ShuffledNoise):
+        message = f"expected noise bits of users behind a shuffler, got noise of the law {noise.name!r}"
+        raise ParameterError(f"{message}: declare ShuffledBits", name="mechanism", given=noise.name)
+    return noise
+
+
+def _by_bits(batches: Sequence[tuple[int, float]]) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
+    """Returns batches with fair bits, and those with rarer ones."""
+    fair = [batch for batch in batches if noise_bits(*batch)[1] == 0.5]
+    return fair, [batch for batch in batches if noise_bits(*batch)[1] < 0.5]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffledBits:
+    """Every user adds ⌈τ/n⌉ noise bits, 1 with probability min(½, τ/2n), to a bit of their own (Cheu et al. 2019).
+
+    Each counter has a shuffler of its own: the orders are independent of each other. With one order for all counters a
+    place would be one user, whose bits of all counters could be read together; no noise of this kind bounds that.
+
+    Attributes:
+        users: n, everyone whose noise is behind the shuffler; may be the symbol `n` under `Batches(sizes=…)`.
+        threshold: τ.
+        messages: "bits": each bit is a message of its own, so that the number of ones is all that leaves; "integers":
+            each user sends the sum of theirs, so that the multiset of these sums leaves.
+        dealt: The users of a batch draw ⌈τ⌉ fair bits a counter in all, dealt out publicly: who draws how many is known
+            and depends on nobody's data. Neither is m rounded up to a whole number a user, nor is a bit ever rarer than
+            fair. Only of bits that are messages of their own, which do not show who sent them.
+    """
+
+    users: Expr
+    threshold: Expr
+    messages: Literal["bits", "integers"]
+    dealt: bool
+
+    def __init__(
+        self,
+        *,
+        users: Exact | Expr,
+        threshold: Exact | Expr,
+        messages: Literal["bits", "integers"] = "bits",
+        dealt: bool = False,
+    ) -> None:
+        object.__setattr__(self, "users", number("users, of ShuffledBits", users))
+        object.__setattr__(self, "threshold", number("threshold, of ShuffledBits", threshold))
+        one_of("messages, of ShuffledBits", messages, ("bits", "integers"))
+        object.__setattr__(self, "messages", messages)
+        if dealt not in (True, False) or (dealt and messages != "bits"):
+            message = f"dealt, of ShuffledBits: expected True or False, True of messages='bits' alone, got {dealt!r}"
+            raise DeclarationError(f"{message} with messages={messages!r}")
+        object.__setattr__(self, "dealt", dealt)
+
+    @property
+    def law(self) -> type[ShuffledNoise]:
+        """Returns the law of bits or of integers."""
+        return ShuffledBitsNoise if self.messages == "bits" else ShuffledIntegersNoise
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Returns its numbers and what each must be."""
+        return (
+            Condition(what="the users behind the shuffler", of=self.users, domain="count"),
+            Condition(what="the threshold of the noise bits", of=self.threshold, domain="positive"),
+        )
+
+    @property
+    def noise_bits(self) -> Expr:
+        """Returns m = ⌈τ/n⌉, the noise bits of one user; where they are dealt out, ⌈τ⌉, those of all."""
+        return ceil(self.threshold) if self.dealt else ceil(self.threshold / self.users)
+
+    @property
+    def probability(self) -> Expr:
+        """Returns p = min(½, τ/2n); ½ where the bits are dealt out."""
+        return expression(Fraction(1, 2)) if self.dealt else minimum(Fraction(1, 2), self.threshold / (2 * self.users))
+
+    @property
+    def words(self) -> str:
+        """Returns the mechanism in words with its parameters."""
+        if self.dealt:
+            return f"shuffled: ⌈τ⌉ fair bits a counter, τ = {self.threshold}, dealt out publicly, each bit a message"
+        sent = "each bit a message of its own" if self.messages == "bits" else "sent as one integer with the user's bit"
+        return f"shuffled: ⌈τ/n⌉ noise bits a user, 1 with probability min(1/2, τ/2n), τ = {self.threshold}, {sent}"
+
+    @property
+    def latex(self) -> str:
+        """Returns the law of the number of noise bits that are 1, as a formula."""
+        size = (self.noise_bits if self.dealt else self.users * self.noise_bits).latex()
+        return rf"\mathrm{{Bin}}\left({size},\ {self.probability.latex()}\right)"
+
+    @property
+    def spread(self) -> Expr:
+        """Returns nmp(1 − p), the variance of the number of ones."""
+        if self.dealt:
+            return self.noise_bits / 4
+        return self.users * self.noise_bits * self.probability * (1 - self.probability)
+
+    @property
+    def std(self) -> Expr:
+        """Returns the standard deviation of the number of ones."""
+        return sqrt(self.spread)
+
+    def whiten(self, sensitivity: Sensitivity) -> Sensitivity:
+        """Returns it as it is: every counter has noise of its own.
+
+        Raises:
+            DeclarationError: The statistic is not a sum of bits.
+        """
+        if not (sensitivity.stepwise and sensitivity.linf == expression(1)):
+            message = "shuffled bits protect sums of bits, which one user moves by 0 or 1; this statistic moves by "
+            raise DeclarationError(f"{message}up to {sensitivity.linf}, or by parts of it: count bits (RewardBits)")
+        return sensitivity
+
+    def whitened(self, difference: SparseDifference) -> SparseDifference:
+        """Returns a pair's change as it is."""
+        return difference
+
+    def zcdp(self, sensitivity: Sensitivity) -> Expr:
+        """Returns ∞: the largest number of ones reveals a user, with small probability."""
+        return INFINITE
+
+    def pure(self, sensitivity: Sensitivity) -> Expr | None:
+        """Returns None: no finite ε holds at δ = 0."""
+        return None
+
+    def gdp_squared(self, sensitivity: Sensitivity) -> Expr | None:
+        """Returns None: not Gaussian."""
+        return None
+
+    def at(self, values: Mapping[str, Fraction]) -> Noise:
+        """Returns the noise that is drawn: τ rounded up, p to the nearest float.
+
+        Raises:
+            ParameterError: n is not a whole number, at least 1, or τ is not positive and finite.
+        """
+        used = self.threshold.symbols if self.dealt else self.users.symbols | self.threshold.symbols
+        return _draw(self, tuple(sorted((name, value) for name, value in values.items() if name in used)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _draw(mechanism: ShuffledBits, given: tuple[tuple[str, Fraction], ...]) -> Noise:
+    values = dict(given)
+    if mechanism.dealt:  # as if one user drew them all: who draws which is public, and they are independent of all data
+        number = math.ceil(positive_scale(mechanism.threshold, values))
+        if number > 2**52:
+            raise ParameterError(f"expected at most 2^52 noise bits, got {number}", given=number)
+        return mechanism.law(scale=math.sqrt(number) / 2, senders=1, threshold=float(number))
+    users = mechanism.users.rational(values)
+    if users is None or users.denominator != 1 or users < 1:
+        raise ParameterError(f"expected a whole number of users, got {mechanism.users} = {users}", given=users)
+    threshold = positive_scale(mechanism.threshold, values)
+    if max(float(users), threshold) > 2.0**52:
+        message = f"expected at most 2^52 users and noise bits, got {users} and τ = {threshold:g}"
+        raise ParameterError(message, given=threshold)
+    m, p = noise_bits(int(users), threshold)
+    std = math.sqrt(int(users) * m * p * (1 - p))
+    return mechanism.law(scale=std, senders=int(users), threshold=threshold)

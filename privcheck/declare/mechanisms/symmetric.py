@@ -1,0 +1,140 @@
+"""Gaussian noise that keeps a symmetric matrix symmetric: GOE, or one variance on and above the diagonal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from privcheck.declare.mechanisms.base import Array, Charge, Noise, Symmetry, positive_scale
+from privcheck.declare.mechanisms.gaussian import Gaussian, GaussianNoise
+from privcheck.declare.statistics.base import Sensitivity, SparseDifference
+from privcheck.errors import DeclarationError, ParameterError
+from privcheck.terms.parameters import number, one_of
+from privcheck.terms.symbols import Exact, Expr, sqrt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymmetricGaussianNoise(GaussianNoise):
+    """Gaussian noise whose last two axes are symmetric matrices, independent on and above the diagonal.
+
+    Attributes:
+        kind: "goe" has `scale` off the diagonal and √2·`scale` on it, "upper" `scale` everywhere.
+    """
+
+    kind: Literal["goe", "upper"]
+
+    @property
+    def symmetric(self) -> Symmetry:
+        """Returns the kind."""
+        return self.kind
+
+    def coordinates(self) -> Noise:
+        """Returns the Gaussian noise of the entries on and above the diagonal."""
+        return GaussianNoise(scale=self.scale)
+
+    @classmethod
+    def of(cls, cost: Charge) -> Noise:
+        """Returns the Gaussian noise of a charge."""
+        return GaussianNoise(scale=cost.scale)
+
+    def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        """Returns fresh noise of the shape.
+
+        Raises:
+            ParameterError: The last two axes are no square matrices.
+        """
+        if isinstance(shape, int) or len(shape) < 2 or shape[-1] != shape[-2]:
+            raise ParameterError(f"expected square matrices for symmetric noise, got shape {shape}", given=shape)
+        rows, columns = np.triu_indices(shape[-1])
+        drawn = self.coordinates().draw(rng, (*shape[:-2], rows.size))
+        if self.kind == "goe":
+            drawn[..., rows == columns] *= math.sqrt(2)
+        noise = np.empty(shape)
+        noise[..., rows, columns] = drawn
+        noise[..., columns, rows] = drawn
+        return noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymmetricGaussian:
+    """A symmetric matrix of Gaussian noise, the entries on and above the diagonal independent.
+
+    Attributes:
+        variance: v, of the entries above the diagonal, exact.
+        kind: "goe": the diagonal has variance 2v, as (Z + Zᵀ)/√2 with Z of variance v; "upper": it has v.
+    """
+
+    variance: Expr
+    kind: Literal["goe", "upper"]
+
+    law = SymmetricGaussianNoise  # a ClassVar is not the protocol's property to every type checker
+
+    def __init__(self, *, variance: Exact | Expr, kind: Literal["goe", "upper"]) -> None:
+        object.__setattr__(self, "variance", number("variance, of SymmetricGaussian", variance))
+        one_of("kind, of SymmetricGaussian", kind, ("goe", "upper"))
+        object.__setattr__(self, "kind", kind)
+
+    @property
+    def words(self) -> str:
+        """Returns the mechanism in words with its spread."""
+        diagonal = f"{(2 * self.variance).simplified()} on it" if self.kind == "goe" else "the same on it"
+        return f"symmetric Gaussian matrix, variance {self.variance} above the diagonal, {diagonal}"
+
+    @property
+    def latex(self) -> str:
+        """Returns the noise's law as a formula."""
+        return rf"\mathrm{{{self.kind.upper()}}}\left({self.variance.latex()}\right)"
+
+    @property
+    def spread(self) -> Expr:
+        """Returns the variance above the diagonal."""
+        return self.variance
+
+    def with_spread(self, spread: Expr) -> SymmetricGaussian:
+        """Returns the mechanism with another variance."""
+        return replace(self, variance=spread)
+
+    @property
+    def std(self) -> Expr:
+        """Returns the standard deviation of an entry above the diagonal."""
+        return sqrt(self.variance)
+
+    def whiten(self, sensitivity: Sensitivity) -> Sensitivity:
+        """Returns ‖D‖_F/√2 for GOE noise, where it is exact, and ‖D‖_F for "upper", which diagonal D attain.
+
+        GOE: D_ij² over v above the diagonal and D_ii² over 2v on it make ‖D‖_F²/2v.
+        "upper": Σ_{i≤j} D_ij²/v ≤ ‖D‖_F²/v.
+        """
+        return replace(sensitivity, l2=sensitivity.l2 / sqrt(2)) if self.kind == "goe" else sensitivity
+
+    def whitened(self, difference: SparseDifference) -> SparseDifference:
+        """Returns the change on and above the diagonal; for GOE noise the diagonal in units of √2.
+
+        Raises:
+            DeclarationError: The change is not one of a symmetric matrix.
+        """
+        if difference.mirrored is None:
+            raise DeclarationError("a symmetric Gaussian matrix protects symmetric matrices; this statistic is not one")
+        scale = np.where(difference.mirrored | (self.kind == "upper"), 1.0, np.sqrt(0.5))
+        return replace(difference, change=difference.change * scale, mirrored=None)
+
+    def zcdp(self, sensitivity: Sensitivity) -> Expr:
+        """Returns Δ²/2v in whitened coordinates: ‖D‖_F²/4v for GOE noise (the Gaussian mechanism's ρ)."""
+        return Gaussian(variance=self.variance).zcdp(sensitivity)
+
+    def pure(self, sensitivity: Sensitivity) -> Expr | None:
+        """Returns None: Gaussian noise is not ε-DP for any ε."""
+        return None
+
+    def gdp_squared(self, sensitivity: Sensitivity) -> Expr | None:
+        """Returns Δ²/v in whitened coordinates."""
+        return Gaussian(variance=self.variance).gdp_squared(sensitivity)
+
+    def at(self, values: Mapping[str, Fraction]) -> Noise:
+        """Returns symmetric Gaussian noise whose std is rounded up."""
+        return SymmetricGaussianNoise(scale=positive_scale(self.std, values), kind=self.kind)

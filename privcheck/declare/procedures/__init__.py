@@ -1,0 +1,82 @@
+"""Procedures: mechanisms whose output is not a value plus noise, each with its price, its pairs and its runs."""
+
+from privcheck.declare.procedures.base import Cost, Facts, KnownPair, Outcomes, Procedure, Sampler, check_releases
+from privcheck.declare.procedures.encoders import Encoder, banded_square_root, binary_tree, prefix_sums, square_root
+from privcheck.declare.procedures.histogram import StabilityHistogram
+from privcheck.declare.procedures.local import RandomisedResponse
+from privcheck.declare.procedures.matrices import MatrixMechanism
+from privcheck.declare.procedures.on_sample import OnSample, SharedSample, draw_together, sample_of
+from privcheck.declare.procedures.own import OwnMechanism
+from privcheck.declare.procedures.planar import PlanarLaplace
+from privcheck.declare.procedures.scored_choice import ScoredChoice
+from privcheck.declare.procedures.selection import NoisyMax
+from privcheck.declare.procedures.shuffled import ShuffledRandomizer
+from privcheck.declare.procedures.smooth import SmoothNoise
+from privcheck.declare.procedures.sparse_vector import SparseVector
+from privcheck.declare.procedures.unary import UnaryEncoding, optimised_unary, permanent_response, symmetric_unary
+from privcheck.declare.procedures.votes import NoisyVotes
+from privcheck.declare.procedures.wishart import WishartNoise
+
+OURS = (
+    SharedSample,
+    NoisyMax,
+    ScoredChoice,
+    SparseVector,
+    NoisyVotes,
+    RandomisedResponse,
+    UnaryEncoding,
+    ShuffledRandomizer,
+    StabilityHistogram,
+    PlanarLaplace,
+    WishartNoise,
+    MatrixMechanism,
+    OnSample,
+    SmoothNoise,
+)  # their prices are theorems, their pairs compared with other code in the tests
+
+# priced for users with several trajectories; an own mechanism's stated relation gives the number
+OF_SEVERAL = (
+    SharedSample,
+    MatrixMechanism,
+    NoisyMax,
+    ScoredChoice,
+    SparseVector,
+    OwnMechanism,
+)
+
+__all__ = [
+    "OF_SEVERAL",
+    "OURS",
+    "Cost",
+    "Encoder",
+    "Facts",
+    "KnownPair",
+    "MatrixMechanism",
+    "NoisyMax",
+    "NoisyVotes",
+    "OnSample",
+    "Outcomes",
+    "OwnMechanism",
+    "PlanarLaplace",
+    "Procedure",
+    "RandomisedResponse",
+    "Sampler",
+    "ScoredChoice",
+    "SharedSample",
+    "ShuffledRandomizer",
+    "SmoothNoise",
+    "SparseVector",
+    "StabilityHistogram",
+    "UnaryEncoding",
+    "WishartNoise",
+    "banded_square_root",
+    "binary_tree",
+    "check_releases",
+    "draw_together",
+    "optimised_unary",
+    "permanent_response",
+    "prefix_sums",
+    "sample_of",
+    "square_root",
+    "symmetric_unary",
+]

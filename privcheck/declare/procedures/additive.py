@@ -1,0 +1,75 @@
+"""Noisy statistics of all users as events: the sensitivity of all outputs against the noise that is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from privcheck.declare.mechanisms import Noise, ShuffledNoise
+from privcheck.declare.mechanisms.base import Charge, charge_of
+from privcheck.declare.statistics import Sensitivity
+from privcheck.errors import ParameterError
+
+if TYPE_CHECKING:
+    from privcheck.accounting.events import Event
+    from privcheck.declare.releases import Release
+
+
+def release_branches(
+    releases: Sequence[tuple[Release, Sensitivity]], values: Mapping[str, Fraction], *, factor: float = 1.0
+) -> tuple[tuple[Event, ...], ...]:
+    """Return releases that hold the same user as events, once for every size of a batch that the user may be in.
+
+    Sizes of which another is worse for certain are left out: with fair bits that are messages of their own, all but
+    the one with the fewest; with integer messages as `fewest_hidden` says.
+
+    Args:
+        releases: Each with `release.charged(relation)`.
+        values: The parameters.
+        factor: By which the standard deviation of the noise is multiplied.
+
+    Raises:
+        ParameterError: The releases are in batches of different sizes.
+    """
+    sized = [release for release, _ in releases if release.batch_sizes is not None]
+    settings = sized[0].settings(values) if sized else (values,)
+    if any(release.settings(values) != settings for release in sized):
+        names = ", ".join(release.name for release in sized)
+        raise ParameterError(f"{names} hold the same users in batches of different sizes", name="sizes")
+    if not settings:  # nobody is in any of the batches: what else holds the user is all there is
+        releases, settings = [(r, charged) for r, charged in releases if r.batch_sizes is None], (values,)
+    if not releases:
+        return ()
+    first = [charge_of(release, charged, settings[0]) for release, charged in releases]
+    drawn = [[release.mechanism.at(at) for release, _ in releases] for at in settings]
+    rows = [[_draw(cost, noise, factor) for cost, noise in zip(first, one, strict=True)] for one in drawn]
+    laws = [release.mechanism.law for release, _ in releases]
+    stepwise = [charged.stepwise for _, charged in releases]
+    branches = [
+        tuple(
+            event
+            for cost, law, steps in zip(row, laws, stepwise, strict=True)
+            if cost.l1 > 0  # else nobody moves it: no outputs, or nothing that neighbours may differ in
+            for event in law.of(cost).events(cost, stepwise=steps)
+        )
+        for row in _worst_rows(rows, laws)
+    ]
+    return tuple(dict.fromkeys(branches))
+
+
+def _draw(cost: Charge, noise: Noise, factor: float) -> Charge:
+    """Returns the charge with this noise at `factor` times its std, behind a shuffler with factor² times the bits."""
+    drawn = noise.charge(l1=cost.l1, l2=cost.l2, linf=cost.linf, users=cost.users)
+    return replace(drawn, scale=drawn.scale * factor, threshold=drawn.threshold * factor**2)
+
+
+def _worst_rows(rows: Sequence[Sequence[Charge]], laws: Sequence[type[Noise]]) -> Sequence[Sequence[Charge]]:
+    """Returns charges for the sizes of a batch that have to be looked at, where all releases have the same noise."""
+    law = laws[0]
+    alike = all(len({(c.senders, c.threshold) for c in row}) == 1 for row in rows)
+    if not (issubclass(law, ShuffledNoise) and set(laws) == {law} and alike):
+        return rows
+    worst = law.worst_batches([(row[0].senders, row[0].threshold) for row in rows])
+    return [[replace(c, senders=n, threshold=tau) for c in rows[0]] for n, tau in worst]

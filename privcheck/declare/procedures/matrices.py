@@ -1,0 +1,269 @@
+"""Matrix mechanisms: what leaves is C·G + Z, a contribution to every step encoded, with Gaussian noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+import numpy as np
+
+from privcheck.declare.mechanisms import GaussianNoise
+from privcheck.declare.procedures.base import Cost, Facts, KnownPair, set_words
+from privcheck.declare.procedures.encoders import MOST_STEPS, Encoder
+from privcheck.declare.procedures.mixtures import Mixture, SampledRounds
+from privcheck.declare.relations import AddRemoveOne, Relation, ReplaceOne, name_relation
+from privcheck.declare.statistics.base import Sensitivity
+from privcheck.errors import DeclarationError
+from privcheck.terms.parameters import Condition, instance, number, one_of, truth
+from privcheck.terms.symbols import Exact, Expr, expression, same, sqrt
+
+if TYPE_CHECKING:
+    from privcheck.accounting.events import Event
+
+Order = Literal["any", "fixed"]
+_ONE: Final = expression(1)
+_SAME: Final = 1e-12  # relative, of columns of one norm
+_DOWN: Final = 1 - 1e-12  # covers the roundings of a norm of up to 5 000 rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixMechanism:
+    """Correlated noise on a stream of contributions: C·G + Z, from which any B(C·G + Z) is post-processing.
+
+    Row t of G is the sum of what users contribute to step t, vectors clipped to a norm; Z is Gaussian. A user
+    contributes k times at most, at least b steps apart, in steps that are public.
+
+    Attributes:
+        name: Unique in the declaration.
+        encoder: C.
+        noise_multiplier: The standard deviation of every entry of Z over the norm to which contributions are clipped.
+        participations: k, as many as the relation says trajectories; 1 where users are sampled.
+        separation: b.
+        order: "any", or "fixed" where a user's steps are i, i + b, i + 2b, …: epochs of one order.
+        rate: With which each user of one of b groups is sampled in every b-th step; None where users are not sampled.
+        fresh: That its samples are drawn independently of all others', where others are drawn alike.
+        users: As of a `Release`.
+        source: Where the paper says so.
+
+    Raises:
+        DeclarationError: A field is no number or word that it may be, or sampled users are said to participate k times.
+    """
+
+    name: str
+    encoder: Encoder
+    noise_multiplier: Expr
+    participations: Expr
+    separation: Expr
+    order: Order
+    rate: Expr | None
+    fresh: bool
+    users: str
+    source: str
+
+    def __init__(
+        self, name: str, *, encoder: Encoder, noise_multiplier: Exact | Expr, participations: Exact | Expr = 1,
+        separation: Exact | Expr = 1, order: Order = "any", rate: Exact | Expr | None = None, fresh: bool = False,
+        users: str = "", source: str = "",
+    ) -> None:  # fmt: skip
+        set_words(self, name=name, users=users, source=source)
+        instance("encoder, of MatrixMechanism", encoder, (Encoder,))
+        one_of("order, of MatrixMechanism", order, get_args(Order))
+        truth("fresh, of MatrixMechanism", fresh)
+        if fresh and rate is None:
+            message = f"MatrixMechanism {name!r}: fresh=True is said of samples, and no user is sampled"
+            raise DeclarationError(f"{message}; leave it out, or give rate")
+        for key, given in {"encoder": encoder, "order": order, "fresh": fresh}.items():
+            object.__setattr__(self, key, given)
+        amounts = {"noise_multiplier": noise_multiplier, "participations": participations, "separation": separation}
+        for key, amount in amounts.items():
+            object.__setattr__(self, key, number(f"{key}, of MatrixMechanism", amount))
+        object.__setattr__(self, "rate", None if rate is None else number("rate, of MatrixMechanism", rate))
+        if rate is not None and (self.participations != _ONE or order != "any"):
+            message = f"MatrixMechanism {name!r}: users are sampled in any step of their group"
+            raise DeclarationError(f"{message}; leave participations and order out, or leave rate out")
+
+    @property
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output="encoded contributions with noise",
+            latex=rf"C G + Z,\ Z \sim \mathcal{{N}}\left(0,\ {(self.noise_multiplier**2).latex()}\right)",
+            law=GaussianNoise.name,
+            spread=self.noise_multiplier,
+            conditions=self._conditions(),
+            symbols=self._symbols(),
+            rounds=self.participations,
+            schedule="a row at a time",
+            preconditions=self._preconditions(),
+            source=self.source,
+        )
+
+    def _words(self) -> str:
+        """Returns what is done, in words."""
+        who = f"users in up to {self.participations} steps, {self.separation} apart at least"
+        if self.order == "fixed":
+            who = f"users in up to {self.participations} steps, {self.separation} apart"
+        if self.rate is not None:
+            who = f"users of {self.separation} groups, sampled at rate {self.rate} in every {self.separation}-th step"
+        return f"Gaussian, std {self.noise_multiplier} clipping norms, on the {self.encoder.words}; {who}"
+
+    def _preconditions(self) -> tuple[str, ...]:
+        """Returns what the contributions must satisfy."""
+        steps = "in which steps a user is does not depend on the data"
+        if self.rate is not None:
+            steps = "in which group a user is does not depend on the data; who is sampled is not told"
+        return ("every contribution is clipped", steps, "no row leaves before the contributions that it encodes")
+
+    def _conditions(self) -> tuple[Condition, ...]:
+        """Returns its numbers and what each must be."""
+        conditions = [
+            Condition(what="its noise multiplier", of=self.noise_multiplier, domain="positive"),
+            Condition(what="its participations", of=self.participations, domain="count"),
+            Condition(what="the separation of its participations", of=self.separation, domain="count"),
+            *self.encoder.conditions,
+        ]
+        if self.rate is not None:
+            conditions.append(Condition(what="its rate", of=self.rate, domain="nonnegative"))
+            conditions.append(Condition(what="what its rate leaves of 1", of=1 - self.rate, domain="nonnegative"))
+        return tuple(conditions)
+
+    def _symbols(self) -> frozenset[str]:
+        """Returns the parameters that occur in it."""
+        numbers = (self.noise_multiplier, self.participations, self.separation, self.rate)
+        return self.encoder.symbols.union(*(one.symbols for one in numbers if one is not None))
+
+    def std(self, values: Mapping[str, Fraction]) -> float:
+        """Returns the standard deviation of one entry of Z, in units of the clipping norm, rounded up."""
+        return self.noise_multiplier.number(values, rounding="up")
+
+    def with_std(self, factor: Fraction) -> MatrixMechanism:
+        """Returns it with all noise of so many times the standard deviation."""
+        return replace(self, noise_multiplier=self.noise_multiplier * factor)
+
+    def cost(self, relation: Relation) -> Cost:
+        """Returns ρ = Δ²/2σ² and μ² = Δ²/σ², Δ the encoder's sensitivity, of replacing a user twice that.
+
+        A Gaussian mechanism on C·G; its guarantee also holds where contributions depend on the rows that have left
+        (Denisov et al. 2022, Theorem 2.1). Of sampled users ρ is that of one who is in every sample of the group:
+        Rényi divergences are jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13); what sampling saves at
+        δ > 0 the accountant computes.
+
+        Raises:
+            DeclarationError: The relation says another number of contributions, or makes no sense here.
+        """
+        self._check(relation)
+        apart = self._move(relation)
+        separation = self.separation
+        if self.rate is None:
+            squares = self.encoder.squares(self.participations, separation, self.order) * apart**2
+        else:
+            squares = self.encoder.squares(expression(MOST_STEPS), separation, "fixed") * apart**2
+        moved = sqrt(squares)
+        reason = (
+            f"the worst steps of one user in the {self.encoder.words}, in norms of one contribution (ℓ₁: of one entry)"
+        )
+        theorem = "Gaussian mechanism on C·G, adaptively: Denisov et al. 2022, Theorem 2.1"
+        if self.rate is not None:
+            theorem = "Gaussian mechanism on C·G; in ρ every user is in all samples of the group"
+        return Cost(
+            sensitivity=Sensitivity(l1=sqrt(self.encoder.rows) * moved, l2=moved, linf=moved, reason=reason),
+            charged=moved,
+            rho=(squares / (2 * self.noise_multiplier**2)).simplified(),
+            pure=None,
+            mu_squared=None if self.rate is not None else (squares / self.noise_multiplier**2).simplified(),
+            theorem=theorem,
+        )
+
+    def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
+        """Returns it as the accountant's `matrix_gaussian` or, of sampled users, `matrix_poisson_gaussian`."""
+        from privcheck.accounting.events import matrix_gaussian, matrix_poisson_gaussian
+
+        self._check(relation)
+        matrix, std = self.encoder.matrix(values), self.noise_multiplier.number(values, rounding="down")
+        apart = int(self.separation.number(values))
+        if not matrix.any():
+            return ()
+        if self.rate is not None:
+            q = min(1.0, self.rate.number(values, rounding="up"))
+            if q == 0:
+                return ()
+            name = name_relation(relation)
+            return (matrix_poisson_gaussian(encoder=matrix, std=std, rate=q, separation=apart, relation=name),)
+        times = int(self.participations.number(values))
+        moved = self._move(relation)
+        return (
+            matrix_gaussian(
+                encoder=matrix, std=std, sensitivity=moved, participations=times, separation=apart, order=self.order
+            ),
+        )
+
+    def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
+        """Returns one user's worst steps with one direction in all of them, and nothing, or its opposite, in D′.
+
+        What leaves is then told apart along C·(1_S): a Gaussian number of known mean. Sampled users are told apart by
+        the steps of their group that have the longest column, which share no row.
+        """
+        if not self.encoder.matrix(values).any():
+            return ()
+        found = self._of_group(values) if self.rate is not None else (self._of_steps(values),)
+        pairs = []
+        for steps, moved, rounds, rate in found:
+            std = self.noise_multiplier.number(values, rounding="up")
+            shift = moved * _DOWN / std
+            against = -shift if isinstance(relation, ReplaceOne) else 0.0
+            mixture = Mixture(noise=GaussianNoise(scale=1.0), weights=(1 - rate, rate), shifts=(shift, against))
+            shown = ", ".join(map(str, steps[:4])) + (", …" if len(steps) > 4 else "")
+            absent = "in D′ its opposite" if against else "in D′ nothing"
+            for swapped in (False, True) if rate < 1 else (False,):
+                one = replace(mixture, shifts=mixture.shifts[::-1]) if swapped else mixture
+                there, other = ("D′", "in D nothing") if swapped else ("D", absent)
+                words = f"in {there} the user contributes one vector of the clipping norm in the steps {shown}; {other}"
+                pairs.append(
+                    KnownPair(
+                        words=words if rate == 1 else f"{words}; the user is in each step with probability {rate:.6g}",
+                        data=("steps " + shown, None) if not swapped else (None, "steps " + shown),
+                        outcomes=one.outcomes(),
+                        rounds=rounds,
+                        sampler=SampledRounds(mixture=one, rounds=rounds),
+                    )
+                )
+        return tuple(pairs)
+
+    def _of_steps(self, values: Mapping[str, Fraction]) -> tuple[list[int], float, int, float]:
+        """Returns the worst steps known, how far one vector in all of them moves C·G, one round, and no sampling."""
+        found = self.encoder.sensitivity(self.participations, self.separation, self.order, values)
+        moved = self.encoder.matrix(values)[:, list(found.pattern)] @ np.array(found.signs)
+        return [step + 1 for step in found.pattern], float(np.linalg.norm(moved)), 1, 1.0
+
+    def _of_group(self, values: Mapping[str, Fraction]) -> tuple[tuple[list[int], float, int, float], ...]:
+        """Returns the steps of one group that have the longest column, its length, how many they are, and the rate."""
+        assert self.rate is not None
+        q, apart = self.rate.number(values), int(self.separation.number(values))
+        if q == 0:
+            return ()
+        norms = np.linalg.norm(self.encoder.matrix(values), axis=0)
+        longest = norms >= norms.max() * (1 - _SAME)
+        groups = [np.flatnonzero(longest[first::apart]) * apart + first for first in range(min(apart, norms.size))]
+        steps = max(groups, key=len)
+        return (([int(step) + 1 for step in steps], float(norms[steps].min()), len(steps), q),)
+
+    def _move(self, relation: Relation) -> int:
+        """Returns by how many clipping norms one contribution moves."""
+        return 2 if isinstance(relation, ReplaceOne) else 1
+
+    def _check(self, relation: Relation) -> None:
+        where = f"MatrixMechanism {self.name!r}"
+        if self.rate is not None and isinstance(relation, ReplaceOne):
+            message = f"{where}: no dominating pair is known here for {relation.words!r} of sampled users"
+            raise DeclarationError(f"{message}; declare AddRemoveOne or ZeroOut")
+        if self.rate is None and isinstance(relation, AddRemoveOne):
+            message = f"{where}: without one user all who come later move up, into other steps"
+            raise DeclarationError(f"{message}; declare ZeroOut or ReplaceOne, not AddRemoveOne")
+        if not same(self.participations, relation.trajectories):
+            message = f"{where}: a user contributes {self.participations} times, and the relation says:"
+            message += f" {relation.words}"
+            remedy = "declare it with `trajectories=` and the mechanism with `participations=` of one number"
+            raise DeclarationError(f"{message}; {remedy}")

@@ -1,0 +1,458 @@
+"""What a noisy statistic of a random part of the users costs, by how they are drawn.
+
+A round's output is (1 − q)·Z + q·X in D and (1 − q)·Z + q·Y in D′: q is the probability that the round holds the user,
+X and Y the law with the user's data of D and of D′, Z the law without. Two distances are charged: how far X and Y are
+apart, and how near Z is to both. With Δ₀ a user's own contribution (zeroed out) and Δ₁ what replacing one user by
+another moves:
+
+| sampling | relation | apart | near |
+| --- | --- | --- | --- |
+| Poisson | add/remove, zero-out | Δ₀ | Δ₀ |
+| Poisson | replace-one | Δ₁ | Δ₀ |
+| Poisson, cut off | add/remove; zero-out; replace-one | max(Δ₀, Δ₁); Δ₀; Δ₁ | max(Δ₀, Δ₁) |
+| a batch, with or without replacement | add/remove, replace-one | Δ₁ (one member for another) | Δ₁ |
+| a batch, with or without replacement | zero-out (the user stays, and contributes nothing) | Δ₀ | max(Δ₀, Δ₁) |
+
+*ρ*: Rényi divergences are jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13), so a round costs at most what
+X against Y does: in ρ, a supremum over all orders, sampling saves nothing. Of a batch with replacement the user may
+fill all m draws. Two users of a Poisson sample are nearer, since Q ≥ (1 − q)Z everywhere: D_α(P‖Q) ≤ D_α(P‖Z) − ln(1 −
+q) ≤ αρ₀ − ln(1 − q), with ρ₀ that of Δ₀, and ρ ≤ ρ₀ − ln(1 − q); written with max(1 − q, e^{−ρ₁}), beyond which ρ₁ is
+less. Where a round is ε-DP, it is ε²/2-zCDP too (Bun & Steinke 2016, Proposition 1.4), with the amplified ε.
+
+*ε of pure DP*: with x, y the ratios of X and Y to Z at an output, (1 − q + qx)/(1 − q + qy) grows with x ≤ e^near and
+falls with y ≥ x·e^{−apart}: ε ≤ ln((1 − q + q·e^near)/(1 − q + q·e^{near − apart})). At near = apart that is ln(1 +
+q(e^ε − 1)) (Balle, Barthe & Gaboardi 2018, Theorems 8 and 9).
+
+*One batch an epoch* (shuffled epochs, balls in bins). Let t be the places of the user in all epochs and π those of all
+others; both are drawn without a look at the data, with the same law in D and D′. Given (t, π) the two runs differ in
+one noisy release an epoch, that of the user's batch, moved by Δ₀ (add/remove of a bin's user, zero-out) or Δ₁
+(replace-one); later rounds may depend on it, which adaptive composition covers. So given (t, π) the outputs lose at
+most what E outputs of the noise alone do, whatever (t, π) is. H_α is jointly convex: the mixture over (t, π) loses at
+most the largest of these, which is that curve; in ρ by quasi-convexity. What the random order amplifies beyond
+this is *not* proved here. A shuffled order has no neighbour with one user less: its batches have one size, so that who
+comes later moves up into other batches. Without the user, a bin's other members stay where they are.
+
+*Several outputs of one sample* are one output (actor and critic, an update and the bit of its clipping, a selection
+beside a sum). Given who is in the sample their noise is independent, so that X, Y and Z are products, and all of the
+above holds with what the outputs cost together in the place of Δ: Gaussian noise is one Gaussian number of
+Σ (Δᵢ/σᵢ)² in unit noise, ε and ρ add up, before the sample amplifies them and not after. Two samples of their own would
+have to hit the user twice: pricing one sample as two says too little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from privcheck.declare.mechanisms import GaussianNoise, Noise
+from privcheck.declare.mechanisms.base import Charge, charge_of
+from privcheck.declare.procedures.base import Cost, Procedure, check_one_record
+from privcheck.declare.relations import AddRemoveOne, Relation, ReplaceOne, ZeroOut, name_relation, replaced, zeroed_out
+from privcheck.declare.schedules import (
+    Once,
+    Placed,
+    Poisson,
+    Sample,
+    Sampled,
+    Sampling,
+    ShuffledEpochs,
+    WithoutReplacement,
+    WithReplacement,
+)
+from privcheck.declare.statistics.base import Sensitivity
+from privcheck.errors import DeclarationError, ParameterError
+from privcheck.terms.symbols import Expr, at_most, exp, largest, log, maximum, minimum, same, sqrt, total
+
+if TYPE_CHECKING:
+    from privcheck.accounting.events import Event
+    from privcheck.declare.releases import Release
+
+_POISSON: Final = "Zhu, Dong & Wang 2022: (1 − q)N(0, σ²) + qN(Δ, σ²) dominates; in ρ every user is in every sample"
+_REPLACED: Final = "Kahane 1986: two opposite users of a Poisson sample dominate; in ρ every user is in every sample"
+_BATCH: Final = "Balle, Barthe & Gaboardi 2018, Theorem 9: a batch in which one member is replaced; in ρ all are in it"
+_DRAWS: Final = "Balle, Barthe & Gaboardi 2018, Theorem 10: k of the draws replaced; in ρ all draws are the one user's"
+_CUT: Final = "a Poisson sample, or where it is cut off a batch of a fixed size; in ρ every user is in every sample"
+_SELECTED: Final = "Balle, Barthe & Gaboardi 2018, Theorem 8: on a Poisson sample of rate q ε is ln(1 + q(e^ε − 1))"
+_PURE: Final = ", or ε²/2 of the amplified ε"
+_FULL: Final = (
+    "without one of its users no batch of that size can be drawn; declare a smaller batch, ReplaceOne or ZeroOut"
+)
+_PLACED: Final = "joint convexity: given where the user is, one noisy release an epoch; no amplification is proved"
+_TOGETHER: Final = "one sample: its outputs are one, Σ (Δ/σ)² in unit noise"
+_UP: Final = 1 + 2**-48  # covers the roundings of a root of a sum of squares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneSample:
+    """All that leaves of one sample of the users, in every one of its rounds.
+
+    Attributes:
+        name: Of what leaves, for messages.
+        sampling: How the sample is drawn.
+        releases: Noisy statistics of it.
+        selections: Pure selections on it; of a Poisson sample that is not cut off.
+    """
+
+    name: str
+    sampling: Sampling
+    releases: tuple[Release, ...] = ()
+    selections: tuple[Procedure, ...] = ()
+
+
+class _Noisy(NamedTuple):
+    """One number with noise of a law, and whether its coordinates move by steps."""
+
+    law: type[Noise]
+    charge: Charge
+    stepwise: bool
+
+
+def sampling_of(schedule: object) -> Sampling:
+    """Returns how a schedule that samples does so, whether its sample is shared or not."""
+    assert isinstance(schedule, Sampled)
+    return schedule.sampling if isinstance(schedule, Sample) else schedule
+
+
+def alone(release: Release) -> OneSample:
+    """Returns a release on a sample of its own, or of others, as what leaves of that sample."""
+    return OneSample(name=release.name, sampling=sampling_of(release.schedule), releases=(release,))
+
+
+def check_sampling(release: Release) -> None:
+    """Checks that a price is known for noise of the release's law on its samples.
+
+    Raises:
+        DeclarationError: None is.
+    """
+    law, where, schedule = release.mechanism.law.name, f"release {release.name!r}", sampling_of(release.schedule)
+    few = isinstance(schedule, WithReplacement) or (isinstance(schedule, Poisson) and schedule.most is not None)
+    known = ("gaussian",) if few else ("gaussian", "laplace")
+    if law not in known:
+        what = "a sample that is cut off, or drawn with replacement" if few else "a random sample"
+        message = f"{where}: no dominating pair is known here for noise of the law {law!r} on {what}"
+        remedy = "declare Gaussian noise" if few else "declare Gaussian or Laplace noise"
+        raise DeclarationError(f"{message}; {remedy}, or a schedule that does not sample")
+    if release.draw.name or release.draw.across:
+        message = f"{where}: a sampled release draws its noise afresh in every round"
+        raise DeclarationError(f"{message}; leave `draw` out")
+
+
+def sampled_cost(of: OneSample, relation: Relation) -> Cost:
+    """Returns the cost of all rounds: ρ as if every round held the user, the amplified ε of pure DP.
+
+    What sampling saves at δ > 0 has no closed form: the accountant computes it.
+
+    Raises:
+        DeclarationError: The relation means nothing for that sampling; or there are selections, and a user is replaced,
+            or has several trajectories, or a selection is not ε-DP.
+    """
+    check_relation(of, relation)
+    sampling, between = of.sampling, _apart(of.sampling, relation)
+    chosen = [_selection_cost(of, one, relation) for one in of.selections]
+    rho = largest(*(_added([*_each(of, one, "zcdp"), *(cost.rho for cost in chosen)]) for one in between))
+    if isinstance(sampling, Poisson) and isinstance(relation, ReplaceOne) and sampling.most is None:
+        own = _added(_each(of, zeroed_out(relation), "zcdp"))
+        rho = minimum(rho, own - log(maximum(1 - sampling.rate, exp(-1 * rho))))
+    square = None if chosen else _sum(of, between, "gdp_squared")
+    if isinstance(sampling, WithReplacement) and square is not None:  # m copies move it m times as far
+        rho, square = rho * sampling.draws**2, square * sampling.draws**2
+    pure = _sum(of, between, "pure", [cost.pure for cost in chosen if cost.pure is not None])
+    if pure is not None and not isinstance(sampling, Placed):
+        pure = _amplified(of, relation, pure)
+    if pure is not None:
+        rho = minimum(pure, pure**2 / 2, rho)
+    sensitivity, charged = _sensitivity(of, relation, chosen)
+    return Cost(
+        sensitivity=sensitivity,
+        charged=charged,
+        rho=(sampling.times * rho).simplified(),
+        pure=None if pure is None else sampling.times * pure,
+        mu_squared=None,
+        dominating_mu_squared=None if square is None else sampling.times * square,  # hockey-sticks are jointly convex
+        theorem=_theorem(of, relation, pure=pure is not None),
+    )
+
+
+def sampled_events(of: OneSample, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
+    """Returns all rounds as one event; none where no user moves anything.
+
+    Each is an upper bound, and tight where the accountant's event is: Poisson samples under every relation, batches
+    without replacement in one round. A user who is zeroed out in a batch is charged as replaced, and a random place in
+    an epoch as known.
+    """
+    sampling = of.sampling
+    between = relation if isinstance(relation, ReplaceOne) and not others_stand_in(sampling) else replaced(relation)
+    own, swapped = (_charges(of, one, values) for one in (zeroed_out(relation), between))
+    rounds, chosen = int(sampling.times.number(values)), _selected(of, relation, values)
+    if not rounds or not (chosen or any(one.l1 > 0 for one in (*own, *swapped))):
+        return ()
+    both = isinstance(relation, ReplaceOne)
+    if isinstance(sampling, Placed):
+        once = _noise_events(_noises(of, swapped if both else own, relation))
+    elif isinstance(sampling, Poisson):
+        base = _noises(of, own, zeroed_out(relation))
+        other = _noises(of, swapped, between) if both else ()
+        stood = _noises(of, _charges(of, replaced(relation), values), None) if sampling.most is not None else ()
+        once = _poisson_events(sampling, relation, values, (base, other, stood), chosen)
+    else:
+        charged = list(map(_larger, own, swapped)) if isinstance(relation, ZeroOut) else swapped
+        base = _noises(of, charged, between if charged == swapped else None)
+        once = _batch_events(sampling, relation, values, base)
+    return tuple(rounds * one for one in once)
+
+
+def _poisson_events(
+    sampling: Poisson,
+    relation: Relation,
+    values: Mapping[str, Fraction],
+    noise: tuple[tuple[_Noisy, ...], tuple[_Noisy, ...], tuple[_Noisy, ...]],
+    chosen: tuple[Event, ...],
+) -> tuple[Event, ...]:
+    """Returns one round of a Poisson sample.
+
+    Args:
+        sampling: How it is drawn.
+        relation: The neighbouring relation.
+        values: The parameters.
+        noise: The output's numbers with a user removed, with one replaced, and of a sample that is cut off with any
+            other user in a user's place.
+        chosen: The selections' events.
+    """
+    from privcheck.accounting.events import poisson, poisson_gaussian, truncated_poisson_gaussian
+
+    name, q = name_relation(relation), min(1.0, sampling.rate.number(values, rounding="up"))
+    if q == 0:
+        return ()
+    own = noise[0][0].charge if len(noise[0]) == 1 and noise[0][0].law.gaussian and not chosen else None
+    if sampling.most is not None and sampling.users is not None:
+        assert own is not None
+        users, most = int(sampling.users.number(values)), int(sampling.most.number(values))
+        std, moved = own.scale, own.l2
+        apart = min(2 * moved, max(moved, noise[2][0].charge.l2))
+        cut = truncated_poisson_gaussian(
+            std=std, rate=q, users=users, most=most, sensitivity=moved, apart=apart, relation=name
+        )
+        return (cut,)
+    if own is not None:
+        return (poisson_gaussian(std=own.scale, rate=q, sensitivity=own.l2, relation=name),)
+    base, other = _on_one_sample((*_noise_events(noise[0]), *chosen)), _on_one_sample(_noise_events(noise[1]))
+    assert base is not None
+    return (poisson(event=base, rate=q, relation=name, replaced=other),)
+
+
+def _batch_events(
+    sampling: WithoutReplacement | WithReplacement,
+    relation: Relation,
+    values: Mapping[str, Fraction],
+    noise: tuple[_Noisy, ...],
+) -> tuple[Event, ...]:
+    """Returns one round of a batch; `noise` is the output's numbers where one member is replaced."""
+    from privcheck.accounting.events import with_replacement, without_replacement
+
+    users, name = int(sampling.users.number(values)), name_relation(relation)
+    if isinstance(sampling, WithReplacement):
+        draws, (only,) = int(sampling.draws.number(values)), noise
+        half, std = only.charge.l2 / 2, only.charge.scale
+        return (with_replacement(std=std, users=users, draws=draws, sensitivity=half, relation=name),)
+    batch, event = int(sampling.batch.number(values)), _on_one_sample(_noise_events(noise))
+    assert event is not None
+    if isinstance(relation, AddRemoveOne) and batch == users:
+        raise ParameterError(f"a batch of all {users} users: {_FULL}", name="batch", given=batch)
+    return (without_replacement(event=event, users=users, batch=batch, relation=name),)
+
+
+def check_relation(of: OneSample, relation: Relation) -> None:
+    """Checks that neighbours under the relation make sense for the sampling.
+
+    Raises:
+        DeclarationError: A user is added to, or removed from, a shuffled order, or a batch of all users.
+    """
+    sampling, where = of.sampling, f"release {of.name!r}"
+    full = isinstance(sampling, WithoutReplacement) and at_most(sampling.users, sampling.batch) is True
+    if full and isinstance(relation, AddRemoveOne):
+        raise DeclarationError(f"{where}: {_FULL}")
+    if isinstance(sampling, ShuffledEpochs) and isinstance(relation, AddRemoveOne):
+        message = f"{where}: without one user all who come later in a shuffled order move up"
+        remedy = "declare ZeroOut or ReplaceOne, not AddRemoveOne, or BallsInBins(bins=…, epochs=…)"
+        raise DeclarationError(f"{message}, into other batches; {remedy}")
+
+
+def others_stand_in(sampling: Sampling) -> bool:
+    """Returns whether another user is in a batch in the place of one who is not: batches have one size."""
+    return isinstance(sampling, WithoutReplacement | WithReplacement)
+
+
+def _charged_relation(sampling: Sampling, relation: Relation) -> Relation:
+    """Returns the relation whose sensitivity is charged: a member of a batch who is removed makes room for another."""
+    swapped = others_stand_in(sampling) and isinstance(relation, AddRemoveOne)
+    return replaced(relation) if swapped else relation
+
+
+def _apart(sampling: Sampling, relation: Relation) -> tuple[Relation, ...]:
+    """Returns between whom a round that holds the user differs; the dearer of two counts for a cut-off sample."""
+    if isinstance(sampling, Poisson) and sampling.most is not None and isinstance(relation, AddRemoveOne):
+        return zeroed_out(relation), replaced(relation)
+    return (_charged_relation(sampling, relation),)
+
+
+def _moved(release: Release, relation: Relation) -> Sensitivity:
+    """Returns the sensitivity of one round, in the noise's coordinates, of a user who is in it."""
+    return release.mechanism.whiten(release.statistic.sensitivity(relation))
+
+
+def _each(of: OneSample, relation: Relation, unit: str) -> list[Expr]:
+    """Returns what each noisy output costs a user who is in the round, in a unit in which all of them cost something.
+
+    Args:
+        of: What leaves.
+        relation: Between whom.
+        unit: "zcdp", "pure" or "gdp_squared".
+    """
+    costs = (getattr(one.mechanism, unit)(_moved(one, relation)) for one in of.releases)
+    return [cost for cost in costs if cost is not None]
+
+
+def _sum(of: OneSample, between: Sequence[Relation], unit: str, more: Sequence[Expr] = ()) -> Expr | None:
+    """Returns what all outputs cost together in a unit; None where one has no cost in it."""
+    each = [_each(of, one, unit) for one in between]
+    if any(len(costs) < len(of.releases) for costs in each):
+        return None
+    return largest(*(_added([*costs, *more]) for costs in each))
+
+
+def _added(costs: Sequence[Expr]) -> Expr:
+    """Returns the sum; of one, the same expression."""
+    return costs[0] if len(costs) == 1 else total(list(costs))
+
+
+def _amplified(of: OneSample, relation: Relation, apart: Expr) -> Expr:
+    """Returns ln((1 − q + q·e^near)/(1 − q + q·e^{near − apart})), of one round."""
+    sampling = of.sampling
+    if of.selections:  # priced for a user who is in the sample or not
+        near = apart
+    else:
+        own, swapped = (_added(_each(of, one, "pure")) for one in (zeroed_out(relation), replaced(relation)))
+        near = own if isinstance(sampling, Poisson) else largest(own, swapped)
+        near = near if isinstance(sampling, Poisson) or isinstance(relation, ZeroOut) else swapped
+    if isinstance(sampling, Poisson):
+        q = sampling.rate
+    else:
+        assert isinstance(sampling, WithoutReplacement)
+        q = sampling.batch / sampling.users
+    if same(near, apart):
+        return log(1 + q * (exp(apart) - 1))
+    return log((1 - q + q * exp(near)) / (1 - q + q * exp(near - apart)))
+
+
+def _selection_cost(of: OneSample, selection: Procedure, relation: Relation) -> Cost:
+    """Returns what a selection costs a user who is in its sample or not.
+
+    Raises:
+        DeclarationError: A user is replaced, for whom nothing is proved here of selections: the price is of users who
+            are in the sample or not. Or users have several trajectories. Or the selection is not ε-DP.
+    """
+    check_one_record(of.name, relation, why="the records of a user might be sampled one by one")
+    if isinstance(relation, ReplaceOne):
+        message = f"{of.name}: selections on a sample are priced for a user who is in it or not"
+        raise DeclarationError(f"{message}, got {relation.words!r}; declare AddRemoveOne or ZeroOut")
+    cost = selection.cost(relation)
+    if cost.pure is None:
+        message = f"{of.name}: {selection.name!r} is not ε-DP for any ε"
+        raise DeclarationError(f"{message}; leave it outside of the sample, where it is charged in full")
+    return cost
+
+
+def _selected(of: OneSample, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
+    """Returns all selections of one round as one ε-DP mechanism; none where no user moves a score."""
+    from privcheck.accounting.events import pure
+
+    costs = [_selection_cost(of, one, relation).pure for one in of.selections]
+    whole = total([one for one in costs if one is not None]).number(values, rounding="up")
+    return (pure(epsilon=whole),) if whole > 0 else ()
+
+
+def _sensitivity(of: OneSample, relation: Relation, chosen: Sequence[Cost]) -> tuple[Sensitivity, Expr]:
+    """Returns how far one user moves a round's output, and which norm is charged; of several in unit noise."""
+    if not of.releases:
+        return chosen[0].sensitivity, chosen[0].charged
+    relation = _charged_relation(of.sampling, relation)
+    if len(of.releases) == 1 and not chosen:
+        only = of.releases[0]
+        sensitivity = only.statistic.sensitivity(relation)
+        return sensitivity, getattr(sensitivity, only.mechanism.law.norm)
+    units = [one.mechanism.std if one.mechanism.law.gaussian else one.mechanism.spread for one in of.releases]
+    moved = list(zip([_moved(one, relation) for one in of.releases], units, strict=True))
+    together = Sensitivity(
+        l1=total([one.l1 / unit for one, unit in moved]),
+        l2=sqrt(total([(one.l2 / unit) ** 2 for one, unit in moved])),
+        linf=largest(*(one.linf / unit for one, unit in moved)),
+        reason=f"one user moves {', '.join(one.name for one in of.releases)} at once, each in the unit of its noise",
+    )
+    gaussian = all(one.mechanism.law.gaussian for one in of.releases)
+    return together, together.l2 if gaussian else together.l1
+
+
+def _charges(of: OneSample, relation: Relation, values: Mapping[str, Fraction]) -> list[Charge]:
+    """Returns what one contribution is charged in each noisy output, once."""
+    once = (replace(one, schedule=Once(), fresh=False) for one in of.releases)
+    return [charge_of(one, _moved(one, relation), values) for one in once]
+
+
+def _larger(one: Charge, other: Charge) -> Charge:
+    """Returns a charge of at least either in every norm."""
+    return replace(one, l1=max(one.l1, other.l1), l2=max(one.l2, other.l2), linf=max(one.linf, other.linf))
+
+
+def _noises(of: OneSample, charges: Sequence[Charge], relation: Relation | None) -> tuple[_Noisy, ...]:
+    """Returns a round's noisy numbers, all with Gaussian noise as one of Σ (Δ/σ)² in unit noise.
+
+    Of no one relation's charge nothing is known of its steps.
+    """
+    noisy = [
+        _Noisy(one.mechanism.law, cost, relation is not None and _moved(one, relation).stepwise)
+        for one, cost in zip(of.releases, charges, strict=True)
+    ]
+    gaussian = [one.charge for one in noisy if one.law.gaussian]
+    if len(gaussian) < 2:
+        return tuple(noisy)
+    norms = [math.fsum((getattr(c, norm) / c.scale) ** 2 for c in gaussian) for norm in ("l1", "l2", "linf")]
+    l1, l2, linf = (math.sqrt(squared) * _UP for squared in norms)
+    merged = replace(gaussian[0], scale=1.0, l1=l1, l2=l2, linf=linf)
+    return (_Noisy(GaussianNoise, merged, stepwise=False), *(one for one in noisy if not one.law.gaussian))
+
+
+def _noise_events(noises: Sequence[_Noisy]) -> tuple[Event, ...]:
+    """Returns one round's noisy numbers as events; none of those that no user moves."""
+    moved = [one for one in noises if one.charge.l1 > 0]
+    return tuple(event for law, cost, steps in moved for event in law.of(cost).events(cost, stepwise=steps))
+
+
+def _on_one_sample(events: tuple[Event, ...]) -> Event | None:
+    """Returns one event of all of them: they see the same sample. None of none."""
+    from privcheck.accounting.events.base import event, one_relation
+
+    if len(events) <= 1:
+        return events[0] if events else None
+    pieces = [(piece, times * one.count) for one in events for piece, times in one.pieces]
+    note = "; ".join(dict.fromkeys(one.note for one in events if one.note))
+    return event("output", pieces, 1, note, of=" + ".join(map(str, events)), relation=one_relation(events))
+
+
+def _theorem(of: OneSample, relation: Relation, *, pure: bool) -> str:
+    several = f"{_TOGETHER}; " if len(of.releases) + len(of.selections) > 1 else ""
+    return several + _one_theorem(of, relation) + (_PURE if pure and not of.selections else "")
+
+
+def _one_theorem(of: OneSample, relation: Relation) -> str:
+    sampling = of.sampling
+    if isinstance(sampling, Placed):
+        return _PLACED
+    if of.selections:
+        return _SELECTED
+    if isinstance(sampling, Poisson):
+        poisson = _REPLACED if isinstance(relation, ReplaceOne) else _POISSON
+        return poisson if sampling.most is None else _CUT
+    return _DRAWS if isinstance(sampling, WithReplacement) else _BATCH

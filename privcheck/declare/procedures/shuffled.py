@@ -1,0 +1,221 @@
+"""Local randomisers behind a shuffler: what leaves is the multiset of the users' messages.
+
+Each user sends one message a round, through an ε₀-DP randomiser of their own; nobody sees whose is whose.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from privcheck.declare.procedures.base import Cost, Facts, KnownPair, Outcomes, check_one_record, set_words
+from privcheck.declare.procedures.counted import CountedBits, CountedCategories, CountedRounds
+from privcheck.declare.relations import AddRemoveOne, Relation, name_relation
+from privcheck.declare.statistics.base import Sensitivity
+from privcheck.errors import DeclarationError
+from privcheck.terms.parameters import Condition, number, one_of
+from privcheck.terms.symbols import Exact, Expr, exp, expression, log, minimum, sqrt
+
+if TYPE_CHECKING:
+    from privcheck.accounting.events import Event
+
+Randomizer = Literal["binary response", "k-ary response", "laplace", "any"]
+_MESSAGES: Final[Mapping[str, str]] = {
+    "binary response": "the own bit, turned over with probability 1/(1 + e^ε₀)",
+    "k-ary response": "the own category with probability e^ε₀/(e^ε₀ + k − 1), else one of the others",
+    "laplace": "the own number in [0, 1] plus Laplace noise of scale 1/ε₀",
+    "any": "what an ε₀-DP randomiser makes of the own data",
+}
+_CLONES: Final = "Feldman, McMillan & Talwar 2021, Theorem 3.2: any ε₀-DP randomiser hides among its clones"
+_COUNT: Final = "how many ones of n binary responses, at the others' worst values (Feldman, McMillan & Talwar 2021)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffledRandomizer:
+    """A local randomiser behind a shuffler, once or over several rounds.
+
+    What an earlier round showed may decide what is asked in a later one.
+
+    Attributes:
+        name: Unique in the declaration.
+        randomizer: "binary response", "k-ary response", "laplace" (a number in [0, 1]) or "any".
+        epsilon0: ε₀ of one message in pure DP.
+        senders: How many users send a message in every round.
+        categories: k of a k-ary response, 3 or more; 2 of others.
+        rounds: In how many rounds every user sends one.
+        users: As of a `Release`.
+        source: Where the paper says so.
+
+    Raises:
+        DeclarationError: A word is unknown, a number is none, or categories are given to what has none.
+    """
+
+    name: str
+    randomizer: Randomizer
+    epsilon0: Expr
+    senders: Expr
+    categories: Expr
+    rounds: Expr
+    users: str
+    source: str
+
+    def __init__(
+        self, name: str, *, randomizer: Randomizer, epsilon0: Exact | Expr, senders: Exact | Expr,
+        categories: Exact | Expr = 2, rounds: Exact | Expr = 1, users: str = "", source: str = "",
+    ) -> None:  # fmt: skip
+        set_words(self, name=name, users=users, source=source)
+        one_of("randomizer, of ShuffledRandomizer", randomizer, get_args(Randomizer))
+        object.__setattr__(self, "randomizer", randomizer)
+        amounts = {"epsilon0": epsilon0, "senders": senders, "categories": categories, "rounds": rounds}
+        for key, amount in amounts.items():
+            object.__setattr__(self, key, number(f"{key}, of ShuffledRandomizer", amount))
+        if randomizer != "k-ary response" and self.categories != expression(2):
+            message = f"categories, of ShuffledRandomizer {name!r}: {randomizer} has none, got {self.categories}"
+            raise DeclarationError(f"{message}; declare randomizer='k-ary response'")
+
+    @property
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output=f"the shuffled messages: {_MESSAGES[self.randomizer]}",
+            latex=rf"\mathrm{{shuffle}}\left(R(x_1), \ldots, R(x_{{{self.senders.latex()}}})\right)",
+            law=self.randomizer,
+            spread=1 / self.epsilon0,
+            conditions=self._conditions(),
+            symbols=self.epsilon0.symbols | self.senders.symbols | self.categories.symbols | self.rounds.symbols,
+            rounds=self.rounds,
+            schedule="released once" if self.rounds == expression(1) else f"{self.rounds} rounds, everybody in each",
+            models=("shuffle",),
+            preconditions=self._preconditions(),
+            source=self.source,
+        )
+
+    def _words(self) -> str:
+        """Returns what is sent, in words."""
+        kind = f"{self.categories}-ary response" if self.randomizer == "k-ary response" else self.randomizer
+        kind = {"any": "any local randomiser", "laplace": "local Laplace noise"}.get(kind, kind)
+        return f"{kind} of ε₀ = {self.epsilon0} of {self.senders} users behind a shuffler"
+
+    def _preconditions(self) -> tuple[str, ...]:
+        """Returns what the users keep to, and the shuffler."""
+        own = {
+            "laplace": "each number is in [0, 1]",
+            "any": f"each message is ({self.epsilon0})-DP, whatever earlier rounds showed",
+        }.get(self.randomizer)
+        told = "who sent which message is not told, and as many users as declared randomise as declared"
+        return (told,) if own is None else (own, told)
+
+    def _conditions(self) -> tuple[Condition, ...]:
+        """Returns its numbers and what each must be."""
+        many = Condition(what="how many categories there are, less two,", of=self.categories - 2, domain="count")
+        return (
+            Condition(what="the ε₀ of its messages", of=self.epsilon0, domain="positive"),
+            Condition(what="how many users send messages", of=self.senders, domain="count"),
+            Condition(what="its rounds", of=self.rounds, domain="whole"),
+            *((many,) if self.randomizer == "k-ary response" else ()),
+        )
+
+    def std(self, values: Mapping[str, Fraction]) -> float:
+        """Returns the standard deviation of one message's noise, rounded up.
+
+        √2/ε₀ of Laplace noise; of a response √(e^ε₀ + k − 2)/(e^ε₀ − 1), that of one who holds 0 in the unbiased
+        estimate of how many hold 1. Of any other randomiser that of the Laplace noise with its ε₀.
+        """
+        return math.nextafter(self._std.number(values, rounding="up"), math.inf)
+
+    @property
+    def _std(self) -> Expr:
+        if self.randomizer in {"laplace", "any"}:
+            return sqrt(2) / self.epsilon0
+        return sqrt(exp(self.epsilon0) + self.categories - 2) / (exp(self.epsilon0) - 1)
+
+    def with_std(self, factor: Fraction) -> ShuffledRandomizer:
+        """Returns it with every message's noise of so many times the standard deviation.
+
+        With y = e^ε₀ − 1 a response has (std)² = (y + k − 1)/y², a quadratic equation for y.
+        """
+        if self.randomizer in {"laplace", "any"}:
+            return replace(self, epsilon0=self.epsilon0 / factor)
+        square = (self._std * factor) ** 2
+        return replace(self, epsilon0=log(1 + (1 + sqrt(1 + 4 * square * (self.categories - 1))) / (2 * square)))
+
+    def cost(self, relation: Relation) -> Cost:
+        """Returns what every user's own message costs: ε₀ a round; what the others hide, the accountant computes.
+
+        Raises:
+            DeclarationError: How many messages leave a shuffler is public, so that no user is added or removed; or a
+                user has several trajectories, and sends one message.
+        """
+        check_one_record(self.name, relation, why="a user sends one message a round")
+        if isinstance(relation, AddRemoveOne):
+            message = f"{self.name}: how many messages leave a shuffler is public"
+            raise DeclarationError(f"{message}: declare ReplaceOne or ZeroOut, not AddRemoveOne")
+        pure = (self.rounds * self.epsilon0).simplified()
+        one = expression(1)
+        return Cost(
+            sensitivity=Sensitivity(l1=one, l2=one, linf=one, reason="a user is one message"),
+            charged=one,
+            rho=self.rounds * minimum(self.epsilon0**2 / 2, self.epsilon0),
+            pure=pure,
+            mu_squared=None,
+            theorem=f"{_COUNT if self.randomizer == 'binary response' else _CLONES}; this line is a message's own ε₀",
+        )
+
+    def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
+        """Returns all rounds as the clones pair, of binary responses as the law of their count."""
+        from privcheck.accounting.events.shuffled import shuffled, shuffled_randomized_response
+
+        self.cost(relation)
+        rounds, users = int(self.rounds.number(values)), int(self.senders.number(values))
+        local, name = self.epsilon0.number(values, rounding="up"), name_relation(relation)
+        if not rounds:
+            return ()
+        if self.randomizer == "binary response":
+            return (shuffled_randomized_response(epsilon=local, users=users, relation=name, count=rounds),)
+        return (shuffled(local_epsilon=local, users=users, relation=name, count=rounds),)
+
+    def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
+        """Returns users among others who all hold the same, with the exact law of counts of messages.
+
+        Laplace noise is looked at through how many messages are above a half, and above 1: who is told which side of it
+        each message is on sees less.
+        """
+        rounds, users = int(self.rounds.number(values)), int(self.senders.number(values))
+        local = self.epsilon0.number(values, rounding="down")
+        if not rounds or local == 0 or self.randomizer == "any":
+            return ()
+        if self.randomizer == "k-ary response":
+            categories = int(self.categories.number(values))
+            among = CountedCategories(users=users, epsilon=local, categories=categories)
+            response = CountedBits(users=users, first=math.exp(local) * among.other, others=among.other)
+            names = ("category 1", "category 2", "category 0")
+            return (*_pairs(names, among, rounds)[:1], *_pairs(("category 1", *names[2:] * 2), response, rounds))
+        if self.randomizer == "binary response":
+            flipped = 1 / (1 + math.exp(local))
+            bits = CountedBits(users=users, first=1 - flipped, others=flipped)
+            return _pairs(("the bit 1", "the bit 0", "the bit 0"), bits, rounds)
+        above = ((-math.expm1(-local / 2) + 1) / 2, math.exp(-local / 2) / 2), (0.5, math.exp(-local) / 2)
+        counted = (CountedBits(users=users, first=one, others=zero) for one, zero in above)
+        return tuple(pair for bits in counted for pair in _pairs(("1", "0", "0"), bits, rounds))
+
+
+def _pairs(held: tuple[str, str, str], counted: CountedBits | CountedCategories, rounds: int) -> tuple[KnownPair, ...]:
+    """Returns the pair in both orders: what the user holds in D and in D′, and what everybody else does."""
+    law = counted.outcomes()
+    pairs = []
+    for swapped in (False, True):
+        first, second = held[:2][::-1] if swapped else held[:2]
+        pairs.append(
+            KnownPair(
+                words=f"in D the user holds {first}; in D′ {second}; everybody else holds {held[2]}; {counted.words}",
+                data=(first, second),
+                outcomes=Outcomes(log_p=law.log_q, log_q=law.log_p) if swapped else law,
+                rounds=rounds,
+                sampler=CountedRounds(counted=counted, rounds=rounds, swapped=swapped),
+            )
+        )
+    return tuple(pairs)

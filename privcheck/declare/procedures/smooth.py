@@ -1,0 +1,186 @@
+"""Noise on a smooth sensitivity (Nissim, Raskhodnikova & Smith 2007), charged whatever the data are.
+
+The noise grows with a bound S(D) on how far one user moves the statistic from D, and S itself moves by at most a factor
+e^β between neighbours. With Cauchy noise of scale s·S that is pure DP: between neighbours the noise's centre moves by
+at most S and S′, and its scale by at most e^β. Of c = s·S, with a = 1/s and the two one after the other,
+
+    |ln p/p′| ≤ sup_z ln (1 + (z + a)²)/(1 + z²) + sup_z |ln r(1 + z²/r²)/(1 + z²)| = 2 arsinh(a/2) + β,   r = c′/c,
+
+for the first is largest at ((a + √(a² + 4))/2)², and the second lies between ln r and −ln r.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declare.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, check_one_record, set_words
+from privcheck.declare.relations import Relation
+from privcheck.declare.statistics.base import Sensitivity
+from privcheck.errors import DeclarationError
+from privcheck.terms.parameters import Condition, number
+from privcheck.terms.symbols import Exact, Expr, expression, log, minimum, sqrt
+
+if TYPE_CHECKING:
+    from privcheck.accounting.events import Event
+
+_EDGES: Final = 4001
+_FAR: Final = 1e7  # scales to which cells reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmoothNoise:
+    """A number with Cauchy noise in proportion to a smooth bound on its local sensitivity.
+
+    Attributes:
+        name: Unique in the declaration.
+        smoothness: β: neighbours' bounds S differ by a factor of at most e^β.
+        scale: s, of the noise, in units of S.
+        users: As of a `Release`.
+        source: Where the paper says so.
+
+    Raises:
+        DeclarationError: A number is none, or the scale is not above 0.
+    """
+
+    name: str
+    smoothness: Expr
+    scale: Expr
+    users: str
+    source: str
+
+    def __init__(
+        self, name: str, *, smoothness: Exact | Expr, scale: Exact | Expr, users: str = "", source: str = ""
+    ) -> None:
+        set_words(self, name=name, users=users, source=source)
+        object.__setattr__(self, "smoothness", number("smoothness, of SmoothNoise", smoothness))
+        object.__setattr__(self, "scale", number("scale, of SmoothNoise", scale))
+        known = None if self.scale.symbols else self.scale.rational()
+        if known is not None and known <= 0:
+            raise DeclarationError(f"scale, of SmoothNoise {name!r}: expected a number above 0, got {scale!r}")
+
+    @property
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=f"Cauchy noise of scale {self.scale} times an ({self.smoothness})-smooth bound on the local "
+            "sensitivity",
+            output="a number with noise on its smooth sensitivity",
+            latex=rf"f(D) + {self.scale.latex()}\cdot S(D)\cdot\mathrm{{Cauchy}}",
+            law="cauchy",
+            spread=self.scale,
+            conditions=(
+                Condition(what="the smoothness of its bound", of=self.smoothness, domain="nonnegative"),
+                Condition(what="the scale of its noise", of=self.scale, domain="positive"),
+            ),
+            symbols=self.smoothness.symbols | self.scale.symbols,
+            preconditions=(
+                "S(D) is at least how far any neighbour of D moves the number",
+                f"the bounds S of neighbours differ by a factor of at most exp({self.smoothness})",
+                "S itself does not leave",
+            ),
+            source=self.source,
+        )
+
+    def std(self, values: Mapping[str, Fraction]) -> float:
+        """Returns the scale, rounded up: half of all draws are within it, and a standard deviation there is none."""
+        return self.scale.number(values, rounding="up")
+
+    def with_std(self, factor: Fraction) -> SmoothNoise:
+        """Returns it with noise of so many times the scale; the smoothness stays."""
+        return replace(self, scale=self.scale * factor)
+
+    def cost(self, relation: Relation) -> Cost:
+        """Returns ε = β + 2 arsinh(1/2s), and ρ = min(ε²/2, ε) (Bun & Steinke 2016, Proposition 1.4).
+
+        Raises:
+            DeclarationError: A user has several trajectories: S(D) bounds what one of them moves.
+        """
+        check_one_record(self.name, relation, why="S(D) bounds what one record moves")
+        half = 1 / (2 * self.scale)
+        pure = self.smoothness + 2 * log(half + sqrt(1 + half**2))
+        one = expression(1)
+        return Cost(
+            sensitivity=Sensitivity(l1=one, l2=one, linf=one, reason="in units of S(D), which bounds it"),
+            charged=one,
+            rho=minimum(pure**2 / 2, pure),
+            pure=pure,
+            mu_squared=None,
+            theorem="Nissim, Raskhodnikova & Smith 2007, Lemma 2.5; Cauchy: β + 2·arsinh(1/2s)",
+        )
+
+    def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
+        """Returns it as an ε-DP mechanism."""
+        from privcheck.accounting.events import pure
+
+        price = self.cost(relation).pure
+        assert price is not None
+        return (pure(epsilon=price.number(values, rounding="up")),)
+
+    def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
+        """Returns data whose number moves by S = 1, where the bound stays, or is e^β times as large at the one end."""
+        s, beta = self.scale.number(values, rounding="up"), self.smoothness.number(values, rounding="down")
+        pairs = []
+        for larger in dict.fromkeys((1.0, math.exp(beta))):
+            for swapped in (False, True):
+                ends = ((0.0, s), (1.0, s * larger))
+                first, second = ends[::-1] if swapped else ends
+                shown = [f"{centre:g} with S = {scale / s:.6g}" for centre, scale in (first, second)]
+                pairs.append(
+                    KnownPair(
+                        words=f"the number is {shown[0]} in D and {shown[1]} in D′: its smooth bound allows it",
+                        data=(shown[0], shown[1]),
+                        outcomes=cauchy_outcomes(first, second),
+                        sampler=CauchyRuns(first=first, second=second),
+                    )
+                )
+        return tuple(pairs)
+
+
+def cauchy_outcomes(first: tuple[float, float], second: tuple[float, float]) -> Outcomes:
+    """Returns the laws of the cell in which a number falls, of Cauchy laws of these centres and scales."""
+    spacing = math.asinh(_FAR) * np.linspace(-1, 1, _EDGES)
+    edges = np.sort(np.concatenate([centre + scale * np.sinh(spacing) for centre, scale in (first, second)]))
+    edges = edges[np.append(True, np.diff(edges) > 0)]
+    log_p, log_q = (_log_cells((edges - centre) / scale) for centre, scale in (first, second))
+    return Outcomes(log_p=log_p, log_q=log_q)
+
+
+def _log_cells(at: Array) -> Array:
+    """Returns ln of the masses between the points and beyond: arctan b − arctan a is the angle of (1 + ab, b − a)."""
+    inner = np.arctan2(np.diff(at), 1 + at[:-1] * at[1:])
+    ends = np.arctan2(1.0, np.array([-at[0], at[-1]]))
+    logs: Array = np.log(np.concatenate([ends[:1], inner, ends[1:]]) / math.pi)
+    return logs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauchyRuns:
+    """Runs, scored by the exact likelihood ratio.
+
+    Attributes:
+        first: Centre and scale in D.
+        second: In D′.
+    """
+
+    first: tuple[float, float]
+    second: tuple[float, float]
+
+    @property
+    def numbers(self) -> int:
+        """Returns 1."""
+        return 1
+
+    def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
+        """Returns the scores of fresh runs."""
+        centre, scale = (np.where(on_first, a, b) for a, b in zip(self.first, self.second, strict=True))
+        seen = centre + scale * rng.standard_cauchy(on_first.size)
+        one, other = (-np.log(s) - np.log1p(((seen - c) / s) ** 2) for c, s in (self.first, self.second))
+        ratios: Array = one - other
+        return ratios

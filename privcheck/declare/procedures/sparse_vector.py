@@ -1,0 +1,267 @@
+"""The sparse vector technique: which of many queries exceed a noisy threshold, in its published variants.
+
+What a proof rests on is a threshold that is noisy, query noise that grows with the number of answers "above", and an
+end after so many of them. A variant that leaves one of these out costs more with every query, or everything at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from privcheck.declare.procedures.base import Cost, Facts, KnownPair, moved_by_a_user
+from privcheck.declare.procedures.sparse_vector_pairs import Comparisons, known_pairs
+from privcheck.declare.relations import Relation
+from privcheck.declare.statistics.base import Sensitivity
+from privcheck.errors import DeclarationError
+from privcheck.terms.parameters import Condition, number, one_of, text, truth
+from privcheck.terms.symbols import INFINITE, Exact, Expr, exp, expression, minimum, sqrt
+
+if TYPE_CHECKING:
+    from privcheck.accounting.events import Event
+
+Answers = Literal["above or below", "noisy values"]
+_COMPOSED: Final = "the answers are a post-processing of all noisy queries: mΔ/b (Dwork & Roth 2014, Theorem 3.16)"
+_ONCE: Final = "Lyu, Su & Li 2017, Theorems 4 and 5: Δ/b₁ + 2cΔ/b₂ (cΔ/b₂ for monotone queries)"
+_REDRAWN: Final = "Dwork & Roth 2014, Theorems 3.23 and 3.16: c thresholds one after the other, each Δ/b₁ + 2Δ/b₂"
+_ONE_WAY: Final = "one way, n₀ below and n₁ above: min(n₀Δ/b₂, Δ/b₁ + n₁Δ/b₂) ≤ (Δ/b₁ + mΔ/b₂)/2"
+_WITHOUT: Final = "none: without noise of their own, two queries show an order that a neighbour's data makes impossible"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseVector:
+    """Queries compared with a noisy threshold, one after the other; what leaves is the answer to each.
+
+    Attributes:
+        name: Unique in the declaration.
+        threshold_scale: b₁, Laplace scale of the threshold's noise.
+        query_scale: b₂, Laplace scale of the fresh noise on every query; None where they have none.
+        queries: m, how many are asked at most.
+        positives: c, answers "above" after which it stops; None where it never does.
+        redrawn: Whether the threshold's noise is drawn afresh after every answer "above".
+        answers: What leaves of a query above the threshold: that it is, or the very noisy value that was compared.
+        sensitivity: Δ, the most by which one trajectory of a user moves one query; all may move at once. A user with
+            up to m trajectories moves it by m·Δ, and that is charged.
+        monotone: Whether the queries of two neighbours differ one way only.
+        users: As of a `Release`.
+        source: Where the paper says so.
+
+    Raises:
+        DeclarationError: Values leave without noise.
+    """
+
+    name: str
+    threshold_scale: Expr
+    query_scale: Expr | None
+    queries: Expr
+    positives: Expr | None
+    redrawn: bool
+    answers: Answers
+    sensitivity: Expr
+    monotone: bool
+    users: str
+    source: str
+
+    def __init__(
+        self, name: str, *, threshold_scale: Exact | Expr, query_scale: Exact | Expr | None, queries: Exact | Expr,
+        positives: Exact | Expr | None, redrawn: bool = False, answers: Answers = "above or below",
+        sensitivity: Exact | Expr = 1, monotone: bool = False, users: str = "", source: str = "",
+    ) -> None:  # fmt: skip
+        text("name, of SparseVector", name)
+        one_of("answers, of SparseVector", answers, get_args(Answers))
+        for key, flag in {"redrawn": redrawn, "monotone": monotone}.items():
+            truth(f"{key}, of SparseVector", flag)
+            object.__setattr__(self, key, flag)
+        for key, words in {"users": users, "source": source}.items():
+            text(f"{key}, of SparseVector", words, empty=True)
+            object.__setattr__(self, key, words)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "answers", answers)
+        numbers = {"threshold_scale": threshold_scale, "queries": queries, "sensitivity": sensitivity}
+        for key, amount in numbers.items():
+            object.__setattr__(self, key, number(f"{key}, of SparseVector", amount))
+        for key, optional in {"query_scale": query_scale, "positives": positives}.items():
+            given = None if optional is None else number(f"{key}, of SparseVector", optional)
+            object.__setattr__(self, key, given)
+        if query_scale is None and answers == "noisy values":
+            message = f"sparse vector {name!r}: expected noise on queries whose values leave, got query_scale=None"
+            raise DeclarationError(f"{message}: the data itself would leave; give a scale, or answers='above or below'")
+
+    @property
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output=self._output(),
+            latex=self._latex(),
+            law="laplace",
+            spread=self.spread,
+            conditions=self._conditions(),
+            symbols=self._symbols(),
+            preconditions=self._preconditions(),
+            source=self.source,
+        )
+
+    def _words(self) -> str:
+        """Returns what is done, in words."""
+        noise = "no noise" if self.query_scale is None else f"Laplace noise of scale {self.query_scale}"
+        again = ", drawn afresh after every answer above," if self.redrawn else ""
+        end = "never stops" if self.positives is None else f"stops after {self.positives} answers above"
+        moves = f"each moved by at most {self.sensitivity}" + (", all one way" if self.monotone else "")
+        return (
+            f"{self.queries} queries, {moves}, with {noise} against a threshold with Laplace noise of scale "
+            f"{self.threshold_scale}{again} and {end}"
+        )
+
+    def _output(self) -> str:
+        """Returns what leaves."""
+        if self.answers == "noisy values":
+            return "the noisy queries that are above a noisy threshold"
+        return "which queries are above a noisy threshold"
+
+    def _latex(self) -> str:
+        """Returns what leaves as a formula."""
+        noisy = "q_i" if self.query_scale is None else rf"q_i + \mathrm{{Lap}}\left({self.query_scale.latex()}\right)"
+        index = "_k" if self.redrawn else ""
+        compared = (
+            rf"{noisy} \ge T + z{index},\ z{index} \sim \mathrm{{Lap}}\left({self.threshold_scale.latex()}\right)"
+        )
+        return rf"\left({noisy}\right)_{{i :\ {compared}}}" if self.answers == "noisy values" else compared
+
+    def _preconditions(self) -> tuple[str, ...]:
+        """Returns what the queries must satisfy."""
+        one_way = ("between neighbours all queries move one way",) if self.monotone else ()
+        return (f"one trajectory of a user moves each query by at most {self.sensitivity}", *one_way)
+
+    def _conditions(self) -> tuple[Condition, ...]:
+        """Returns its numbers and what each must be."""
+        asked = Condition(what="how many queries there are", of=self.queries, domain="count")
+        if self.query_scale is None:
+            several = "how many queries without noise there are, less one (of one, the threshold's noise is its own),"
+            asked = Condition(what=several, of=self.queries - 1, domain="count")
+        conditions = [
+            Condition(what="the scale of its threshold's noise", of=self.threshold_scale, domain="positive"),
+            asked,
+            Condition(what="the sensitivity of its queries", of=self.sensitivity, domain="nonnegative"),
+        ]
+        if self.query_scale is not None:
+            conditions.append(Condition(what="the scale of its queries' noise", of=self.query_scale, domain="positive"))
+        if self.positives is not None:
+            conditions.append(Condition(what="after how many answers it stops", of=self.positives, domain="count"))
+        return tuple(conditions)
+
+    def _symbols(self) -> frozenset[str]:
+        """Returns the parameters that occur in it."""
+        given = (self.threshold_scale, self.query_scale, self.queries, self.positives, self.sensitivity)
+        return frozenset[str]().union(*(one.symbols for one in given if one is not None))
+
+    @property
+    def spread(self) -> Expr:
+        """Returns the scale of the queries' noise, of the threshold's where they have none."""
+        return self.threshold_scale if self.query_scale is None else self.query_scale
+
+    def std(self, values: Mapping[str, Fraction]) -> float:
+        """Returns the standard deviation of one draw of `spread`, rounded up."""
+        return math.nextafter(self.spread.number(values, rounding="up") * math.sqrt(2), math.inf)
+
+    def with_std(self, factor: Fraction) -> SparseVector:
+        """Returns it with all noise of so many times the standard deviation."""
+        query = None if self.query_scale is None else self.query_scale * factor
+        return replace(self, threshold_scale=self.threshold_scale * factor, query_scale=query)
+
+    def cost(self, relation: Relation) -> Cost:
+        """Returns the smaller of two prices in pure DP, and what each is in zCDP.
+
+        One is that of all m noisy queries, mΔ/b₂, whatever becomes of them. The other, of answers that are no values
+        and stop after c, moves the threshold instead of the queries below it: Δ/b₁ + 2cΔ/b₂, and for a threshold that
+        is redrawn c·(Δ/b₁ + 2Δ/b₂); without the 2 for monotone queries. A noisy value shows that the threshold is below
+        it, so that the threshold cannot be moved: such answers have the first price only, and attain it.
+        Monotone queries that never stop cost (Δ/b₁ + mΔ/b₂)/2: n₀ answers below and n₁ above lose n₀Δ/b₂ if the
+        threshold stays and Δ/b₁ + n₁Δ/b₂ if it moves along (for queries that go up; else the other way round), and the
+        smaller of two is at most their mean. The first grows without bound with m. The smallest is what the worst pair
+        loses, but where c is above m/2 or nothing stops it: there an odd query, and monotone ones, may cost less.
+        ε-DP is min(ε²/2, ε)-zCDP (Bun & Steinke 2016, Proposition 1.4); Laplace noise ε + e^(−ε) − 1.
+        """
+        moved, m = moved_by_a_user(self.sensitivity, relation), self.queries
+        reason = f"each of {m} queries moves by at most {moved}" + (", one way only" if self.monotone else "")
+        pure, rho, theorem = self._price(moved)
+        return Cost(
+            sensitivity=Sensitivity(l1=m * moved, l2=sqrt(m) * moved, linf=moved, reason=reason),
+            charged=moved,
+            rho=rho,
+            pure=pure,
+            mu_squared=None,
+            theorem=theorem,
+        )
+
+    def _price(self, moved: Expr) -> tuple[Expr | None, Expr, str]:
+        """Returns ε, ρ and the theorem."""
+        if self.query_scale is None:
+            return None, INFINITE, _WITHOUT
+        one = (moved / self.query_scale).simplified()
+        all_of_them = (self.queries * one).simplified()
+        rho = self.queries * (one + exp(-one) - 1)
+        stops = self._price_of_answers(moved)
+        if stops is None:
+            return all_of_them, rho, _COMPOSED
+        runs, epsilon = stops
+        theorem = _ONE_WAY if self.positives is None else _REDRAWN if self.redrawn else _ONCE
+        pure = minimum((runs * epsilon).simplified(), all_of_them)
+        return pure, minimum(runs * epsilon**2 / 2, runs * epsilon, rho), f"{theorem}; or {_COMPOSED}"
+
+    def _price_of_answers(self, moved: Expr) -> tuple[Expr, Expr] | None:
+        """Returns how many thresholds are drawn, and the ε of each; None where no theorem applies."""
+        if self.query_scale is None or self.answers == "noisy values":
+            return None
+        if self.positives is None:
+            if self.redrawn or not self.monotone:
+                return None
+            both = moved / self.threshold_scale + self.queries * moved / self.query_scale
+            return expression(1), (both / 2).simplified()
+        runs = self.positives if self.redrawn else expression(1)
+        crossings = self.positives / runs * (1 if self.monotone else 2)
+        epsilon = moved / self.threshold_scale + crossings * moved / self.query_scale
+        return runs, epsilon.simplified()
+
+    def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
+        """Returns it as the accountant's `above_threshold`, or as that many Laplace queries where these cost less."""
+        from privcheck.accounting.events import above_threshold, laplace, non_private, pure
+
+        by_a_user = moved_by_a_user(self.sensitivity, relation)
+        moved = by_a_user.number(values, rounding="up")
+        if moved == 0:
+            return ()
+        if self.query_scale is None:
+            return (non_private(),)
+        queries, query_scale = int(self.queries.number(values)), self.query_scale.number(values, rounding="down")
+        stops = self._price_of_answers(by_a_user)
+        if stops is None or (stops[0] * stops[1]).number(values) >= queries * moved / query_scale:
+            return (laplace(scale=query_scale, sensitivity=moved, count=queries),)
+        if self.positives is None:
+            return (pure(epsilon=stops[1].number(values, rounding="up")),)
+        c = int(self.positives.number(values))
+        return (
+            above_threshold(
+                threshold_scale=self.threshold_scale.number(values, rounding="down"), query_scale=query_scale,
+                sensitivity=moved, positives=1 if self.redrawn else c, monotone=self.monotone,
+                count=c if self.redrawn else 1,
+            ),
+        )  # fmt: skip
+
+    def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
+        """Returns queries about the threshold, of which one user moves some up and, unless monotone, others down."""
+        moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="down")
+        if moved == 0:
+            return ()
+        of = Comparisons(
+            threshold_scale=self.threshold_scale.number(values, rounding="up"),
+            query_scale=0.0 if self.query_scale is None else self.query_scale.number(values, rounding="up"),
+            queries=int(self.queries.number(values)),
+            positives=None if self.positives is None else int(self.positives.number(values)),
+            redrawn=self.redrawn,
+            values=self.answers == "noisy values",
+        )
+        return known_pairs(of, moved, monotone=self.monotone)

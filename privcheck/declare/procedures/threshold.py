@@ -1,0 +1,212 @@
+"""What a noisy threshold lets through: probabilities of answers, by an integral over the threshold's noise.
+
+Given the threshold at z, queries are above or below it independently of one another, so that the probability of a
+pattern of answers is one integral of a product of Laplace tails. Its logarithm is concave in z and analytic between few
+points: Gauss and Legendre's rule between them is exact up to rounding. A logarithm of size l adds up terms of its own
+sign, and is off by 2⁻⁵¹·l + 10⁻¹³ at most: less than `privcheck.verification.outcome_loss` takes off.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declare.procedures.base import Array
+
+_NODES: Final = 16  # of a panel on which no integrand changes by more than a few e-folds: an error below 1e-16
+_FOLDS: Final = 4.0  # e-folds by which a pattern changes at most from one node's panel to the next
+_X, _W = np.polynomial.legendre.leggauss(_NODES)
+_FAR: Final = 60.0  # scales from a point beyond which a Laplace tail is nothing
+_DROP: Final = 50  # e-folds below its largest value at which a concave integrand is left off: below 1e-21 of it
+_HALVINGS: Final = 80
+
+_Concave = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyThreshold:
+    """A threshold at 0 with Laplace noise, against which queries with fresh Laplace noise are compared.
+
+    Attributes:
+        threshold_scale: Of the threshold's noise.
+        query_scale: Of every query's noise; 0 where the queries have none.
+    """
+
+    threshold_scale: float
+    query_scale: float
+
+    def log_counts(self, levels: tuple[float, float], counts: NDArray[np.int64]) -> Array:
+        """Returns ln P of patterns of answers to queries of two values, for few queries each.
+
+        Args:
+            levels: The two values.
+            counts: (m, 4) how many of the first value are below and above, and of the second.
+        """
+        z, weights = self._nodes(levels, int(counts.sum(axis=1).max()))
+        tails = np.stack([sign * (z - level) / self.query_scale for level in levels for sign in (1, -1)])
+        exponents = counts.astype(np.float64) @ log_cdf(tails) + weights
+        return _log_sum(exponents)
+
+    def log_runs(self, levels: Sequence[float]) -> tuple[Array, Array]:
+        """Returns ln P, for a threshold that is drawn when a query is asked, of which query is the first above it.
+
+        Args:
+            levels: (m,) the queries.
+
+        Returns:
+            (m, m) from query i on j is the first above (−∞ for j < i), and (m + 1,) none is from i on.
+        """
+        size = len(levels)
+        if not self.query_scale:
+            cut = [
+                [self.log_between(levels[i:j], levels[j]) if j >= i else -math.inf for j in range(size)]
+                for i in range(size)
+            ]
+            return np.array(cut), np.array([self.log_between(levels[i:], math.inf) for i in range(size + 1)])
+        z, weights = self._nodes(levels, size)
+        below = log_cdf((z - np.array(levels)[:, np.newaxis]) / self.query_scale)
+        above = log_cdf((np.array(levels)[:, np.newaxis] - z) / self.query_scale)
+        sums = np.concatenate([np.zeros((1, z.size)), np.cumsum(below, axis=0)])
+        first = np.full((size, size), -np.inf)
+        for i in range(size):
+            first[i, i:] = _log_sum(sums[i:-1] - sums[i] + above[i:] + weights)
+        return first, _log_sum(sums[-1] - sums + weights)
+
+    def log_between(self, below: Sequence[float], above: float) -> float:
+        """Returns ln P that queries without noise are below one threshold and the lowest of others, if any, above."""
+        low = max(below, default=-math.inf) / self.threshold_scale
+        high = above / self.threshold_scale
+        return float(_log_interval(np.array([low]), np.array([high]), np.array([high - low]))[0])
+
+    def log_values(self, level: float, edges: Sequence[float], counts: NDArray[np.int64]) -> Array:
+        """Returns ln P of patterns of answers to queries of one value, where the noisy values above leave.
+
+        Args:
+            level: The queries' value.
+            edges: Of k intervals of noisy values, ascending, from −∞ to ∞.
+            counts: (m, 1 + k) how many are below, and how many above with a noisy value in each interval.
+        """
+        finite = [edge for edge in edges if math.isfinite(edge)]
+        z, weights = self._nodes((level,), int(counts.sum(axis=1).max()), ends=finite)
+        tails = [log_cdf((z - level) / self.query_scale)]
+        for low, high in itertools.pairwise(edges):
+            start, end = np.maximum(z, low), np.full(z.shape, high)
+            scaled = (x / self.query_scale for x in (start - level, end - level, end - start))
+            tails.append(_log_interval(*scaled))
+        finite_tails = np.maximum(np.stack(tails), -1e300)  # so that 0 times what cannot happen is 0
+        distinct, places = np.unique(counts, axis=0, return_inverse=True)
+        logs: Array = _log_sum(distinct.astype(np.float64) @ finite_tails + weights)[places.ravel()]
+        return logs
+
+    def log_pattern(self, groups: Sequence[tuple[float, int, int]]) -> float:
+        """Returns ln P of one pattern of answers, however many and however unlikely.
+
+        Args:
+            groups: (value, how many of that value are below, how many above).
+        """
+        points = np.array([0.0, *(level for level, _, _ in groups)])
+
+        def exponent(z: Array) -> Array:
+            total: Array = -np.abs(z) / self.threshold_scale
+            for level, below, above in groups:
+                t = (z - level) / self.query_scale
+                total = total + below * log_cdf(t) + above * log_cdf(-t)
+            return total
+
+        reach = _FAR * max(self.threshold_scale, self.query_scale) * (1 + sum(b + a for _, b, a in groups))
+        top = _find_top(exponent, points.min() - reach, points.max() + reach)
+        highest = float(exponent(np.array([top]))[0])
+        drops = np.arange(1.0, _DROP + 1)
+        limits = (points.min() - 2 * reach, points.max() + 2 * reach)
+        left, right = (_find_levels(exponent, top, limit, highest - drops) for limit in limits)
+        near = (points[:, np.newaxis] + self.query_scale * np.arange(-_FAR, _FAR + 1)).ravel()
+        edges = np.concatenate([left, [top], right, points, near])
+        z, log_weights = _panels(np.unique(np.clip(edges, left.min(), right.max())))
+        return float(_log_sum((exponent(z) + log_weights)[np.newaxis])[0]) - math.log(2 * self.threshold_scale)
+
+    def _nodes(self, levels: Sequence[float], queries: int, ends: Sequence[float] = ()) -> tuple[Array, Array]:
+        """Returns nodes with ln of weight times density: so near that no pattern changes by much between panels.
+
+        Args:
+            levels: Of the queries.
+            queries: How many tails are multiplied at most.
+            ends: Beyond which a pattern keeps the threshold, where its density may fall from as fast as from 0.
+        """
+        first, second = self.threshold_scale, self.query_scale
+        rough = first * min(1.0, _FOLDS / (1 + queries * first / second)) if second >= first else first
+        fine = second * min(1.0, _FOLDS / queries)
+        kinks = np.array([0.0, *levels, *ends])
+        edges = [kinks, _near([0.0, *ends], rough, _FAR * first), _near([*levels, *ends], fine, _FAR * second)]
+        z, log_weights = _panels(np.unique(np.concatenate(edges)))
+        return z, log_weights - np.abs(z) / first - math.log(2 * first)
+
+
+def log_cdf(t: Array) -> Array:
+    """Returns ln P(X ≤ t) of Laplace noise of scale 1."""
+    half = np.exp(-np.abs(t)) / 2
+    result: Array = np.where(t < 0, -np.abs(t) - math.log(2), np.log1p(-half))
+    return result
+
+
+def _log_interval(low: Array, high: Array, width: Array) -> Array:
+    """Returns ln P(low < X ≤ high) of Laplace noise of scale 1, from the tail in which it lies.
+
+    The width is given apart: of two ends that are far from 0 and near each other the difference rounds.
+    """
+    wide = width > 0
+    low, high, width = np.where(wide, low, 0.0), np.where(wide, high, 1.0), np.where(wide, width, 1.0)
+    left = high <= 0
+    near = np.where(left, -high, np.maximum(low, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tail = -near - math.log(2) + np.log(-np.expm1(-width))
+        across = np.log1p(-np.exp(np.minimum(low, 0.0)) / 2 - np.exp(-np.maximum(high, 0.0)) / 2)
+    result: Array = np.where(wide, np.where((low < 0) & ~left, across, tail), -np.inf)
+    return result
+
+
+def _near(points: Sequence[float], step: float, reach: float) -> Array:
+    """Returns multiples of the step up to so far from any of the points, each once."""
+    count = math.ceil(reach / step)
+    multiples = np.rint(np.array(points) / step)[:, np.newaxis] + np.arange(-count, count + 1, dtype=np.float64)
+    found: Array = np.unique(multiples) * step
+    return found
+
+
+def _panels(edges: Array) -> tuple[Array, Array]:
+    """Returns nodes between the edges and the logarithms of their weights."""
+    half = np.diff(edges) / 2
+    kept = half > 0
+    half, middle = half[kept], (edges[:-1] + np.diff(edges) / 2)[kept]
+    z: Array = (middle[:, np.newaxis] + half[:, np.newaxis] * _X).ravel()
+    return z, np.log((half[:, np.newaxis] * _W).ravel())
+
+
+def _find_top(of: _Concave, low: float, high: float) -> float:
+    """Returns where a concave function is about largest."""
+    for _ in range(_HALVINGS):
+        grid = np.linspace(low, high, 9)
+        best = int(of(grid).argmax())
+        low, high = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, 8)])
+    return (low + high) / 2
+
+
+def _find_levels(of: _Concave, top: float, limit: float, levels: Array) -> Array:
+    """Returns where a concave function has fallen to the levels between its top and a limit; there where it has not."""
+    near, far = np.full(levels.shape, top), np.full(levels.shape, limit)
+    for _ in range(_HALVINGS):
+        middle = (near + far) / 2
+        above = of(middle) > levels
+        near, far = np.where(above, middle, near), np.where(above, far, middle)
+    return far
+
+
+def _log_sum(rows: Array) -> Array:
+    top = rows.max(axis=1)
+    result: Array = top + np.log(np.exp(rows - top[:, np.newaxis]).sum(axis=1))
+    return result

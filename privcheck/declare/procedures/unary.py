@@ -1,0 +1,223 @@
+"""Randomised response bit by bit: of a unary code, or of a Bloom filter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declare.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, set_words
+from privcheck.declare.procedures.local import check_local, pure_rho, turned_bits, with_fields
+from privcheck.declare.relations import Relation
+from privcheck.terms.parameters import Condition, number
+from privcheck.terms.symbols import Exact, Expr, exp, expression, log, same
+
+if TYPE_CHECKING:
+    from privcheck.accounting.events import Event
+
+_BITS: Final = "Wang, Blocki, Li & Jha 2017: ln(p(1 − q)/(q(1 − p))) for a bit that only D has and one that only D′ has"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnaryEncoding:
+    """Every bit of a user's code is answered by itself: by 1 with one probability where it is 1, another where it is 0.
+
+    A category in unary code has one 1, a value in a Bloom filter up to h. `symmetric_unary`, `optimised_unary` and
+    `permanent_response` make those of the literature.
+
+    Attributes:
+        name: Unique in the declaration.
+        bits: How many there are.
+        ones: How many of them are 1, at most; no more than half.
+        kept: ln of the odds of answering 1 where the bit is 1.
+        flipped: The same where it is 0.
+        ratio: kept − flipped: ε of a bit that only D has together with one that only D′ has; 1/ratio counts as the
+            spread of its noise.
+        users: As of a `Release`.
+        source: Where the paper says so.
+    """
+
+    name: str
+    bits: Expr
+    ones: Expr
+    kept: Expr
+    flipped: Expr
+    ratio: Expr
+    users: str
+    source: str
+
+    def __init__(
+        self, name: str, *, bits: Exact | Expr, keep: Exact | Expr, flip: Exact | Expr, ones: Exact | Expr = 1,
+        users: str = "", source: str = "",
+    ) -> None:  # fmt: skip
+        p, q = number("keep, of UnaryEncoding", keep), number("flip, of UnaryEncoding", flip)
+        set_words(self, name=name, users=users, source=source)
+        sizes = {"bits": number("bits, of UnaryEncoding", bits), "ones": number("ones, of UnaryEncoding", ones)}
+        odds = {"kept": log(p / (1 - p)), "flipped": log(q / (1 - q)), "ratio": log(p * (1 - q) / (q * (1 - p)))}
+        for key, value in {**sizes, **odds}.items():
+            object.__setattr__(self, key, value)
+
+    @property
+    def keep(self) -> Expr:
+        """Returns the probability of answering 1 where the bit is 1."""
+        return 1 / (1 + exp(-self.kept))
+
+    @property
+    def flip(self) -> Expr:
+        """Returns the probability of answering 1 where the bit is 0."""
+        return 1 / (1 + exp(-self.flipped))
+
+    @property
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output="noisy bits",
+            latex=self._latex(),
+            law="randomised response",
+            spread=self.spread,
+            conditions=(
+                Condition(what="how many bits are 1", of=self.ones, domain="count"),
+                Condition(what="its bits less twice the ones", of=self.bits - 2 * self.ones, domain="nonnegative"),
+                Condition(what="ln of the ratio of the odds of answering 1", of=self.ratio, domain="positive"),
+            ),
+            symbols=self.bits.symbols | self.ones.symbols | self.kept.symbols | self.flipped.symbols,
+            schedule="once for every user",
+            models=("local",),
+            preconditions=(f"of a user's {self.bits} bits at most {self.ones} are 1",),
+            source=self.source,
+        )
+
+    def _words(self) -> str:
+        """Returns what is done, in words."""
+        each = f"each answered by itself, ln of the ratio of odds {self.ratio}"
+        return f"{self.bits} bits, at most {self.ones} of them 1, {each}"
+
+    def _latex(self) -> str:
+        """Returns what leaves as a formula."""
+        odds = rf"{self.kept.latex()},\ {self.flipped.latex()}"
+        return rf"\mathrm{{Bits}}_{{{self.bits.latex()}}}\left({odds}\right)"
+
+    @property
+    def spread(self) -> Expr:
+        """Returns 1/(kept − flipped)."""
+        return 1 / self.ratio
+
+    def std(self, values: Mapping[str, Fraction]) -> float:
+        """Returns its spread, rounded up."""
+        return self.spread.number(values, rounding="up")
+
+    def with_std(self, factor: Fraction) -> UnaryEncoding:
+        """Returns it with so many times the spread: with the logarithms of all odds over the factor."""
+        odds = {"kept": self.kept / factor, "flipped": self.flipped / factor, "ratio": self.ratio / factor}
+        return with_fields(self, **odds)
+
+    def cost(self, relation: Relation) -> Cost:
+        """Returns m·ln(p(1 − q)/(q(1 − p))) of m ones, which two codes without a common 1 attain.
+
+        The answers are independent: m pairs of bits, each of them ε₀-DP and therefore ε₀·tanh(ε₀/2)-zCDP. Bits that are
+        turned with the same probability either way are 2m binary randomised responses of ε₀/2.
+
+        Raises:
+            DeclarationError: Users are added or removed, or have several records.
+        """
+        check_local(self.name, relation)
+        symmetric = same(self.kept, -self.flipped) is True
+        reason = f"{self.ones} bits that are 1 in D only, and as many that are 1 in D′ only"
+        return Cost(
+            sensitivity=turned_bits(self.ones, reason), charged=self.ones,
+            rho=self.ones * (2 * pure_rho(self.kept) if symmetric else pure_rho(self.ratio)),
+            pure=self.ones * self.ratio, mu_squared=None, theorem=_BITS,
+        )  # fmt: skip
+
+    def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
+        """Returns the law of the two bits of a pair, m times; codes that differ in fewer bits lose no more."""
+        from privcheck.accounting.events import loss_distribution
+
+        p, q = _laws(self.kept.number(values, rounding="up"), self.flipped.number(values, rounding="down"))
+        return (loss_distribution(np.exp(p), np.exp(q), count=int(self.ones.number(values))),)
+
+    def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
+        """Returns two codes that have no 1 in common, with the law of one of their pairs of bits."""
+        odds = self.kept.number(values, rounding="down"), self.flipped.number(values, rounding="up")
+        m = int(self.ones.number(values))
+        p, q = _laws(*odds)
+        return (
+            KnownPair(
+                words=f"{m} bits are 1 in D and 0 in D′, as many 0 in D and 1 in D′, all others alike",
+                data=(f"1 at {m} bits, 0 at {m} others", f"0 at the former, 1 at the latter {m}"),
+                outcomes=Outcomes(log_p=p, log_q=q),
+                rounds=m,
+                sampler=BitRuns(pairs=m, odds=odds),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitRuns:
+    """Answers at the bits in which two codes differ, scored by the ratio of their probabilities."""
+
+    pairs: int
+    odds: tuple[float, float]
+
+    @property
+    def numbers(self) -> int:
+        """Returns one a bit."""
+        return 2 * self.pairs
+
+    def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
+        """Returns the scores of fresh runs."""
+        probabilities = 1 / (1 + np.exp(-np.array(self.odds)))
+        ones = np.stack([on_first, ~on_first], axis=1)[:, :, np.newaxis]  # who has 1 at the first bits, at the second
+        answers = rng.random((on_first.size, 2, self.pairs)) < np.where(ones, *probabilities)
+        log_p, log_q = _laws(*self.odds)
+        first = answers[:, 0] * 2 + answers[:, 1]  # as `_laws` numbers the answers to both
+        scores: Array = (log_p - log_q)[first].sum(axis=1)
+        return scores
+
+
+def symmetric_unary(
+    name: str, *, bits: Exact | Expr, epsilon: Exact | Expr, ones: Exact | Expr = 1, users: str = "", source: str = ""
+) -> UnaryEncoding:
+    """Returns bits that are turned with probability 1/(e^(ε/2) + 1) either way: ε in all for a single 1."""
+    half = number("epsilon, of symmetric_unary", epsilon) / 2
+    return _by_odds(UnaryEncoding(name, bits=bits, ones=ones, keep="3/4", flip="1/4", users=users, source=source), half)
+
+
+def optimised_unary(
+    name: str, *, bits: Exact | Expr, epsilon: Exact | Expr, ones: Exact | Expr = 1, users: str = "", source: str = ""
+) -> UnaryEncoding:
+    """Returns bits of which a 1 is answered by a fair coin, a 0 by 1 with probability 1/(e^ε + 1).
+
+    Wang, Blocki, Li & Jha 2017: for a single 1 the least variance at ε.
+    """
+    whole = number("epsilon, of optimised_unary", epsilon)
+    one = UnaryEncoding(name, bits=bits, ones=ones, keep="3/4", flip="1/4", users=users, source=source)
+    return with_fields(one, kept=expression(0), flipped=-whole, ratio=whole)
+
+
+def permanent_response(
+    name: str, *, bits: Exact | Expr, ones: Exact | Expr, f: Exact | Expr, users: str = "", source: str = ""
+) -> UnaryEncoding:
+    """Returns RAPPOR's permanent randomised response: a bit stays with probability 1 − f, else it is a fair coin's.
+
+    Erlingsson, Pihur & Korolova 2014, Theorem 1: 2h·ln((1 − f/2)/(f/2)) of a Bloom filter of h ones.
+    """
+    part = number("f, of permanent_response", f) / 2
+    one = UnaryEncoding(name, bits=bits, ones=ones, keep="3/4", flip="1/4", users=users, source=source)
+    return _by_odds(one, log((1 - part) / part))
+
+
+def _by_odds(one: UnaryEncoding, kept: Expr) -> UnaryEncoding:
+    """Returns bits that are turned either way with the same probability, by ln of the odds of staying."""
+    return with_fields(one, kept=kept, flipped=-kept, ratio=2 * kept)
+
+
+def _laws(kept: float, flipped: float) -> tuple[Array, Array]:
+    """Returns ln P of the answers 00, 01, 10, 11 to a bit that is 1 in D and one that is 1 in D′, on D and on D′."""
+    one, zero = (np.array([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)]) for odds in (kept, flipped))
+    return (one[:, np.newaxis] + zero).ravel(), (zero[:, np.newaxis] + one).ravel()

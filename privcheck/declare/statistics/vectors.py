@@ -1,0 +1,244 @@
+"""Sums of users' vectors, each clipped to a norm: what private gradient methods release.
+
+Where a user has several records, either each record's vector is clipped, and m of them move the sum m times as far, or
+the sum of a user's records is (`clip_users`), which moves it by one norm however many there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declare.relations import Relation, ReplaceOne, most_trajectories
+from privcheck.declare.statistics.base import Sensitivity, SparseDifference, expect_data
+from privcheck.errors import TrajectoryError
+from privcheck.support.display import Brief
+from privcheck.terms.parameters import Condition, number, one_of, text
+from privcheck.terms.symbols import Exact, Expr, sqrt
+
+Per = Literal["record", "user"]
+Ball = Literal["l1", "l2", "linf"]
+_ORDERS: Final[Mapping[str, float]] = {"l1": 1, "l2": 2, "linf": math.inf}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Vectors(Brief):
+    """A vector of every record, or of every user, clipped: v·min(1, C/‖v‖) in ℓ₂ or another norm.
+
+    Attributes:
+        rows: (records, d), finite, of any length when it is made and clipped from then on.
+        norm: C, to which every row is clipped.
+        per: What a row is of: a "record", or all that a "user" has, as `clip_users` adds it up.
+        ball: In which norm: "l1", "l2" or "linf".
+
+    Raises:
+        TrajectoryError: They are not finite, not of that shape, or C is not positive.
+    """
+
+    rows: NDArray[np.float64]
+    norm: float
+    per: Per = "record"
+    ball: Ball = "l2"
+
+    def __post_init__(self) -> None:
+        one_of("per, of Vectors", self.per, get_args(Per))
+        rows = _numbers("Vectors", self.rows)
+        if rows.ndim != 2 or not np.isfinite(rows).all():
+            message = f"Vectors: expected finite numbers of shape (users, d), got shape {rows.shape}"
+            raise TrajectoryError(f"{message}; give one row a record, without NaN or infinity")
+        number_given = isinstance(self.norm, int | float | np.number) and not isinstance(self.norm, bool)
+        if not (number_given and math.isfinite(self.norm) and self.norm > 0):
+            message = f"Vectors: expected a norm above 0 to clip to, a float, got {self.norm!r:.100}"
+            raise TrajectoryError(f"{message}; give the declared one, as norm.number(values)")
+        one_of("ball, of Vectors", self.ball, _ORDERS)
+        lengths = np.linalg.norm(rows, ord=_ORDERS[self.ball], axis=1, keepdims=True)
+        object.__setattr__(self, "rows", rows * np.minimum(1.0, self.norm / np.maximum(lengths, self.norm)))
+
+    @property
+    def lengths(self) -> NDArray[np.float64]:
+        """Returns the norm of every row, (records,)."""
+        lengths: NDArray[np.float64] = np.linalg.norm(self.rows, ord=_ORDERS[self.ball], axis=1)
+        return lengths
+
+    @property
+    def users(self) -> int:
+        """Returns how many rows there are, of users or of one user's records."""
+        return int(self.rows.shape[0])
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{x:.4g}" for x in self.rows[0, :2])
+        more = f" and {self.users - 1} more" if self.users > 1 else ""
+        return f"the vector ({shown}{', …' if self.rows.shape[1] > 2 else ''}){more}"
+
+
+def _numbers(where: str, given: object) -> NDArray[np.float64]:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        message = f"{where}: expected numbers of shape (records, d), got {given!r:.100} ({error})"
+        raise TrajectoryError(f"{message}; give one row a record, all of one length") from error
+
+
+def clip_users(rows: NDArray[np.float64], owners: NDArray[np.int64], *, norm: float, ball: Ball = "l2") -> Vectors:
+    """Returns one row a user, the sum of all their records' vectors, clipped: per-user clipping.
+
+    Args:
+        rows: (records, d) vectors of any length.
+        owners: (records,) whose each is; any whole numbers.
+        norm: C.
+        ball: In which norm: "l1", "l2" or "linf".
+
+    Raises:
+        TrajectoryError: There is not one owner a row, or the rows are no finite vectors.
+
+    >>> import numpy as np
+    >>> clip_users(np.array([[3.0, 0.0], [0.0, 4.0], [0.0, 1.0]]), np.array([7, 7, 9]), norm=1).rows.tolist()
+    [[0.6000000000000001, 0.8], [0.0, 1.0]]
+    """
+    vectors, whose = _numbers("clip_users", rows), np.asarray(owners)
+    if vectors.ndim != 2 or whose.shape != vectors.shape[:1] or not np.issubdtype(whose.dtype, np.integer):
+        message = f"clip_users: expected one owner, a whole number, for each row of (records, d), got {whose.shape}"
+        raise TrajectoryError(f"{message} for {vectors.shape}; number the users")
+    users, owner = np.unique(whose, return_inverse=True)
+    summed = np.zeros((users.size, vectors.shape[1]))
+    np.add.at(summed, owner, vectors)
+    return Vectors(rows=summed, norm=norm, per="user", ball=ball)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClippedSums:
+    """Σ of v·min(1, C/‖v‖) over records, or over users, in ℓ₂ or another norm; shape (1, d).
+
+    Attributes:
+        dimension: d.
+        norm: C, in the unit of the vectors.
+        of: What is summed, in words.
+        per: What is clipped: each "record", of which a user may have several (`ReplaceOne(trajectories=m)`), or the sum
+            of all that a "user" has.
+        ball: In which norm: "l2" for Gaussian noise, "l1" for Laplace noise, "linf" for entries of one size each.
+    """
+
+    dimension: Expr
+    norm: Expr
+    of: str
+    per: Per
+    ball: Ball
+
+    def __init__(
+        self, *, dimension: Exact | Expr, norm: Exact | Expr, of: str = "clipped gradients", per: Per = "record",
+        ball: Ball = "l2",
+    ) -> None:  # fmt: skip
+        text("of, of ClippedSums", of)
+        one_of("ball, of ClippedSums", ball, _ORDERS)
+        object.__setattr__(self, "ball", ball)
+        one_of("per, of ClippedSums", per, get_args(Per))
+        object.__setattr__(self, "per", per)
+        object.__setattr__(self, "dimension", number("dimension, of ClippedSums", dimension))
+        object.__setattr__(self, "norm", number("norm, of ClippedSums", norm))
+        object.__setattr__(self, "of", of)
+
+    @property
+    def name(self) -> str:
+        """Returns the statistic in words."""
+        each = "each" if self.per == "record" else "a user"
+        norm = "norm" if self.ball == "l2" else f"ℓ{'₁' if self.ball == 'l1' else '∞'} norm"
+        return f"sum of {self.of}, of {norm} at most {self.norm} {each}"
+
+    @property
+    def latex(self) -> str:
+        """Returns the statistic as a formula."""
+        order = {"l1": "1", "l2": "2", "linf": r"\infty"}[self.ball]
+        return rf"\textstyle\sum_u g_u \min\left(1,\ {self.norm.latex()}/\lVert g_u\rVert_{{{order}}}\right)"
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Returns its numbers and what each must be."""
+        return (
+            Condition(what="the dimension of its vectors", of=self.dimension, domain="count"),
+            Condition(what="the norm to which its vectors are clipped", of=self.norm, domain="positive"),
+        )
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Returns the parameters that the statistic depends on."""
+        return self.dimension.symbols | self.norm.symbols
+
+    @property
+    def preconditions(self) -> tuple[str, ...]:
+        """Returns what the data must satisfy; `Vectors` clip to it."""
+        what = "every vector" if self.per == "record" else "the sum of all vectors of a user"
+        return (f"{what} is clipped to norm {self.norm}",)
+
+    def sensitivity(self, relation: Relation) -> Sensitivity:
+        """Returns ‖Δ‖ ≤ 2C in its own norm under replacement, C otherwise.
+
+        Two opposite vectors of norm C, or one alone, attain it. Of a ball of ℓ₂, ‖Δ‖₁ is √d of that, attained by
+        entries of one size; of ℓ∞, ‖Δ‖₂ is √d and ‖Δ‖₁ d of it; of ℓ₁ all norms are alike, on an axis. Where records
+        are clipped, m of a user move the sum m times as far; where users are, their number changes nothing.
+        """
+        most = (2 if isinstance(relation, ReplaceOne) else 1) * self.norm
+        reason = f"two opposite vectors of norm {self.norm}"
+        reason = reason if isinstance(relation, ReplaceOne) else f"one vector of norm {self.norm}"
+        root = sqrt(self.dimension)
+        l1, l2 = {"l1": (most, most), "l2": (root * most, most), "linf": (self.dimension * most, root * most)}[
+            self.ball
+        ]
+        one = Sensitivity(l1=l1, l2=l2, linf=most, reason=reason)
+        return one.of_several(relation) if self.per == "record" else one
+
+    def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
+        """Returns (1, d)."""
+        return (1, int(self.dimension.number(values)))
+
+    def compute(self, data: Vectors, *, step: int | None = None) -> NDArray[np.float64]:
+        """Returns the sum of the clipped vectors, (1, d), or (d,) of step 0.
+
+        Raises:
+            TrajectoryError: Records are given where users are clipped, or the other way round.
+        """
+        summed = self._sum(data)
+        return summed[np.newaxis] if step is None else summed
+
+    def difference(self, pair: tuple[Vectors | None, Vectors | None]) -> SparseDifference:
+        """Returns the change of the sum."""
+        first, second = (0.0 if user is None else self._sum(user) for user in pair)
+        change = np.asarray(first - second, dtype=np.float64)
+        cells = np.flatnonzero(change)
+        return SparseDifference(cells=cells.astype(np.int64), change=change[cells])
+
+    def extreme_pairs(
+        self, relation: Relation, values: Mapping[str, Fraction]
+    ) -> Iterator[tuple[Vectors | None, Vectors | None]]:
+        """Yields users along one axis, and with entries of one size: they move the sum furthest in ℓ₂, and in ℓ₁."""
+        d, norm = int(self.dimension.number(values)), self.norm.number(values, rounding="down")
+        entry = norm / {"l1": d, "l2": math.sqrt(d), "linf": 1}[self.ball]
+        axis, flat = np.zeros((1, d)), np.full((1, d), entry)
+        axis[0, 0] = norm
+        records = most_trajectories(relation, values) if self.per == "record" else 1
+        for row in (axis, flat) if d > 1 else (axis,):
+            rows = np.repeat(row, records, axis=0)
+            user = Vectors(rows=rows, norm=norm, per=self.per, ball=self.ball)
+            other = (
+                Vectors(rows=-rows, norm=norm, per=self.per, ball=self.ball)
+                if isinstance(relation, ReplaceOne)
+                else None
+            )
+            yield user, other
+            yield other, user
+
+    def _sum(self, data: Vectors) -> NDArray[np.float64]:
+        expect_data(self.name, data, Vectors, "wrap them, Vectors(rows=…, norm=…)")
+        if data.per != self.per:
+            message = f"{self.name}: expected one row a {self.per}, got one row a {data.per}"
+            raise TrajectoryError(f"{message}; clip what a user has together with `clip_users`, and declare per='user'")
+        if data.ball != self.ball:
+            message = f"{self.name}: expected vectors clipped in {self.ball}, got {data.ball}"
+            raise TrajectoryError(f"{message}; make them with ball={self.ball!r}")
+        summed: NDArray[np.float64] = data.rows.sum(axis=0)
+        return summed

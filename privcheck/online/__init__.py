@@ -1,1 +1,0 @@
-"""Agents that learn while they act, driven stepwise: the face that runs and audits share, the record, the driver."""

@@ -1,0 +1,194 @@
+"""Learned policies as artefacts: policy.npz with the probabilities, policy.json with what is said about them.
+
+A policy is what a private agent learns for; it is published where its guarantee holds and its noise protects. Both
+files are written together, and a policy whose two files do not belong together is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.errors import FileFormatError, ParameterError
+from privcheck.reports.files import encode
+from privcheck.reports.values import PolicyRecord, from_json
+from privcheck.runtime.run_folders import find_file
+from privcheck.support.display import Brief
+from privcheck.support.files import whole_file, write_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+ARRAY_NAME: Final = "policy.npz"
+JSON_NAME: Final = "policy.json"
+_ROUNDING: Final = 1e-9  # by how much the probabilities of a state may miss 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Policy(Brief):
+    """What to do at each step in each state, with where it comes from.
+
+    Attributes:
+        probabilities: (H, S, A), of each action.
+        record: Where it comes from, what it is worth, and why it may be published.
+
+    Raises:
+        ParameterError: These are no probabilities, or of other sizes than the record's.
+    """
+
+    probabilities: NDArray[np.float64]
+    record: PolicyRecord
+
+    def __post_init__(self) -> None:
+        given, sizes = self.probabilities, (self.record.steps, self.record.states, self.record.actions)
+        if given.shape != sizes:
+            raise ParameterError(f"a policy of {sizes} steps, states and actions; got an array of {given.shape}")
+        if not (np.isfinite(given).all() and (given >= 0).all() and np.abs(given.sum(axis=2) - 1).max() < _ROUNDING):
+            raise ParameterError("expected probabilities of actions that add up to 1 in every state at every step")
+        for name, labels, count in (("states", self.states, sizes[1]), ("actions", self.actions, sizes[2])):
+            if len(labels) != count or len(set(labels)) != count:
+                raise ParameterError(f"expected {count} different labels of {name}; got {len(set(labels))}", name=name)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Returns what users call the states, in the order of their codes."""
+        return self.record.labels.states or tuple(map(str, range(self.record.states)))
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """Returns what users call the actions, in the order of their codes."""
+        return self.record.labels.actions or tuple(map(str, range(self.record.actions)))
+
+    def act(self, step: int, state: int | str, rng: np.random.Generator | None = None) -> str:
+        """Returns the label of an action: the likeliest one, or one drawn by the probabilities.
+
+        Args:
+            step: From 0 to H − 1.
+            state: Its code or its label.
+            rng: What draws; None for the likeliest action, the first of equals.
+
+        Raises:
+            ParameterError: There is no such step or state.
+        """
+        if not 0 <= step < self.record.steps:
+            raise ParameterError(f"step {step}: expected 0 to {self.record.steps - 1}", name="step", given=step)
+        chances = self.probabilities[step, self._code(state)]
+        chosen = chances.argmax() if rng is None else rng.choice(chances.size, p=chances / chances.sum())
+        return self.actions[int(chosen)]
+
+    def _code(self, state: int | str) -> int:
+        if isinstance(state, str):
+            if state not in self.states:
+                shown = ", ".join(self.states[:5])
+                message = f"no state {state!r}; the policy knows {shown}{', …' if len(self.states) > 5 else ''}"
+                raise ParameterError(message, name="state", given=state)
+            return self.states.index(state)
+        if not 0 <= state < self.record.states:
+            message = f"state {state}: expected a code from 0 to {self.record.states - 1}, or a label"
+            raise ParameterError(message, name="state", given=state)
+        return int(state)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a pandas frame with step, state, action and probability, of actions that may be taken.
+
+        Raises:
+            ParameterError: pandas is not installed.
+        """
+        from privcheck.reports.files import make_frame
+
+        step, state, action = np.nonzero(self.probabilities)
+        columns = {
+            "step": step,
+            "state": np.array(self.states, dtype=object)[state],
+            "action": np.array(self.actions, dtype=object)[action],
+            "probability": self.probabilities[step, state, action],
+        }
+        return make_frame(columns)
+
+    def plot(self) -> Figure:
+        """Returns a heat map: the likeliest action of each state at each step, paler where it is less likely."""
+        from privcheck.reports.plots import draw_policy
+
+        return draw_policy(self.probabilities, self.states, self.actions, title=self.record.algorithm)
+
+    def save(self, directory: Path | str) -> Path:
+        """Writes policy.npz and policy.json and returns the path of the former.
+
+        Raises:
+            OSError: They cannot be written.
+        """
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, probabilities=self.probabilities)
+        with whole_file(directory / ARRAY_NAME) as file:
+            file.write(buffer.getvalue())
+        digest = hashlib.sha256(buffer.getvalue()).hexdigest()
+        write_whole(directory / JSON_NAME, encode(replace(self.record, policy=ARRAY_NAME, digest=digest)))
+        return directory / ARRAY_NAME
+
+
+def load_policy(path: Path | str) -> Policy:
+    """Returns a policy that `run` or `check` wrote.
+
+    Args:
+        path: Its policy.npz, its policy.json, or the directory of both, or of the run.
+
+    Raises:
+        FileFormatError: A file is missing, damaged, or does not belong to the other.
+    """
+    given = Path(path)
+    directory = find_file(given, JSON_NAME).parent if given.is_dir() else given.parent
+    if not given.is_dir() and given.name not in (ARRAY_NAME, JSON_NAME):
+        raise FileFormatError(f"{given}: expected {ARRAY_NAME}, {JSON_NAME} or the directory that `run --out` wrote")
+    try:
+        text, raw = (directory / JSON_NAME).read_bytes(), (directory / ARRAY_NAME).read_bytes()
+    except OSError as error:
+        message = f"no policy in {directory}: {error.strerror}: {Path(error.filename or '').name}"
+        raise FileFormatError(f"{message}; `privcheck run NAME --out DIR` writes one") from None
+    unreadable = f"{directory}: not a policy that this version can read"
+    try:
+        record = from_json(PolicyRecord, json.loads(text.decode("utf-8")), "policy")
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"{unreadable}: {error}") from None
+    if record.digest != hashlib.sha256(raw).hexdigest():
+        message = f"{directory / JSON_NAME} is about another {ARRAY_NAME}: one of the two was changed"
+        raise FileFormatError(f"{message}; run the agent again, or find the file that belongs to it")
+    try:
+        with np.load(io.BytesIO(raw), allow_pickle=False) as file:
+            return Policy(probabilities=np.asarray(file["probabilities"], dtype=np.float64), record=record)
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise FileFormatError(f"{unreadable}: {error}") from None
+
+
+def describe_policy(policy: Policy, *, most: int = 20) -> list[tuple[str, ...]]:
+    """Returns rows of steps, state, likeliest action and its probability; equal steps of a state are one row.
+
+    Args:
+        policy: The policy.
+        most: So many rows at most; a last one says how many there are more.
+    """
+    likeliest = policy.probabilities.argmax(axis=2)
+    chance = policy.probabilities.max(axis=2)
+    rows: list[tuple[str, ...]] = []
+    for state, label in enumerate(policy.states):
+        column = [(int(a), round(float(p), 3)) for a, p in zip(likeliest[:, state], chance[:, state], strict=True)]
+        start = 0
+        for step in range(1, len(column) + 1):
+            if step == len(column) or column[step] != column[start]:
+                span = f"{start}" if step - start == 1 else f"{start}–{step - 1}"
+                rows.append((label, span, policy.actions[column[start][0]], f"{column[start][1]:.3g}"))
+                start = step
+    if len(rows) > most:
+        rest: tuple[Any, ...] = (f"… and {len(rows) - most} more rows", "", "", "")
+        rows = [*rows[:most], rest]
+    return rows

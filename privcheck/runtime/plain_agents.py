@@ -1,0 +1,627 @@
+"""Plain online agents: a privatizer half and an agent half in NumPy, which meet only in channel and billboard.
+
+The agent half is a function of what stands on the billboard; it never sees data, and draws no noise. The privatizer
+half turns one user's trajectory into what the channel is given. Everything between them is here: users, channel,
+schedules, the ledger, which is written by the releases themselves, and the face that audits drive.
+
+    ALGORITHM = Algorithm(name=…, declare=declare, online=PlainAgent(agent=make_agent))
+
+A tree's outputs are its P-sums, each released once through the channel with noise of its own; the board shows the sums
+over all users that follow from them. Users' own releases and batches leave as they are, and the board shows their sum;
+what leaves after every episode anew is on the board as it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.data.finite_models import FiniteMDP, evaluate, one_hot, solve
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import Release
+from privcheck.declare.mechanisms import Noise
+from privcheck.declare.mechanisms.base import charge
+from privcheck.declare.schedules import Batches, EveryEpisode, PerUser, Tree
+from privcheck.declare.statistics.grid import OnGrid
+from privcheck.errors import ChannelError, ParameterError
+from privcheck.runtime import Billboard, Channel
+from privcheck.runtime.ledger import Ledger
+from privcheck.runtime.noise import NoiseSource, ReleaseNoise, lowest_bit
+from privcheck.runtime.online import (
+    DONE,
+    SIMULATED,
+    SWITCHES,
+    VALUE,
+    Player,
+    Record,
+    Replicate,
+    Tables,
+    blank,
+    grid,
+    note,
+)
+from privcheck.runtime.replicates import seeds
+from privcheck.runtime.results import NoiseKind, OnlineRequest
+from privcheck.runtime.setting import Setting
+
+Array = NDArray[np.float64]
+MESSAGES: Final = "messages"  # the generator of a replicate from which every user's own generator is seeded
+TOLD = "told"  # the array of a replicate that holds what the last user was told to do
+_DIGEST = 32  # hexadecimal digits of an output's digest
+_SEED = 4  # words of 32 bits that seed a user's generator
+
+
+class Contribute(Protocol):
+    """The privatizer half: what one user adds to every release, as a local randomiser computes it."""
+
+    def __call__(self, user: Trajectories, rng: np.random.Generator, /) -> Mapping[str, Array]:
+        """Returns the user's part of every release, by name, in its declared shape.
+
+        Args:
+            user: One trajectory.
+            rng: The user's own generator: all randomness of the contribution comes from it, such as the coin that
+                rounds a reward to a bit. Other users' generators do not depend on how much is drawn from it, and audits
+                hand the user who differs the same one on D and on D′.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Drawn:
+    """Noise from a replicate's own generator; without one, none."""
+
+    rng: np.random.Generator | None
+    words: str = "simulated: NumPy PCG64 floating-point noise, seeded; not for a public release"
+
+    protects: bool = False
+
+    @property
+    def as_declared(self) -> bool:
+        return self.rng is not None
+
+    def add(self, noise: Noise, value: Array, *, release: int, part: int) -> Array:
+        return value.copy() if self.rng is None else noise.add(value, self.rng)
+
+
+class Streams:
+    """The releases of a plain agent over K users: the channel's side, and the face that auditors see.
+
+    What changes lies in the replicate: for every release NAME `exact/NAME` and `noisy/NAME`, of a tree a P-sum for
+    every level, else the last output; `sum/NAME`, what the board shows; `digest/NAME`, of the first output.
+
+    Args:
+        setting: Declaration, parameters, options and readings.
+        episodes: K.
+        contribute: What a user contributes; None for the declared statistics.
+        ends: The last user of each batch.
+        noiseless: Nothing is drawn.
+        noise: Where it comes from; "release" draws anew whatever the replicate's generators say.
+        remembered: The arrays of a replicate in which the agent half keeps functions of past boards.
+
+    Raises:
+        ParameterError: Releases leave once, or by schedules of several kinds; batches without their ends; or release
+            noise for contributions of the agent's own that would have to be rounded.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        *,
+        episodes: int,
+        contribute: Contribute | None = None,
+        ends: tuple[int, ...] = (),
+        noiseless: bool = False,
+        noise: NoiseKind = "simulated",
+        remembered: tuple[str, ...] = (),
+    ) -> None:
+        self._remembered = remembered
+        self._declaration, self._values = setting.released, setting.values
+        self._released = noise == "release" and not noiseless
+        if self._released and contribute is not None and any(on_grid(r) for r in self._declaration.noisy):
+            message = f"{self._declaration.name} computes contributions of its own, which nobody rounds to a grid"
+            raise ParameterError(f"{message}: release noise is for declared statistics", name="noise", given=noise)
+        self._releases: tuple[Release, ...] = self._declaration.noisy
+        self._kind = _schedule(self._releases, self._declaration.name)
+        self._ends, self._noiseless, self._contribute = ends, noiseless, contribute
+        if self._kind is Batches and (not ends or list(ends) != sorted(set(ends)) or ends[-1] != episodes):
+            message = (
+                f"{self._declaration.name} releases in batches: give its PlainAgent `ends`, the last user of each, "
+                f"ascending and the last of them K = {episodes}; got {ends}"
+            )
+            raise ParameterError(message, name="ends", given=ends)
+        self._last = _last_output(self._releases[0], setting, episodes)
+        self._shapes = {r.name: r.statistic.shape(self._values) for r in self._releases}
+        self._shown = {r.name: _shape_on_board(r, self._values) for r in self._releases}
+        self._sized = any(release.batch_sizes is not None for release in self._releases)
+        self._channels = {size: self._make_channel(size) for size in self._refuse_other_sizes()}
+
+    @property
+    def randomises(self) -> bool:
+        """Returns whether users' contributions are the agent's own, which get a generator for each user."""
+        return self._contribute is not None
+
+    @property
+    def policy(self) -> tuple[str, ...]:
+        """Returns the arrays that are computed from the billboards alone."""
+        return (TOLD, *self._remembered)
+
+    @property
+    def board(self) -> tuple[str, ...]:
+        """Returns the arrays that are the billboard."""
+        return tuple(f"{kind}/{name}" for name in self._shapes for kind in ("noisy", "sum"))
+
+    def output(self, episode: int) -> int | None:
+        """Returns which output leaves with an episode, counted from 1; None where none does."""
+        if self._kind is Batches:  # nobody comes after the last batch
+            return self._ends.index(episode) + 1 if episode in self._ends[:-1] else None
+        return episode if episode <= self._last else None
+
+    def exact(self, one: Replicate, output: int) -> Tables:
+        """Returns copies of what the last output's noise was added to; of a tree the sum of its P-sums."""
+        return {name: self._read(one.arrays[f"exact/{name}"], output) for name in self._shapes}
+
+    def noisy(self, one: Replicate, output: int) -> Tables:
+        """Returns copies of the last output; of a tree the sum of its P-sums."""
+        return {name: self._read(one.arrays[f"noisy/{name}"], output) for name in self._shapes}
+
+    def batches(self, output: int) -> Mapping[str, tuple[int, ...]]:
+        """Returns how many users are in a batch, by release; nothing where no noise depends on that."""
+        return {name: (self._size(output),) for name in self._shapes} if self._sized else {}
+
+    def undeclared(self, one: Replicate) -> int:
+        """Returns 0: what stands on the billboard went through the channel."""
+        return 0
+
+    def sums(self, one: Replicate) -> Mapping[str, Array]:
+        """Returns what the board shows, by release: read-only views of the noisy sums over the users so far."""
+        shown = {}
+        for name in self._shapes:
+            view = one.arrays[f"sum/{name}"].view()
+            view.flags.writeable = False
+            shown[name] = view
+        return MappingProxyType(shown)
+
+    def blank(self) -> dict[str, NDArray[Any]]:
+        """Returns the arrays of a replicate before its first episode."""
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, shape in self._shapes.items():
+            kept = (max(1, self._last.bit_length()), *shape) if self._kind is Tree else shape
+            board = self._shown[name]
+            arrays |= {f"exact/{name}": np.zeros(kept), f"noisy/{name}": np.zeros((*kept[: -len(shape)], *board))}
+            arrays[f"sum/{name}"] = np.zeros(board)
+            arrays[f"digest/{name}"] = np.zeros((shape[0], _DIGEST), np.uint8)
+        return arrays
+
+    def release(self, one: Replicate, user: Trajectories, episode: int, *, ledger: Ledger | None) -> None:
+        """Takes a user's contribution in, and lets the channel release what leaves with their episode.
+
+        Args:
+            one: The replicate.
+            user: The trajectory, which stays here.
+            episode: Its number, counted from 1.
+            ledger: Where the first output of every release is recorded, or None.
+
+        Raises:
+            ChannelError: The contribution has another shape than is declared, or is not finite.
+        """
+        output = self.output(episode)
+        if output is None and self._kind is not Batches:
+            return
+        given = self._compute_contribution(one, user)
+        if self._kind is Batches and (episode == 1 or episode - 1 in self._ends):
+            for name in self._shapes:
+                one.arrays[f"exact/{name}"][...] = 0.0
+        source: NoiseSource = _Drawn(rng=None if self._noiseless else one.generators["noise"])
+        if self._released:
+            source = ReleaseNoise()  # of this output, whose slices it draws once each
+        for release in self._releases:
+            value = self._take(one, release.name, np.asarray(given[release.name]), episode)
+            if output is not None:
+                noisy = self._draw(one, release.name, value, source, output)
+                self._post(one, release.name, noisy, output)
+                if output == 1 and ledger is not None:
+                    self._record_first(one, release, ledger)
+
+    def record_past(self, one: Replicate, ledger: Ledger) -> None:
+        """Records what has left a replicate already; where nothing ever will, that it is charged all the same."""
+        for release in self._releases:
+            if one.arrays[f"digest/{release.name}"].any() or self._last < 1:
+                self._record_first(one, release, ledger)
+
+    def _compute_contribution(self, one: Replicate, user: Trajectories) -> Mapping[str, Array]:
+        if self._contribute is None:
+            return {release.name: release.statistic.compute(user) for release in self._releases}
+        # a generator a user: were one shared, a user who draws once more would change the messages of all after them
+        seed = one.generators[MESSAGES].integers(2**32, size=_SEED, dtype=np.uint32)
+        given = self._contribute(user, np.random.default_rng(None if self._released else seed))
+        for name, shape in self._shapes.items():
+            if name not in given or np.shape(given[name]) != shape:
+                got = f"shape {np.shape(given[name])}" if name in given else f"only {', '.join(given) or 'nothing'}"
+                raise ChannelError(f"{name}: expected a contribution of shape {shape}, got {got}", release=name)
+        if undeclared := sorted(given.keys() - self._shapes.keys()):
+            raise ChannelError(f"undeclared release {undeclared[0]!r}", release=undeclared[0])
+        return given
+
+    def _take(self, one: Replicate, name: str, value: Array, episode: int) -> Array:
+        """Returns what the channel is given, if something leaves: a P-sum, a message, a batch's or the whole sum."""
+        exact = one.arrays[f"exact/{name}"]
+        if self._kind is Tree:
+            level = lowest_bit(episode)
+            closed: Array = value + exact[:level].sum(axis=0)
+            exact[:level] = 0.0
+            exact[level] = closed
+            return closed
+        if self._kind is PerUser:
+            exact[...] = value
+        else:
+            exact += value
+        return exact
+
+    def _draw(self, one: Replicate, name: str, value: Array, source: NoiseSource, output: int) -> Array:
+        """Returns an output, fresh from the channel; keeps the digests of the first."""
+        billboard, first = Billboard(), not one.arrays[f"digest/{name}"].any()
+        channel = self._channels[self._size(output) if self._sized else 0].again(
+            noise=source, billboard=billboard, ledger=self._make_silent_ledger()
+        )
+        noisy = np.stack([channel.release(name, np.array(value[part]), part=part) for part in range(len(value))])
+        for part in range(len(value)) if first else ():
+            one.arrays[f"digest/{name}"][part] = np.frombuffer(billboard.digests[name, part].encode(), np.uint8)
+        return noisy
+
+    def _post(self, one: Replicate, name: str, noisy: Array, output: int) -> None:
+        kept, shown = one.arrays[f"noisy/{name}"], one.arrays[f"sum/{name}"]
+        if self._kind is Tree:
+            level = lowest_bit(output)
+            kept[:level] = 0.0
+            kept[level] = noisy
+            shown[...] = self._read(kept, output)
+        else:
+            kept[...] = noisy
+            shown[...] = noisy if self._kind is EveryEpisode else shown + noisy
+
+    def _read(self, kept: Array, output: int) -> Array:
+        """Returns a copy of the last output; of a tree the sum of the P-sums of the output's bits, longest first."""
+        if self._kind is not Tree:
+            return kept.copy()
+        levels = [level for level in reversed(range(len(kept))) if output >> level & 1]
+        total: Array = sum((kept[level] for level in levels), np.zeros(kept.shape[1:]))
+        return total
+
+    def _record_first(self, one: Replicate, release: Release, ledger: Ledger) -> None:
+        """Records the first output of a release, with which the whole stream is charged."""
+        for part, digest in enumerate(one.arrays[f"digest/{release.name}"]):
+            due = charge(release, self._declaration.relation, self._values) if part == 0 else None
+            left = bytes(digest).decode().strip("\0") or "nothing left"
+            ledger.record(release.name, part, charge=due, output=left)
+
+    def _make_channel(self, size: int) -> Channel:
+        """Returns the channel of batches of a size; of all outputs where no noise depends on a size."""
+        return Channel(
+            self._declaration,
+            {**self._values, "n": Fraction(size)} if self._sized else self._values,
+            noise=_Drawn(rng=None),
+            billboard=Billboard(),
+            ledger=self._make_silent_ledger(),
+        )
+
+    def _size(self, output: int) -> int:
+        """Returns how many users are in the batch that leaves with an output."""
+        return self._ends[output - 1] - (self._ends[output - 2] if output > 1 else 0)
+
+    def _refuse_other_sizes(self) -> set[int]:
+        """Returns the sizes of the batches that leave, which the last does not; {0} where no noise depends on them.
+
+        Raises:
+            ParameterError: For some of them no noise is declared.
+        """
+        if not self._sized:
+            return {0}
+        sizes = {self._size(output) for output in range(1, len(self._ends))}
+        for release in self._releases:
+            declared = sizes if release.batch_sizes is None else set(release.batch_sizes(self._values))
+            if other := sorted(sizes - declared):
+                message = (
+                    f"{release.name}: a batch of {other[0]} users, where Batches(sizes=…) declares "
+                    f"{', '.join(map(str, sorted(declared))) or 'none'}; let its PlainAgent's `ends` keep to the sizes"
+                )
+                raise ParameterError(message, name="ends", given=self._ends)
+        return sizes
+
+    def _make_silent_ledger(self) -> Ledger:
+        return Ledger(self._declaration, self._values, noise="")
+
+
+def on_grid(release: Release) -> bool:
+    """Returns whether a release's statistic is rounded to a grid, user by user."""
+    return isinstance(release.statistic, OnGrid)
+
+
+def _shape_on_board(release: Release, values: Mapping[str, Fraction]) -> tuple[int, ...]:
+    """Returns the shape in which a release stands on the board."""
+    statistic = release.statistic.of if isinstance(release.statistic, OnGrid) else release.statistic
+    return statistic.shape(values)
+
+
+def _schedule(releases: tuple[Release, ...], name: str) -> type:
+    kinds = {type(release.schedule) for release in releases}
+    if len(kinds) != 1 or not kinds <= {Tree, PerUser, Batches, EveryEpisode}:
+        words = ", ".join(f"{release.name}: {release.schedule.words}" for release in releases)
+        message = f"{name}: a plain online agent needs one kind of schedule for all releases, and a stream; got {words}"
+        raise ParameterError(message, name=name)
+    return next(iter(kinds))
+
+
+def _last_output(release: Release, setting: Setting, episodes: int) -> int:
+    """Returns the last output of a stream: as declared, and none after the last user, whom nobody comes after."""
+    schedule = release.schedule
+    if isinstance(schedule, Tree):
+        return min(int(schedule.leaves.number(setting.values)), episodes)
+    if isinstance(schedule, EveryEpisode):
+        return min(int(schedule.outputs.number(setting.values)), episodes)
+    return episodes - 1
+
+
+_MEMORY: Final = "memory/"  # before the names of a memory's arrays in a replicate
+_AGENT: Final = "agent"  # the generator of a memory
+_SLACK: Final = 1e-9  # by which probabilities may miss a sum of 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """What an agent half knows of the world.
+
+    Attributes:
+        H: Steps of an episode.
+        S: States.
+        A: Actions.
+        K: Episodes, one user each.
+    """
+
+    H: int
+    S: int
+    A: int
+    K: int
+
+
+Board = Mapping[str, Array]  # noisy sums over the users so far by release, in their declared shapes; 0 before the first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Memory:
+    """What an agent half keeps from one episode to the next: functions of the boards so far, and randomness.
+
+    It lies in the replicate: a checkpoint holds it, and audits feed it the same boards on D and on D′ and compare it
+    bit for bit. What is kept anywhere else is lost where a run is continued, and leaves lockstep undecided.
+
+    Attributes:
+        arrays: By name, as `PlainAgent.memory` made them; written in place.
+        rng: For ties and other choices of the agent's own; no user's data and no noise is drawn from it.
+    """
+
+    arrays: Mapping[str, NDArray[Any]]
+    rng: np.random.Generator
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Returns one of the arrays, to be read or written in place."""
+        return self.arrays[name]
+
+    def __setitem__(self, name: str, value: object) -> None:
+        """Writes into one of the arrays, which keeps its shape and type."""
+        self.arrays[name][...] = value
+
+
+# from the board, and the memory where the agent has one, to (H, S) actions or (H, S, A) probabilities
+AgentHalf = Callable[..., NDArray[Any]]
+MakeAgentHalf = Callable[[Setting, Sizes], AgentHalf]
+MakeMemory = Callable[[Setting, Sizes], Mapping[str, NDArray[Any]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainAgent:
+    """An online agent in two halves, as it is registered (a `MakePlayer`).
+
+    Attributes:
+        agent: Makes the agent half from setting and sizes: a function from noisy sums to the next user's policy,
+            `agent(board)`, or with a memory `agent(board, memory)`. It is called once before every episode and must
+            depend on nothing else.
+        memory: Makes what the agent half may write in place and finds again in the next episode, such as the policy and
+            the noisy counts with which it has planned: arrays of numbers by name, as they are before the first episode.
+            None for an agent half that is a function of the last board.
+        contribute: Makes the privatizer half, `contribute(user, rng)`: a function from one user's trajectory, and that
+            user's own generator, to what the channel is given, by release. A local randomiser, such as one that rounds
+            rewards to bits, draws from `rng` alone. None for the declared statistics.
+        ends: The last user of each batch, ascending, from setting and K, where releases leave in batches.
+    """
+
+    agent: MakeAgentHalf
+    memory: MakeMemory | None = None
+    contribute: Callable[[Setting], Contribute] | None = None
+    ends: Callable[[Setting, int], tuple[int, ...]] | None = None
+
+    def __call__(self, request: OnlineRequest, *, noiseless: bool = False) -> Player:
+        """Returns the agent in the request's world, ready to play.
+
+        Raises:
+            ParameterError: Sizes that are not the environment's, no episode, schedules that differ or leave once, or
+                an agent half that returns no policy.
+        """
+        setting, mdp = request.setting, request.world.mdp
+        sizes = Sizes(H=mdp.horizon, S=mdp.states, A=mdp.actions, K=request.episodes)
+        _refuse(request, sizes)
+        blank_memory = None if self.memory is None else _check_memory(self.memory(setting, sizes))
+        streams = Streams(
+            setting,
+            episodes=sizes.K,
+            contribute=None if self.contribute is None else _check_contribute(self.contribute(setting)),
+            ends=() if self.ends is None else self.ends(setting, sizes.K),
+            noiseless=noiseless,
+            noise=request.noise,
+            remembered=tuple(f"{_MEMORY}{name}" for name in blank_memory or ()),
+        )
+        agent = self.agent(setting, sizes)
+        run = _Run(request=request, sizes=sizes, streams=streams, agent=agent, memory=blank_memory, users=_Users(mdp))
+        name = setting.declared.name
+        return Player(
+            start=run.start,
+            play=run.play,
+            label=f"{name}, plain" + (", noiseless" if noiseless else ""),
+            told=TOLD,
+            optimal=run.optimal,
+            face=streams,
+            noise=SIMULATED if request.noise == "simulated" else ReleaseNoise().words,
+            protects=request.noise == "release" and not noiseless,
+            keep_ledger=run.keep_ledger,
+        )
+
+
+class _Run:
+    """A plain agent in a world: what its player's functions do."""
+
+    def __init__(
+        self,
+        *,
+        request: OnlineRequest,
+        sizes: Sizes,
+        streams: Streams,
+        agent: AgentHalf,
+        memory: Mapping[str, NDArray[Any]] | None,
+        users: _Users,
+    ) -> None:
+        self._memory = memory
+        self._request, self._sizes, self._streams, self._agent, self._users = request, sizes, streams, agent, users
+        self._ledger: Ledger | None = None
+        self.optimal = solve(request.world.mdp).value
+
+    def start(self, number: int) -> Replicate:
+        """Returns a replicate before its first episode."""
+        drawn = {"users": True, "noise": True, _AGENT: self._memory is not None, MESSAGES: self._streams.randomises}
+        own = seeds(self._request.seed, number, *(name for name, needed in drawn.items() if needed))
+        arrays = {"number": np.array([number]), **self._streams.blank(), **blank(self._sizes.K)}
+        arrays |= {f"{_MEMORY}{name}": array.copy() for name, array in (self._memory or {}).items()}
+        one = Replicate(arrays=arrays, generators={name: np.random.default_rng(seed) for name, seed in own.items()})
+        arrays[TOLD] = self._policy(one)
+        return one
+
+    def play(self, one: Replicate, until: int) -> None:
+        """Plays a replicate up to and with an episode."""
+        totals, told = one.arrays["totals"], one.arrays[TOLD]
+        mdp, curves = self._request.world.mdp, one.arrays["curves"]
+        record = Record(until=until, totals=totals, curves=curves, grid=grid(self._sizes.K), optimal=self.optimal)
+        while (done := int(totals[DONE])) < until:
+            policy = self._policy(one) if done else told  # once an episode: a memory counts the calls
+            if done == 0 or not np.array_equal(policy, told):
+                totals[SWITCHES] += 1.0 if done else 0.0
+                totals[VALUE] = evaluate(mdp, policy if policy.ndim == 3 else one_hot(policy, self._sizes.A))
+                told[...] = policy
+            user = self._users.act(told, one.generators["users"])
+            note(record)
+            ledger = self._ledger if one.arrays["number"][0] == 0 else None
+            self._streams.release(one, user, done + 1, ledger=ledger)
+
+    def keep_ledger(self, ledger: Ledger, one: Replicate) -> None:
+        """Lets the first replicate's releases write the ledger; those that have left already are written now."""
+        self._ledger = ledger
+        self._streams.record_past(one, ledger)
+
+    def _policy(self, one: Replicate) -> NDArray[Any]:
+        policy = np.asarray(self._agent(self._streams.sums(one), *self._recall(one)))
+        H, S, A = self._sizes.H, self._sizes.S, self._sizes.A
+        whole = policy.shape == (H, S) and np.issubdtype(policy.dtype, np.integer)
+        if whole and policy.min() >= 0 and policy.max() < A:
+            return policy.astype(np.int64)
+        mixed = policy.shape == (H, S, A) and np.issubdtype(policy.dtype, np.floating)
+        if mixed and policy.min() >= 0 and np.abs(policy.sum(axis=-1) - 1).max() <= _SLACK:  # NaN fails
+            return policy.astype(np.float64)
+        got = f"{policy.dtype} {policy.shape}" + (f" from {policy.min()} to {policy.max()}" if policy.size else "")
+        wanted = f"actions ({H}, {S}) below {A}, or probabilities ({H}, {S}, {A})"
+        raise ParameterError(f"the agent half must return {wanted}; got {got}", name="agent", given=got)
+
+    def _recall(self, one: Replicate) -> tuple[Memory, ...]:
+        if self._memory is None:
+            return ()
+        arrays = {name: one.arrays[f"{_MEMORY}{name}"] for name in self._memory}
+        return (Memory(arrays=MappingProxyType(arrays), rng=one.generators[_AGENT]),)
+
+
+def _check_contribute(given: Contribute) -> Contribute:
+    """Returns a privatizer half that takes a user and their generator.
+
+    Raises:
+        ParameterError: It takes other arguments, such as the user alone.
+    """
+    try:
+        inspect.signature(given).bind(None, None)
+    except ValueError:  # a built-in that does not say what it takes
+        return given
+    except TypeError as error:
+        message = f"contribute: expected a function of (user, rng), got {given!r:.100}: {error}"
+        remedy = "take `rng`, the user's own generator, as the second argument, also where nothing is drawn from it"
+        raise ParameterError(f"{message}; {remedy}", name="contribute", given=repr(given)) from error
+    return given
+
+
+def _check_memory(given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Returns the arrays of a memory before the first episode.
+
+    Raises:
+        ParameterError: One of them holds something else than numbers.
+    """
+    arrays = {name: np.asarray(value) for name, value in given.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            message = f"memory {name!r}: expected an array of numbers, got {array.dtype}"
+            raise ParameterError(message, name="memory", given=str(array.dtype))
+    return arrays
+
+
+class _Users:
+    """Users of a model, one after the other, by inverse distribution functions."""
+
+    def __init__(self, mdp: FiniteMDP) -> None:
+        self._mdp = mdp
+        self._first = mdp.initial.cumsum()
+        self._next = mdp.transition.cumsum(axis=-1)
+
+    def act(self, told: NDArray[Any], rng: np.random.Generator) -> Trajectories:
+        """Returns one user's trajectory under the policy they were told."""
+        mdp, uniforms = self._mdp, rng.random((self._mdp.horizon, 2))
+        states, actions = np.empty((1, mdp.horizon + 1), np.int32), np.empty((1, mdp.horizon), np.int32)
+        rewards = np.empty((1, mdp.horizon))
+        state = _draw(self._first, rng.random())
+        for h, (for_action, for_state) in enumerate(uniforms):
+            part = mdp.part(h)
+            action = int(told[h, state]) if told.ndim == 2 else _draw(told[h, state].cumsum(), for_action)
+            following = _draw(self._next[part, state, action], for_state)
+            states[0, h], actions[0, h] = state, action
+            rewards[0, h] = mdp.reward[part, state, action, following]
+            state = following
+        states[0, -1] = state
+        return Trajectories(
+            states=states, actions=actions, rewards=rewards, num_states=mdp.states, num_actions=mdp.actions
+        )
+
+
+def _draw(cumulated: Array, uniform: float) -> int:
+    """Returns an index: the first whose cumulated probability exceeds a uniform's share of the whole."""
+    return int(np.searchsorted(cumulated, uniform * cumulated[-1], side="right"))
+
+
+def _refuse(request: OnlineRequest, sizes: Sizes) -> None:
+    for name, least in (("episodes", request.episodes), ("replicates", request.replicates)):
+        if least < 1:
+            raise ParameterError(f"expected at least 1 of {name}, got {least}", name=name, given=least)
+    actual = {"H": sizes.H, "S": sizes.S, "A": sizes.A, "K": sizes.K}
+    wrong = [
+        f"{name} = {request.values[name]} but {size} in {request.world.name}"
+        for name, size in actual.items()
+        if name in request.values and request.values[name] != size
+    ]
+    if wrong:
+        raise ParameterError(f"the declaration does not fit the environment: {'; '.join(wrong)}", name=wrong[0][0])

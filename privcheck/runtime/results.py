@@ -1,0 +1,386 @@
+"""What runs and audits return: values that the command line, the reports and the tests read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.data.features import FeatureMap, one_hot_features
+from privcheck.data.finite_models import FiniteMDP
+from privcheck.data.trajectories import Trajectories
+from privcheck.declare.declaration import Declaration
+from privcheck.pricing import Priced
+from privcheck.runtime.audit_pictures import Bars, History, ShownPair, TradeOff
+from privcheck.runtime.ledger import Ledger
+from privcheck.runtime.setting import Setting
+from privcheck.support.display import Brief, Progress, silent
+
+NoiseKind = Literal["simulated", "release"]
+
+
+def nothing() -> None:
+    """Does nothing before a run's first draw: it is charged to nobody's budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Dataset(Brief):
+    """Trajectories to learn from, with what is publicly known about them.
+
+    Attributes:
+        name: Where they come from.
+        description: In one sentence.
+        trajectories: The users' data.
+        reward: r(s, a, s′), public, broadcastable to (S, A, S); None where the reward function is not public and has
+            to be learned from noisy sums.
+        evaluate: The true expected return of a policy (H, S, A) of action probabilities; None where nobody knows it.
+        references: True values of known policies by name ("behaviour", "optimum", …); empty without a model.
+            "random" is the policy that takes every action equally often.
+        public: The data are simulated from a public model, so exact figures about them may be shown. Figures of a
+            user's own file are shown only if they come from the billboard.
+        facts: Size and origin, for the report.
+        features: Public features of states and actions, where there are any.
+
+    Raises:
+        ParameterError: The features are of another number of states or actions.
+    """
+
+    name: str
+    description: str
+    trajectories: Trajectories
+    reward: NDArray[np.float64] | None
+    evaluate: Callable[[NDArray[np.float64]], float] | None
+    references: Mapping[str, float]
+    public: bool
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    features: FeatureMap | None = None
+
+    def __post_init__(self) -> None:
+        if self.features is not None:
+            users = self.trajectories
+            self.features.refuse_other(users.num_states, users.num_actions, owner=self.name)
+
+    @property
+    def feature_map(self) -> FeatureMap:
+        """Returns the features: a coordinate for every state and action where no others are known."""
+        return self.features or one_hot_features(self.trajectories.num_states, self.trajectories.num_actions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What an agent is asked to do.
+
+    Attributes:
+        setting: Declaration (None for a non-private baseline), parameters, options and readings.
+        data: What to learn from.
+        replicates: Independent repetitions with noise of their own.
+        seed: Of the simulated noise.
+        noise: Where it comes from: "simulated", from the seed, or "release", for what is published.
+        ledger: Where the first replicate's ledger is written, or None.
+        progress: Called after each unit of work.
+    """
+
+    setting: Setting
+    data: Dataset
+    replicates: int = 1
+    seed: int = 0
+    noise: NoiseKind = "simulated"
+    ledger: Path | None = None
+    progress: Progress = silent
+
+    @property
+    def declaration(self) -> Declaration | None:
+        """Returns what may be released; None for a baseline."""
+        return self.setting.declaration
+
+    @property
+    def values(self) -> Mapping[str, Fraction]:
+        """Returns the declaration's parameters."""
+        return self.setting.values
+
+    @property
+    def options(self) -> Mapping[str, Fraction]:
+        """Returns the agent's options."""
+        return self.setting.options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """What an agent says about its own run, to be read before its figures.
+
+    Attributes:
+        title: In a few words.
+        text: In a sentence or two.
+    """
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class RunResult(Brief):
+    """What an agent did.
+
+    Attributes:
+        returns: The true expected return of each replicate's policy, (replicates,); None without a model.
+        claimed: The agent's own (pessimistic) estimate of its policy's return, (replicates,).
+        baseline: The true return of the non-private twin on the same data; None where it must not be computed.
+        policy: The first replicate's policy, (H, S, A) action probabilities.
+        ledger: The first replicate's ledger; None for a non-private agent.
+        diagnostics: Figures about the learning, from the billboard only, by name.
+        seconds: Wall time of the learning alone.
+        remarks: What the agent has to say about them, from the billboard only.
+        worthless: At which share of all steps and states the agent's own value is 0, so that it takes any action there,
+            mean over replicates; from the billboard only. None where that is not said.
+    """
+
+    returns: NDArray[np.float64] | None
+    claimed: NDArray[np.float64]
+    baseline: float | None
+    policy: NDArray[np.float64]
+    ledger: Ledger | None
+    diagnostics: Mapping[str, float]
+    seconds: float
+    remarks: tuple[Remark, ...] = ()
+    worthless: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class World(Brief):
+    """A model that online agents act in, simulated from public knowledge.
+
+    Attributes:
+        name: As users type it.
+        description: In one sentence.
+        mdp: The model.
+        facts: Size and origin, for the report.
+        features: Public features of states and actions, where there are any.
+        public: The model whose mean rewards and law of the first state agents are told where those are public, if users
+            answer by another one, as those do in whom an audit's neighbours differ; None where it is `mdp`.
+
+    Raises:
+        ParameterError: The features are of another number of states or actions.
+    """
+
+    name: str
+    description: str
+    mdp: FiniteMDP
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    features: FeatureMap | None = None
+    public: FiniteMDP | None = None
+
+    def __post_init__(self) -> None:
+        if self.features is not None:
+            self.features.refuse_other(self.mdp.states, self.mdp.actions, owner=self.name)
+
+    @property
+    def feature_map(self) -> FeatureMap:
+        """Returns the features: a coordinate for every state and action where no others are known."""
+        return self.features or one_hot_features(self.mdp.states, self.mdp.actions)
+
+    @property
+    def public_model(self) -> FiniteMDP:
+        """Returns the model whose mean rewards and law of the first state are public where any are."""
+        return self.public or self.mdp
+
+    def answered_by(self, mdp: FiniteMDP) -> World:
+        """Returns the same world, in which users answer by another model; what is public stays."""
+        return replace(self, mdp=mdp, public=self.public_model)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Returns H, S, A and the dimensions of the features, by the names that declarations have for them."""
+        mdp = self.mdp
+        plain = {"d": mdp.states * mdp.actions} if self.features is None else self.features.sizes
+        return {"H": mdp.horizon, "S": mdp.states, "A": mdp.actions, **plain}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnlineRequest:
+    """What an online agent is asked to do: K users, one after the other, each a trajectory under the agent's policy.
+
+    Attributes:
+        setting: Declaration (None for a non-private baseline), parameters, options and readings.
+        world: Where it acts.
+        episodes: K.
+        replicates: Independent repetitions, each with randomness of its own.
+        seed: Of the users' responses and of the simulated noise.
+        noise: Where it comes from. With release noise there is no checkpoint: what left is not drawn again.
+        directory: Where the first replicate's ledger and the checkpoint go, or None. A checkpoint of the same run that
+            lies there is continued.
+        workers: Threads; the result does not depend on it.
+        progress: Called after each block with (episodes done, of how many), over all replicates.
+    """
+
+    setting: Setting
+    world: World
+    episodes: int
+    replicates: int = 1
+    seed: int = 0
+    noise: NoiseKind = "simulated"
+    directory: Path | None = None
+    workers: int = 1
+    progress: Progress = silent
+
+    @property
+    def declaration(self) -> Declaration | None:
+        """Returns what may be released; None for a baseline."""
+        return self.setting.declaration
+
+    @property
+    def values(self) -> Mapping[str, Fraction]:
+        """Returns the declaration's parameters."""
+        return self.setting.values
+
+    @property
+    def options(self) -> Mapping[str, Fraction]:
+        """Returns the agent's options."""
+        return self.setting.options
+
+    @property
+    def readings(self) -> Mapping[str, str]:
+        """Returns the chosen readings."""
+        return self.setting.readings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class OnlineResult(Brief):
+    """What an online agent did.
+
+    Attributes:
+        episodes: (G,) the numbers of episodes after which figures were taken; the last is K.
+        regret: (replicates, G) cumulative regret V*₁ − V^π₁ up to and with that episode, exact.
+        value: (replicates, G) true expected return of the policy of that episode.
+        switches: (replicates, G) how often the policy differed from the one before, up to and with that episode.
+        optimal: V*₁.
+        policy: The first replicate's last policy, (H, S, A) action probabilities.
+        ledger: The first replicate's ledger; None for a non-private agent.
+        diagnostics: Figures about the learning, from the billboard only, by name.
+        seconds: Wall time of the learning alone, over all sessions where a checkpoint was continued.
+        at_limit: At which share of all steps and states the agent's optimistic value is the largest there can be, after
+            the last episode, mean over replicates; None for an agent without such values.
+    """
+
+    episodes: NDArray[np.int64]
+    regret: NDArray[np.float64]
+    value: NDArray[np.float64]
+    switches: NDArray[np.float64]
+    optimal: float
+    policy: NDArray[np.float64]
+    ledger: Ledger | None
+    diagnostics: Mapping[str, float]
+    seconds: float
+    at_limit: float | None = None
+
+
+AuditView = str  # the name of a registered view: releases, policy, lockstep, noise, or somebody else's
+AuditMethod = Literal[
+    "auto", "coin-flip", "curve", "clopper-pearson", "divergence", "sequential", "one-run", "group"
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRequest:
+    """What an auditor is asked to do.
+
+    Attributes:
+        setting: What is audited: declaration, parameters, the agent's options and the readings.
+        view: Which audit.
+        delta: δ at which a lower bound on ε is reported; 0 for pure DP.
+        trials: N, the runs under each of the two neighbours; 2N in all.
+        confidence: 1 − α of the whole audit, everything it tries included.
+        seed: Of the trials' noise and hidden bits.
+        workers: Threads; the result does not depend on it.
+        progress: Called after each block.
+        executor: Where blocks of trials run instead of threads, a cluster's for example; the result does not depend
+            on it.
+        directory: Where finished blocks of trials are kept, or None. An audit that was stopped goes on from there;
+            blocks of another audit are refused.
+        method: Which statistical test; "auto" is the one that the view's plan would choose. A view refuses those that
+            do not fit.
+    """
+
+    setting: Setting
+    view: AuditView
+    delta: float
+    trials: int
+    confidence: float
+    seed: int = 0
+    workers: int = 1
+    progress: Progress = silent
+    executor: Executor | None = None
+    directory: Path | None = None
+    method: AuditMethod = "auto"
+
+    @property
+    def declaration(self) -> Declaration:
+        """Returns what may be released."""
+        return self.setting.declared
+
+    @property
+    def values(self) -> Mapping[str, Fraction]:
+        """Returns the declaration's parameters."""
+        return self.setting.values
+
+    @property
+    def priced(self) -> Priced:
+        """The declaration at its parameters, priced."""
+        return self.setting.priced
+
+    @property
+    def options(self) -> Mapping[str, Fraction]:
+        """Returns the agent's options."""
+        return self.setting.options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AuditResult(Brief):
+    """What an audit found.
+
+    Attributes:
+        view: Which audit.
+        verdict: "violation" or "consistent", at the parameters asked for, or "undecided" where so few runs could have
+            refuted nothing; an audit never shows that a mechanism is private.
+        trials: N, runs under each neighbour.
+        confidence: At which `epsilon_lower` holds and a violation is declared.
+        delta: The δ of the three ε.
+        epsilon_lower: With this confidence the loss is at least this, rounded down; None where the view bounds no ε.
+        epsilon_upper: The accountant's bound for the same releases; None where there is none.
+        epsilon_claimed: The paper's claim at the same δ.
+        reachable: What the best test could have certified at this N, with the truth equal to `epsilon_upper`.
+        method: The statistical test, in words.
+        witness: The pair of neighbours, in words.
+        evidence: Figures behind the verdict, by name; "curve", where there is one, holds the lists `epsilon` and
+            `delta_lower`.
+        seconds: Wall time.
+        agent_ran: Whether the registered agent itself was run; otherwise what was audited are its declared releases.
+        trade_off: Both kinds of error of the score, at every threshold; no verdict rests on this nor on the following.
+        history: The bound against the number of trials.
+        pair: The pair of neighbours side by side.
+        bars: A measured ratio a release, for views that bound no ε.
+    """
+
+    view: AuditView
+    verdict: Literal["violation", "consistent", "undecided"]
+    trials: int
+    confidence: float
+    delta: float
+    epsilon_lower: float | None
+    epsilon_upper: float | None
+    epsilon_claimed: float | None
+    reachable: float | None
+    method: str
+    witness: str
+    evidence: Mapping[str, float | int | str | Mapping[str, list[float]]]
+    seconds: float
+    agent_ran: bool = False
+    trade_off: TradeOff | None = None
+    history: History | None = None
+    pair: ShownPair | None = None
+    bars: Bars | None = None

@@ -1,0 +1,134 @@
+"""A setting: everything about an algorithm that a user may choose, as one value that travels in every request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from privcheck.data.features import FeatureMap
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.relations import most_trajectories
+from privcheck.declare.schedules import Once
+from privcheck.errors import DeclarationError, ParameterError
+from privcheck.pricing import Priced, Prices
+from privcheck.terms.symbols import expression
+from privcheck.terms.unit import Unit, say_trajectories
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A declaration in its chosen readings, with its parameters and the agent's options.
+
+    Attributes:
+        declaration: What may be released; None for a non-private baseline.
+        values: The declaration's parameters.
+        options: The agent's own options, all of them.
+        readings: The chosen readings by name.
+        features: Public features of states and actions of the data that is learned from, where it has any.
+        drawn: The declaration that noise is drawn for, where that is not `declaration` itself: under release noise
+            (`privcheck.runtime.discretisation`). Agents plan with what is declared.
+        unit: Who the users of the data are; None before any data were seen.
+        covering: `drawn` or `declaration` under a relation that covers all trajectories of a user, where these are more
+            than it declares. Its noise is the same, its cost that of a user.
+        prices: The prices of all its declarations, each made once; settings that are made from this one share them.
+    """
+
+    declaration: Declaration | None
+    values: Mapping[str, Fraction] = field(default_factory=dict)
+    options: Mapping[str, Fraction] = field(default_factory=dict)
+    readings: Mapping[str, str] = field(default_factory=dict)
+    features: FeatureMap | None = None
+    drawn: Declaration | None = None
+    unit: Unit | None = None
+    covering: Declaration | None = None
+    prices: Prices = field(default_factory=Prices, repr=False, compare=False)
+
+    @property
+    def priced(self) -> Priced:
+        """The declaration at its parameters, priced.
+
+        Raises:
+            ParameterError: There is no declaration.
+        """
+        return self.prices.of(self.declared, self.values)
+
+    @property
+    def released(self) -> Declaration:
+        """What privatizers compute, channels draw and the run's users are charged.
+
+        Raises:
+            ParameterError: There is no declaration.
+        """
+        return self.covering or self.drawn or self.declared
+
+    @property
+    def protected(self) -> Unit:
+        """The unit of privacy of a run: the users of its data under the relation and model of what it releases.
+
+        Raises:
+            ParameterError: There is no declaration.
+        """
+        return self.released.unit(self.values, self.unit)
+
+    def protecting(self, unit: Unit | None) -> Setting:
+        """The setting for users of a table, each with up to so many trajectories.
+
+        Raises:
+            ParameterError: The declaration has no price for users with several trajectories.
+        """
+        return _cover(replace(self, unit=unit))
+
+    def drawing(self, drawn: Declaration) -> Setting:
+        """The setting in which noise is drawn for another declaration."""
+        return _cover(replace(self, drawn=drawn))
+
+    @property
+    def declared(self) -> Declaration:
+        """Returns the declaration.
+
+        Raises:
+            ParameterError: There is none.
+        """
+        if self.declaration is None:
+            message = "this algorithm is not private: it declares no releases, so there is nothing to account or audit"
+            raise ParameterError(message, name="declaration")
+        return self.declaration
+
+    def at(self, values: Mapping[str, Fraction]) -> Setting:
+        """Returns the setting with other values of its parameters; those that are not named stay."""
+        return replace(self, values={**self.values, **values})
+
+
+def _cover(setting: Setting) -> Setting:
+    if setting.declaration is None or setting.unit is None:
+        return replace(setting, covering=None)
+    drawn = setting.drawn or setting.declaration
+    return replace(setting, covering=_cover_users(drawn, setting.unit, setting.values))
+
+
+def _cover_users(declaration: Declaration, unit: Unit, values: Mapping[str, Fraction]) -> Declaration | None:
+    """The declaration for users with more trajectories than it declares; None where it covers them.
+
+    Raises:
+        ParameterError: It has no price for such users.
+    """
+    covered = most_trajectories(declaration.relation, values)
+    if covered >= unit.trajectories:
+        return None
+    several = (
+        f"{declaration.name} covers {say_trajectories(covered)} of a user, and a {unit.who} has up to "
+        f"{unit.trajectories}"
+    )
+    remedy = "keep one of each: privcheck prepare --max-trajectories 1 --keep first (or random)"
+    # a user's trajectories may be in several parts at once, and in outputs that are disjoint for single trajectories
+    divided = [r.name for r in declaration.noisy if r.users or not isinstance(r.schedule, Once)]
+    if divided or declaration.others or declaration.model != "central":
+        parts = ", ".join([*divided, *(one.name for one in declaration.others)]) or f"the {declaration.model} model"
+        message = f"{several}, which {parts} would count in several places; {remedy}"
+        raise ParameterError(message, name="trajectories", given=unit.trajectories)
+    try:
+        relation = replace(declaration.relation, unit="user", trajectories=expression(unit.trajectories))
+        return replace(declaration, relation=relation)
+    except DeclarationError as error:
+        raise ParameterError(f"{several}: {error}; {remedy}", name="trajectories") from None

@@ -1,0 +1,274 @@
+"""Endpoints without a store: calculations and the registered algorithms, with their bodies and answers.
+
+Endpoints that need no store and no token: calculations, and the registered algorithms.
+
+Bodies and answers of the endpoints, as the OpenAPI document shows them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
+from starlette.responses import JSONResponse
+
+from privcheck import __version__
+from privcheck.ledger.exact import is_plain
+from privcheck.runtime import registry
+from privcheck.service.access import MOST_COUNT, MOST_EVENTS, check_query
+from privcheck.service.calculator import Calculator, Calculators
+from privcheck.service.problems import ProblemError, responses
+
+_DECIMAL = r"[0-9]{1,40}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,3})?"
+_NUMBER, _EXACT = f"^{_DECIMAL}$", f"^({_DECIMAL}|[0-9]{{1,30}}/[0-9]{{1,30}})$"
+
+
+def _printable(text: str) -> str:
+    if not is_plain(text):
+        raise ValueError("expected a text without control characters")
+    return text
+
+
+Word = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$")]
+Line = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
+Number = Annotated[
+    str, StringConstraints(max_length=64, pattern=_NUMBER), Field(description="A decimal string.", examples=["0.01"])
+]
+Exact = Annotated[
+    str,
+    StringConstraints(max_length=64, pattern=_EXACT),
+    Field(description="A decimal string, or p/q.", examples=["0.01", "1/3"]),
+]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_printable)]
+Field_ = Annotated[str, StringConstraints(max_length=64), AfterValidator(_printable)]
+AlgorithmName = Annotated[Word, Path(description="A registered algorithm.", examples=["dp-apvi"])]
+
+
+class Body(BaseModel):
+    """A body: what it does not know is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class EventBody(BaseModel):
+    """What is released: a type, and its fields as decimal strings; nothing in it is evaluated."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        strict=True,
+        json_schema_extra={
+            "additionalProperties": {"type": ["string", "integer", "number", "boolean"], "maxLength": 64},
+            "examples": [{"type": "gaussian", "rho": "0.01", "count": 3}, {"type": "laplace", "scale": "10"}],
+        },
+    )
+    __pydantic_extra__: dict[str, Field_ | int | float | bool]
+
+    type: Word
+    count: Annotated[int, Field(ge=1, le=MOST_COUNT, description="How often.")] = 1
+
+    def plain(self) -> dict[str, Any]:
+        """Returns the event as JSON."""
+        return self.model_dump()
+
+
+class _Level(Body):
+    epsilon: Number | None = None
+    delta: Number | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.epsilon is None) == (self.delta is None):
+            raise ValueError("give epsilon, to ask for δ, or delta, to ask for ε")
+        return self
+
+
+class ComposeBody(_Level):
+    """Events on the same data, and an ε or a δ."""
+
+    events: Annotated[list[EventBody], Field(min_length=1, max_length=MOST_EVENTS)]
+
+
+class Composed(BaseModel):
+    """What events cost together."""
+
+    quantity: Literal["epsilon", "delta"]
+    at: dict[str, str] = Field(description="The δ or ε that was given.")
+    estimate: str | None = Field(description="The tight value; null: infinite.")
+    upper: str | None = Field(description="A certified bound, never below the truth; null: infinite.")
+    method: str
+    direction: str = Field(description="Which way `estimate` errs: exact, estimate or upper.")
+    reason: str
+
+
+class CalibrateBody(Body):
+    """A target and events; the spreads of all noise in them are multiplied by one factor."""
+
+    epsilon: Number
+    delta: Number
+    events: Annotated[list[EventBody], Field(min_length=1, max_length=MOST_EVENTS)]
+
+
+class CalibratedAnswer(BaseModel):
+    """The least noise."""
+
+    factor: str | None = Field(description="What the spreads are multiplied by.")
+    events: list[dict[str, JsonValue]] = Field(description="The events at that noise.")
+    epsilon: str | None = Field(description="Certified for these events at δ, at most the target.")
+    estimate: str | None
+    delta: str
+    method: str
+    tolerance: str | None = Field(description="Relative: so much less noise might still have done.")
+
+
+class GuaranteeBody(Body):
+    """A guarantee: pure with epsilon, zcdp with rho, gdp with mu, approximate with epsilon and delta."""
+
+    type: Literal["pure", "zcdp", "gdp", "approximate"]
+    epsilon: Number | None = None
+    rho: Number | None = None
+    mu: Number | None = None
+    delta: Number | None = None
+
+
+class ConvertBody(_Level):
+    """A guarantee, and an ε or a δ."""
+
+    guarantee: GuaranteeBody
+
+
+class Converted(BaseModel):
+    """What a guarantee implies for every mechanism that keeps it; all rounded up."""
+
+    guarantee: dict[str, JsonValue]
+    epsilon: str | None = Field(description="null: infinite.")
+    delta: str | None
+    implies: dict[str, str | None] = Field(
+        description="Its cost in ordered currencies: epsilon, rho, mu2; null: none that is finite."
+    )
+
+
+Settings = Annotated[
+    dict[Word, Annotated[str, StringConstraints(min_length=1, max_length=60), AfterValidator(_printable)]],
+    Field(max_length=40, description="Exact numbers, or the name of a reading.", examples=[{"H": "20", "rho": "1/2"}]),
+]
+
+
+class VerifyBody(Body):
+    """Parameters of an algorithm."""
+
+    parameters: Settings = Field(default_factory=dict)
+
+
+class BudgetBody(VerifyBody):
+    """Parameters of an algorithm, and where ε is reported."""
+
+    delta: Number | None = None
+
+
+class Document(BaseModel):
+    """A document, as the command of that name prints it with --json."""
+
+    model_config = ConfigDict(extra="allow")
+
+    schema_: int = Field(alias="schema", description="Version of the form.")
+
+
+class Health(BaseModel):
+    """Whether the service lives or is ready; and, where it pushes the ledger's heads elsewhere, whether it does."""
+
+    status: Literal["ok"]
+    version: str
+    heads_pushed: Annotated[str | None, Field(description="When they last were, in UTC.")] = None
+    heads_failing: Annotated[bool, Field(description="The last push failed; the service's log says why.")] = False
+
+
+class Waiting(BaseModel):
+    """The answer is not there yet: ask again."""
+
+    state: Literal["running"]
+
+
+router = APIRouter(prefix="/v1", tags=["calculations"], dependencies=[Depends(check_query)])
+
+
+def _calculator(request: Request) -> Calculator:
+    calculators: Calculators = request.app.state.calculators
+    return calculators.of(request.state.caller.role)
+
+
+Calculates = Annotated[Calculator, Depends(_calculator)]
+
+
+def _known(name: AlgorithmName) -> str:
+    if name not in registry.names("algorithms"):
+        raise ProblemError(404, f"there is no algorithm {name!r}: GET /v1/algorithms lists them")
+    return name
+
+
+Known = Annotated[str, Depends(_known)]
+
+
+@router.post("/compose", responses=responses())
+def compose(body: ComposeBody, calculator: Calculates) -> Composed:
+    """Returns ε at δ, or δ at ε, of events on the same data."""
+    return Composed.model_validate(calculator.run("compose", _plain(body)))
+
+
+@router.post("/calibrate", responses=responses())
+def calibrate(body: CalibrateBody, calculator: Calculates) -> CalibratedAnswer:
+    """Returns the least noise with which events keep (ε, δ)."""
+    return CalibratedAnswer.model_validate(calculator.run("calibrate", _plain(body)))
+
+
+@router.post("/convert", responses=responses())
+def convert(body: ConvertBody, calculator: Calculates) -> Converted:
+    """Returns what a guarantee implies: ε at δ or δ at ε, and its cost in ordered currencies."""
+    return Converted.model_validate(calculator.run("convert", body.model_dump(exclude_none=True)))
+
+
+@router.get("/algorithms", response_model=Document, responses=responses())
+def list_algorithms(calculator: Calculates) -> Response:
+    """Returns the registered algorithms, as `privcheck list`."""
+    return _document(calculator.run_later("algorithms", {}))
+
+
+@router.get("/algorithms/{name}", response_model=Document, responses=responses())
+def show_algorithm(name: Known, calculator: Calculates) -> Response:
+    """Returns what an algorithm releases and how its cost is derived, as `privcheck show`."""
+    return _document(calculator.run("show", {"name": name}))
+
+
+@router.post("/algorithms/{name}/budget", response_model=Document, responses=responses())
+def budget_algorithm(name: Known, body: BudgetBody, calculator: Calculates) -> Response:
+    """Returns what the releases of an algorithm cost, as `privcheck budget`."""
+    return _document(calculator.run("budget", {"name": name, **body.model_dump()}))
+
+
+@router.post(
+    "/algorithms/{name}/verify",
+    response_model=Document,
+    responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **responses()},
+)
+def verify_algorithm(name: Known, body: VerifyBody, calculator: Calculates) -> Response:
+    """Returns the verdict on an algorithm's claim, as `privcheck verify`; 202 while it is being found."""
+    found = calculator.run_later("verify", {"name": name, "version": __version__, **body.model_dump()})
+    if found is None:
+        return JSONResponse(Waiting(state="running").model_dump(), 202, {"Retry-After": "2"})
+    return _document(found)
+
+
+@router.get("/healthz", responses=responses())
+def health() -> Health:
+    """Returns that the service lives."""
+    return Health(status="ok", version=__version__)
+
+
+def _document(found: dict[str, Any] | None) -> Response:
+    if found is None:
+        raise ProblemError(503, "not there yet: ask again", public=True)
+    return JSONResponse(found)
+
+
+def _plain(body: ComposeBody | CalibrateBody) -> dict[str, Any]:
+    return {**body.model_dump(exclude={"events"}), "events": [event.plain() for event in body.events]}

@@ -1,0 +1,178 @@
+"""Drawings as numbers: a template makes SVG elements of them, coloured by the style sheet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from privcheck.reports.wording import figure, superscript
+from privcheck.service.pages.queries import Course
+
+SIZES: Final = (("wide", 720, 300), ("narrow", 360, 260))
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 18, 40
+_STEPS: Final = (  # of a scale of time, and how its ticks are written
+    *((timedelta(minutes=n), "%H:%M") for n in (1, 5, 15, 60, 360)),
+    *((timedelta(days=n), "%d %b") for n in (1, 2, 7, 14, 30, 61, 122)),
+    *((timedelta(days=365 * n), "%Y") for n in (1, 2, 5)),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of a drawing.
+
+    Attributes:
+        name: In the legend; empty for none.
+        style: A class of the style sheet.
+        path: The `d` of its path.
+    """
+
+    name: str
+    style: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A drawing at one size.
+
+    Attributes:
+        size: "wide" or "narrow", a class of the style sheet.
+        width: Of the view box.
+        height: Of the view box.
+        lines: Of the data and of bounds.
+        across: Ticks of the horizontal axis: place and text.
+        up: Ticks of the vertical axis.
+        marks: Points: place, place, text and where the text hangs.
+        names: Of both axes.
+        box: Left, top, right and bottom of the axes.
+    """
+
+    size: str
+    width: int
+    height: int
+    lines: tuple[Line, ...]
+    across: tuple[tuple[float, str], ...]
+    up: tuple[tuple[float, str], ...]
+    marks: tuple[tuple[float, float, str, str], ...]
+    names: tuple[str, str]
+    box: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Where numbers lie in a drawing."""
+
+    size: str
+    width: int
+    height: int
+    left: float
+    right: float
+    low: float
+    high: float
+
+    def x(self, value: float) -> float:
+        inner = self.width - _LEFT - _RIGHT
+        return round(_LEFT + inner * (value - self.left) / (self.right - self.left), 2)
+
+    def y(self, value: float) -> float:
+        inner = self.height - _TOP - _BOTTOM
+        return round(_TOP + inner * (self.high - value) / (self.high - self.low), 2)
+
+    def draw(self, **parts: Any) -> Drawing:
+        box = (_LEFT, _TOP, self.width - _RIGHT, self.height - _BOTTOM)
+        return Drawing(size=self.size, width=self.width, height=self.height, box=box, **parts)
+
+
+def draw_courses(courses: Sequence[Course], *, now: str) -> list[Drawing]:
+    """Returns the shares of caps that count as spent, over time, as steps up to now."""
+    begin = min(_seconds(course.points[0][0]) for course in courses)
+    end = max(_seconds(now), begin + 60)
+    top = 1.05
+    drawings = []
+    for size, width, height in SIZES:
+        frame = _Frame(size, width, height, begin, end, 0.0, top)
+        lines = [
+            Line(name=course.grant, style=f"series-{n}", path=_steps(frame, course, end))
+            for n, course in enumerate(courses)
+        ]
+        cap = Line(name="", style="limit", path=f"M{frame.x(begin)} {frame.y(1)}H{frame.x(end)}")
+        drawings.append(
+            frame.draw(
+                lines=(cap, *lines),
+                across=tuple((frame.x(at), text) for at, text in _times(begin, end, most=width // 90)),
+                up=tuple((frame.y(n / 4), f"{n * 25} %") for n in range(5)),
+                marks=((frame.x(end), frame.y(1) + 13, "cap", "end"),),
+                names=("", ""),
+            )
+        )
+    return drawings
+
+
+def draw_curve(points: Iterable[tuple[float, float]], *, policy: tuple[float, float]) -> list[Drawing]:
+    """Returns δ over ε of what the caps admit, with the policy's point.
+
+    Args:
+        points: δ and ε, both above 0.
+        policy: ε and δ.
+    """
+    curve = sorted((epsilon, math.log10(delta)) for delta, epsilon in points)
+    at = (policy[0], math.log10(policy[1]) if policy[1] > 0 else -12.0)
+    low = min([at[1], *(y for _, y in curve)])
+    high = max([at[1], *(y for _, y in curve)])
+    most = 1.08 * max([at[0], *(x for x, _ in curve)])
+    powers = [n for n in range(math.floor(low), math.ceil(high) + 1) if n % 3 == 0]
+    drawings = []
+    for size, width, height in SIZES:
+        frame = _Frame(size, width, height, 0.0, most, math.floor(low) - 0.5, math.ceil(high) + 0.5)
+        path = "M" + "L".join(f"{frame.x(x)} {frame.y(y)}" for x, y in curve)
+        box = f"M{frame.x(0)} {frame.y(at[1])}H{frame.x(at[0])}V{frame.y(frame.low)}"
+        x, y = frame.x(at[0]), frame.y(at[1])
+        drawings.append(
+            frame.draw(
+                lines=(
+                    Line(name="", style="limit", path=box),
+                    Line(name="all grants, at their caps", style="series-0", path=path),
+                ),
+                across=tuple((frame.x(value), figure(value)) for value in _round_steps(most, most=width // 80)),
+                up=tuple((frame.y(n), "10" + superscript(n)) for n in powers),
+                marks=((x, y, "policy", "end" if x > width / 2 else "start"),),
+                names=("ε", "δ"),
+            )
+        )
+    return drawings
+
+
+def _steps(frame: _Frame, course: Course, end: float) -> str:
+    """Returns a path that goes on level until the next point, and up to the end."""
+    (at, share), *rest = course.points
+    path = [f"M{frame.x(_seconds(at))} {frame.y(share)}"]
+    for moment, value in rest:
+        path.append(f"H{frame.x(_seconds(moment))}V{frame.y(value)}")
+    return "".join([*path, f"H{frame.x(end)}"])
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
+
+
+def _times(begin: float, end: float, *, most: int) -> list[tuple[float, str]]:
+    """Returns moments at round distances, which end with the last one, and their texts."""
+    step, form = next(((s, f) for s, f in _STEPS if (end - begin) / s.total_seconds() <= most), _STEPS[-1])
+    seconds = step.total_seconds()
+    first = math.ceil(begin / seconds) * seconds
+    count = int((end - first) // seconds) + 1 if end >= first else 0
+    moments = [first + n * seconds for n in range(count)]
+    utc = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+    return [(moment, (utc + timedelta(seconds=moment)).strftime(form)) for moment in moments]
+
+
+def _round_steps(high: float, *, most: int) -> list[float]:
+    """Returns round numbers from 0 up to a number."""
+    raw = high / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw)
+    return [float(f"{n * step:.6g}") for n in range(int(high / step) + 1)]

@@ -1,0 +1,378 @@
+"""The open ledger of a service: the book, its threads, long checks, holders of tokens, and pushed heads.
+
+The open ledger of a service: the book, the threads that may touch it, and answers that are given again.
+
+What reads the whole ledger, checks and exports: one after the other, each maybe longer than a request.
+
+So each is asked for again until it is there.
+
+Who is known to hold a token, so that what strangers ask for takes nothing from those who hold one.
+
+Heads that a service pushes to a second place while it runs, in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from fastapi import Request
+
+from privcheck.errors import PrivcheckError, StateError, StoreError
+from privcheck.ledger import Actor, Book, Receipt
+from privcheck.ledger.exact import canonical, digest
+from privcheck.ledger.grants import find_grant
+from privcheck.ledger.idempotency import find_claim, keep_claim, once
+from privcheck.ledger.registry import Role, list_holders
+from privcheck.ledger.values import CurrencyName
+from privcheck.ledger.witnesses import Witness, push_heads
+from privcheck.ledger.writer import Writer
+from privcheck.service.problems import ProblemError
+
+_MOST: Final = 8  # under way
+_PATIENCE: Final = 5.0  # seconds that a request waits
+T = TypeVar("T")
+_FRESH: Final = 30.0  # seconds in which who asked comes back for the answer
+
+
+@dataclass(slots=True)
+class _Check:
+    answer: Future[Any]
+    ended: float | None = None
+
+    def end(self, _: Future[Any]) -> None:
+        self.ended = time.monotonic()
+
+    def is_old(self) -> bool:
+        return self.ended is not None and time.monotonic() - self.ended > _FRESH
+
+
+@dataclass(slots=True)
+class Checks:
+    """What is being read, by what was asked; each reads every row, so that they do not run at once."""
+
+    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "privcheck-ledger-check"))
+    _running: dict[str, _Check] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    async def ask(self, key: str, check: Callable[[], T]) -> T | None:
+        """Returns what was read; None while it reads: it is to be asked for again.
+
+        Raises:
+            PrivcheckError: What the reading raises.
+            ProblemError: Too many are under way: 429.
+        """
+        answer = self._begin(key, check)
+        with suppress(Exception):  # what it raises is told below, the end of our patience is not
+            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(answer)), _PATIENCE)
+        if not answer.done():
+            return None
+        with self._lock:
+            self._running.pop(key, None)  # it is told now
+        return answer.result()
+
+    def close(self) -> None:
+        """Waits for the one that runs; the others are not begun."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _begin(self, key: str, check: Callable[[], T]) -> Future[T]:
+        with self._lock:
+            for old in [name for name, one in self._running.items() if one.is_old()]:
+                del self._running[old]  # nobody came back for it, and the ledger has gone on
+            if key not in self._running:
+                if len(self._running) >= _MOST:
+                    raise ProblemError(429, f"{_MOST} checks of the ledger are under way: ask again")
+                begun = _Check(self._thread.submit(check))
+                begun.answer.add_done_callback(begun.end)
+                self._running[key] = begun
+            return self._running[key].answer
+
+
+_LOOKUP_FRESH: Final = 1.0  # seconds for which what was read counts
+_LOOKUP_PATIENCE: Final = 1.0  # seconds that a request waits to be told apart
+_MOST_LOOKUPS: Final = 32  # tokens that are looked up for strangers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks, as far as quotas and messages go; what a caller may do is asked of the store in any case.
+
+    Attributes:
+        bucket: Whose requests are counted together: the token's digest, or the address of a stranger.
+        role: Of the token; None of a stranger.
+    """
+
+    bucket: str
+    role: Role | None = None
+
+
+@dataclass(slots=True)
+class Holders:
+    """The tokens that a store has, read at most once a second, by one thread that does nothing else for strangers.
+
+    A token that was made within the last second may still count as a stranger's; it opens what it opens nevertheless.
+
+    Attributes:
+        book: Whose tokens they are.
+        clock: Seconds that only rise.
+    """
+
+    book: Book
+    clock: Callable[[], float] = time.monotonic
+    _roles: dict[str, Role] = field(default_factory=dict)
+    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "privcheck-holders"))
+    _last: Future[None] | None = None
+    _begun: float = 0.0
+    _waiting: int = 0
+
+    async def find(self, digest: str) -> Role | None:
+        """The role of a token by its digest; None where it is not known, or was not in time."""
+        reading = self._refresh()
+        if digest not in self._roles:
+            with suppress(TimeoutError, PrivcheckError):
+                await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(reading)), _LOOKUP_PATIENCE)
+        return self._roles.get(digest)
+
+    async def check(self) -> None:
+        """Ask whether the store can be read, which was tried within the last second.
+
+        Raises:
+            StoreError: It cannot.
+        """
+        await asyncio.shield(asyncio.wrap_future(self._refresh()))
+
+    async def look_up(self, digest: str) -> Actor:
+        """Whose token has a digest that is not known: asked of the store, apart from what holders ask.
+
+        Raises:
+            AuthorityError: It is unknown, revoked or over.
+            ProblemError: Too many are being looked up: 429.
+        """
+        if self._waiting >= _MOST_LOOKUPS:
+            raise ProblemError(429, f"{_MOST_LOOKUPS} tokens are being looked up: ask again")
+        self._waiting += 1
+        try:
+            return await asyncio.wrap_future(self._thread.submit(self.book.find_holder, digest))
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> None:
+        """Wait for the lookup that runs; the others are not begun."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _refresh(self) -> Future[None]:
+        last = self._last
+        if last is None or (last.done() and self.clock() - self._begun >= _LOOKUP_FRESH):
+            self._begun = self.clock()
+            self._last = last = self._thread.submit(self._read)
+        return last
+
+    def _read(self) -> None:
+        with self.book.store.read() as transaction:
+            self._roles = list_holders(transaction, now=self.book.now())
+
+
+_THREADS: Final = 32  # what waits in them is written together
+_WAITING: Final = 256  # requests for one of them
+_KEPT: Final = 10_000  # keys
+_CLOSING: Final = 5.0  # seconds for what waits to be written
+
+
+@dataclass(slots=True, kw_only=True)
+class Desk:
+    """An open ledger.
+
+    Attributes:
+        book: The ledger.
+        writer: Writes its charges and reservations, many at a time.
+    """
+
+    book: Book
+    writer: Writer
+    holders: Holders = field(init=False)
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "privcheck-ledger"))
+    _waiting: int = 0
+    _told: OrderedDict[tuple[str, str], dict[str, Any]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _claims: OrderedDict[str, dict[str, Any]] = field(default_factory=OrderedDict)
+    _judged: set[str] = field(default_factory=set)
+    _telling: threading.Lock = field(default_factory=threading.Lock)
+    _checks: Checks = field(default_factory=Checks)
+
+    def __post_init__(self) -> None:
+        self.holders = Holders(self.book)
+
+    async def find_holder(self, digest: str, *, known: bool) -> Actor:
+        """Whose token has a digest; one that is not known is looked up apart, however many there are.
+
+        Raises:
+            AuthorityError: It is unknown, revoked or over.
+            ProblemError: Too many wait already: 429.
+        """
+        if known:
+            return await self.call(self.book.find_holder, digest)
+        return await self.holders.look_up(digest)
+
+    async def call(self, function: Callable[..., T], *args: Any, **more: Any) -> T:
+        """Returns what a function of the ledger returns, called in one of a few threads.
+
+        Raises:
+            ProblemError: Too many wait already: 429.
+        """
+        if self._waiting >= _WAITING:
+            raise ProblemError(429, f"{_WAITING} requests wait for the ledger: ask again")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args, **more))
+        finally:
+            self._waiting -= 1
+
+    async def check_later(self, actor: Actor, receipts: tuple[Receipt, ...]) -> dict[str, Any] | None:
+        """Returns whether the chains fit together; None while that is being read: it is to be asked for again."""
+        key = digest(actor.name, canonical([receipt.to_dict() for receipt in receipts]))
+        found = await self.read_later(key, partial(self.book.verify, actor, receipts=receipts))
+        return None if found is None else found.to_dict()
+
+    async def read_later(self, key: str, read: Callable[[], T]) -> T | None:
+        """Returns what somebody finds who reads every row; None while that is being read: it is to be asked for again.
+
+        Args:
+            key: Who asks the same gets the same answer.
+            read: Reads.
+        """
+        return await self._checks.ask(key, read)
+
+    def once(
+        self, actor: Actor, key: str, asked: Mapping[str, Any], write: Callable[[], dict[str, Any]], *,
+        secret: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Returns what a write answers, or has answered when the same key came before; a secret while this runs."""
+        if not secret:
+            return once(self.book, actor, key, asked, write)
+        with self._telling:
+            try:
+                told = once(self.book, actor, key, asked, write, secret=True)
+            except StateError:  # it was told before
+                if (actor.name, key) not in self._told:
+                    raise
+                return self._told[actor.name, key]
+            self._told[actor.name, key] = told
+            _forget(self._told)
+            return told
+
+    def remember_claim(self, name: str, about: Mapping[str, Any], *, judged: bool) -> None:
+        """Keeps what a claim is about: once it was judged in the store, where that can be written."""
+        with self._lock:
+            self._claims[name] = dict(about)
+            _forget(self._claims)
+            new = judged and name not in self._judged
+            if new and len(self._judged) < _KEPT:
+                self._judged.add(name)
+        if new:
+            with suppress(StoreError), self.book.write() as transaction:
+                keep_claim(transaction, name, about)
+
+    def recall_claim(self, name: str) -> dict[str, Any] | None:
+        """Returns what a claim is about; None where it was never judged, nor asked for since the service started."""
+        with self._lock:
+            known = self._claims.get(name)
+        if known is not None:
+            return known
+        with self.book.store.read() as transaction:
+            return find_claim(transaction, name)
+
+    def currency_of(self, grant: str) -> CurrencyName:
+        """Returns the currency of a grant.
+
+        Raises:
+            UnknownNameError: There is none of the name.
+        """
+        with self.book.store.read() as transaction:
+            return find_grant(transaction, grant).currency
+
+    def close(self) -> None:
+        """Lets go of the store, once what is under way has ended."""
+        self.writer.close(timeout=_CLOSING)
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._checks.close()
+        self.holders.close()
+        self.book.store.close()
+
+
+def desk_of(request: Request) -> Desk:
+    """Returns the open ledger.
+
+    Raises:
+        ProblemError: The service has none.
+    """
+    desk: Desk | None = request.app.state.desk
+    if desk is None:
+        raise ProblemError(503, "this service keeps no ledger; expected one started with --store URL", public=True)
+    return desk
+
+
+def _forget(kept: OrderedDict[Any, Any]) -> None:
+    while len(kept) > _KEPT:
+        kept.popitem(last=False)
+
+
+_SERVICE: Final = Actor(name="service", role="reader")
+_LOG: Final = logging.getLogger("privcheck.service")
+
+
+@dataclass(slots=True, kw_only=True)
+class Pusher:
+    """Pushes the heads of a ledger now and then; a push that fails stops no charge, and is tried again.
+
+    Attributes:
+        book: The ledger.
+        witness: Where its heads are kept.
+        seconds: From the end of one push to the next.
+        pushed: When the last one succeeded that found all it had to compare, in UTC; None: never yet.
+        failure: Why the last one did not; empty where it did.
+    """
+
+    book: Book
+    witness: Witness
+    seconds: float
+    pushed: str | None = None
+    failure: str = ""
+    _end: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread = threading.Thread(target=self._work, name="privcheck-ledger-heads", daemon=True)
+        self._thread.start()
+
+    def push(self) -> None:
+        """Push once; what is wrong is logged and kept."""
+        try:
+            done = push_heads(partial(self.book.prove, _SERVICE), self.witness)
+            self.failure = "; ".join(done.problems)
+        except (PrivcheckError, OSError) as error:
+            self.failure = str(error)
+        if self.failure:
+            _LOG.error("the ledger's heads were not pushed: %s", self.failure)
+        else:
+            self.pushed = self.book.now()
+
+    def close(self) -> None:
+        """End, once a push that is under way has; not for longer than a few seconds."""
+        self._end.set()
+        if self._thread is not None:
+            self._thread.join(_CLOSING)
+
+    def _work(self) -> None:
+        self.push()
+        while not self._end.wait(self.seconds):
+            self.push()
