@@ -344,8 +344,7 @@ def _record(folder: Path) -> Path:
 
 def _calculate(_: object, message: bytes, **_limits: float) -> bytes:
     """Answers a task in this process, in place of a process that first has to import everything."""
-    from privcheck.service.calculations import TASKS
-
+    from privcheck.commands.calculations import TASKS
     from privcheck.service.worker import _answer
 
     task, body = json.loads(message)

@@ -121,7 +121,7 @@ def test_a_score_that_is_not_finite_is_refused_by_number_and_seed(bad):
 
 def test_a_worker_starts_without_what_only_bounds_need():
     """SciPy's distributions take half of the time in which a process starts; workers draw and count."""
-    rooms = ("blackbox.pairs", "policy.runs", "releases.attacks", "shuffled.view", "white_box.agent_views")
+    rooms = ("blackbox.pairs", "policy.view", "releases.attacks", "shuffled.view", "lockstep.agent_views")
     code = f"import sys, {', '.join(f'privcheck_audits.{room}' for room in rooms)}; print('scipy.stats' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -1,6 +1,6 @@
 """The private baselines that plan with rewards: PUCB, LDP-OBI and DP-UCBVI. One kernel, three ways to plan.
 
-Counters are by step (T = H tables) or pooled (T = 1), and lie in memory as in `online.tables` with T in the
+Counters are by step (T = H tables) or pooled (T = 1), and lie in memory as in `kernels.tables` with T in the
 place of H. The papers here describe these algorithms in a few lines; each folder's README says what was filled in.
 """
 

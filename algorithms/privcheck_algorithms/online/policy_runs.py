@@ -179,7 +179,7 @@ class PolicyRuns:
     `paths` and `bits` of its users where they are kept; `actions`, what the last user was told, and `played`.
 
     Args:
-        request: What is asked, of sizes that fit (`online.sizes.refuse`).
+        request: What is asked, of sizes that fit (`online.private.refuse`).
         tuning: The learner's numbers.
         shapes: By release, (…) of its table; "transitions", and "rewards" unless they are public.
         rounded: Users round their rewards to bits.

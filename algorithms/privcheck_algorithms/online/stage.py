@@ -37,7 +37,7 @@ from privcheck_algorithms.privatizers.recompute import Past
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterFace:
-    """Counters that are kept from user to user, `exact` and `noisy`, in the layout of `online.tables`.
+    """Counters that are kept from user to user, `exact` and `noisy`, in the layout of `kernels.tables`.
 
     Attributes:
         names: The releases: visits, costs or rewards, transitions.

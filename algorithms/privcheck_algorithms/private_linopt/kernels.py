@@ -193,7 +193,7 @@ class Room(NamedTuple):
     Attributes:
         phi: (d, SA) φ_V; unused for ϕ.
         matrix: (d, d) Λ.
-        root: (d, d) its root, as in `linear.kernels`.
+        root: (d, d) its root, as in `kernels.regression`.
         theta: (d,) θ̂.
         rows: (2, SA).
         mean: (SA,) ⟨φ, θ̂⟩.

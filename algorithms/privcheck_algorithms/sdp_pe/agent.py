@@ -1,8 +1,8 @@
 """The agent of SDP-PE (Bai et al. 2024, Algorithms 1 to 3), and the one without privacy.
 
-`play` walks the segments of `stages.py`. At the beginning of each the analyser's side (`analyser.py`) makes the
+`play` walks the segments of `batches.py`. At the beginning of each the analyser's side (`agent.py`) makes the
 mixture that its users are dealt, from what is on the billboard alone; `kernels.serve` is where users are; at its end
-their bits go through the shuffler (`batches.py`, `shuffler.py`). README: which line of the paper is where, and what
+their bits go through the shuffler (`batches.py`, `batches.py`). README: which line of the paper is where, and what
 deviates.
 
 The server's side of policy elimination: mixtures from what is on the billboard alone (Algorithms 1 to 3).

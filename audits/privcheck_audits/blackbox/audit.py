@@ -1,7 +1,7 @@
 """The black box: any Python function with a claim and pairs of neighbours, judged by its outputs alone.
 
 Three tenths of the runs teach scores (`blackbox.scores`); the others are counted between edges that were fixed
-before (`blackbox.counts`) and tested (`blackbox.verdict`). Where the audit may stop early, all of them
+before (`blackbox.verdict`) and tested (`blackbox.verdict`). Where the audit may stop early, all of them
 are bet on as well (`privcheck_audits.blackbox.anytime`). Users call `privcheck.audit_mechanism`.
 
 All pairs of a black box on their way together: calls are compared, scores learned, runs tested, bounds confirmed.

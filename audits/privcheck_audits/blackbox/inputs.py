@@ -3,7 +3,7 @@
 The door of the black box: calls a function under audit and turns whatever its runs put out into rows of numbers.
 
 Numbers of one shape are rows as they are. Everything else goes through a schema (`blackbox.structure`) that is made
-from runs of their own. Very wide outputs are narrowed here, call by call (`blackbox.narrowing`), so that memory does
+from runs of their own. Very wide outputs are narrowed here, call by call (`blackbox.width`), so that memory does
 not grow with them.
 
 Every run of a block takes D or D′ by a fair hidden bit. The two neighbours' runs are made in one call each, with

@@ -34,7 +34,7 @@ class Seen:
 
     Attributes:
         table: (runs, features).
-        keys: Of each of `blackbox.patterns.patterns`, (runs,); None for those that are not asked for.
+        keys: Of each of `blackbox.scores.patterns`, (runs,); None for those that are not asked for.
     """
 
     table: Array

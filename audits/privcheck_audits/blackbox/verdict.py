@@ -2,7 +2,7 @@
 
 An attempt cuts a score. For ε the runs beyond the cuts are guesses of the hidden bit (the coin flip of
 `bounds`): which runs are guessed on depends on outputs and training runs only, and given those the bits are
-independent, so the number of guesses need not be fixed. With δ > 0 it is (`blackbox.guesses`). For ρ and μ the runs
+independent, so the number of guesses need not be fixed. With δ > 0 it is (`blackbox.verdict`). For ρ and μ the runs
 beyond a cut are an event whose probabilities under D and D′ are bounded (Clopper & Pearson), or the score bounds the
 divergence (`privcheck_audits.bounds.divergence`).
 

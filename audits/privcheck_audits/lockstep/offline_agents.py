@@ -111,7 +111,7 @@ class OfflinePasses:
     def __call__(
         self, users: Users, declaration: Declaration, values: Mapping[str, Fraction], opened: Opened
     ) -> Iterator[int]:
-        """Runs both halves on the users, and yields once: an `Execution` of `white_box.lockstep.replay`."""
+        """Runs both halves on the users, and yields once: an `Execution` of `lockstep.replay.replay`."""
         said = Said()
         with said.listen():
             learnt = self._learn(users, declaration, values, opened(1))

@@ -11,7 +11,7 @@ Four questions to every output of every run:
   first and last places, and in equal stretches, the share of ones is compared with that of the whole counter; sampling
   without replacement, Hoeffding's bound holds at any number of runs: P(|Σ(x − k/M)| ≥ t) ≤ 2·exp(−2t²/Σ width²).
 * links: counters have shufflers of their own, so that their orders are independent; with one order for all, a place
-  shows all bits of one user (`links.py`).
+  shows all bits of one user (`shuffler.py`).
 
 Whether the messages of different counters can be linked: a shuffler that uses one order for all of them.
 
