@@ -12,7 +12,7 @@ from privcheck.ledger import Actor, Book, Writer, create_store
 from privcheck.ledger.client import Client
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
-from privcheck.service.session import Desk
+from privcheck.service.session import LedgerSession
 from served import served
 
 NO_LIMIT = {"rate": 1e6, "burst": 10**6}
@@ -72,7 +72,7 @@ def serving_books(directory):
             def serve(book: Book, people):
                 if app.state.desk is not mine:
                     app.state.desk.writer.close()
-                app.state.desk = Desk(book=book, writer=Writer(book))
+                app.state.desk = LedgerSession(book=book, writer=Writer(book))
                 return HttpBook(str(client.base_url), book, people)
 
             yield serve

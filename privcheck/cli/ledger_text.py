@@ -17,7 +17,7 @@ from privcheck.errors import ParameterError
 from privcheck.ledger import Receipt, Spending, parse_event
 from privcheck.ledger.limits import STATED
 from privcheck.ledger.rows import REGISTRY
-from privcheck.ledger.values import Policy
+from privcheck.ledger.values import BudgetPolicy
 from privcheck.ledger.views import join_charged, state_charges, write_dp_event
 from privcheck.reports.values import document
 from privcheck.terms.unit import Unit
@@ -232,7 +232,7 @@ def _chain(name: str) -> str:
 def _say_policy(policy: dict[str, Any]) -> str:
     keeps = f"({float(policy['epsilon']):.6g}, {policy['delta']})-DP"
     until = "" if policy["until"] is None else f", until {policy['until']}"
-    read = Policy.of(policy)
+    read = BudgetPolicy.of(policy)
     asserted = "; asserted units are charged too" if read.asserted_units else ""
     return f"{keeps}{until}; unit: {read.unit_words}{asserted}"
 

@@ -25,7 +25,7 @@ from privcheck.errors import ParameterError, PrivcheckError, explain_error, hide
 from privcheck.ledger.exact import read_number
 from privcheck.ledger.grants import read_adaptive, read_plan
 from privcheck.ledger.policies import bound_grants, bound_whole
-from privcheck.ledger.values import CurrencyName, Grant, Policy, read_cost, write_cost
+from privcheck.ledger.values import BudgetPolicy, CurrencyName, Grant, read_cost, write_cost
 from privcheck.ledger.views import write_dp_event
 from privcheck.ledger.wire import parse_event
 from privcheck.reports.values import document
@@ -239,7 +239,7 @@ def claim(body: Mapping[str, Any]) -> Json:
 
 def curve(body: Mapping[str, Any]) -> Json:
     """Returns ε at every δ of all that a dataset's grants will ever admit together."""
-    policy, grants = Policy.of(dict(body["policy"])), [Grant.of(dict(grant)) for grant in body["grants"]]
+    policy, grants = BudgetPolicy.of(dict(body["policy"])), [Grant.of(dict(grant)) for grant in body["grants"]]
     bounds = {d: bound_whole(replace(policy, delta=exact(d)), grants) for d in body["deltas"]}
     return {"points": [{"delta": d, "epsilon": decimal_up(bound)} for d, bound in bounds.items()]}
 

@@ -15,7 +15,7 @@ from privcheck.ledger.registry import Actor, Role, may
 from privcheck.ledger.store import Store, Transaction
 from privcheck.ledger.transitions import Prepared
 from privcheck.ledger.urls import create_store, open_store
-from privcheck.ledger.values import Charge, Decision, Grant, Policy, Quote, Receipt
+from privcheck.ledger.values import BudgetPolicy, Charge, Decision, Grant, Quote, Receipt
 from privcheck.ledger.wire import Spending, parse_event
 from privcheck.ledger.writer import Writer
 
@@ -23,12 +23,12 @@ __all__ = [
     "Actor",
     "Balance",
     "Book",
+    "BudgetPolicy",
     "Charge",
     "Decision",
     "Evidence",
     "Grant",
     "Head",
-    "Policy",
     "Prepared",
     "Quote",
     "Receipt",

@@ -31,7 +31,7 @@ from privcheck.ledger import rows
 from privcheck.ledger.exact import read_name, read_text, write_number
 from privcheck.ledger.policies import above
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import CURRENCIES, WHOLE, Entry, Grant, Policy, read_cost, write_cost
+from privcheck.ledger.values import CURRENCIES, WHOLE, BudgetPolicy, Entry, Grant, read_cost, write_cost
 
 SHARES: Final = 2**62  # of a cap: what the store's CHECK counts in
 Spent = Literal["reserved", "committed"]
@@ -235,7 +235,7 @@ def _describe_recorded(grant: Grant, balance: Balance) -> dict[str, Any] | None:
     return {**told, **describe_message(grant, most), "note": NOT_A_GUARANTEE}
 
 
-def describe_all_taken(policy: Policy, found: Sequence[tuple[Grant, Balance]]) -> dict[str, Any] | None:
+def describe_all_taken(policy: BudgetPolicy, found: Sequence[tuple[Grant, Balance]]) -> dict[str, Any] | None:
     """Returns (ε, δ) of a user who took part in all charges to a local dataset, on the worst block.
 
     None in other models, where a cap says what everybody loses.
@@ -248,7 +248,7 @@ def describe_all_taken(policy: Policy, found: Sequence[tuple[Grant, Balance]]) -
     return {**told, "note": f"who took part in every charge; {NOT_A_GUARANTEE}"}
 
 
-def _bound_place(policy: Policy, found: Sequence[tuple[Grant, Balance]], place: str) -> float:
+def _bound_place(policy: BudgetPolicy, found: Sequence[tuple[Grant, Balance]], place: str) -> float:
     """Returns ε of all that was recorded in a place: one sum where it is one currency, else the sum of the ε."""
     here = [(grant, balance.at(grant, place).held(grant.cap)) for grant, balance in found if place in grant.places]
     totals: dict[str, Cost] = {}
@@ -265,7 +265,7 @@ def _write(epsilon: float) -> str | None:
     return write_number(above(epsilon)) if math.isfinite(epsilon) else None
 
 
-def describe_support(policy: Policy, evidence: Sequence[Entry]) -> dict[str, Any]:
+def describe_support(policy: BudgetPolicy, evidence: Sequence[Entry]) -> dict[str, Any]:
     """Whether a dataset's guarantee is supported by its rows: the sentence that every page, export and statement says.
 
     What its charges were declared to cost is all that the ledger adds up. Once an audit has found that a charge lost
@@ -338,7 +338,7 @@ def read_blocks(names: object) -> tuple[str, ...]:
     return tuple(read)
 
 
-def read_statement(policy: Policy, value: object) -> str:
+def read_statement(policy: BudgetPolicy, value: object) -> str:
     """Returns how it is known that no user is in two blocks.
 
     Raises:

@@ -26,7 +26,7 @@ from privcheck.ledger.limits import check_unit, quote_of
 from privcheck.ledger.registry import Actor, require
 from privcheck.ledger.store import Store, Transaction
 from privcheck.ledger.transitions import Action, Asked, AskedFor, Prepared
-from privcheck.ledger.values import Charge, Decision, Grant, Policy, Quote, Receipt
+from privcheck.ledger.values import BudgetPolicy, Charge, Decision, Grant, Quote, Receipt
 from privcheck.ledger.wire import parse_event
 
 Clock = Callable[[], datetime]
@@ -160,7 +160,7 @@ class Book:
         with self.read() as transaction:
             return registry.list_tokens(transaction)
 
-    def set_policy(self, actor: Actor, **fields: object) -> Policy:
+    def set_policy(self, actor: Actor, **fields: object) -> BudgetPolicy:
         """Opens a dataset with its policy; the fields are those of `granting.read_policy`.
 
         Its unit, a `Unit` or its text, says who is protected: with no default, on the officer's word.
@@ -193,7 +193,7 @@ class Book:
                 transaction, dataset, names, disjoint_users=disjoint_users, actor=actor.name, at=self.now()
             )
 
-    def grant(self, actor: Actor, **fields: object) -> tuple[Grant, Policy]:
+    def grant(self, actor: Actor, **fields: object) -> tuple[Grant, BudgetPolicy]:
         """Makes an adaptive grant; the fields are those of `granting.read_adaptive`.
 
         Returns:
@@ -206,7 +206,7 @@ class Book:
         require(actor, "grant")
         return self._give(actor, granting.read_adaptive(**fields))
 
-    def plan(self, actor: Actor, *, unit: object = None, **fields: object) -> tuple[Grant, Policy]:
+    def plan(self, actor: Actor, *, unit: object = None, **fields: object) -> tuple[Grant, BudgetPolicy]:
         """Makes a grant that is a plan, with the fields of `granting.read_plan`; answers and errors as of `grant`.
 
         Args:
@@ -449,7 +449,7 @@ class Book:
         if actor is not None:
             registry.check_holder(transaction, actor, now=self.now())
 
-    def _give(self, actor: Actor, grant: Grant, *, unit: object = None) -> tuple[Grant, Policy]:
+    def _give(self, actor: Actor, grant: Grant, *, unit: object = None) -> tuple[Grant, BudgetPolicy]:
         with self.write(actor) as transaction:
             return granting.write_grant(transaction, grant, unit=unit, actor=actor.name, at=self.now())
 
@@ -463,7 +463,7 @@ class Book:
                 with self.write() as transaction:
                     done = trees.extend(transaction, name)
 
-    def _find(self, name: str) -> tuple[Grant, Policy]:
+    def _find(self, name: str) -> tuple[Grant, BudgetPolicy]:
         if (known := self._known.recall(name)) is not None:
             return known
         with self.read() as transaction:

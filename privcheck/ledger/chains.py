@@ -31,7 +31,7 @@ from privcheck.ledger.merkle import Growing
 from privcheck.ledger.policies import bound_whole, count_lines
 from privcheck.ledger.signing import Signer
 from privcheck.ledger.store import Row, Transaction
-from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, Receipt, complete_event, read_cost, write_cost
+from privcheck.ledger.values import WHOLE, BudgetPolicy, Entry, Grant, Receipt, complete_event, read_cost, write_cost
 from privcheck.ledger.wire import parse_event
 
 _FORM: Final = 1
@@ -247,7 +247,7 @@ class _Walk:
         self.dataset, self.seq, self.hash, self.at = dataset, 0, "", ""
         self.problems: list[str] = []
         self.grants: dict[str, Grant] = {}
-        self.policy: Policy | None = None
+        self.policy: BudgetPolicy | None = None
         self.rare: dict[str, list[int]] = {}
         self.reserved: dict[str, _Open] = {}
         self.balances: dict[str, Balance] = {}
@@ -272,7 +272,7 @@ class _Walk:
         walk = _Walk(dataset)
         walk.seq, walk.hash, walk.at = state["seq"], state["hash"], state["at"]
         walk.rare = {kind: list(places) for kind, places in state["rare"].items()}
-        walk.policy = None if state["policy"] is None else Policy.of(state["policy"])
+        walk.policy = None if state["policy"] is None else BudgetPolicy.of(state["policy"])
         walk.grants = {grant["name"]: Grant.of(grant) for grant in state["grants"]}
         walk.reserved = {
             name: _Open(**{**one, "cost": read_cost(one["cost"]), "places": tuple(one["places"]),
@@ -343,7 +343,7 @@ class _Walk:
     def _learn(self, row: Entry) -> None:
         """Takes what a row says of the dataset, or of a new grant or charge."""
         if row.kind == "policy":
-            self.policy = Policy.of(row.body)
+            self.policy = BudgetPolicy.of(row.body)
             self._fitting.clear()
         if row.kind == "blocks":
             self._blocks |= set(row.body["blocks"])

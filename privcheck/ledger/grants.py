@@ -34,7 +34,16 @@ from privcheck.ledger.limits import RECORDED, check_unit, needed_unit, state_uni
 from privcheck.ledger.policies import bound_grants, bound_whole, join_lines
 from privcheck.ledger.signing import Signer, unsigned
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import CURRENCIES, Decision, Entry, Grant, Policy, read_cost, read_currency, theorem_of
+from privcheck.ledger.values import (
+    CURRENCIES,
+    BudgetPolicy,
+    Decision,
+    Entry,
+    Grant,
+    read_cost,
+    read_currency,
+    theorem_of,
+)
 from privcheck.ledger.wire import MOST_COUNT, parse_event
 
 
@@ -48,7 +57,7 @@ def read_policy(
     remainder: object = "rho",
     until: object = None,
     by: str,
-) -> Policy:
+) -> BudgetPolicy:
     """Returns a policy of checked fields; `by` opens the dataset, and states its unit.
 
     Raises:
@@ -57,7 +66,7 @@ def read_policy(
     if not isinstance(asserted_units, bool):
         message = f"expected asserted_units true or false, got {str(asserted_units)[:40]!r}"
         raise ParameterError(message, name="asserted_units", given=asserted_units)
-    return Policy(
+    return BudgetPolicy(
         dataset=read_name("dataset", dataset),
         epsilon=_above_zero("epsilon", epsilon),
         delta=read_delta("delta", delta),
@@ -129,7 +138,7 @@ def read_plan(
     return replace(plan, epsilon=value)
 
 
-def write_policy(transaction: Transaction, policy: Policy, *, actor: str, at: str) -> Entry:
+def write_policy(transaction: Transaction, policy: BudgetPolicy, *, actor: str, at: str) -> Entry:
     """Opens a dataset's chain with its policy.
 
     Raises:
@@ -177,7 +186,7 @@ def write_blocks(
 
 def write_grant(
     transaction: Transaction, grant: Grant, *, unit: object = None, actor: str, at: str
-) -> tuple[Grant, Policy]:  # fmt: skip
+) -> tuple[Grant, BudgetPolicy]:  # fmt: skip
     """Adds a grant; returns it as it was made, and its dataset's policy.
 
     Args:
@@ -228,10 +237,10 @@ def close_datasets(transaction: Transaction, names: Collection[str]) -> None:
     transaction.run("UPDATE meta SET value = ? WHERE name = 'lost'", (closed,))
 
 
-def find_policy(transaction: Transaction, dataset: str) -> Policy | None:
+def find_policy(transaction: Transaction, dataset: str) -> BudgetPolicy | None:
     """Returns a dataset's policy, None where there is none."""
     found = rows.rows_of_kind(transaction, dataset, "policy")
-    return Policy.of(found[0].body) if found else None
+    return BudgetPolicy.of(found[0].body) if found else None
 
 
 def find_grant(transaction: Transaction, name: str) -> Grant:
@@ -286,7 +295,7 @@ def _above_zero(name: str, value: object) -> Fraction:
     return number
 
 
-def _check_whole(transaction: Transaction, policy: Policy, grant: Grant) -> Grant:
+def _check_whole(transaction: Transaction, policy: BudgetPolicy, grant: Grant) -> Grant:
     """Returns the grant, marked where it is late; refused where the dataset's policy would not hold with it."""
     others = grants_of(transaction, policy.dataset)
     grant = replace(grant, late=not grant.recorded and _is_charged(transaction, grant, others))
@@ -349,15 +358,15 @@ class Known:
 
     def forget(self) -> None:
         """Forgets all: another copy of the store may have come in its place."""
-        self._grants: dict[str, tuple[Grant, Policy]] = {}
+        self._grants: dict[str, tuple[Grant, BudgetPolicy]] = {}
         self._balances: dict[str, tuple[str, Balance]] = {}
         self._signer: Signer | None = None
 
-    def recall(self, name: str) -> tuple[Grant, Policy] | None:
+    def recall(self, name: str) -> tuple[Grant, BudgetPolicy] | None:
         """Returns a grant and its dataset's policy where they were read before."""
         return self._grants.get(name)
 
-    def find(self, transaction: Transaction, name: str) -> tuple[Grant, Policy]:
+    def find(self, transaction: Transaction, name: str) -> tuple[Grant, BudgetPolicy]:
         """Returns a grant and its dataset's policy.
 
         Raises:

@@ -34,7 +34,7 @@ from privcheck.ledger.balances import Balance, balance_of, describe_balance, les
 from privcheck.ledger.exact import canonical
 from privcheck.ledger.policies import count_lines
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import WHOLE, Charge, Entry, Grant, Policy, Quote, complete_event, read_cost
+from privcheck.ledger.values import WHOLE, BudgetPolicy, Charge, Entry, Grant, Quote, complete_event, read_cost
 from privcheck.ledger.wire import Spending, read_json
 from privcheck.terms.unit import Unit, explain_mismatch, parse_unit
 
@@ -43,7 +43,7 @@ _MOST_TIMES: Final = 10**18
 
 
 def quote_of(
-    transaction: Transaction, grant: Grant, policy: Policy, spending: Spending, unit: Unit, *,
+    transaction: Transaction, grant: Grant, policy: BudgetPolicy, spending: Spending, unit: Unit, *,
     blocks: Sequence[str], at: str,
 ) -> Quote:  # fmt: skip
     """Returns what a charge would cost, and whether it would fit now, on blocks; none: on the dataset as a whole.
@@ -69,7 +69,7 @@ def quote_of(
     )
 
 
-def explain_refusal(grant: Grant, policy: Policy, balance: Balance, after: Balance, *, now: str) -> str | None:
+def explain_refusal(grant: Grant, policy: BudgetPolicy, balance: Balance, after: Balance, *, now: str) -> str | None:
     """Returns why nothing is charged that would lead to a balance, None where it may be.
 
     Args:
@@ -223,7 +223,7 @@ def state_unit(given: object, *, by: str) -> Unit:
     return replace(unit, basis="statement", stated_by=by)
 
 
-def check_unit(policy: Policy, given: object, *, by: str, relations: Iterable[str] = ()) -> Unit:
+def check_unit(policy: BudgetPolicy, given: object, *, by: str, relations: Iterable[str] = ()) -> Unit:
     """The unit for which something was priced, where a dataset's budget can pay for it.
 
     Args:
@@ -274,7 +274,7 @@ def _check(needed: Unit, taken: tuple[str, bool], given: object, by: str, relati
 _check_again = lru_cache(maxsize=1024)(_check)  # most requests are like one that came before
 
 
-def needed_unit(policy: Policy) -> Unit:
+def needed_unit(policy: BudgetPolicy) -> Unit:
     """The unit of a dataset, for which everything has to be priced.
 
     Raises:
@@ -316,7 +316,7 @@ LEMMA: Final = "billboard lemma, Hsu, Huang, Roth, Roughgarden & Wu 2014"
 STATED: Final = "stated by who charges"
 
 
-def check_joint(policy: Policy, unit: Unit, claim: Mapping[str, Any]) -> dict[str, Any] | None:
+def check_joint(policy: BudgetPolicy, unit: Unit, claim: Mapping[str, Any]) -> dict[str, Any] | None:
     """A claim with the conditions of joint DP spelled out, where its unit is of that model; None where it says nothing.
 
     Args:
@@ -345,7 +345,7 @@ def conditions_of(claim: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     return [] if claim is None else list(claim.get("joint", {}).get("conditions", ()))
 
 
-def _spell_out(policy: Policy, met: Mapping[str, str | None]) -> list[dict[str, Any]]:
+def _spell_out(policy: BudgetPolicy, met: Mapping[str, str | None]) -> list[dict[str, Any]]:
     """Returns the conditions of the billboard lemma, each with how it is known.
 
     Raises:

@@ -29,7 +29,7 @@ from privcheck.accounting.reals import decimal
 from privcheck.accounting.sums import bound_epsilon
 from privcheck.errors import BudgetError, ParameterError
 from privcheck.ledger.exact import canonical
-from privcheck.ledger.values import CURRENCIES, CurrencyName, Grant, Policy
+from privcheck.ledger.values import CURRENCIES, BudgetPolicy, CurrencyName, Grant
 from privcheck.ledger.wire import Part, Spending, parse_event
 from privcheck.terms.symbols import to_float
 
@@ -97,7 +97,7 @@ def bound_grants(grants: Sequence[Grant], *, delta: Fraction) -> float:
     return compose(events).epsilon(delta=to_float(delta, rounding="down")).upper
 
 
-def bound_whole(policy: Policy, grants: Sequence[Grant], *, blocks: Collection[str] | None = None) -> float:
+def bound_whole(policy: BudgetPolicy, grants: Sequence[Grant], *, blocks: Collection[str] | None = None) -> float:
     """Returns ε at the policy's δ of all that grants of its dataset will ever admit, rounded up; on the worst block.
 
     Args:
@@ -116,7 +116,7 @@ def bound_whole(policy: Policy, grants: Sequence[Grant], *, blocks: Collection[s
     return max(_bound_place(policy, some) for some in several.values())
 
 
-def _bound_place(policy: Policy, grants: Sequence[Grant]) -> float:
+def _bound_place(policy: BudgetPolicy, grants: Sequence[Grant]) -> float:
     if policy.trust == "local":  # the policy is that of one message
         return max((bound_grants([one], delta=policy.delta) for one in grants), default=0.0)
     late = _as_remainder(policy, [one for one in grants if one.late])
@@ -140,7 +140,7 @@ def restate(grant: Grant, currency: CurrencyName) -> Fraction | None:
     return grant.cap / 2 if (grant.currency, currency) == ("mu2", "rho") else None
 
 
-def _as_remainder(policy: Policy, late: list[Grant]) -> list[Grant]:
+def _as_remainder(policy: BudgetPolicy, late: list[Grant]) -> list[Grant]:
     """Returns what was granted after the first charge as the one filter that it is a part of."""
     if not late:
         return []

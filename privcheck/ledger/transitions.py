@@ -41,7 +41,7 @@ from privcheck.ledger.limits import (
 )
 from privcheck.ledger.registry import Actor, require
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import WHOLE, Charge, Decision, Entry, Grant, Policy, write_cost
+from privcheck.ledger.values import WHOLE, BudgetPolicy, Charge, Decision, Entry, Grant, write_cost
 from privcheck.ledger.wire import Spending, parse_event
 from privcheck.terms.unit import Unit
 
@@ -103,7 +103,7 @@ class Prepared:
 
     actor: Actor
     grant: Grant
-    policy: Policy
+    policy: BudgetPolicy
     spending: Spending
     unit: Unit
     cost: Cost
@@ -142,7 +142,7 @@ def check_names(action: Action, asked: AskedFor) -> None:
         raise TypeError(message)
 
 
-def prepare(actor: Actor, action: Action, asked: AskedFor, *, grant: Grant, policy: Policy) -> Prepared:
+def prepare(actor: Actor, action: Action, asked: AskedFor, *, grant: Grant, policy: BudgetPolicy) -> Prepared:
     """Returns a request that was read, and priced in its grant's currency.
 
     Raises:

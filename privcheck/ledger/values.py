@@ -70,7 +70,7 @@ class OldUnit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class BudgetPolicy:
     """The guarantee of all grants of a dataset together.
 
     Attributes:
@@ -137,12 +137,12 @@ class Policy:
         }
 
     @staticmethod
-    def of(data: Mapping[str, Any]) -> Policy:
+    def of(data: Mapping[str, Any]) -> BudgetPolicy:
         """Returns the policy of its own fields, or of a row from before units."""
         unit, old = data["unit"], data.get("old_unit")
         if isinstance(unit, str):
             old = {"who": unit, "relation": data["relation"], "trust": data["trust"]}
-        return Policy(
+        return BudgetPolicy(
             dataset=data["dataset"],
             epsilon=Fraction(data["epsilon"]),
             delta=Fraction(data["delta"]),
@@ -252,7 +252,7 @@ def concurrency_of(grant: Grant) -> str:
     return _PLANNED if grant.currency == "events" else CONCURRENCY[CURRENCIES[grant.currency].name]
 
 
-def concurrency_between(policy: Policy, grants: Sequence[Grant]) -> str:
+def concurrency_between(policy: BudgetPolicy, grants: Sequence[Grant]) -> str:
     """Which interleaving of charges to different grants of a dataset the theorem covers by which grants compose.
 
     Caps that were fixed before anything was released compose as mechanisms do. What is late may have been chosen from

@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from privcheck.errors import AuthorityError
 from privcheck.ledger.registry import Action, Actor, digest_token, require
 from privcheck.service.problems import FieldProblem, ProblemError, answer_problem, as_problem
-from privcheck.service.session import Caller, Desk, desk_of
+from privcheck.service.session import Caller, LedgerSession, desk_of
 
 
 def rewrite_json(body: bytes) -> bytes:
@@ -320,7 +320,7 @@ _BEARER: Final = HTTPBearer(auto_error=False, description="A token: privcheck le
 
 async def _find_actor(
     request: Request,
-    desk: Annotated[Desk, Depends(desk_of)],
+    desk: Annotated[LedgerSession, Depends(desk_of)],
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
 ) -> Actor:
     """Returns whose token came with a request, if the role may do what is asked for.

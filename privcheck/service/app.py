@@ -40,7 +40,7 @@ from privcheck.service.pages import forms, lists, login
 from privcheck.service.pages.login import LoginNeededError, NoLedgerError, Sessions, find_caller
 from privcheck.service.pages.rendering import render
 from privcheck.service.problems import ProblemDetails, answer_problems
-from privcheck.service.session import Desk, Pusher
+from privcheck.service.session import LedgerSession, Pusher
 
 ROUTERS: Final = (login.router, lists.router, forms.what_if_router, forms.router)
 
@@ -112,7 +112,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     if chosen.store is not None:
         book = Book(open_store(chosen.store))
         writer = Writer(book, timeout=0.9 * chosen.seconds)
-        desk = Desk(book=book, writer=writer)
+        desk = LedgerSession(book=book, writer=writer)
         if chosen.push_heads is not None:
             pusher = Pusher(book=book, witness=open_witness(chosen.push_heads), seconds=chosen.push_seconds)
 

@@ -33,7 +33,7 @@ from privcheck.service.calculation_routes import Calculates, Health, Waiting
 from privcheck.service.calculator import Calculator, Calculators
 from privcheck.service.ledger_models import ClaimBody, SpendBody
 from privcheck.service.problems import ProblemError, responses
-from privcheck.service.session import Desk, Pusher, desk_of
+from privcheck.service.session import LedgerSession, Pusher, desk_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Claims:
 
     calculator: Calculator
 
-    def judge(self, desk: Desk, body: ClaimBody) -> dict[str, Any]:
+    def judge(self, desk: LedgerSession, body: ClaimBody) -> dict[str, Any]:
         """Returns how a claim stands, and begins to judge it where that has not been done."""
         asked = {"name": body.algorithm, "parameters": body.parameters, "version": __version__}
         name = digest(canonical(asked))
@@ -70,7 +70,7 @@ class Claims:
         told = {"claim": name, "algorithm": body.algorithm, "parameters": body.parameters}
         return {**told, "state": "running", "events": None} if found is None else {**told, **found}
 
-    def spending(self, desk: Desk, body: SpendBody) -> Spent:
+    def spending(self, desk: LedgerSession, body: SpendBody) -> Spent:
         """Returns what a body charges that names a claim.
 
         Raises:
@@ -98,7 +98,7 @@ class Claims:
 
 Json = dict[str, Any]
 router = APIRouter(prefix="/v1", tags=["ledger"], dependencies=[Depends(check_query)])
-At = Annotated[Desk, Depends(desk_of)]
+At = Annotated[LedgerSession, Depends(desk_of)]
 _READS = responses(401, 403)
 _WRITES = responses(401, 403, 409)
 
@@ -211,7 +211,7 @@ async def make_grant(
     return models.NewGrant(**await _once(desk, actor, key, {"do": "grant", **fields}, write))
 
 
-def _certify(desk: Desk, calculator: Calculator, fields: Mapping[str, Any]) -> None:
+def _certify(desk: LedgerSession, calculator: Calculator, fields: Mapping[str, Any]) -> None:
     """Composes all grants where it can be killed, before that is done where the ledger waits for it.
 
     Raises:
@@ -289,7 +289,7 @@ async def revoke_token(name: models.InPath, key: models.Key, desk: At, actor: Ac
     return models.Revoked(**await _once(desk, actor, key, {"do": "revoke", "name": name}, write))
 
 
-async def _spent(desk: Desk, body: models.SpendBody, calculator: Calculator) -> Spent:
+async def _spent(desk: LedgerSession, body: models.SpendBody, calculator: Calculator) -> Spent:
     if body.event is not None:
         claim = {} if body.about is None else body.about.model_dump(exclude_defaults=True)
         if body.conditions is not None:
@@ -307,7 +307,7 @@ def _ask(body: models.SpendBody, spent: Spent, key: str) -> Json:
 
 
 async def _once(
-    desk: Desk, actor: Actor, key: str, asked: Json, write: Callable[[], Json], *, secret: bool = False
+    desk: LedgerSession, actor: Actor, key: str, asked: Json, write: Callable[[], Json], *, secret: bool = False
 ) -> Json:
     return await desk.call(desk.once, actor, key, asked, write, secret=secret)
 
@@ -329,7 +329,7 @@ _SHOWN = responses(401, 403)
 @views.get("/readyz", responses=responses(), tags=["calculations"])
 async def ready(request: Request) -> Health:
     """Returns that the service is ready: it calculates, and its ledger, where it has one, is read and written."""
-    desk: Desk | None = request.app.state.desk
+    desk: LedgerSession | None = request.app.state.desk
     if desk is not None:
         if desk.book.store.read_only or desk.book.store.doubt:
             raise ProblemError(503, "the ledger is read-only; an officer has to look at it")
@@ -452,23 +452,23 @@ async def list_tokens(desk: At, actor: Acting) -> models.Tokens:
     return models.Tokens.model_validate({"tokens": await desk.call(desk.book.list_tokens, actor)})
 
 
-def _dataset(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:
+def _dataset(desk: LedgerSession, actor: Actor, name: str) -> dict[str, Any]:
     found: dict[str, Any] = desk.book.show(actor, name)["datasets"][0]
     return found
 
 
-def _grant(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:
+def _grant(desk: LedgerSession, actor: Actor, name: str) -> dict[str, Any]:
     shown = desk.book.show(actor, desk.book.find_grant(actor, name).dataset)["datasets"][0]
     return next(grant for grant in shown["grants"] if grant["name"] == name)
 
 
-def _charges(desk: Desk, actor: Actor, dataset: str, after: int) -> dict[str, Any]:
+def _charges(desk: LedgerSession, actor: Actor, dataset: str, after: int) -> dict[str, Any]:
     found = desk.book.charges(actor, dataset, after=after, most=_PAGE + 1)
     shown = [one.to_dict() for one in found[:_PAGE]]
     return {"charges": shown, "next": shown[-1]["seq"] if len(found) > _PAGE else None}
 
 
-def _state_all(desk: Desk, actor: Actor, dataset: str | None) -> list[dict[str, Any]]:
+def _state_all(desk: LedgerSession, actor: Actor, dataset: str | None) -> list[dict[str, Any]]:
     """Returns a dataset, or all, each with the lines of its statement up to the head that it is shown with."""
     return [
         {**one, "lines": lines_of(desk, one["name"], last=one["head"]["seq"])}
@@ -476,7 +476,7 @@ def _state_all(desk: Desk, actor: Actor, dataset: str | None) -> list[dict[str, 
     ]
 
 
-def lines_of(desk: Desk, dataset: str, *, last: int) -> list[dict[str, Any]]:
+def lines_of(desk: LedgerSession, dataset: str, *, last: int) -> list[dict[str, Any]]:
     """Returns the lines of a dataset's statement, of its charges up to a row."""
     with desk.book.store.read() as transaction:
         found = takewhile(lambda row: row.seq <= last, rows.rows_of_dataset(transaction, dataset))
@@ -486,7 +486,9 @@ def lines_of(desk: Desk, dataset: str, *, last: int) -> list[dict[str, Any]]:
     return lines
 
 
-def _read_all(desk: Desk, actor: Actor, dataset: str | None) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def _read_all(
+    desk: LedgerSession, actor: Actor, dataset: str | None
+) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Returns a dataset, or all, each with its events up to the head that it is shown with."""
     return [
         (one, events_of(desk, one["name"], last=one["head"]["seq"]))
@@ -494,7 +496,7 @@ def _read_all(desk: Desk, actor: Actor, dataset: str | None) -> list[tuple[dict[
     ]
 
 
-def events_of(desk: Desk, dataset: str, *, last: int) -> list[dict[str, Any]]:
+def events_of(desk: LedgerSession, dataset: str, *, last: int) -> list[dict[str, Any]]:
     """Returns what was charged to a dataset up to a row and not released by then, equal events together."""
     with desk.book.store.read() as transaction:
         found = takewhile(lambda row: row.seq <= last, rows.rows_of_dataset(transaction, dataset))

@@ -188,7 +188,7 @@ _CLOSING: Final = 5.0  # seconds for what waits to be written
 
 
 @dataclass(slots=True, kw_only=True)
-class Desk:
+class LedgerSession:
     """An open ledger.
 
     Attributes:
@@ -308,13 +308,13 @@ class Desk:
         self.book.store.close()
 
 
-def desk_of(request: Request) -> Desk:
+def desk_of(request: Request) -> LedgerSession:
     """Returns the open ledger.
 
     Raises:
         ProblemError: The service has none.
     """
-    desk: Desk | None = request.app.state.desk
+    desk: LedgerSession | None = request.app.state.desk
     if desk is None:
         raise ProblemError(503, "this service keeps no ledger; expected one started with --store URL", public=True)
     return desk

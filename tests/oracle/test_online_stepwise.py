@@ -81,7 +81,7 @@ def test_a_steps_tables_are_those_of_the_tree():
     )
     exact, prefix, noisy = np.zeros(M), np.zeros((levels(K), M)), np.zeros(M)
     visits, sums, transitions = split(exact, H, S, A)
-    past = recompute.Past(
+    past = recompute.RecomputedTree(
         S=S, A=A, marks=np.zeros((levels(K), recompute.PARTS, H, *noise.SHAPE), np.uint64),
         paths=np.zeros((K, H + 1), np.int64), taken=np.zeros((K, H), np.int64), costs=np.zeros((K, H)),
         exact=np.zeros(S * A * (S + 2)),
@@ -113,6 +113,6 @@ def test_where_nothing_is_drawn_again_too_many_counters_are_refused(name, make):
 def test_all_states_of_icu_sepsis_fit():
     large = SimpleNamespace(mdp=SimpleNamespace(horizon=20, states=716, actions=25))
     request = dataclasses.replace(asked(K=20_000), world=large, workers=2)
-    again = private.draws_again(request)
+    again = private.recomputes_noise(request)
     assert 0 < private.needed(request, vectors=again) < 0.3e9
     assert private.needed(request, vectors=private.vectors(request)) > 30e9

@@ -25,7 +25,7 @@ from privcheck.runtime.results import OnlineRequest
 from privcheck_algorithms.kernels.optimism import Bonus, policy_bonus, value_bonus
 from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, compress, empty_walk, roll_greedy, roll_mixed
 from privcheck_algorithms.kernels.tables import as_declared, size
-from privcheck_algorithms.online.private import Curator, curator, declared
+from privcheck_algorithms.online.private import PrivatizerConfig, curator, declared
 from privcheck_algorithms.private_ucb_po.agent import learning_rate
 from privcheck_algorithms.privatizers import noise as kernel_noise
 from twins.planning import best_backward, value_backward
@@ -41,7 +41,7 @@ class KernelNoise:
     words = "simulated: the kernels' own stream, for their naive twin"
     as_declared, protects = True, False
 
-    def __init__(self, request: OnlineRequest, given: Curator, number: int) -> None:
+    def __init__(self, request: OnlineRequest, given: PrivatizerConfig, number: int) -> None:
         mdp = request.world.mdp
         own = seeds(request.seed, number, "noise")["noise"]
         self._given, self._sizes = given, (mdp.horizon, mdp.states, mdp.actions)
@@ -184,7 +184,7 @@ def _answer(request: OnlineRequest, w: SparseMDP, policy: Array, rng: np.random.
     )
 
 
-def _constants(request: OnlineRequest, given: Curator, kind: str) -> tuple[Bonus, float]:
+def _constants(request: OnlineRequest, given: PrivatizerConfig, kind: str) -> tuple[Bonus, float]:
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
     failure, scale = (float(request.options[name]) for name in ("failure", "bonus_scale"))

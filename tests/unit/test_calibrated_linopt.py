@@ -16,7 +16,15 @@ from privcheck.pricing import account
 from privcheck.runtime.replicates import run
 from privcheck.runtime.results import OnlineRequest, World
 from privcheck_algorithms.calibrated_linopt import TargetedSteps, TargetSums, audit_world, draw_user, furthest_pairs
-from privcheck_algorithms.calibrated_linopt.agent import Numbers, Past, believe, choose, clip_values, player, release
+from privcheck_algorithms.calibrated_linopt.agent import (
+    Numbers,
+    ReleasedBatches,
+    believe,
+    choose,
+    clip_values,
+    player,
+    release,
+)
 from privcheck_algorithms.calibrated_linopt.kernels import design, mixture, plan, transitions
 from privcheck_algorithms.online.policy_runs import schedule
 from twins import linear_mixture as naive
@@ -62,7 +70,7 @@ def numbers_of(world, *, released=False, sigma=2.0):
 def random_past(world, c, *, B, released, seed):
     rng, mdp = np.random.default_rng(seed), world.mdp
     H, S, A, d1, d2 = mdp.horizon, mdp.states, mdp.actions, len(c.known.basis), c.phi.shape[-1]
-    return Past(
+    return ReleasedBatches(
         values=rng.normal(0, 9, (B, H - 1, d1)), rewards=rng.normal(0, 9, (B, H if released else 0, d2)),
         bases=rng.random((B, H + 1, S)), played=rng.integers(0, A, (B, 3, H, S)), sizes=rng.integers(1, 90, B) * 1.0,
     )  # fmt: skip
@@ -180,7 +188,7 @@ def test_from_exact_sums_of_many_users_the_true_model_and_the_best_policy_follow
     rng = np.random.default_rng(1)
     played, bases = rng.integers(0, 2, (40, 3, 4, 3)), rng.random((40, 5, 3))
     values, rewards = naive.expected_sums(world, c.known, played, bases, users=1e7)
-    past = Past(
+    past = ReleasedBatches(
         values=values, rewards=rewards if released else rewards[:, :0], bases=bases, played=played,
         sizes=np.full(40, 1e7),
     )  # fmt: skip
@@ -204,7 +212,9 @@ def test_a_posterior_is_as_wide_as_it_is_wrong():
         one = agent.start(number)
         agent.play(one, 2000)
         a = one.arrays
-        past = Past(**{n: a[n][:1] for n in ("values", "rewards", "bases", "played")}, sizes=np.array([2000.0]))
+        past = ReleasedBatches(
+            **{n: a[n][:1] for n in ("values", "rewards", "bases", "played")}, sizes=np.array([2000.0])
+        )
         found = believe(past, c).weights
         total += float((np.linalg.solve(found.root[0], found.mean[0] - truth[0]) ** 2).sum()) / 4
     # the prior's own share: weights of size 1 are as far from its mean as it says

@@ -16,8 +16,8 @@ from privcheck.runtime.replicates import run
 from privcheck.runtime.results import OnlineRequest, World
 from privcheck_algorithms.calibrated_lsvi_ucb import agent as module
 from privcheck_algorithms.calibrated_lsvi_ucb.agent import (
-    Past,
-    Public,
+    PublicInputs,
+    ReleasedBatches,
     Trust,
     deal,
     learn,
@@ -166,11 +166,11 @@ def test_the_forward_pass_is_what_loops_say():
     rng = np.random.default_rng(2)
     for _ in range(20):
         S, A, d, H, B, G = (int(rng.integers(2, n)) for n in (5, 4, 5, 5, 4, 4))
-        public = Public(
+        public = PublicInputs(
             phi=features(rng, S, A, d), steps=H - 1, horizon=H, weights=(0.0, 1.0, 0.0), sigma=rng.random() + 0.2,
             prior=0.7,
         )  # fmt: skip
-        past = Past(
+        past = ReleasedBatches(
             tables=9 * rng.normal(size=(B, H - 1, d * (S - 1))), played=rng.integers(0, A, (B, G, H, S)),
             users=rng.integers(0, 20, (B, G)).astype(float), initial=rng.dirichlet(np.ones(S)),
             reward=rng.random((H, S * A)),
@@ -184,14 +184,14 @@ def test_released_gram_matrices_and_rewards_are_regressed_on_as_they_are():
         S, A, d, H, B = (int(rng.integers(2, n)) for n in (5, 4, 5, 4, 5))
         weights, prior, sigma = tuple(float(x) for x in rng.random(3) + 0.2), 0.6, rng.random() + 0.2
         g, b, w = weights
-        public = Public(phi=features(rng, S, A, d), steps=H, horizon=H, weights=weights, sigma=sigma, prior=prior)
+        public = PublicInputs(phi=features(rng, S, A, d), steps=H, horizon=H, weights=weights, sigma=sigma, prior=prior)
         roots, reached, gains = (
             rng.normal(size=(B, H, d, d + 1)),
             rng.normal(size=(B, H, d, S)),
             rng.normal(size=(B, H, d)),
         )
         grams = 3 * roots @ roots.transpose(0, 1, 3, 2)
-        past = Past(
+        past = ReleasedBatches(
             tables=pack(grams, reached, gains, weights=weights), played=np.zeros((B, 1, H, S), np.int64),
             users=np.ones((B, 1)), initial=np.full(S, 1 / S), reward=np.zeros((0, S * A)),
         )  # fmt: skip
@@ -249,7 +249,9 @@ def test_from_exact_tables_of_many_users_the_model_is_the_true_one():
                 reached[h] += n * law[s] * np.outer(public.phi[s, policy[h, s]], mdp.transition[h, s, policy[h, s]])
             law = sum(law[s] * mdp.transition[h, s, policy[h, s]] for s in range(2))
     tables = pack(np.zeros(0), reached, np.zeros(0), weights=public.weights)[None]
-    past = Past(tables=tables, played=played, users=np.full((1, 40), n), initial=first, reward=np.zeros((4, 512)))
+    past = ReleasedBatches(
+        tables=tables, played=played, users=np.full((1, 40), n), initial=first, reward=np.zeros((4, 512))
+    )
     found = learn(past, public)
     for h in range(3):
         np.testing.assert_allclose(predict_laws(found.effect[h], public), mdp.transition[h], atol=1e-6)

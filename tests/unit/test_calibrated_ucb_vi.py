@@ -17,7 +17,7 @@ from privcheck.runtime.replicates import run
 from privcheck.runtime.results import OnlineRequest, World
 from privcheck.testing.enumeration import all_users
 from privcheck_algorithms.calibrated_ucb_vi import FirstVisits
-from privcheck_algorithms.calibrated_ucb_vi.agent import Numbers, Past, estimate, player, release, weigh
+from privcheck_algorithms.calibrated_ucb_vi.agent import Numbers, ReleasedBatches, estimate, player, release, weigh
 from privcheck_algorithms.calibrated_ucb_vi.kernels import Estimate, add_expected_visits, plan
 from privcheck_algorithms.environments.finite import random_mdp, riverswim
 from privcheck_algorithms.kernels.sparse_mdp import compress
@@ -113,13 +113,13 @@ def test_estimates_of_exact_counts_are_frequencies():
     sums = counts.sum(axis=4) * 0.25
     c = Numbers(H=4, S=3, A=2, tables=1, cap=3, sigma=0.0, sigma_rewards=0.0, option=OPTION)
     nobody = {"played": np.zeros((2, 1, 4, 3), np.int64), "sizes": np.ones(2)}
-    found = estimate(Past(transitions=counts, rewards=sums, **nobody), np.ones(sums.shape), c, None)
+    found = estimate(ReleasedBatches(transitions=counts, rewards=sums, **nobody), np.ones(sums.shape), c, None)
     total = counts.sum(axis=0)
     assert np.allclose(found.P, total / total.sum(axis=3, keepdims=True))
     assert np.allclose(found.reward, 0.25)
     assert found.known.all()
     assert np.allclose(found.bonus, 0.4 / np.sqrt(total.sum(axis=3)))
-    silent = estimate(Past(transitions=0 * counts, rewards=0 * sums, **nobody), np.ones(sums.shape), c, None)
+    silent = estimate(ReleasedBatches(transitions=0 * counts, rewards=0 * sums, **nobody), np.ones(sums.shape), c, None)
     assert not silent.known.any()
     assert np.allclose(silent.P, 1 / 3)
 
@@ -141,7 +141,7 @@ def test_a_batch_that_does_not_visit_a_pair_says_nothing_about_it():
     mdp = riverswim(3, H=3)
     c = Numbers(H=3, S=3, A=2, tables=1, cap=3, sigma=1.0, sigma_rewards=1.0, option=OPTION)
     left, right = np.zeros((1, 3, 3), np.int64), np.ones((1, 3, 3), np.int64)
-    past = Past(
+    past = ReleasedBatches(
         transitions=mdp.transition[None] * 1e9, rewards=np.zeros((1, 1, 3, 2)),
         played=np.stack([left, right, right]), sizes=np.array([10.0, 10.0, 5.0]),
     )  # fmt: skip

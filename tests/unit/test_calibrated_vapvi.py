@@ -13,7 +13,7 @@ from privcheck.errors import ParameterError
 from privcheck.runtime import registry
 from privcheck.runtime.offline import run
 from privcheck.runtime.results import RunRequest
-from privcheck_algorithms.calibrated_vapvi.agent import AGENT, Public, TablesBatch, TablesPass, plan, prepare
+from privcheck_algorithms.calibrated_vapvi.agent import AGENT, PublicInputs, TablesBatch, TablesPass, plan, prepare
 from privcheck_algorithms.linear.tables import LinearSteps, LinearTables, round_features, simplex
 
 SYNTHETIC = registry.environment("linear-synthetic")
@@ -37,7 +37,7 @@ def random_public(rng, *, known):
     S, A, k = int(rng.integers(2, 5)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
     phi = rng.normal(size=(S, A, k))
     phi /= np.linalg.norm(phi, axis=-1).max()
-    return Public(
+    return PublicInputs(
         phi=phi, dimension=k + int(rng.integers(0, 2)), horizon=4,
         weights=(float(rng.uniform(0.5, 2)), 1.0, 0.0 if known else float(rng.uniform(0.5, 2))),
         std=float(rng.uniform(0, 2)), ridge=float(rng.uniform(0.5, 2)), pessimism=float(rng.uniform(0, 1)),

@@ -14,7 +14,7 @@ from privcheck.runtime.offline import replicate_seed, run_once
 from privcheck.runtime.setting import Setting
 from privcheck_algorithms.baselines.apvi import apvi
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from privcheck_algorithms.dp_apvi.agent import AGENT, ApviPass, Public, noise_bound, plan, plan_batch, prepare
+from privcheck_algorithms.dp_apvi.agent import AGENT, ApviPass, PublicInputs, noise_bound, plan, plan_batch, prepare
 from privcheck_algorithms.environments import RIVERSWIM
 
 
@@ -32,7 +32,7 @@ def case(reading: str = "known", algorithm=GAUSSIAN, **given: str):
     return declaration, values
 
 
-def prepared(reading: str = "known", *, noisy: bool = True, **given: str) -> tuple[object, dict, Public]:
+def prepared(reading: str = "known", *, noisy: bool = True, **given: str) -> tuple[object, dict, PublicInputs]:
     declaration, values = case(reading)
     return declaration, values, prepare(declaration, values, options(**given), reward=riverswim(1).reward, noisy=noisy)
 

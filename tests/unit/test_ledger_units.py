@@ -16,7 +16,7 @@ from privcheck.commands.settings import resolve_setting
 from privcheck.errors import BudgetError, ParameterError
 from privcheck.ledger import Actor, Book, create_store, open_store, registry, rows
 from privcheck.ledger.exact import canonical
-from privcheck.ledger.values import Policy
+from privcheck.ledger.values import BudgetPolicy
 from privcheck.service.app import Settings, create_app
 from privcheck.terms.unit import Unit, parse_unit
 from served import served, wait_for
@@ -51,7 +51,7 @@ def test_a_policy_states_its_unit_on_the_officers_word(book):
         assert (policy.unit.stated_by, policy.unit.basis) == ("officer otto", "statement")
         assert (policy.unit.who, policy.unit.trajectories, policy.unit.steps) == ("patient", 8, 20)
         assert (policy.relation, policy.trust) == ("replace-one", "central")
-        assert Policy.of(json.loads(canonical(policy.to_dict()))) == policy
+        assert BudgetPolicy.of(json.loads(canonical(policy.to_dict()))) == policy
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_a_dataset_from_before_units_is_shown_verified_and_exported(old):
     (shown,) = old.show(OTTO)["datasets"]
     assert shown["policy"]["unit"] is None
     assert shown["policy"]["old_unit"] == {"who": "user (with all)", "relation": "add-remove", "trust": "central"}
-    assert Policy.of(shown["policy"]).unit_words.startswith("user (with all), add-remove, central")
+    assert BudgetPolicy.of(shown["policy"]).unit_words.startswith("user (with all), add-remove, central")
     assert old.verify(OTTO).problems == ()
     (charge,) = old.charges(OTTO, "trips")
     assert (charge.unit, charge.event["relation"]) == (None, "add-remove")  # as it was priced

@@ -13,7 +13,7 @@ import pytest
 import budget_stores
 from demo_pages import OFFICER, demonstrated
 from page_visits import HTML, labelled, links, numbers, read, rows, words
-from privcheck.ledger import Actor, Policy, grants
+from privcheck.ledger import Actor, BudgetPolicy, grants
 from privcheck.ledger.grants import read_adaptive, write_grant
 from privcheck.service.pages import lists
 from privcheck.service.pages.charts import draw_courses
@@ -193,7 +193,7 @@ QUOTED = "\"'><img src=x onerror=alert(1)>&amp;"
 def test_nothing_that_somebody_wrote_becomes_a_part_of_the_page(opened, officer):
     book = opened[0].state.desk.book
     mallory = Actor(name=BAD, role="officer")
-    policy = Policy(
+    policy = BudgetPolicy(
         dataset=BAD,
         epsilon=Fraction(8),
         delta=Fraction(1, 10**6),

@@ -32,7 +32,7 @@ from privcheck_algorithms.kernels.optimism import (
     BONUS_SCALE,
     FAILURE,
     Bonus,
-    Desk,
+    PlanningBuffers,
     backup,
     choose,
     share_at_limit,
@@ -134,7 +134,7 @@ def play(w: SparseMDP, users: np.random.Generator, agent: Agent, record: Record)
     tables, layout = split(agent.flat, w.H, w.S, w.A), Layout(w.H, w.S, w.A, False)
     if totals[DONE] == 0.0:
         for h in range(w.H - 1, -1, -1):
-            desk = Desk(tables, inverse[h], beta[h], quality[h])
+            desk = PlanningBuffers(tables, inverse[h], beta[h], quality[h])
             weigh(desk, h, bonus)
             backup(desk, h, values, h)
             choose(quality[h], h, actions, values)

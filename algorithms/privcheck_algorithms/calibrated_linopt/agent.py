@@ -104,7 +104,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Past:
+class ReleasedBatches:
     """The billboard: what has left of the batches so far, and what was public while they came.
 
     Attributes:
@@ -135,7 +135,7 @@ class Belief:
     rewards: Normal | None
 
 
-def believe(past: Past, c: Numbers) -> Belief:
+def believe(past: ReleasedBatches, c: Numbers) -> Belief:
     """Returns the normal posterior of all weights, from noisy sums.
 
     A batch's Gram matrices are not released: under policies that are public they are n·Σ P(s_h = s)·xxᵀ. The law of s_h
@@ -305,7 +305,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
 
     def begin(one: Replicate, batch: int) -> None:
         a = one.arrays
-        past = Past(
+        past = ReleasedBatches(
             values=a["values"][:batch],
             rewards=a["rewards"][:batch],
             bases=a["bases"][:batch],

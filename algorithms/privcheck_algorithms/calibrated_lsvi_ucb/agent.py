@@ -70,7 +70,7 @@ class Trust:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Public:
+class PublicInputs:
     """What everybody knows before there are users.
 
     Attributes:
@@ -117,7 +117,7 @@ class Public:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Past:
+class ReleasedBatches:
     """The billboard: what has left of the batches so far, and the policies they were told.
 
     Attributes:
@@ -135,7 +135,7 @@ class Past:
     reward: Array
 
 
-def learn(past: Past, public: Public) -> Model:
+def learn(past: ReleasedBatches, public: PublicInputs) -> Model:
     """Returns the model of every step, from what is on the billboard alone."""
     S, A, d = public.sizes
     T, rewards = public.steps, public.weights[2] > 0
@@ -200,7 +200,7 @@ def regress(lengths: Array, axes: Array, sums: Array, trust: Trust) -> tuple[Arr
     return (vectors / values) @ (vectors.T @ total), vectors / np.sqrt(values)
 
 
-def predict_laws(effect: Array, public: Public) -> Array:
+def predict_laws(effect: Array, public: PublicInputs) -> Array:
     """Returns P(· | s, a) of the mean model at one step, (S, A, S): the nearest probability vectors.
 
     Args:
@@ -254,7 +254,7 @@ class Agent:
         known: Rewards are public.
     """
 
-    public: Public
+    public: PublicInputs
     numbers: int
     ends: tuple[int, ...]
     turns: int
@@ -267,7 +267,7 @@ class Agent:
         return tuple(np.diff(self.ends, prepend=0).tolist())
 
 
-def decide(past: Past, agent: Agent, rng: np.random.Generator) -> Indices:
+def decide(past: ReleasedBatches, agent: Agent, rng: np.random.Generator) -> Indices:
     """Returns the next batch's policies (G, H, S), from what is on the billboard and public randomness alone.
 
     The last batch has one policy, that of the mean model: nobody learns from it.
@@ -335,7 +335,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     def begin(one: Replicate, batch: int) -> None:
         a = one.arrays
         users = np.stack([deal(n, G) for n in agent.sizes[:batch]]) if batch else np.zeros((0, G))
-        past = Past(
+        past = ReleasedBatches(
             tables=a[RELEASE][:batch],
             played=a["played"][:batch],
             users=users,
@@ -381,7 +381,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     )
 
 
-def sum_up_batch(reached: Array, visits: Array, gains: Array, public: Public) -> Array:
+def sum_up_batch(reached: Array, visits: Array, gains: Array, public: PublicInputs) -> Array:
     """Returns a batch's exact tables (T, numbers) from its sums: the privatizer's side."""
     S, A, d = public.sizes
     gram = weigh_outer(public.phi.reshape(-1, d), visits.reshape(-1, S * A))
@@ -417,7 +417,7 @@ def prepare(request: OnlineRequest) -> Agent:
     refuse_memory(request, numbers=T * numbers, batches=2)  # before features are made
     phi = map_features(world.feature_map.phi, mapped=request.readings.get("features", "mapped") == "mapped")
     refuse_angles(phi, statistic.least.number(request.values, rounding="up"))
-    public = Public(
+    public = PublicInputs(
         phi=np.ascontiguousarray(phi),
         steps=T,
         horizon=world.mdp.horizon,

@@ -98,7 +98,7 @@ def numbers(request: OnlineRequest) -> Numbers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Past:
+class ReleasedBatches:
     """The billboard: what has left of the batches so far, and the policies they were told.
 
     Attributes:
@@ -114,7 +114,7 @@ class Past:
     sizes: Array
 
 
-def estimate(past: Past, weights: Array, c: Numbers, known_rewards: Array | None) -> Estimate:
+def estimate(past: ReleasedBatches, weights: Array, c: Numbers, known_rewards: Array | None) -> Estimate:
     """Returns estimates from the batches' noisy tables, each with a weight a pair.
 
     Args:
@@ -139,7 +139,7 @@ def estimate(past: Past, weights: Array, c: Numbers, known_rewards: Array | None
     return Estimate(P=P, reward=reward, bonus=bonus, known=known)
 
 
-def weigh(past: Past, initial: Array, guess: Estimate, c: Numbers) -> Array:
+def weigh(past: ReleasedBatches, initial: Array, guess: Estimate, c: Numbers) -> Array:
     """Returns each batch's weight a pair, (B, T, S, A): its expected counts over those of the batch with most.
 
     All batches carry the same noise, but a batch that hardly visits a pair has hardly anything else to say about it.
@@ -153,7 +153,9 @@ def weigh(past: Past, initial: Array, guess: Estimate, c: Numbers) -> Array:
     return np.where(guess.known & (most > 0), weights / np.where(most > 0, most, 1.0), 1.0)
 
 
-def policies(past: Past, c: Numbers, order: Array, *, initial: Array, known_rewards: Array | None) -> Indices:
+def policies(
+    past: ReleasedBatches, c: Numbers, order: Array, *, initial: Array, known_rewards: Array | None
+) -> Indices:
     """Returns the next batch's policies (G, H, S), from what is on the billboard alone.
 
     Args:
@@ -282,7 +284,7 @@ def take_turns(request: OnlineRequest, *, noiseless: bool) -> Player:
     def begin(one: Replicate, batch: int) -> None:
         a, sizes = one.arrays, np.diff(ends, prepend=0)[:batch].astype(np.float64)
         order = one.generators["ties"].random((G, c.S, c.A))
-        past = Past(
+        past = ReleasedBatches(
             transitions=a["transitions"][:batch], rewards=a["rewards"][:batch], played=a["played"][:batch], sizes=sizes
         )
         chosen = policies(past, c, order, initial=request.world.public_model.initial, known_rewards=public)

@@ -45,7 +45,7 @@ _LEAST_RIDGE: Final = 1.0  # λ of LSVI, in users; all that is left where no noi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Public:
+class PublicInputs:
     """What both halves know without any data.
 
     Attributes:
@@ -99,7 +99,7 @@ class Planned:
     seen: Array
 
 
-def prepare(setting: Setting, *, reward: Array | None, noisy: bool = True) -> Public:
+def prepare(setting: Setting, *, reward: Array | None, noisy: bool = True) -> PublicInputs:
     """Returns what is public, with the ridge that the declared noise asks for.
 
     Args:
@@ -122,7 +122,7 @@ def prepare(setting: Setting, *, reward: Array | None, noisy: bool = True) -> Pu
         raise ParameterError(f"{message}: {remedy}", name="rewards")
     S, A, _ = phi.shape
     weights = tables.weights_at(values)
-    public = Public(
+    public = PublicInputs(
         phi=phi,
         dimension=features.dimension,
         horizon=int(values["H"]),
@@ -142,7 +142,7 @@ def tables_of(setting: Setting) -> LinearTables:
     return tables
 
 
-def plan(vectors: Array, after: Array, step: int, public: Public) -> Planned:
+def plan(vectors: Array, after: Array, step: int, public: PublicInputs) -> Planned:
     """Returns greedy policy and values of one step, in every run.
 
     E[V(s′) | s, a] = mean(V) + φᵀM·(XᵀV), with M = Λ⁻¹Σφ·x(s′)ᵀ and Λ the noisy Gram matrix plus ridge. Half the ridge
@@ -260,7 +260,7 @@ class TablesPass:
         public: What it plans with.
     """
 
-    public: Public
+    public: PublicInputs
 
     def __call__(
         self, billboard: Billboard, publish: Callable[[int], None], *, done: Callable[[], None] = lambda: None
@@ -306,7 +306,7 @@ class TablesBatch:
         public: What they plan with.
     """
 
-    public: Public
+    public: PublicInputs
 
     def __call__(self, noisy: Mapping[str, Array]) -> tuple[NDArray[np.int64], Array]:
         """Returns greedy actions and V̂, (B, H, S) each, from noisy vectors (B, H, numbers)."""

@@ -36,7 +36,7 @@ NO_REWARDS = np.broadcast_to(0.0, (0, 0))  # in the place of reward sums where t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Public:
+class PublicInputs:
     """Everything public that the agent plans with.
 
     Attributes:
@@ -82,7 +82,7 @@ def prepare(
     *,
     reward: Array | None,
     noisy: bool = True,
-) -> Public:
+) -> PublicInputs:
     """Returns what the agent plans with, from what was declared.
 
     Args:
@@ -104,7 +104,7 @@ def prepare(
             "with --set rewards=released, or give the public reward function with --rewards FILE",
             name="rewards",
         )
-    return Public(
+    return PublicInputs(
         H=H,
         S=S,
         A=A,
@@ -125,7 +125,7 @@ def prepare(
 def plan(
     billboard: Billboard,
     publish: Callable[[int], None],
-    given: Public,
+    given: PublicInputs,
     *,
     keep: bool = False,
     done: Callable[[], None] = lambda: None,
@@ -184,7 +184,7 @@ def plan(
 
 
 def plan_batch(
-    visits: Array, transitions: Array, given: Public, *, rewards: Array | None = None
+    visits: Array, transitions: Array, given: PublicInputs, *, rewards: Array | None = None
 ) -> tuple[NDArray[np.int64], Array]:
     """Returns greedy actions and Ṽ, each (B, H, S), of B whole passes: the agent B times, in one call without the GIL.
 
@@ -222,7 +222,7 @@ class ApviPass:
         given: Everything public that it plans with.
     """
 
-    given: Public
+    given: PublicInputs
 
     def __call__(
         self, billboard: Billboard, publish: Callable[[int], None], *, done: Callable[[], None] = lambda: None
@@ -239,7 +239,7 @@ class ApviBatch:
         given: Everything public that they plan with.
     """
 
-    given: Public
+    given: PublicInputs
 
     def __call__(self, noisy: Mapping[str, Array]) -> tuple[NDArray[np.int64], Array]:
         """Returns greedy actions and Ṽ, each (B, H, S), from noisy statistics by release."""

@@ -52,7 +52,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Public:
+class PublicInputs:
     """What both halves know without any data.
 
     Attributes:
@@ -89,7 +89,7 @@ class Planned:
     values: Array
 
 
-def prepare(setting: Setting) -> Public:
+def prepare(setting: Setting) -> PublicInputs:
     """Returns what is public, with the ridge that the declared noise asks for.
 
     Args:
@@ -101,7 +101,7 @@ def prepare(setting: Setting) -> Public:
     features = declared_features(setting)
     H, d = int(setting.values["H"]), features.dimension
     regular, bound = float(setting.options["ridge"]), noise_bound(setting)
-    return Public(
+    return PublicInputs(
         phi=features.phi,
         horizon=H,
         noise_bound=bound,
@@ -142,7 +142,7 @@ def noise_bound(setting: Setting) -> float:
     return float(gram.mechanism.at(setting.values).scale) * (2 * math.sqrt(d) + margin)
 
 
-def estimate_variance(billboard: Billboard, step: int, public: Public) -> Array:
+def estimate_variance(billboard: Billboard, step: int, public: PublicInputs) -> Array:
     """Returns σ̃²(s, a), (S, A), of V at the step after (steps 4 to 8), from 1 to (H − h + 1)².
 
     Args:
@@ -158,7 +158,7 @@ def estimate_variance(billboard: Billboard, step: int, public: Public) -> Array:
     return np.maximum(1.0, spread)  # step 8
 
 
-def plan(billboard: Billboard, step: int, public: Public) -> Planned:
+def plan(billboard: Billboard, step: int, public: PublicInputs) -> Planned:
     """Returns policy and values of one step (steps 9 to 14); actions that tie up to rounding give way to the lowest.
 
     Args:
@@ -246,7 +246,7 @@ class VapviPass:
         remarks: On the features.
     """
 
-    public: Public
+    public: PublicInputs
     remarks: tuple[Remark, ...] = ()
 
     def __call__(

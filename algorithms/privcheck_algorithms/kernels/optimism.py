@@ -75,7 +75,7 @@ def share_at_limit(values: Array, *, costs: bool) -> float:
     return float((distance <= _AT_LIMIT).mean())
 
 
-class Desk(NamedTuple):
+class PlanningBuffers(NamedTuple):
     """What an agent plans with: the billboard's tables, and room for the cells of one step.
 
     Attributes:
@@ -92,14 +92,14 @@ class Desk(NamedTuple):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def lay_out(tables: Counters) -> Desk:
+def lay_out(tables: Counters) -> PlanningBuffers:
     """Returns a desk for these tables."""
     cells = tables.visits.shape[1]
-    return Desk(tables, np.empty(cells), np.empty(cells), np.empty(cells))
+    return PlanningBuffers(tables, np.empty(cells), np.empty(cells), np.empty(cells))
 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
-def weigh(desk: Desk, at: int, bonus: Bonus) -> None:
+def weigh(desk: PlanningBuffers, at: int, bonus: Bonus) -> None:
     """Writes 1/max(1, Ñ + E) and β of each cell of a step (equation (1), and line 7 of Algorithm 2).
 
     Args:
@@ -114,7 +114,7 @@ def weigh(desk: Desk, at: int, bonus: Bonus) -> None:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def backup(desk: Desk, at: int, values: Array, h: int) -> None:
+def backup(desk: PlanningBuffers, at: int, values: Array, h: int) -> None:
     """Writes Q̃_h of every cell of a step (line 8 of Algorithm 2).
 
     c̃ + Σ Ṽ(s′)·P̃(s′) = (C̃ + Σ Ṽ(s′)·Ñ(s, a, s′))/max(1, Ñ + E): one division a cell. At most H − h + 1 with the

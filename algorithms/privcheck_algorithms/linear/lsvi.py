@@ -132,7 +132,7 @@ class Rule(NamedTuple):
     std_gains: float
 
 
-class Channel(NamedTuple):
+class NoiseStream(NamedTuple):
     """Where noise comes from.
 
     Attributes:
@@ -180,7 +180,7 @@ class Agent(NamedTuple):
     board: Board
     plan: Plan
     rule: Rule
-    channel: Channel
+    channel: NoiseStream
     room: Room
     walk: Walk
     told: Indices

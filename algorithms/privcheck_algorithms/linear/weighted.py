@@ -122,7 +122,7 @@ class Rule(NamedTuple):
     std_sums: tuple[float, float, float]
 
 
-class Channel(NamedTuple):
+class NoiseStream(NamedTuple):
     """Where noise comes from.
 
     Attributes:
@@ -147,7 +147,7 @@ class Agent(NamedTuple):
     board: Board
     plan: Plan
     rule: Rule
-    channel: Channel
+    channel: NoiseStream
     room: Room
     walk: Walk
     told: Indices

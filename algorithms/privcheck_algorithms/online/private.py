@@ -22,7 +22,7 @@ from privcheck_algorithms.privatizers.counters import (
     DOUBLING,
     EXACT,
     LOCAL,
-    REGROWN,
+    RECOMPUTED,
     TREE,
     levels,
     outputs,
@@ -110,7 +110,7 @@ _KINDS = {Tree: TREE, PerUser: LOCAL, Batches: DOUBLING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curator:
+class PrivatizerConfig:
     """A privatizer in numbers.
 
     Attributes:
@@ -135,10 +135,14 @@ class Curator:
         return self.kind not in {LOCAL, EXACT}
 
 
-NOBODY = Curator(kind=EXACT, law=noise.NONE, scale=0.0, E1=0.0, E2=0.0)  # for the agents that are not private
+NO_PRIVATIZER = PrivatizerConfig(
+    kind=EXACT, law=noise.NONE, scale=0.0, E1=0.0, E2=0.0
+)  # for the agents that are not private
 
 
-def curator(request: OnlineRequest, *, noiseless: bool = False, kinds: Collection[int] = (TREE, LOCAL)) -> Curator:
+def curator(
+    request: OnlineRequest, *, noiseless: bool = False, kinds: Collection[int] = (TREE, LOCAL)
+) -> PrivatizerConfig:
     """Returns the privatizer that the declaration describes, with the precision levels of Lemmas 5.1 and 5.4.
 
     E₁ = (3H/ε)·√(8 log³K·ln(6SAT/δ)) = b·√(8 log K·ln(6SAT/δ)) (Lemma 5.1), and with √K in the place of
@@ -181,8 +185,8 @@ def curator(request: OnlineRequest, *, noiseless: bool = False, kinds: Collectio
     reach = float(request.options["precision_scale"]) * drawn.scale
     numbers = 6 * mdp.states * mdp.actions * K * mdp.horizon
     failure = float(request.options["failure"])
-    return Curator(
-        kind=REGROWN if REGROWN in kinds and draws_again(request) else kind,
+    return PrivatizerConfig(
+        kind=RECOMPUTED if RECOMPUTED in kinds and recomputes_noise(request) else kind,
         law=noise.NONE if noiseless else law,
         scale=0.0 if noiseless else drawn.scale,
         E1=reach * math.sqrt(tail * terms * math.log(numbers / failure)),
@@ -218,7 +222,7 @@ def vectors(request: OnlineRequest) -> float:
     return 2 + levels(request.episodes) if schedules == {Tree} else 1
 
 
-def draws_again(request: OnlineRequest) -> float:
+def recomputes_noise(request: OnlineRequest) -> float:
     """Returns how many vectors a replicate takes if its tree's noise is not kept but drawn again; 0 where it is kept.
 
     It is kept wherever that fits. Else there are two steps' tables a thread, and trajectories in place of counts.

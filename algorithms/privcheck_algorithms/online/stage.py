@@ -19,20 +19,29 @@ from privcheck.runtime.results import OnlineRequest
 from privcheck_algorithms.kernels.optimism import share_at_limit
 from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, compress
 from privcheck_algorithms.kernels.tables import Array, Layout, aligned, as_declared, size
-from privcheck_algorithms.online.private import NOBODY, NOISE, Curator, curator, declared, draws_again, refuse, vectors
+from privcheck_algorithms.online.private import (
+    NO_PRIVATIZER,
+    NOISE,
+    PrivatizerConfig,
+    curator,
+    declared,
+    recomputes_noise,
+    refuse,
+    vectors,
+)
 from privcheck_algorithms.privatizers import noise, recompute
 from privcheck_algorithms.privatizers.counters import (
     DOUBLING,
     EXACT,
     LOCAL,
-    REGROWN,
+    RECOMPUTED,
     TREE,
     Privatizer,
     begins,
     levels,
     outputs,
 )
-from privcheck_algorithms.privatizers.recompute import Past
+from privcheck_algorithms.privatizers.recompute import RecomputedTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +164,7 @@ class BatchFace:
 Arrays = Mapping[str, NDArray[Any]]
 
 _EMPTY = np.zeros((0, 0))
-_NO_PAST = Past(
+_NO_PAST = RecomputedTree(
     S=0,
     A=0,
     marks=np.zeros((0, 0, 0, 0, 0), np.uint64),
@@ -167,7 +176,7 @@ _NO_PAST = Past(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stage:
+class AgentEnv:
     """Where an agent of counters plays: its world, its privatizer, its record.
 
     Attributes:
@@ -179,7 +188,7 @@ class Stage:
     """
 
     request: OnlineRequest
-    given: Curator
+    given: PrivatizerConfig
     w: SparseMDP
     optimal: float
     layout: Layout
@@ -187,7 +196,7 @@ class Stage:
     def keep(self) -> Arrays:
         """Returns what the privatizer keeps of a replicate, before the first episode."""
         H, K, (T, S, A, _), kind = self.w.H, self.request.episodes, self.layout, self.given.kind
-        if kind == REGROWN:
+        if kind == RECOMPUTED:
             return {
                 "paths": np.zeros((K, H + 1), np.int64),
                 "taken": np.zeros((K, H), np.int64),
@@ -205,10 +214,10 @@ class Stage:
     def privatizer(self, one: Replicate) -> Privatizer:
         """Returns a replicate's privatizer, with what it keeps."""
         arrays, layout, past, kind = one.arrays, self.layout, _NO_PAST, self.given.kind
-        if kind == REGROWN:  # one step's tables
+        if kind == RECOMPUTED:  # one step's tables
             layout, M = layout._replace(T=1), size(1, layout.S, layout.A)
             kept = {name: arrays[name] for name in ("marks", "paths", "taken", "costs")}
-            past = Past(S=layout.S, A=layout.A, exact=np.zeros(M), **kept)
+            past = RecomputedTree(S=layout.S, A=layout.A, exact=np.zeros(M), **kept)
             exact, noisy, rows = np.zeros(0), np.zeros(M), _EMPTY
         else:
             exact, noisy, rows = arrays["exact"], arrays["noisy"], arrays["board" if kind == DOUBLING else "prefix"]
@@ -251,7 +260,7 @@ def stage(
     kinds: Collection[int] = (TREE, LOCAL),
     pooled: bool = False,
     rewards: bool = False,
-) -> Stage:
+) -> AgentEnv:
     """Returns where an agent of counters plays.
 
     Args:
@@ -266,18 +275,18 @@ def stage(
     """
     if EXACT in kinds:
         refuse(request, vectors=1)
-        given = NOBODY
+        given = NO_PRIVATIZER
     else:
-        again = draws_again(request) if REGROWN in kinds else 0.0
+        again = recomputes_noise(request) if RECOMPUTED in kinds else 0.0
         refuse(request, vectors=again or vectors(request))
         given = curator(request, noiseless=noiseless, kinds=kinds)
     mdp = request.world.mdp
     layout = Layout(T=1 if pooled else mdp.horizon, S=mdp.states, A=mdp.actions, rewards=rewards)
-    return Stage(request=request, given=given, w=compress(mdp), optimal=solve(mdp).value, layout=layout)
+    return AgentEnv(request=request, given=given, w=compress(mdp), optimal=solve(mdp).value, layout=layout)
 
 
 def assemble(
-    where: Stage,
+    where: AgentEnv,
     *,
     label: str,
     begin: Callable[[], Arrays],

@@ -200,7 +200,7 @@ def policy_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stage:
+class MixtureEnv:
     """Where a kernel plays, and with which numbers.
 
     Attributes:
@@ -317,7 +317,7 @@ def make(request: OnlineRequest, *, mixed: bool, private: bool, noiseless: bool,
     refuse(request, vectors=0)
     known, (d1, d2) = mixture(request), dimensions(request)
     scales = _scales(request) if private else (0.0, 0.0, 0.0, 0.0)
-    stage = Stage(
+    stage = MixtureEnv(
         request=request,
         mixed=mixed,
         private=private,

@@ -22,7 +22,7 @@ from privcheck_algorithms.kernels.optimism import exponentials
 from privcheck_algorithms.kernels.regression import invert_root, lengths, predict, raise_eigenvalues, solve
 from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, Walk, judge, roll_greedy, roll_mixed, value_mixed
 from privcheck_algorithms.privatizers.counters import close_node
-from privcheck_algorithms.privatizers.noise import Channel, chunk
+from privcheck_algorithms.privatizers.noise import NoiseStream, chunk
 
 Array = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ class Privatizer(NamedTuple):
     K: int
     layout: Layout
     scales: tuple[float, float, float, float]
-    channel: Channel
+    channel: NoiseStream
     walk: Walk
     exact: Array
     noisy: Array
@@ -132,7 +132,7 @@ def publish(t: int, privatizer: Privatizer) -> None:
     begins = places(privatizer.layout)
     for counter in range(4 if prefix.shape[0] > 0 else 0):
         first, last = begins[counter], begins[counter + 1]
-        own = Channel(
+        own = NoiseStream(
             channel.law, scales[counter], channel.streams, channel.rng, channel.raw[: chunk(last - first)], channel.room
         )
         close_node(own, t, exact[first:last], prefix[:, first:last], noisy[first:last])

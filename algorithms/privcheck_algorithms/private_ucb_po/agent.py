@@ -23,7 +23,7 @@ from privcheck_algorithms.kernels.optimism import (
     BONUS_SCALE,
     FAILURE,
     Bonus,
-    Desk,
+    PlanningBuffers,
     backup,
     exponentials,
     lay_out,
@@ -33,7 +33,7 @@ from privcheck_algorithms.kernels.optimism import (
 from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, empty_walk, roll_mixed, value_mixed
 from privcheck_algorithms.kernels.tables import split
 from privcheck_algorithms.online.private import PRECISION_SCALE, numbers
-from privcheck_algorithms.online.stage import Arrays, Stage, assemble, stage
+from privcheck_algorithms.online.stage import AgentEnv, Arrays, assemble, stage
 from privcheck_algorithms.privatizers.counters import Privatizer, publish
 
 Array = NDArray[np.float64]
@@ -79,7 +79,7 @@ def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Pri
 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
-def evaluate_and_improve(agent: Agent, desk: Desk, bits: NDArray[np.uint64]) -> None:
+def evaluate_and_improve(agent: Agent, desk: PlanningBuffers, bits: NDArray[np.uint64]) -> None:
     """Evaluates the policy optimistically and writes the next one (lines 5 to 10 and 13 of Algorithm 1, 113 to 122).
 
     The next policy depends on Q̃ of this episode alone, not on its trajectory, so both are written at once: the caller
@@ -138,7 +138,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     return optimise(stage(request, noiseless=noiseless), "private-ucb-po, noiseless" if noiseless else "private-ucb-po")
 
 
-def optimise(where: Stage, label: str) -> Player:
+def optimise(where: AgentEnv, label: str) -> Player:
     """Returns the algorithm on a stage: with the stage's privatizer, or with none, which is OPPO."""
     request, given, (H, S, A, _) = where.request, where.given, where.layout
     failure, scale, eta_scale = numbers(request.options, "failure", "bonus_scale", "eta_scale")

@@ -20,7 +20,7 @@ from privcheck_algorithms.kernels.optimism import (
     BONUS_SCALE,
     FAILURE,
     Bonus,
-    Desk,
+    PlanningBuffers,
     backup,
     choose,
     lay_out,
@@ -35,7 +35,7 @@ from privcheck_algorithms.privatizers import recompute
 from privcheck_algorithms.privatizers.counters import (
     DOUBLING,
     LOCAL,
-    REGROWN,
+    RECOMPUTED,
     TREE,
     Privatizer,
     publish,
@@ -72,7 +72,7 @@ def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Pri
     while record.totals[DONE] < record.until:  # line 3
         t = int(record.totals[DONE])
         if fresh:
-            again = privatizer.kind == REGROWN
+            again = privatizer.kind == RECOMPUTED
             changed = plan_again(agent, desk, privatizer, t) if again else plan(agent, desk)  # lines 4 to 10
             if changed or t == 0:
                 judge(w, agent.actions, truth, record)
@@ -82,7 +82,7 @@ def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Pri
 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
-def plan(agent: Agent, desk: Desk) -> bool:
+def plan(agent: Agent, desk: PlanningBuffers) -> bool:
     """Plans an episode from scratch (lines 4 to 10 of Algorithm 2).
 
     Args:
@@ -103,7 +103,7 @@ def plan(agent: Agent, desk: Desk) -> bool:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def plan_again(agent: Agent, desk: Desk, privatizer: Privatizer, t: int) -> bool:
+def plan_again(agent: Agent, desk: PlanningBuffers, privatizer: Privatizer, t: int) -> bool:
     """Does what `plan` does after t episodes where noise is drawn again: a step's tables exist while it is planned."""
     bonus, actions, values = agent
     H, changed = actions.shape[0], False
@@ -127,7 +127,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     Raises:
         ParameterError: Sizes that are not the environment's, no episode, or too many counters.
     """
-    where = stage(request, noiseless=noiseless, kinds=(TREE, REGROWN, DOUBLING, LOCAL))
+    where = stage(request, noiseless=noiseless, kinds=(TREE, RECOMPUTED, DOUBLING, LOCAL))
     given, (H, S, A, _) = where.given, where.layout
     failure, scale = numbers(request.options, "failure", "bonus_scale")
     bonus = value_bonus(H=H, S=S, A=A, K=request.episodes, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
@@ -145,5 +145,5 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
         play=block,
         told="actions",
         policy=("actions", "values"),
-        diagnostics={"noise_drawn_again": float(given.kind == REGROWN)},
+        diagnostics={"noise_drawn_again": float(given.kind == RECOMPUTED)},
     )

@@ -35,19 +35,19 @@ from privcheck.support.kernels import njit
 from privcheck_algorithms.kernels.sparse_mdp import Walk
 from privcheck_algorithms.kernels.tables import Layout, count
 from privcheck_algorithms.privatizers import recompute
-from privcheck_algorithms.privatizers.noise import Channel, add
-from privcheck_algorithms.privatizers.recompute import Past
+from privcheck_algorithms.privatizers.noise import NoiseStream, add
+from privcheck_algorithms.privatizers.recompute import RecomputedTree
 
 Array = NDArray[np.float64]
 
-TREE, REGROWN, LOCAL, DOUBLING, EXACT = range(5)
+TREE, RECOMPUTED, LOCAL, DOUBLING, EXACT = range(5)
 
 
 class Privatizer(NamedTuple):
     """A privatizer and what it keeps from episode to episode; arrays that its kind has no use for are empty.
 
     Attributes:
-        kind: `TREE`, `REGROWN`, `LOCAL`, `DOUBLING` or `EXACT`.
+        kind: `TREE`, `RECOMPUTED`, `LOCAL`, `DOUBLING` or `EXACT`.
         K: The last episode, after which nothing leaves.
         first: f, the users of the first batch.
         layout: How counters lie in a vector of M.
@@ -64,11 +64,11 @@ class Privatizer(NamedTuple):
     K: int
     first: int
     layout: Layout
-    channel: Channel
+    channel: NoiseStream
     exact: Array
     noisy: Array
     rows: Array
-    past: Past
+    past: RecomputedTree
 
 
 def levels(K: int) -> int:
@@ -118,7 +118,7 @@ def publish(p: Privatizer, t: int, walk: Walk) -> bool:
             count(p.exact, p.layout, walk)
             if begins(t, p.first):
                 close_batch(p.channel, t // p.first, p.exact, p.rows, p.noisy)
-        elif p.kind == REGROWN:
+        elif p.kind == RECOMPUTED:
             recompute.remember(p.past, p.channel, t, walk)
         else:
             count(p.noisy, p.layout, walk)
@@ -126,7 +126,7 @@ def publish(p: Privatizer, t: int, walk: Walk) -> bool:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def close_node(channel: Channel, t: int, exact: Array, prefix: Array, noisy: Array) -> None:
+def close_node(channel: NoiseStream, t: int, exact: Array, prefix: Array, noisy: Array) -> None:
     """Writes the noisy counters after t episodes: the node which closes with t gets its noise from the channel.
 
     Args:
@@ -157,7 +157,7 @@ def close_node(channel: Channel, t: int, exact: Array, prefix: Array, noisy: Arr
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _send(channel: Channel, noisy: Array) -> None:
+def _send(channel: NoiseStream, noisy: Array) -> None:
     """Lets the channel add one user's own fresh noise to the sums of all messages, (M,)."""
     first, fresh = 0, channel.room[0]
     while first < noisy.size:
@@ -169,7 +169,7 @@ def _send(channel: Channel, noisy: Array) -> None:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def close_batch(channel: Channel, times: int, exact: Array, board: Array, noisy: Array) -> None:
+def close_batch(channel: NoiseStream, times: int, exact: Array, board: Array, noisy: Array) -> None:
     """Writes the noisy counters of the batch that ends after 2ʲ times f users, and adds them to those of all batches.
 
     Args:

@@ -36,7 +36,7 @@ _LN2 = 0.6931471805599453
 _SQRT2 = 1.4142135623730951
 
 
-class Channel(NamedTuple):
+class NoiseStream(NamedTuple):
     """The channel's side of a kernel: which noise it adds, and where that comes from.
 
     Attributes:
@@ -56,9 +56,9 @@ class Channel(NamedTuple):
     room: Array
 
 
-def open_channel(law: int, scale: float, *, streams: Words, rng: np.random.Generator, piece: int) -> Channel:
+def open_channel(law: int, scale: float, *, streams: Words, rng: np.random.Generator, piece: int) -> NoiseStream:
     """Returns a channel that takes values in pieces of this length, a multiple of sixteen."""
-    return Channel(law, scale, streams, rng, aligned(piece).view(np.uint64), aligned(2, piece))
+    return NoiseStream(law, scale, streams, rng, aligned(piece).view(np.uint64), aligned(2, piece))
 
 
 def code(noise: Noise) -> int:
@@ -70,7 +70,7 @@ def code(noise: Noise) -> int:
     if type(noise) not in LAWS:
         names = ", ".join(law.name for law in LAWS)
         message = f"noise of the law {noise.name!r} has no kernel here, which draw {names}"
-        raise ParameterError(f"{message}: declare one of these, or write an agent on `Channel`", given=noise.name)
+        raise ParameterError(f"{message}: declare one of these, or write an agent on `NoiseStream`", given=noise.name)
     return LAWS[type(noise)]
 
 
@@ -150,7 +150,7 @@ def laplace(raw: Words, scale: float, base: Array, out: Array) -> None:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def add(channel: Channel, base: Array, out: Array) -> int:
+def add(channel: NoiseStream, base: Array, out: Array) -> int:
     """Writes values with fresh noise of the declared law: what a channel does with a piece of a release.
 
     Args:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privcheck.support.kernels import njit
 from privcheck_algorithms.kernels.sparse_mdp import Walk
 from privcheck_algorithms.privatizers import noise
-from privcheck_algorithms.privatizers.noise import Channel
+from privcheck_algorithms.privatizers.noise import NoiseStream
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -25,7 +25,7 @@ Words = NDArray[np.uint64]
 PARTS = 3  # a step's tables lie in three places of a release: visits, costs, transitions
 
 
-class Past(NamedTuple):
+class RecomputedTree(NamedTuple):
     """What is kept where a tree's noise is drawn again: of nodes where the streams stood, of users their trajectories.
 
     Attributes:
@@ -49,14 +49,14 @@ class Past(NamedTuple):
 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
-def begins(past: Past, part: int, h: int) -> int:
+def begins(past: RecomputedTree, part: int, h: int) -> int:
     """Returns where a step's visits (0), costs (1) or transitions (2) begin in a release, laid out as in `tables`."""
     cells, H = past.S * past.A, int(past.taken.shape[1])
     return (part * H + h) * cells if part < PARTS - 1 else 2 * H * cells + h * past.S * cells
 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
-def remember(past: Past, channel: Channel, t: int, walk: Walk) -> None:
+def remember(past: RecomputedTree, channel: NoiseStream, t: int, walk: Walk) -> None:
     """Keeps the trajectory of episode t, at least 1, and closes a node: that of t's lowest bit.
 
     Notes where the streams stand at every part of the release after the episode, and leaves them at its end.
@@ -77,7 +77,7 @@ def remember(past: Past, channel: Channel, t: int, walk: Walk) -> None:
 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
-def _skip(channel: Channel, done: int, until: int) -> int:
+def _skip(channel: NoiseStream, done: int, until: int) -> int:
     """Draws blocks of sixteen words and forgets them; returns `until`, how many are done then."""
     streams, raw = channel.streams, channel.raw
     while done < until:
@@ -88,7 +88,7 @@ def _skip(channel: Channel, done: int, until: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def write(past: Past, channel: Channel, t: int, h: int, noisy: Array) -> None:
+def write(past: RecomputedTree, channel: NoiseStream, t: int, h: int, noisy: Array) -> None:
     """Writes one step's noisy tables after t episodes, as a tree that is kept would.
 
     Args:
@@ -110,7 +110,7 @@ def write(past: Past, channel: Channel, t: int, h: int, noisy: Array) -> None:
                 first, last = part * cells, (part + 1) * cells if part < PARTS - 1 else noisy.size
                 skip = begins(past, part, h) % noise.LANES
                 streams = past.marks[level, part, h].copy()
-                node = Channel(channel.law, channel.scale, streams, channel.rng, channel.raw, channel.room)
+                node = NoiseStream(channel.law, channel.scale, streams, channel.rng, channel.raw, channel.room)
                 _grow(node, skip, noisy[first:last])
     for user in range(t):
         cell = past.paths[user, h] * past.A + past.taken[user, h]
@@ -125,7 +125,7 @@ def write(past: Past, channel: Channel, t: int, h: int, noisy: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _grow(channel: Channel, skip: int, sums: Array) -> None:
+def _grow(channel: NoiseStream, skip: int, sums: Array) -> None:
     """Adds a node's noise to a part of a step's tables; the part begins `skip` draws after the channel's streams."""
     piece, fresh, base = channel.raw.size, channel.room[0], channel.room[1]
     for at in range(-skip, sums.size, piece):

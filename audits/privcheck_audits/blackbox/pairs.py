@@ -31,7 +31,7 @@ from privcheck_audits.blackbox.independence import (
 )
 from privcheck_audits.blackbox.inputs import Array, Bits, RunSource, UnfitError, together
 from privcheck_audits.blackbox.scores import LearnedScores, Scores, grid_steps, learn
-from privcheck_audits.blackbox.structure import Place, Sketch, make_schema
+from privcheck_audits.blackbox.structure import OutputPlace, Sketch, make_schema
 from privcheck_audits.blackbox.verdict import ClaimedLoss, Counts, Edges, edges
 from privcheck_audits.blackbox.width import WIDEST, Spread, pick_columns, pilot_runs, sum_columns
 from privcheck_audits.bounds import DivergencePlan, Moments
@@ -58,7 +58,7 @@ class BlockPlace:
         if self.checkpoint is None:
             return None
         plan = {**self.checkpoint.plan, "scikit-learn": version("scikit-learn"), **more}
-        return replace(self.checkpoint, plan=plan, kinds=(Counts, Moments, Spread, Sketch, Place))
+        return replace(self.checkpoint, plan=plan, kinds=(Counts, Moments, Spread, Sketch, OutputPlace))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

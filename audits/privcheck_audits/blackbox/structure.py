@@ -31,7 +31,7 @@ Tally = dict[str, list[int]]  # how often on D and on D′
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class OutputPlace:
     """What stood at one place.
 
     Attributes:
@@ -50,8 +50,8 @@ class Place:
     odd: bool = False
     large: bool = False
 
-    def __add__(self, other: Place) -> Place:
-        return Place(
+    def __add__(self, other: OutputPlace) -> OutputPlace:
+        return OutputPlace(
             kinds=_added(self.kinds, other.kinds),
             shapes=_added(self.shapes, other.shapes),
             words=_added(self.words, other.words),
@@ -72,7 +72,7 @@ class Sketch:
     """
 
     runs: list[int]
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, OutputPlace] = field(default_factory=dict)
     structures: Tally = field(default_factory=dict)
 
     def __add__(self, other: Sketch) -> Sketch:
@@ -109,7 +109,7 @@ def sketch(forms: Sequence[Form], secret: Bits) -> Sketch:
                 place = {"kinds": {}, "shapes": {}, "words": {}, "most": 0, "odd": False, "large": False}
                 open_places[leaf.path] = place
             _note(place, leaf, arm)
-    made.places.update({path: Place(**place) for path, place in open_places.items()})
+    made.places.update({path: OutputPlace(**place) for path, place in open_places.items()})
     return made
 
 
@@ -284,7 +284,7 @@ def _by_tale(found: Sketch) -> list[str]:
     return sorted(paths, key=lambda path: -share[path])
 
 
-def _slot(place: Place, runs: int, at: int, *, most: int | None = None) -> tuple[Slot, int]:
+def _slot(place: OutputPlace, runs: int, at: int, *, most: int | None = None) -> tuple[Slot, int]:
     """Returns the slot that begins at a column, and the first column after it."""
     columns: dict[str, Any] = {}
 

@@ -24,7 +24,7 @@ from privcheck.service.pages.login import Submitting, Visiting, Visitor
 from privcheck.service.pages.queries import Queue, queue_of
 from privcheck.service.pages.rendering import render
 from privcheck.service.problems import ProblemError, as_problem
-from privcheck.service.session import Desk
+from privcheck.service.session import LedgerSession
 
 router = APIRouter()
 _EVIDENCE: Final = 200  # characters, as of the JSON API
@@ -86,7 +86,7 @@ def _back(charge: str, told: Mapping[str, Any]) -> Response:
     return RedirectResponse(f"/charges/{charge}", status_code=303)
 
 
-def _queue(desk: Desk, now: str) -> Queue:
+def _queue(desk: LedgerSession, now: str) -> Queue:
     with desk.book.store.read() as transaction:
         return queue_of(transaction, now=now)
 

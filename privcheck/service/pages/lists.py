@@ -32,7 +32,7 @@ from privcheck.service.pages.login import Visiting
 from privcheck.service.pages.queries import Course, History, course_of, history_of, newest_charges
 from privcheck.service.pages.rendering import describe_event, render, symbol
 from privcheck.service.problems import ProblemError
-from privcheck.service.session import Desk
+from privcheck.service.session import LedgerSession
 
 Json = Mapping[str, Any]
 
@@ -362,7 +362,7 @@ def actions_on(actor: Actor, charge: Charge) -> list[str]:
     return ["commit", "attest" if attests else "release"]
 
 
-async def ask_curve(request: Request, desk: Desk, shown: Json) -> dict[str, Any]:
+async def ask_curve(request: Request, desk: LedgerSession, shown: Json) -> dict[str, Any]:
     """Returns ε at every δ of all that a dataset's grants will ever admit, and at the policy's; or why not now."""
     calculator: Calculator = request.app.state.calculators.holders
     own = next((d for d in DELTAS if Fraction(d) == Fraction(shown["policy"]["delta"])), shown["policy"]["delta"])
@@ -395,24 +395,24 @@ def _draw(policy: Json, curve: Json) -> list[Drawing]:
     )
 
 
-def _show_one(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:
+def _show_one(desk: LedgerSession, actor: Actor, name: str) -> dict[str, Any]:
     found: dict[str, Any] = desk.book.show(actor, name)["datasets"][0]
     return found
 
 
-def _courses(desk: Desk, shown: Json) -> tuple[list[Course], list[Entry]]:
+def _courses(desk: LedgerSession, shown: Json) -> tuple[list[Course], list[Entry]]:
     """Returns how the first grants were spent, and the rows that have frozen some."""
     with desk.book.store.read() as transaction:
         drawn = [course_of(transaction, grant["name"]) for grant in shown["grants"][:_DRAWN]]
         return drawn, rows.rows_of_kind(transaction, shown["name"], "freeze")
 
 
-def _charges(desk: Desk, dataset: str, before: int | None, now: str) -> list[Charge]:
+def _charges(desk: LedgerSession, dataset: str, before: int | None, now: str) -> list[Charge]:
     with desk.book.store.read() as transaction:
         return newest_charges(transaction, dataset, before=before, most=_PAGE + 1, now=now)
 
 
-def _history(desk: Desk, charge: str, now: str) -> History:
+def _history(desk: LedgerSession, charge: str, now: str) -> History:
     with desk.book.store.read() as transaction:
         return history_of(transaction, charge, now=now)
 

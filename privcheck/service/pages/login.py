@@ -31,7 +31,7 @@ from privcheck.ledger.registry import digest_token, require
 from privcheck.service.access import PAGES
 from privcheck.service.pages.rendering import render, style_sheet
 from privcheck.service.problems import ProblemError
-from privcheck.service.session import Caller, Desk
+from privcheck.service.session import Caller, LedgerSession
 
 SECONDS: Final = 12 * 3600  # of a session
 _MOST: Final = 1000
@@ -104,7 +104,7 @@ class Sessions:
 
 async def find_caller(scope: Scope, app: FastAPI) -> Caller:
     """Who sends a request: by the bearer token or the session that comes with it, else a stranger at an address."""
-    desk: Desk | None = app.state.desk
+    desk: LedgerSession | None = app.state.desk
     request = Request(scope)
     digest = ""
     if "authorization" in request.headers:
@@ -143,7 +143,7 @@ class Visitor:
 
     actor: Actor
     csrf: str
-    desk: Desk
+    desk: LedgerSession
 
 
 def cookie_name(request: Request) -> str:
@@ -189,7 +189,7 @@ async def _visit(request: Request) -> Visitor:
         LoginNeededError: There is no session, or its token is unknown, revoked or over.
         NoLedgerError: The service keeps none.
     """
-    desk: Desk | None = request.app.state.desk
+    desk: LedgerSession | None = request.app.state.desk
     if desk is None:
         raise NoLedgerError
     session = session_of(request)
@@ -299,8 +299,8 @@ async def log_out(request: Request) -> Response:
     return answer
 
 
-def _desk(request: Request) -> Desk:
-    desk: Desk | None = request.app.state.desk
+def _desk(request: Request) -> LedgerSession:
+    desk: LedgerSession | None = request.app.state.desk
     if desk is None:
         raise NoLedgerError
     return desk

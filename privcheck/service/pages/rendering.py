@@ -22,7 +22,7 @@ from starlette.types import Scope
 
 from privcheck import __version__
 from privcheck.ledger.registry import Role, may
-from privcheck.ledger.values import Policy
+from privcheck.ledger.values import BudgetPolicy
 from privcheck.reports.markup import environment
 from privcheck.reports.wording import Rounding, figure, label, percent, show_value
 from privcheck.service.access import PAGES
@@ -60,7 +60,7 @@ def symbol(currency: str) -> str:
 
 def relation(policy: Mapping[str, Any]) -> str:
     """Returns which change a dataset's guarantee hides, in words, with how many trajectories that may change."""
-    read = Policy.of(policy)
+    read = BudgetPolicy.of(policy)
     most = 1 if read.unit is None else read.unit.trajectories
     person = read.who if most == 1 else f"{read.who}, with up to {most} trajectories,"
     return _RELATIONS.get(read.relation, "{}").format(person)
@@ -68,17 +68,17 @@ def relation(policy: Mapping[str, Any]) -> str:
 
 def person(policy: Mapping[str, Any]) -> str:
     """Returns the noun for one protected person of a dataset."""
-    return Policy.of(policy).who
+    return BudgetPolicy.of(policy).who
 
 
 def trust(policy: Mapping[str, Any]) -> str:
     """Returns a dataset's model of trust."""
-    return Policy.of(policy).trust
+    return BudgetPolicy.of(policy).trust
 
 
 def protected(policy: Mapping[str, Any]) -> str:
     """Returns a dataset's unit of privacy in words, and who stated it."""
-    return Policy.of(policy).unit_words
+    return BudgetPolicy.of(policy).unit_words
 
 
 def unit(value: Mapping[str, Any] | None) -> str:
