@@ -50,15 +50,15 @@ _ANYWAY: Final = "put a newer backup back, or give --replace, which keeps what i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """What a backup has.
+    """Contents of a backup.
 
     Attributes:
-        file: Where it is.
+        file: Its path.
         at: When it was made, in UTC.
-        store: The number of the ledger that it is of.
-        rows: How many rows each table has.
-        datasets: The head of every chain, by dataset: its place and hash.
-        doubt: Why the ledger was in doubt when it was made; empty where it was not.
+        store: The number of its ledger.
+        rows: Number of rows of each table.
+        datasets: The head of every chain, by dataset: its position and hash.
+        doubt: The reason why the ledger was in doubt when the backup was made; else empty.
     """
 
     file: str
@@ -69,19 +69,19 @@ class Backup:
     doubt: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields."""
+        """Fields as JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What was put back.
+    """Result of a restoration.
 
     Attributes:
-        store: Where, without secrets.
-        backup: What it has.
-        doubt: Why it is not written before an officer has compared it; empty where nothing came after the backup.
-        kept: Where that is now which was in its place; empty where nothing was.
+        store: URL of the store, without secrets.
+        backup: Contents of the backup.
+        doubt: The reason why it is read-only until an officer has compared it; empty if nothing came after the backup.
+        kept: The new place of the store that was replaced; empty if there was none.
     """
 
     store: str
@@ -90,16 +90,16 @@ class Restored:
     kept: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields."""
+        """Fields as JSON."""
         return {"store": self.store, "backup": self.backup.to_dict(), "doubt": self.doubt, "kept": self.kept}
 
 
 def back_up(store: Store, file: Path, *, at: str) -> Backup:
-    """Writes what is committed, as of one moment, into a new file; it is there whole and checked, or not at all.
+    """Write the committed state of one moment into a new file, which is complete and checked, or is not created.
 
     Raises:
-        LedgerError: A chain of the ledger does not fit together; there is no backup.
-        StoreError: There is such a file already, or it cannot be written.
+        LedgerError: A chain of the ledger is inconsistent; there is no backup.
+        StoreError: The file exists already, or cannot be written.
     """
     try:
         with _new_file(file) as part:
@@ -113,18 +113,18 @@ def back_up(store: Store, file: Path, *, at: str) -> Backup:
 
 
 def restore(url: str, file: Path, *, replace_newer: bool, stamp: str) -> Restored:
-    """Puts a backup in the place of a ledger that was lost, is broken, or is no newer than the backup.
+    """Restore a backup in place of a ledger that was lost, is broken, or is no newer than the backup.
 
     Args:
-        url: Of the store, as of `open_store`.
+        url: URL of the store, as of `open_store`.
         file: The backup.
-        replace_newer: Whether to do so also where what is there is in use, newer, another ledger, or cannot be read.
-        stamp: Letters and digits that name what is kept of what was there.
+        replace_newer: Whether to replace also a ledger that is in use, newer, another one, or unreadable.
+        stamp: Letters and digits for the name of the kept copy of the replaced store.
 
     Raises:
-        LedgerError: The backup's chains do not fit together.
-        ParameterError: The URL is none of a store.
-        StoreError: The file is no backup, or what is there is in use, newer, another ledger or broken.
+        LedgerError: The backup's chains are inconsistent.
+        ParameterError: The URL is not that of a store.
+        StoreError: The file is not a backup, or the present ledger is in use, newer, another one or broken.
     """
     if not is_backup(file):
         raise StoreError(f"{file}: no backup; expected one made by: privcheck ledger backup {file}")
@@ -147,7 +147,7 @@ def restore(url: str, file: Path, *, replace_newer: bool, stamp: str) -> Restore
 
 
 def _put_back_file(path: Path, file: Path, *, replace_newer: bool, stamp: str) -> tuple[Backup, str]:
-    """Puts a backup at a path; returns what it has, and where that is which was there."""
+    """Restore a backup at a path; returns its contents, and the new place of the replaced file."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         found = _unmark(file, part)
@@ -165,10 +165,10 @@ def _put_back_file(path: Path, file: Path, *, replace_newer: bool, stamp: str) -
 
 
 def _explain(source: sqlite3.Connection, *, replace_newer: bool) -> Any:
-    """What refuses to put a backup in the place of another ledger, or of a newer state of the same."""
+    """Check that refuses to replace another ledger, or a newer state of the same."""
 
     def refuse(there: Transaction | None) -> None:
-        """None: it is there and cannot be read."""
+        """Refuse to replace the present ledger; None: it exists and cannot be read."""
         if replace_newer:
             return
         if there is None:
@@ -186,12 +186,12 @@ def _explain(source: sqlite3.Connection, *, replace_newer: bool) -> Any:
 
 @contextmanager
 def _holding(path: Path, *, replace_newer: bool) -> Iterator[SqliteTransaction | None]:
-    """Keeps everybody else out of a file while it is compared and replaced; yields None where there is none.
+    """Lock a file exclusively while it is compared and replaced; yields None if there is none.
 
-    Leaving write-ahead logging needs the file alone, and writes its log into it.
+    Leaving write-ahead logging needs exclusive access to the file, and writes its log into it.
 
     Raises:
-        StoreError: Somebody has it open, or it is no ledger that can be read; but for `replace_newer`.
+        StoreError: The file is in use, or is not a readable ledger; not with `replace_newer`.
     """
     if not path.exists():
         yield None
@@ -215,7 +215,7 @@ def _holding(path: Path, *, replace_newer: bool) -> Iterator[SqliteTransaction |
 
 
 def _stay_in_doubt(source: sqlite3.Connection, path: Path) -> None:
-    """Says in the copy that it was put back, unless marks beside it reach as far as the copy: those say the rest."""
+    """Record in the copy that it was restored, unless the marks beside it are as new as the copy."""
     identity, marks = Identity.of(SqliteTransaction(source)), read_marks(path)
     if marks is None or marks.store != identity.store or marks.turn < identity.turn:
         source.execute("UPDATE meta SET value = ? WHERE name = 'place'", (_PUT_BACK,))
@@ -223,7 +223,7 @@ def _stay_in_doubt(source: sqlite3.Connection, path: Path) -> None:
 
 
 def _exchange(part: Path, path: Path, stamp: str) -> str:
-    """Puts a file at a path; returns where that is which was there, with its log, which must not be there any more."""
+    """Move a file to a path; returns the new place of the replaced file, moved away together with its log."""
     kept = Path(f"{path}.replaced-{stamp}") if path.exists() else None
     write_through(part)
     if kept is not None:
@@ -240,10 +240,10 @@ def _exchange(part: Path, path: Path, stamp: str) -> str:
 
 @contextmanager
 def _new_file(file: Path) -> Iterator[Path]:
-    """Yields a path to write to, which becomes a file that was not there before, once it is on the disk.
+    """Create a file atomically: yields a temporary path, which becomes the file once it is on the disk.
 
     Raises:
-        StoreError: There is one already.
+        StoreError: The file exists already.
     """
     part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
     try:
@@ -266,7 +266,7 @@ def _new_file(file: Path) -> Iterator[Path]:
 
 @contextmanager
 def _writing(part: Path) -> Iterator[SqliteTransaction]:
-    """Yields a transaction on a file that nobody else knows, which has no log of its own afterwards."""
+    """Open a transaction on a file that no other process uses; the file has no separate log afterwards."""
     with closing(sqlite3.connect(part, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute("BEGIN IMMEDIATE")
@@ -277,7 +277,7 @@ def _writing(part: Path) -> Iterator[SqliteTransaction]:
 
 
 def _unmark(file: Path, part: Path) -> Backup:
-    """Copies a backup, to become a ledger: not marked, and of the newest version; returns what it has, checked."""
+    """Copy a backup, unmark it and migrate it to the newest version; returns its checked contents."""
     made = _inspect(file, check=False)
     with part.open("xb") as target, file.open("rb") as source:
         part.chmod(0o600)
@@ -290,11 +290,11 @@ def _unmark(file: Path, part: Path) -> Backup:
 
 
 def _inspect(file: Path, *, check: bool = True) -> Backup:
-    """Returns what a file has that nobody writes.
+    """Contents of a file that no process writes.
 
     Raises:
-        LedgerError: A chain does not fit together.
-        StoreError: It is no ledger.
+        LedgerError: A chain is inconsistent.
+        StoreError: The file is not a ledger.
     """
     url = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
     try:
@@ -314,14 +314,14 @@ def _inspect(file: Path, *, check: bool = True) -> Backup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """Whether a store was taken for the newest copy of itself.
+    """Result of comparing a store with kept receipts, to accept it as its newest copy.
 
     Attributes:
-        accepted: It is written again.
-        checked: Whether its chains fit together.
-        lost: Datasets of which rows were written that are not there.
-        uncompared: Datasets with charges of which nothing was kept as new as the last of them.
-        frozen: Grants that were frozen, because what was charged to them may be lost.
+        accepted: Whether the store is writable again.
+        checked: Result of verifying its chains.
+        lost: Datasets with rows that were written and are missing.
+        uncompared: Datasets with charges and without a record as new as the last of them.
+        frozen: Grants that were frozen, because charges to them may be lost.
         revoked: Tokens that were ended, because rows of the registry are lost: any of them may have been revoked since.
     """
 
@@ -333,18 +333,18 @@ class Accepted:
     revoked: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields."""
+        """Fields as JSON."""
         several = {name: list(getattr(self, name)) for name in ("lost", "uncompared", "frozen", "revoked")}
         return {**self.checked.to_dict(), "accepted": self.accepted, **several}
 
 
 def accept(store: Store, known: Known, actor: Actor, receipts: Sequence[Receipt], *, freeze: bool, at: str) -> Accepted:
-    """Lets a store be written again, where nothing is lost of it, or what was lost is frozen: all in one transaction.
+    """Make a store writable again if no rows are lost, or after freezing the affected grants: all in one transaction.
 
     Raises:
         AuthorityError: The actor's token has ended.
         ParameterError: A receipt was not signed by this store.
-        StoreError: It cannot be written now; what was in doubt still is.
+        StoreError: The store cannot be written now; the doubt stays.
     """
     answers: list[Accepted] = []
 
@@ -367,7 +367,7 @@ def accept(store: Store, known: Known, actor: Actor, receipts: Sequence[Receipt]
 
 
 def _compare(transaction: Transaction, seen: Mapping[str, bool], receipts: Sequence[Receipt]) -> Accepted:
-    """Returns what is lost, by what is known of the newest rows, and receipts."""
+    """Lost and uncompared datasets, from the known newest rows and the kept receipts."""
     kept = dict(seen)
     signer = Signer.of(transaction) if receipts else None
     newest: set[str] = set()
@@ -392,9 +392,9 @@ def _compare(transaction: Transaction, seen: Mapping[str, bool], receipts: Seque
 
 
 def _freeze(transaction: Transaction, known: Known, actor: Actor, found: Accepted, *, at: str) -> tuple[str, ...]:
-    """Freezes the grants of datasets of which rows are lost, or nothing is known; returns their names.
+    """Freeze the grants of datasets with lost rows, or without a comparison; returns the names of the grants.
 
-    Nothing more is granted there either: a grant that is lost is in no sum of the policy.
+    These datasets are closed to new grants too: a lost grant is missing from the sum of the policy.
     """
     frozen, gone = [], sorted({*found.lost, *found.uncompared} - {rows.REGISTRY})
     grants.close_datasets(transaction, gone)
@@ -408,7 +408,7 @@ def _freeze(transaction: Transaction, known: Known, actor: Actor, found: Accepte
 
 
 def _revoke(transaction: Transaction, actor: Actor, *, at: str) -> tuple[str, ...]:
-    """Ends all tokens but the officer's own, where it is not known which were revoked since; returns their names."""
+    """Revoke all tokens but the officer's own, because later revocations may be lost; returns their names."""
     valid = [one["name"] for one in registry.list_tokens(transaction) if one["revoked"] is None]
     ended = tuple(name for name in valid if name != actor.name)
     for name in ended:

@@ -39,12 +39,12 @@ Spent = Literal["reserved", "committed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """What is committed and what is reserved in one place; both count as spent.
+    """Committed and reserved sums in one place; both count as spent.
 
     Attributes:
-        committed: What may have been released.
-        reserved: What may still be, expired reservations included.
-        used: Of a plan: how often each of its events has been charged.
+        committed: Cost of all that may have been released.
+        reserved: Cost of all that may still be released, expired reservations included.
+        used: Number of charges of each event of a plan.
     """
 
     committed: Cost = field(default_factory=lambda: Cost(amount=Fraction(0)))
@@ -52,19 +52,19 @@ class Sums:
     used: tuple[int, ...] = ()
 
     def add(self, cap: Fraction, cost: Cost, state: Spent) -> Sums:
-        """Returns the sums with a cost more."""
+        """Add a cost to the committed or the reserved sum."""
         if state == "reserved":
             return Sums(committed=self.committed, reserved=add_up(self.reserved, cost, cap), used=self.used)
         return Sums(committed=add_up(self.committed, cost, cap), reserved=self.reserved, used=self.used)
 
     def count(self, lines: Sequence[int], *, sign: int = 1) -> Sums:
-        """Returns the sums with so many more of each event of a plan used."""
+        """Add to (or, with `sign=-1`, subtract from) the number of uses of each event of a plan."""
         if not lines:
             return self
         return replace(self, used=tuple(n + sign * more for n, more in zip(self.used, lines, strict=True)))
 
     def held(self, cap: Fraction) -> Cost:
-        """Returns what counts as spent."""
+        """Total that counts as spent: committed and reserved."""
         if self.reserved.amount == 0 == self.reserved.lost:
             return self.committed
         if not (self.reserved.amount or self.reserved.lost):
@@ -72,7 +72,7 @@ class Sums:
         return add_up(self.committed, self.reserved, cap)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, exact numbers as text."""
+        """Fields as JSON, exact numbers as text."""
         return {
             "committed": write_cost(self.committed),
             "reserved": write_cost(self.reserved),
@@ -81,18 +81,18 @@ class Sums:
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> Sums:
-        """Returns the sums of their own fields."""
+        """Read the sums from their `to_dict` form."""
         committed, reserved = read_cost(data["committed"]), read_cost(data["reserved"])
         return Sums(committed=committed, reserved=reserved, used=tuple(data["used"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """What of a grant is spent, in every place that was ever charged.
+    """Spending of a grant, in every place that was ever charged.
 
     Attributes:
-        sums: By block; by "" where the dataset is not divided.
-        frozen: Nothing more may be charged.
+        sums: Sums by block; under "" if the dataset is not divided.
+        frozen: Whether further charges are refused.
     """
 
     sums: Mapping[str, Sums]
@@ -100,38 +100,38 @@ class Balance:
 
     @staticmethod
     def new(grant: Grant) -> Balance:
-        """Returns the balance of a grant of which nothing is spent."""
+        """Balance of a grant before its first charge."""
         return Balance(sums={} if grant.blocks else {WHOLE[0]: empty(grant)})
 
     def at(self, grant: Grant, place: str) -> Sums:
-        """Returns the sums in a place."""
+        """Sums in a place."""
         return self.sums.get(place) or empty(grant)
 
     def spend(self, grant: Grant, places: Sequence[str], cost: Cost, lines: Sequence[int], state: Spent) -> Balance:
-        """Returns the balance with a charge more, in every one of its places."""
+        """Balance after a further charge in every one of its places."""
         return self._change(grant, places, lambda sums: sums.add(grant.cap, cost, state).count(lines))
 
     def commit(self, grant: Grant, places: Sequence[str], cost: Cost) -> Balance:
-        """Returns the balance with what was reserved committed."""
+        """Balance after a reservation is committed."""
         return self._change(
             grant, places, lambda s: replace(s, reserved=less(s.reserved, cost)).add(grant.cap, cost, "committed")
         )
 
     def release(self, grant: Grant, places: Sequence[str], cost: Cost, lines: Sequence[int]) -> Balance:
-        """Returns the balance without what was reserved."""
+        """Balance after a reservation is released."""
         return self._change(grant, places, lambda s: replace(s, reserved=less(s.reserved, cost)).count(lines, sign=-1))
 
     def free(self, grant: Grant, place: str) -> Cost:
-        """Returns what is left in a place; all of the cap where charges are recorded, not added."""
+        """Amount left in a place; the whole cap if charges are recorded, not added."""
         if grant.recorded:
             return Cost(amount=grant.cap, lost=grant.lost)
         held = self.at(grant, place).held(grant.cap)
         return less(Cost(amount=grant.cap, lost=grant.lost), held)
 
     def shares(self, grant: Grant) -> tuple[int, int]:
-        """Returns what counts as spent of the cap and of the δ, in 2⁻⁶²ths of them, rounded up; in the fullest place.
+        """Shares of the cap and of the additive δ that are spent in the fullest place, in 2⁻⁶²ths, rounded up.
 
-        Of a plan it is the most of all its events.
+        For a plan the first share is the largest over its events.
         """
         amounts, losses = [0], [0]
         for sums in () if grant.recorded else self.sums.values():
@@ -142,14 +142,14 @@ class Balance:
         return max(amounts), max(losses)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, exact numbers as text."""
+        """Fields as JSON, exact numbers as text."""
         if WHOLE[0] in self.sums:
             return {**self.sums[WHOLE[0]].to_dict(), "frozen": self.frozen}
         return {"blocks": {name: sums.to_dict() for name, sums in self.sums.items()}, "frozen": self.frozen}
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> Balance:
-        """Returns the balance of its own fields."""
+        """Read a balance from its `to_dict` form."""
         parts = data["blocks"] if "blocks" in data else {WHOLE[0]: data}
         return Balance(sums={name: Sums.of(part) for name, part in parts.items()}, frozen=data["frozen"])
 
@@ -159,19 +159,19 @@ class Balance:
 
 
 def balance_of(transaction: Transaction, grant: str) -> Balance:
-    """Returns a grant's balance, which its last row has."""
+    """Balance of a grant, read from its last row."""
     last = rows.last_of_grant(transaction, grant)
     assert last is not None
     return Balance.of(last.body["balance"])
 
 
 def less(cost: Cost, part: Cost) -> Cost:
-    """Returns a cost without a part of it."""
+    """Cost minus a part of it."""
     return Cost(amount=cost.amount - part.amount, lost=cost.lost - part.lost if part.lost else cost.lost)
 
 
 def empty(grant: Grant) -> Sums:
-    """Returns the sums of a place where nothing was charged."""
+    """Sums of a place before its first charge."""
     return Sums(used=(0,) * len(grant.plan))
 
 
@@ -185,11 +185,11 @@ _REPORT: Final = 300  # characters of an audit's report that a sentence quotes
 
 
 def describe_balance(grant: Grant, balance: Balance) -> dict[str, Any]:
-    """Returns a grant's balance for those who ask: cap, committed, reserved and what is free.
+    """Describe a grant's balance: cap, committed, reserved and free amounts.
 
     Where it covers several blocks the numbers are those of the fullest, on which a charge to all of them would fail
     first; `blocks` has each. Where charges are recorded, not added, nothing of the cap is committed; `recorded` has
-    what a user has lost who took part in all of them.
+    the loss of a user who took part in all of them.
     """
     places = {place: balance.at(grant, place) for place in grant.places}
     fullest = max(places, key=lambda place: places[place].held(grant.cap).amount)
@@ -217,15 +217,15 @@ def _describe(grant: Grant, balance: Balance, place: str) -> dict[str, Any]:
 
 
 def describe_message(grant: Grant, cost: Cost) -> dict[str, str | None]:
-    """Returns (ε, δ) of one message of a local charge."""
+    """(ε, δ) of one message of a local charge."""
     epsilon = bound_epsilon(CURRENCIES[grant.currency], cost, grant.delta)
     return {"epsilon": _write(epsilon), "delta": write_number(grant.delta)}
 
 
 def _describe_recorded(grant: Grant, balance: Balance) -> dict[str, Any] | None:
-    """Returns what a user has lost who took part in all of a local grant's charges, on the worst block.
+    """Loss of a user who took part in all of a local grant's charges, on the worst block.
 
-    None of a grant whose charges are added.
+    None for a grant that adds its charges.
     """
     if not grant.recorded:
         return None
@@ -236,9 +236,9 @@ def _describe_recorded(grant: Grant, balance: Balance) -> dict[str, Any] | None:
 
 
 def describe_all_taken(policy: BudgetPolicy, found: Sequence[tuple[Grant, Balance]]) -> dict[str, Any] | None:
-    """Returns (ε, δ) of a user who took part in all charges to a local dataset, on the worst block.
+    """(ε, δ) of a user who took part in all charges to a local dataset, on the worst block.
 
-    None in other models, where a cap says what everybody loses.
+    None in other models, where a cap bounds the loss of every user.
     """
     if policy.trust != "local":
         return None
@@ -249,7 +249,7 @@ def describe_all_taken(policy: BudgetPolicy, found: Sequence[tuple[Grant, Balanc
 
 
 def _bound_place(policy: BudgetPolicy, found: Sequence[tuple[Grant, Balance]], place: str) -> float:
-    """Returns ε of all that was recorded in a place: one sum where it is one currency, else the sum of the ε."""
+    """ε of all charges recorded in a place: at their sum for one currency, else the sum of the ε's."""
     here = [(grant, balance.at(grant, place).held(grant.cap)) for grant, balance in found if place in grant.places]
     totals: dict[str, Cost] = {}
     for grant, cost in here:
@@ -266,13 +266,13 @@ def _write(epsilon: float) -> str | None:
 
 
 def describe_support(policy: BudgetPolicy, evidence: Sequence[Entry]) -> dict[str, Any]:
-    """Whether a dataset's guarantee is supported by its rows: the sentence that every page, export and statement says.
+    """Describe whether a dataset's rows support its guarantee: the sentence of every page, export and statement.
 
-    What its charges were declared to cost is all that the ledger adds up. Once an audit has found that a charge lost
-    more, the sum bounds nothing, whatever was frozen afterwards.
+    The ledger adds up the declared costs of charges. Once an audit has found that a charge lost more, the sum bounds
+    nothing, whatever was frozen afterwards.
 
     Args:
-        policy: Of the dataset.
+        policy: Policy of the dataset.
         evidence: Its rows of evidence, in order.
     """
     found = [row for row in evidence if row.body["verdict"] == "violation"]
@@ -297,10 +297,10 @@ class Block:
     """A part of a dataset.
 
     Attributes:
-        name: Its name.
-        disjoint_users: How it is known that who is in this block is in no other.
-        by: Who said so.
-        at: When, in UTC.
+        name: Name of the block.
+        disjoint_users: How it is known that no user of this block is in another.
+        by: The author of that statement.
+        at: The time of that statement, in UTC.
     """
 
     name: str
@@ -309,12 +309,12 @@ class Block:
     at: str
 
     def to_dict(self) -> dict[str, str]:
-        """Returns the fields."""
+        """Fields as JSON."""
         return {"name": self.name, "disjoint_users": self.disjoint_users, "by": self.by, "at": self.at}
 
 
 def find_blocks(transaction: Transaction, dataset: str) -> list[Block]:
-    """Returns a dataset's blocks, in the order in which they were made; none where it is not divided."""
+    """Blocks of a dataset, in the order of their creation; empty if it is not divided."""
     return [
         Block(name=name, disjoint_users=row.body["disjoint_users"], by=row.actor, at=row.at)
         for row in rows.rows_of_kind(transaction, dataset, "blocks")
@@ -323,10 +323,10 @@ def find_blocks(transaction: Transaction, dataset: str) -> list[Block]:
 
 
 def read_blocks(names: object) -> tuple[str, ...]:
-    """Returns names of blocks, in order.
+    """Read names of blocks, and sort them.
 
     Raises:
-        ParameterError: They are no list of different names, or too many.
+        ParameterError: The value is not a list of different names, or has too many.
     """
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise ParameterError(f"expected blocks as a list of names, got {str(names)[:60]!r}", name="blocks")
@@ -339,10 +339,10 @@ def read_blocks(names: object) -> tuple[str, ...]:
 
 
 def read_statement(policy: BudgetPolicy, value: object) -> str:
-    """Returns how it is known that no user is in two blocks.
+    """Read the statement of how it is known that no user is in two blocks.
 
     Raises:
-        ParameterError: Nobody said so.
+        ParameterError: The statement is missing.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         message = (
@@ -355,10 +355,10 @@ def read_statement(policy: BudgetPolicy, value: object) -> str:
 
 
 def choose_blocks(grant: Grant, names: object) -> tuple[str, ...]:
-    """Returns which of a grant's blocks a charge is to: those named, or all.
+    """Blocks of a grant that a charge is to: the named ones, or all.
 
     Raises:
-        ParameterError: The grant does not cover one, or the dataset is not divided.
+        ParameterError: The grant does not cover a block, or the dataset is not divided.
     """
     if names is None:
         return grant.blocks
@@ -373,10 +373,10 @@ def choose_blocks(grant: Grant, names: object) -> tuple[str, ...]:
 
 
 def check_cover(grant: Grant, known: Collection[str]) -> None:
-    """Refuses a grant that is not to the blocks that its dataset has.
+    """Refuse a grant with blocks that do not match its dataset's.
 
     Raises:
-        ParameterError: A block is unknown, or a divided dataset's grant names none.
+        ParameterError: A block is unknown, or a divided dataset's grant has no blocks.
     """
     unknown = sorted(set(grant.blocks) - set(known))
     if unknown:

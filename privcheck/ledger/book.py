@@ -33,14 +33,14 @@ Clock = Callable[[], datetime]
 
 
 class Book:
-    """A ledger that is open: everything that can be asked of one, whoever asks, over whichever store.
+    """An open ledger: all operations of all roles, over any store.
 
-    Every call of an actor raises `AuthorityError` where the actor may not, `UnknownNameError` where it names what is
-    not there, and `StoreError` where the store cannot be read or written.
+    Every call with an actor raises `AuthorityError` if the actor is not permitted, `UnknownNameError` if a name does
+    not exist, and `StoreError` if the store cannot be read or written.
 
     Args:
-        store: Where it is kept.
-        clock: What time it is.
+        store: The store of the ledger.
+        clock: Source of the current time; the system's clock by default.
     """
 
     def __init__(self, store: Store, *, clock: Clock | None = None) -> None:
@@ -51,10 +51,10 @@ class Book:
 
     @staticmethod
     def init(store: Store, *, clock: Clock | None = None) -> tuple[Book, str]:
-        """Returns the book of a new store, and the first officer's token, which is shown only this once.
+        """Create a ledger in a new store; its first officer's token is returned only this once.
 
         Raises:
-            StoreError: Nothing can be signed here.
+            StoreError: The packages for signing are not installed.
         """
         signing.check_installed()
         book = Book(store, clock=clock)
@@ -67,16 +67,16 @@ class Book:
         return book, token
 
     def now(self) -> str:
-        """Returns the time, in UTC, as rows say it."""
+        """The current time in UTC, in the format of rows."""
         return write_time(self._clock())
 
     @contextmanager
     def write(self, actor: Actor | None = None) -> Iterator[Transaction]:
-        """Yields a transaction that may write; a row that does not fit its chain makes the store read-only.
+        """Open a write transaction; a row that does not fit its chain makes the store read-only.
 
         Args:
-            actor: Who writes: a token that has ended since it was looked up writes nothing, and one that is ended
-                while the transaction runs is ended after it.
+            actor: The author; a token that ended after it was looked up is refused, and one that is ended while the
+                transaction runs is ended after it.
 
         Raises:
             AuthorityError: The actor's token has ended.
@@ -95,7 +95,7 @@ class Book:
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        """Yields a transaction to read in: the one that this thread writes in, where it is in `together`."""
+        """Open a read transaction; within `together`, the thread's own write transaction."""
         if (joined := getattr(self._joined, "transaction", None)) is not None:
             yield joined
             return
@@ -104,7 +104,7 @@ class Book:
 
     @contextmanager
     def together(self, actor: Actor | None = None) -> Iterator[Transaction]:
-        """Yields a transaction that all writes of this thread join until it ends."""
+        """Open a write transaction that all writes of this thread join until it ends."""
         with self.write(actor) as transaction:
             self._joined.transaction = transaction
             try:
@@ -113,18 +113,18 @@ class Book:
                 self._joined.transaction = None
 
     def find_actor(self, token: str) -> Actor:
-        """Returns whose token it is.
+        """Find the actor of a token.
 
         Raises:
-            AuthorityError: It is unknown, revoked or over.
+            AuthorityError: The token is unknown, revoked or expired.
         """
         return self.find_holder(registry.digest_token(token))
 
     def find_holder(self, digest: str) -> Actor:
-        """Returns whose token has a digest, `tokens.digest_token`.
+        """Find the actor of a token's digest, `tokens.digest_token`.
 
         Raises:
-            AuthorityError: It is unknown, revoked or over.
+            AuthorityError: The token is unknown, revoked or expired.
         """
         with self.read() as transaction:
             return registry.find_actor(transaction, digest, now=self.now())
@@ -132,7 +132,7 @@ class Book:
     def make_token(
         self, actor: Actor, *, name: str, role: str, grants: tuple[str, ...] = (), expires: object = None
     ) -> str:
-        """Writes a token for somebody; returns it, for the one time that it can be told.
+        """Create a token; this return value is the only time that it is shown.
 
         Raises:
             ParameterError: A field is out of its range.
@@ -145,25 +145,25 @@ class Book:
             )
 
     def revoke_token(self, actor: Actor, name: str) -> None:
-        """Ends a token.
+        """Revoke a token.
 
         Raises:
-            ParameterError: There is none of the name.
+            ParameterError: There is no token of the name.
         """
         require(actor, "token")
         with self.write(actor) as transaction:
             registry.revoke_token(transaction, name, by=actor.name, now=self.now())
 
     def list_tokens(self, actor: Actor) -> list[dict[str, Any]]:
-        """Returns whose tokens there are: name, role, grants, expires, revoked, made_by, made_at; no secret."""
+        """List the tokens: name, role, grants, expires, revoked, made_by, made_at; no secret."""
         require(actor, "token")
         with self.read() as transaction:
             return registry.list_tokens(transaction)
 
     def set_policy(self, actor: Actor, **fields: object) -> BudgetPolicy:
-        """Opens a dataset with its policy; the fields are those of `granting.read_policy`.
+        """Open a dataset with its policy; the fields are those of `granting.read_policy`.
 
-        Its unit, a `Unit` or its text, says who is protected: with no default, on the officer's word.
+        The unit, a `Unit` or its text, says who is protected; it has no default, and the officer answers for it.
 
         Raises:
             ParameterError: A field is out of its range, or the dataset has a policy.
@@ -175,17 +175,17 @@ class Book:
         return policy
 
     def add_blocks(self, actor: Actor, dataset: str, names: Sequence[str], *, disjoint_users: object) -> list[Block]:
-        """Divides a dataset into blocks without a common user, or adds some; returns all that it has.
+        """Divide a dataset into blocks without a common user, or add blocks; returns all blocks of the dataset.
 
         Args:
-            actor: Who says so.
-            dataset: Which.
-            names: Of the new blocks.
-            disjoint_users: How it is known that who is in one of them is in no other, and that no neighbour changes
-                who is in which; without it nothing is divided.
+            actor: An officer.
+            dataset: Name of the dataset.
+            names: Names of the new blocks.
+            disjoint_users: How it is known that no user is in two blocks, and that no neighbour changes the block of a
+                user; required.
 
         Raises:
-            ParameterError: A name is taken, nobody said that, or the dataset was granted as a whole.
+            ParameterError: A name is taken, `disjoint_users` is missing, or the dataset was granted as a whole.
         """
         require(actor, "policy")
         with self.write(actor) as transaction:
@@ -194,7 +194,7 @@ class Book:
             )
 
     def grant(self, actor: Actor, **fields: object) -> tuple[Grant, BudgetPolicy]:
-        """Makes an adaptive grant; the fields are those of `granting.read_adaptive`.
+        """Make an adaptive grant; the fields are those of `granting.read_adaptive`.
 
         Returns:
             The grant, and the policy of its dataset.
@@ -207,12 +207,12 @@ class Book:
         return self._give(actor, granting.read_adaptive(**fields))
 
     def plan(self, actor: Actor, *, unit: object = None, **fields: object) -> tuple[Grant, BudgetPolicy]:
-        """Makes a grant that is a plan, with the fields of `granting.read_plan`; answers and errors as of `grant`.
+        """Make a grant for a plan, with the fields of `granting.read_plan`; result and errors as of `grant`.
 
         Args:
-            actor: Who grants.
-            unit: For whom its events were priced, as of a charge; needed.
-            fields: Of the plan.
+            actor: The author of the grant.
+            unit: The unit for which the events were priced, as of a charge; required.
+            fields: Fields of the plan.
         """
         require(actor, "grant")
         return self._give(actor, granting.read_plan(**fields), unit=unit)
@@ -220,17 +220,17 @@ class Book:
     def quote(
         self, actor: Actor, *, grant: str, event: object, unit: object = None, blocks: Sequence[str] | None = None
     ) -> Quote:
-        """Returns what a charge to blocks, or to all of the grant's, would cost, and whether it would fit now.
+        """Quote the cost of a charge to blocks, or to all of the grant's blocks, and whether it would fit now.
 
         Args:
-            actor: Who asks.
-            grant: Of which grant.
-            event: What would be released.
-            unit: For whom that was priced, as of a charge; needed.
-            blocks: Of a divided dataset: where.
+            actor: The caller.
+            grant: Name of the grant.
+            event: The planned release.
+            unit: The unit for which the event was priced, as of a charge; required.
+            blocks: Blocks of a divided dataset.
 
         Raises:
-            ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for another
+            ParameterError: The event is invalid, has no finite cost in the grant's currency, or was priced for another
                 unit than the dataset's.
         """
         require(actor, "quote", grant=grant)
@@ -242,26 +242,26 @@ class Book:
             return quote_of(transaction, found, policy, spending, offered, blocks=places, at=self.now())
 
     def charge(self, actor: Actor, **asked: Unpack[Asked]) -> Decision:
-        """Charges what is about to be released; draw the noise once this has returned "committed".
+        """Charge a release before its noise is drawn; draw the noise once this has returned "committed".
 
         Raises:
-            IdempotencyError: The key came before, with another request.
-            ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for another
+            IdempotencyError: The key was used for another request.
+            ParameterError: The event is invalid, has no finite cost in the grant's currency, or was priced for another
                 unit than the dataset's.
-            StoreError: It is not known whether it was written: ask again with the same key.
+            StoreError: It is unknown whether the charge was written: ask again with the same key.
         """
         prepared = self.prepare(actor, "charge", **asked)
         with self.write() as transaction:
             return self.apply(transaction, prepared)
 
     def reserve(self, actor: Actor, **asked: Unpack[AskedFor]) -> Decision:
-        """Sets budget aside for a run; `commit` it before the first draw. Errors as of `charge`."""
+        """Reserve budget for a run; `commit` the reservation before the first draw. Errors as of `charge`."""
         prepared = self.prepare(actor, "reserve", **asked)
         with self.write() as transaction:
             return self.apply(transaction, prepared)
 
     def prepare(self, actor: Actor, action: Action, **asked: Unpack[AskedFor]) -> Prepared:
-        """Returns a request that was read, allowed and priced: all that can be wrong with it alone is told here."""
+        """Read, authorise and price a request: every error of the request alone is raised here."""
         transitions.check_names(action, asked)
         require(actor, action, grant=asked["grant"])
         self._known.signer(self.read)  # where no receipt could be signed nothing is written
@@ -269,34 +269,34 @@ class Book:
         return transitions.prepare(actor, action, asked, grant=grant, policy=policy)
 
     def apply(self, transaction: Transaction, prepared: Prepared) -> Decision:
-        """Writes a prepared request, or refuses it; several may share a transaction of `write`.
+        """Write a prepared request, or refuse it; several may share a transaction of `write`.
 
         Raises:
             AuthorityError: The token has ended since the request was prepared.
-            IdempotencyError: The key came before, with another request.
+            IdempotencyError: The key was used for another request.
         """
         self._check(transaction, prepared.actor)
         return transitions.apply(transaction, self._known, prepared, at=self.now())
 
     def commit(self, actor: Actor, charge: str) -> Decision:
-        """Commits a reservation; draw the noise once this has returned "committed".
+        """Commit a reservation; draw the noise once this has returned "committed".
 
         Raises:
-            AuthorityError: It is somebody else's.
-            StateError: It was released.
+            AuthorityError: The reservation belongs to another actor.
+            StateError: The reservation was released.
         """
         self._known.signer(self.read)
         with self.write(actor) as transaction:
             return transitions.commit(transaction, self._known, actor, charge, at=self.now())
 
     def release(self, actor: Actor, charge: str, *, evidence: str) -> Decision:
-        """Gives back a reservation of which nothing was drawn.
+        """Release a reservation of which no noise was drawn.
 
-        Whoever reserved it may say so while it runs. Once it has expired nobody knows what became of the run: an
-        officer, who is not the one who reserved it, attests that nothing was drawn.
+        Its author may release it while it runs. After it has expired the fate of the run is unknown: an officer other
+        than its author attests that nothing was drawn.
 
         Raises:
-            StateError: It was committed, which is never refunded.
+            StateError: The charge was committed, which is never refunded.
         """
         read_text("evidence", evidence, most=2000)
         self._known.signer(self.read)
@@ -306,20 +306,20 @@ class Book:
     def add_evidence(
         self, actor: Actor, charge: str, *, verdict: Literal["consistent", "violation"], report: str
     ) -> str:
-        """Adds what an audit found of a charge, and where that can be read; a violation freezes the grant.
+        """Record an audit's finding on a charge, and where the report is; a violation freezes the grant.
 
         Returns:
             The row's hash.
 
         Raises:
-            ParameterError: The verdict is none.
+            ParameterError: The verdict is invalid.
         """
         found = transitions.read_finding(verdict, report)
         with self.write(actor) as transaction:
             return transitions.add_evidence(transaction, self._known, actor, charge, found, at=self.now())
 
     def freeze(self, actor: Actor, grant: str, *, reason: str) -> str:
-        """Stops all spending on a grant, for good; returns the row's hash."""
+        """Stop all spending on a grant, permanently; returns the row's hash."""
         require(actor, "freeze")
         with self.write(actor) as transaction:
             told = {"reason": read_text("reason", reason, most=2000)}
@@ -328,39 +328,39 @@ class Book:
             ).hash
 
     def find_grant(self, actor: Actor, name: str) -> Grant:
-        """Returns a grant."""
+        """Find a grant."""
         require(actor, "show")
         return self._find(name)[0]
 
     def charges(self, actor: Actor, dataset: str, *, after: int = 0, most: int = 100) -> list[Charge]:
-        """Returns a dataset's charges as they stand, in order: so many of those whose first row comes after a place."""
+        """Up to `most` charges of a dataset in their current state, in order, after row `after` (pagination)."""
         require(actor, "show")
         with self.read() as transaction:
             return views.list_charges(transaction, dataset, after=after, most=most, at=self.now())
 
     def find_receipt(self, actor: Actor, value: str) -> Receipt:
-        """Returns the receipt of the row with a hash."""
+        """Receipt of the row with a hash."""
         require(actor, "show")
         with self.read() as transaction:
             return views.find_receipt(transaction, value)
 
     def find_charge(self, actor: Actor, charge: str) -> Charge:
-        """Returns a charge as it stands."""
+        """Current state of a charge."""
         require(actor, "show")
         with self.read() as transaction:
             return views.find_charge(transaction, charge, at=self.now())
 
     def public_key(self, actor: Actor) -> signing.PublicKey:
-        """Returns the key with which anybody can check the store's receipts and heads.
+        """Public key with which anybody can check the store's receipts and heads.
 
         Raises:
-            StoreError: Nothing can be signed here.
+            StoreError: The packages for signing are not installed.
         """
         require(actor, "show")
         return self._known.signer(self.read).public
 
     def show(self, actor: Actor, dataset: str | None = None) -> dict[str, Any]:
-        """Returns all datasets, or one: policies, grants with their balances, heads."""
+        """Show all datasets, or one: policies, grants with their balances, heads."""
         require(actor, "show")
         with self.read() as transaction:
             return views.show_datasets(transaction, dataset, at=self.now())
@@ -373,29 +373,29 @@ class Book:
         heads: Sequence[Head] = (),
         after: Checkpoint | None = None,
     ) -> chains.Checked:
-        """Returns whether the ledger is what was once written, and still has what receipts and heads were given for.
+        """Check the hashes of all rows, and that every row with a kept receipt or head is still there.
 
         Args:
-            actor: Who asks.
-            receipts: That were kept.
-            heads: That were kept.
-            after: The checkpoint of an earlier check, behind which this one begins; nothing before it is read again.
+            actor: The caller.
+            receipts: Kept receipts.
+            heads: Kept heads.
+            after: The checkpoint of an earlier check, from which this one continues; earlier rows are not read again.
         """
         require(actor, "verify")
         with self.read() as transaction:
             return chains.check_chains(transaction, receipts=receipts, heads=heads, after=after, at=self.now())
 
     def heads(self, actor: Actor) -> tuple[Head, ...]:
-        """Returns the signed heads of all chains: that of names and tokens, and the datasets'.
+        """Signed heads of all chains: the registry of names and tokens, and the datasets.
 
         Raises:
             LedgerError: Rows are missing.
-            StoreError: Nothing can be signed here.
+            StoreError: The packages for signing are not installed.
         """
         return self.prove(actor, Evidence())[0].heads
 
     def prove(self, actor: Actor, kept: Evidence) -> tuple[Evidence, list[str]]:
-        """Returns the heads of now with proofs that what was kept is in them, and what the store contradicts.
+        """Current heads with proofs that kept evidence is included in them, and a list of the store's contradictions.
 
         Errors as of `heads`.
         """
@@ -408,22 +408,22 @@ class Book:
             return trees.prove(transaction, signing.Signer.of(transaction), kept, at=self.now())
 
     def rebuild(self, actor: Actor) -> None:
-        """Writes the table of open reservations anew, from the rows, where `verify` says that it is not theirs.
+        """Rewrite the table of open reservations from the rows, where `verify` finds that the two disagree.
 
-        A program of an earlier version that had the store open while a newer one brought it up to date leaves it so.
+        They disagree after a program of an earlier version had the store open while a newer one upgraded it.
         """
         require(actor, "accept")
         with self.write(actor) as transaction:
             schema.rebuild(transaction)
 
     def accept(self, actor: Actor, *, receipts: Sequence[Receipt] = (), freeze: bool = False) -> Accepted:
-        """Lets a store be written again that may be an older copy of itself, once it was compared.
+        """Make a store writable again that may be an older copy of itself, after comparing it with kept receipts.
 
         Args:
             actor: An officer.
-            receipts: Those that were kept.
-            freeze: Whether to go on where rows are lost, or there is nothing to compare a dataset with: its grants are
-                frozen, for good, for what was charged to them nobody knows.
+            receipts: Kept receipts.
+            freeze: Whether to proceed where rows are lost, or there is nothing to compare a dataset with: its grants
+                are frozen permanently, because charges to them may be missing.
 
         Raises:
             ParameterError: A receipt was not signed by this store.
@@ -436,11 +436,11 @@ class Book:
             raise
 
     def back_up(self, actor: Actor, file: Path) -> Backup:
-        """Writes what is committed into a new file, right while others write; `backups.restore` puts it back.
+        """Back up all committed rows into a new file while others write; `backups.restore` restores it.
 
         Raises:
-            LedgerError: A chain does not fit together; there is no backup.
-            StoreError: There is such a file already, or it cannot be written.
+            LedgerError: A chain is inconsistent; there is no backup.
+            StoreError: The file exists already, or cannot be written.
         """
         require(actor, "backup")
         return backups.back_up(self.store, file, at=self.now())
@@ -454,7 +454,7 @@ class Book:
             return granting.write_grant(transaction, grant, unit=unit, actor=actor.name, at=self.now())
 
     def _extend_trees(self) -> None:
-        """Brings the trees up to date, in short transactions, so that no other writer waits for long."""
+        """Bring the trees up to date, in short transactions, so that no other writer waits for long."""
         with self.read() as transaction:
             names = trees.chains(transaction)
         for name in names:

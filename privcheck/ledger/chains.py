@@ -39,11 +39,11 @@ _FORM: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What a check of the chains has come to.
+    """State of a verification of the chains.
 
     Attributes:
         store: The number of the store.
-        chains: By dataset: the place and hash of the head, and what the rows up to it come to.
+        chains: By dataset: the position and hash of the head, and the state after the rows up to it.
     """
 
     store: str
@@ -51,10 +51,10 @@ class Checkpoint:
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
-    """Returns the checkpoint in a file, None where there is none yet.
+    """Read the checkpoint in a file; None if there is no file yet.
 
     Raises:
-        ParameterError: There is something else, or it was cut short or changed.
+        ParameterError: The file is not a checkpoint of this version, or was truncated or changed.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -76,10 +76,10 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Writes a checkpoint in place of an earlier one, whole or not at all.
+    """Write a checkpoint in place of an earlier one, atomically.
 
     Raises:
-        ParameterError: It cannot be written.
+        ParameterError: The file cannot be written.
     """
     data = {"form": _FORM, "store": checkpoint.store, "chains": checkpoint.chains}
     text = canonical({**data, "digest": digest(canonical(data))})
@@ -100,16 +100,16 @@ _FITTING: Final = 1000  # units that are remembered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """Whether a ledger is what was once written.
+    """Result of a verification of the ledger.
 
     Attributes:
         ok: No problem was found.
-        rows: How many rows were read.
-        datasets: The head of every chain, by dataset: its place and hash.
-        problems: What is wrong, one sentence each.
-        notes: What is not wrong and should be known, one sentence each.
-        since: Of a check that went on from a checkpoint: after which row of each chain it began.
-        checkpoint: From which the next check may go on; None where there is a problem.
+        rows: Number of rows that were read.
+        datasets: The head of every chain, by dataset: its position and hash.
+        problems: The problems, one sentence each.
+        notes: Observations that are not problems, one sentence each.
+        since: The row of each chain after which a check from a checkpoint began; None for a full check.
+        checkpoint: The checkpoint from which the next check may continue; None if there is a problem.
     """
 
     ok: bool
@@ -121,7 +121,7 @@ class Checked:
     checkpoint: Checkpoint | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, without the checkpoint, which is kept elsewhere."""
+        """Fields as JSON, without the checkpoint, which is stored elsewhere."""
         since = {} if self.since is None else {"since": self.since}
         plain = {"ok": self.ok, "rows": self.rows, "datasets": self.datasets, "problems": list(self.problems)}
         return {**plain, "notes": list(self.notes), **since}
@@ -135,17 +135,17 @@ def check_chains(
     after: Checkpoint | None = None,
     at: str | None = None,
 ) -> Checked:
-    """Returns whether every chain fits together, adds up, and still has what receipts and heads were given for.
+    """Verify the hashes and sums of every chain, and that every row with a kept receipt or head is still there.
 
-    Every row is read once, some at a time: what is kept of those before are balances, reservations that are open, and
-    the places of rows that are rare. The projections, `privcheck.ledger.schema`, are compared with that.
+    Every row is read once, in pages; between pages only balances, open reservations and the positions of rare rows are
+    kept. The projections, `privcheck.ledger.projections`, are compared with them.
 
     Args:
-        transaction: Reads.
-        receipts: That were kept.
-        heads: That were kept.
-        after: What an earlier check has come to: its rows are not read again, but for its heads.
-        at: What time it is by this machine's clock, in UTC, where it is to be compared with the newest rows.
+        transaction: A read transaction.
+        receipts: Kept receipts.
+        heads: Kept heads.
+        after: The checkpoint of an earlier check: rows before it are not read again, except its heads.
+        at: The time by this machine's clock, in UTC, for comparison with the newest rows; None: no comparison.
     """
     store = Identity.of(transaction).store
     begun, problems = _begin(transaction, store, after)
@@ -184,7 +184,7 @@ def check_chains(
 
 
 def _begin(transaction: Transaction, store: str, after: Checkpoint | None) -> tuple[dict[str, _Walk], list[str]]:
-    """Returns the walks that go on from a checkpoint, and where the store is not the one that it is of."""
+    """Verifiers that continue from a checkpoint, and problems where the store does not match it."""
     if after is None:
         return {}, []
     if after.store != store:
@@ -209,15 +209,15 @@ def _begin(transaction: Transaction, store: str, after: Checkpoint | None) -> tu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Open:
-    """A reservation that was neither committed nor given back.
+    """A reservation that was neither committed nor released.
 
     Attributes:
-        grant: Of what.
-        actor: Who reserved.
+        grant: Name of the grant.
+        actor: The author of the reservation.
         expires: When it ends.
-        cost: What it costs.
-        places: Where.
-        lines: How many of each event of a plan.
+        cost: Its cost.
+        places: The places that it is charged to.
+        lines: Number of releases of each event of a plan.
     """
 
     grant: str
@@ -228,7 +228,7 @@ class _Open:
     lines: tuple[int, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, as JSON."""
+        """Fields as JSON."""
         return {
             "grant": self.grant, "actor": self.actor, "expires": self.expires, "cost": write_cost(self.cost),
             "places": list(self.places), "lines": list(self.lines),
@@ -236,11 +236,11 @@ class _Open:
 
 
 class _Walk:
-    """One way through a chain: hashes, places, and every balance summed again from the costs alone.
+    """Verifier of one chain: hashes, positions, and every balance summed again from the costs alone.
 
-    Of charges that are over nothing is kept: a row about one that is not open has to begin it, and `begun` says where
-    the first row about it is. That comes from an index; without it a charge that is begun twice would be added twice,
-    which is more than was spent.
+    Charges that are over are not kept: a row about a charge that is not open must be its first, and `begun` has the
+    position of each charge's first row. That comes from an index; without it a charge that is begun twice would be
+    added twice, which overstates the spending.
     """
 
     def __init__(self, dataset: str) -> None:
@@ -256,7 +256,7 @@ class _Walk:
         self._fitting: set[tuple[str, str, tuple[str, ...]]] = set()  # units that fit: who, what, relations
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns what the rows so far come to, as JSON."""
+        """State after the rows so far, as JSON."""
         return {
             "seq": self.seq, "hash": self.hash, "at": self.at, "rare": self.rare, "blocks": sorted(self._blocks),
             "policy": None if self.policy is None else self.policy.to_dict(),
@@ -268,7 +268,7 @@ class _Walk:
 
     @staticmethod
     def of(dataset: str, state: Mapping[str, Any]) -> _Walk:
-        """Returns the walk that goes on from what `to_dict` says."""
+        """Verifier that continues from a `to_dict` state."""
         walk = _Walk(dataset)
         walk.seq, walk.hash, walk.at = state["seq"], state["hash"], state["at"]
         walk.rare = {kind: list(places) for kind, places in state["rare"].items()}
@@ -285,11 +285,11 @@ class _Walk:
         return walk
 
     def take(self, page: Sequence[Row], begun: Mapping[str, int]) -> None:
-        """Takes the next rows.
+        """Verify the next page of rows.
 
         Args:
-            page: As the store has them.
-            begun: Where the first row is about each charge that one of them is about.
+            page: The rows as stored.
+            begun: Position of the first row about each charge that the page mentions.
         """
         for told in page:
             self._take(told, rows.parse_row(told), begun)
@@ -341,7 +341,7 @@ class _Walk:
         self.balances[row.grant] = told
 
     def _learn(self, row: Entry) -> None:
-        """Takes what a row says of the dataset, or of a new grant or charge."""
+        """Record a row's policy, blocks or grant, and check the unit of a charge."""
         if row.kind == "policy":
             self.policy = BudgetPolicy.of(row.body)
             self._fitting.clear()
@@ -362,7 +362,7 @@ class _Walk:
             self._check_unit(row, grant.unit, grant.plan)
 
     def _check_unit(self, row: Entry, unit: object, events: Sequence[Mapping[str, Any]]) -> None:
-        """What is charged or planned was priced for the dataset's unit; a policy from before units says nothing."""
+        """Check that an event was priced for the dataset's unit; skipped if the policy has none."""
         if self.policy is None or self.policy.unit is None:
             return
         named = tuple(str(event["relation"]) for event in events if "relation" in event)
@@ -385,7 +385,7 @@ class _Walk:
             self._say(row, f"grant {grant.name!r} is overspent{where}: {over:.6g} of its cap {write_number(grant.cap)}")
 
     def _follow(self, row: Entry, grant: Grant, before: Balance, begun: Mapping[str, int]) -> Balance:
-        """Returns the balance after a row, from the row's cost and state, and where it was begun."""
+        """Balance after a row, from its cost, its state and the first row about its charge."""
         if row.charge is None:
             return before
         cost, state = read_cost(row.body["cost"]), row.body["state"]
@@ -398,7 +398,7 @@ class _Walk:
         return self._spend(row, row.charge, grant, before, cost)
 
     def _end(self, row: Entry, opened: _Open, grant: Grant, before: Balance, cost: Cost) -> Balance:
-        """Returns the balance after a row about a reservation that is open."""
+        """Balance after a row about an open reservation."""
         state = row.body["state"]
         if (opened.grant, opened.cost) != (grant.name, cost):
             self._say(row, f"charge {row.charge} was reserved of grant {opened.grant!r}, or at another cost")
@@ -412,7 +412,7 @@ class _Walk:
         return before
 
     def _spend(self, row: Entry, charge: str, grant: Grant, before: Balance, cost: Cost) -> Balance:
-        """Returns the balance after the first row about a charge."""
+        """Balance after the first row about a charge."""
         state = row.body["state"]
         lines = count_lines(grant.plan, parse_event(complete_event(row.body["event"]))) if grant.plan else ()
         places = tuple(row.body.get("blocks", ())) or WHOLE
@@ -428,7 +428,7 @@ class _Walk:
         return before
 
     def _check_attested(self, row: Entry, opened: _Open) -> None:
-        """What has expired is given back by another than who reserved it."""
+        """Check that an expired reservation was not released by its own author."""
         if row.actor == opened.actor and opened.expires is not None and opened.expires <= row.at:
             self._say(row, f"charge {row.charge} had expired, and {row.actor}, who reserved it, attested it")
 
@@ -437,7 +437,7 @@ class _Walk:
 
 
 def _check_policy(transaction: Transaction, dataset: str) -> list[str]:
-    """Returns problems of the whole: a policy that its grants together do not keep."""
+    """Problems of a dataset as a whole: a missing policy, or grants that exceed it."""
     policy, grants = granting.find_policy(transaction, dataset), granting.grants_of(transaction, dataset)
     if policy is None:
         return [f"{dataset}: its policy is missing"]
@@ -448,7 +448,7 @@ def _check_policy(transaction: Transaction, dataset: str) -> list[str]:
 
 
 def _compare(transaction: Transaction, dataset: str, walk: _Walk) -> list[str]:
-    """Returns where what decisions read of a dataset is not what its chain says."""
+    """Differences between a dataset's chain and the tables from which decisions are made."""
     reserved = {name: str(one.expires) for name, one in walk.reserved.items()}
     problems = schema.compare(transaction, dataset, rare=walk.rare, reserved=reserved)
     if granting.find_policy(transaction, dataset) != walk.policy:

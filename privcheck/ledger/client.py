@@ -1,7 +1,7 @@
-"""A client of `privcheck serve`, with the standard library alone: all operations of the ledger over HTTP.
+"""Client of `privcheck serve`, with the standard library alone: all operations of the ledger over HTTP.
 
-A write whose outcome is not known (no answer, 503) is asked for again with the same idempotency key, so that it is done
-once. Answers are dicts with the fields of `to_dict()`; a refusal is an answer, whose `state` is "refused".
+A write with an unknown outcome (no answer, 503) is repeated with the same idempotency key, so that it is done once.
+Answers are dicts with the fields of `to_dict()`; a refusal is an answer with the `state` "refused".
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class Client:
     """A ledger behind a URL.
 
     Attributes:
-        url: Of the service, as "https://ledger.example.org".
-        token: Whose requests they are.
-        seconds: That one attempt may take.
-        attempts: At most so many, with growing pauses.
-        clear_text: Whether the token may travel to another machine without TLS.
-        context: TLS settings, for a certificate of one's own.
+        url: URL of the service, as "https://ledger.example.org".
+        token: The caller's token.
+        seconds: Time limit of one attempt, in seconds.
+        attempts: Maximum number of attempts, with growing pauses.
+        clear_text: Whether the token may be sent to another machine without TLS.
+        context: TLS settings, for a private certificate.
         sleep: Waits between attempts.
 
     Raises:
-        ParameterError: The URL is none, or the token would travel in clear text.
+        ParameterError: The URL or the token is invalid, or the token would be sent in clear text.
     """
 
     url: str
@@ -85,11 +85,11 @@ class Client:
         self, *, grant: str, event: Mapping[str, Any], unit: Stated = None,
         blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
-        """Returns what a charge would cost, and whether it would fit now; nothing is written. Arguments as of `charge`.
+        """Quote the cost of a charge, and whether it fits now; nothing is written. Arguments as of `charge`.
 
         Raises:
-            AuthorityError: The token may not.
-            ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for another
+            AuthorityError: The token does not permit it.
+            ParameterError: The event is invalid, has no finite cost in the grant's currency, or was priced for another
                 unit than the dataset's.
             StoreError: There is no answer.
             UnknownNameError: There is no such grant.
@@ -102,25 +102,25 @@ class Client:
         about: Mapping[str, Any] | None = None,
         blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
-        """Charges what is about to be released; draw the noise once the `state` is "committed".
+        """Charge a release before its noise is drawn; draw the noise once the `state` is "committed".
 
         Args:
-            grant: To which grant.
-            event: What is released, as JSON.
+            grant: Name of the grant.
+            event: The release, as JSON.
             claim: In its place, the name of a claim that holds.
-            key: The idempotency key; a new one unless told.
-            unit: For whom the event was priced: a `Unit`, its JSON or its text; or "dataset", by which you state that
-                it was priced for the dataset's unit. An event needs it; a claim has its own.
-            conditions: Of joint DP: the conditions of the billboard lemma that were found met.
-            about: What it is of, to be kept with the charge: algorithm, parameters, noise, record.
-            blocks: Of a divided dataset: which of the grant's blocks; by default all.
+            key: The idempotency key; by default a new one.
+            unit: The unit for which the event was priced: a `Unit`, its JSON or its text; or "dataset", by which you
+                state that it was priced for the dataset's unit. An event needs it; a claim has its own.
+            conditions: For joint DP: the verified conditions of the billboard lemma.
+            about: Description that is stored with the charge: algorithm, parameters, noise, record.
+            blocks: Blocks of the grant, if the dataset is divided; by default all.
 
         Raises:
-            AuthorityError: The token may not.
-            IdempotencyError: The key came before, with another request.
-            ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for another
+            AuthorityError: The token does not permit it.
+            IdempotencyError: The key was used for another request.
+            ParameterError: The event is invalid, has no finite cost in the grant's currency, or was priced for another
                 unit than the dataset's.
-            StoreError: It is not known whether it was written: ask again with the same key.
+            StoreError: It is unknown whether it was written: ask again with the same key.
             UnknownNameError: There is no such grant.
         """
         of = {"unit": _plain_unit(unit), "conditions": conditions, "about": about}
@@ -132,23 +132,23 @@ class Client:
         unit: Stated = None, conditions: Sequence[str] | None = None,
         about: Mapping[str, Any] | None = None, seconds: int = 3600, blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
-        """Sets budget aside for a run; `commit` it before the first draw. Arguments and errors as of `charge`."""
+        """Reserve budget for a run; `commit` it before the first draw. Arguments and errors as of `charge`."""
         of = {"unit": _plain_unit(unit), "conditions": conditions, "about": about}
         spent = _spent(grant, event, claim, **of, blocks=blocks)
         body = {**spent, "seconds": seconds}
         return self._ask("POST", "/reservations", body, key=key or new_key())
 
     def commit(self, charge: str) -> Json:
-        """Commits a reservation; draw the noise once the `state` is "committed".
+        """Commit a reservation; draw the noise once the `state` is "committed".
 
         Raises:
-            StateError: It was released.
+            StateError: The reservation was released.
             UnknownNameError: There is no such charge.
         """
         return self._ask("POST", f"/reservations/{_part(charge)}/commit", key=new_key())
 
     def release(self, charge: str, *, evidence: str) -> Json:
-        """Gives back a reservation of which nothing was drawn.
+        """Release a reservation of which no noise was drawn.
 
         Raises:
             AuthorityError: It has expired, and another officer has to attest.
@@ -157,41 +157,41 @@ class Client:
         return self._ask("POST", f"/reservations/{_part(charge)}/release", {"evidence": evidence}, key=new_key())
 
     def claim(self, algorithm: str, parameters: Mapping[str, str] | None = None) -> Json:
-        """Returns how an algorithm's claim stands; `state` is "running" until it is judged."""
+        """Ask for the verdict on an algorithm's claim; `state` is "running" until there is one."""
         return self._ask("POST", "/claims", {"algorithm": algorithm, "parameters": parameters or {}}, key=new_key())
 
     def add_evidence(self, charge: str, *, verdict: str, report: str) -> str:
-        """Adds what an audit found of a charge, "consistent" or "violation"; returns the row's hash."""
+        """Record an audit's finding on a charge, "consistent" or "violation"; returns the row's hash."""
         body = {"charge": charge, "verdict": verdict, "report": report}
         return str(self._ask("POST", "/evidence", body, key=new_key())["hash"])
 
     def find_charge(self, charge: str) -> Json:
-        """Returns a charge as it stands."""
+        """Current state of a charge."""
         return self._ask("GET", f"/charges/{_part(charge)}")
 
     def show(self, dataset: str | None = None) -> Json:
-        """Returns all datasets, or one."""
+        """Show all datasets, or one."""
         if dataset is None:
             return self._ask("GET", "/datasets")
         return {"datasets": [self._ask("GET", f"/datasets/{_part(dataset)}")]}
 
     def charges(self, dataset: str, *, after: int = 0) -> Json:
-        """Returns a page of a dataset's charges, and where the next one begins."""
+        """Page of a dataset's charges, and the start of the next one."""
         return self._ask("GET", f"/datasets/{_part(dataset)}/charges?{urlencode({'after': after})}")
 
     def export(self, kind: str = "statement", *, dataset: str | None = None) -> Json:
-        """Returns what is guaranteed ("statement"), or what was charged ("dp-event").
+        """Export the guarantee ("statement"), or the charges ("dp-event").
 
         Raises:
-            StoreError: It is not read within ten minutes.
+            StoreError: The ledger is not read within `_TURNS` attempts, some ten minutes.
         """
         asked = {"as": kind, **({} if dataset is None else {"dataset": dataset})}
         return self._wait("GET", f"/export?{urlencode(asked)}")
 
     def set_policy(self, **fields: object) -> Json:
-        """Opens a dataset with its policy: dataset, epsilon, delta, unit, and the other fields of `Book.set_policy`.
+        """Open a dataset with its policy: dataset, epsilon, delta, unit, and the other fields of `Book.set_policy`.
 
-        The unit is a `Unit`, its JSON or its text; who stated it, the service writes down.
+        The unit is a `Unit`, its JSON or its text; the service records its author.
         """
         told = _plain_unit(fields.get("unit"))
         if isinstance(told, dict):
@@ -199,12 +199,12 @@ class Client:
         return self._ask("POST", "/datasets", {**fields, "unit": told}, key=new_key())
 
     def add_blocks(self, dataset: str, blocks: Sequence[str], *, disjoint_users: str | None) -> Json:
-        """Divides a dataset into blocks, or adds some; arguments and errors as of `Book.add_blocks`."""
+        """Divide a dataset into blocks, or add blocks; arguments and errors as of `Book.add_blocks`."""
         body = {"blocks": list(blocks), "disjoint_users": disjoint_users}
         return self._ask("POST", f"/datasets/{_part(dataset)}/blocks", body, key=new_key())
 
     def grant(self, **fields: object) -> Json:
-        """Makes a grant: name, dataset, delta, and currency and cap, or the events of a plan with their unit.
+        """Make a grant: name, dataset, delta, and currency and cap, or the events of a plan with their unit.
 
         Raises:
             BudgetError: The dataset's grants would exceed its policy.
@@ -213,18 +213,18 @@ class Client:
         return self._ask("POST", "/grants", told, key=new_key())
 
     def find_grant(self, name: str) -> Json:
-        """Returns a grant, and what is left of it."""
+        """Grant, and the rest of its budget."""
         return self._ask("GET", f"/grants/{_part(name)}")
 
     def freeze(self, grant: str, *, reason: str) -> str:
-        """Stops all spending on a grant, for good; returns the row's hash."""
+        """Stop all spending on a grant, permanently; returns the row's hash."""
         return str(self._ask("POST", f"/grants/{_part(grant)}/freeze", {"reason": reason}, key=new_key())["hash"])
 
     def verify(self, receipts: Sequence[Mapping[str, Any]] = ()) -> Json:
-        """Returns whether the ledger is what was once written, and still has what receipts were given for.
+        """Check the hashes and sums of the ledger, and that every row with a kept receipt is still there.
 
         Raises:
-            StoreError: It is not read within ten minutes.
+            StoreError: The ledger is not read within `_TURNS` attempts, some ten minutes.
         """
         parts = [receipts[at : at + _RECEIPTS] for at in range(0, len(receipts), _RECEIPTS)] or [()]
         found = [self._wait("POST", "/verify", {"receipts": [dict(one) for one in part]}) for part in parts]
@@ -232,23 +232,23 @@ class Client:
         return {**found[-1], "ok": not problems, "problems": problems}
 
     def public_key(self) -> Json:
-        """Returns the key that checks receipts and heads: `key` in PEM, and its `fingerprint`."""
+        """Public key that checks receipts and heads: `key` in PEM, and its `fingerprint`."""
         return self._ask("GET", "/key")
 
     def heads(self) -> list[Json]:
-        """Returns the signed heads of all chains."""
+        """Signed heads of all chains."""
         found: list[Json] = self._ask("GET", "/heads")["heads"]
         return found
 
     def accept(self, receipts: Sequence[Mapping[str, Any]] = (), *, freeze: bool = False) -> Json:
-        """Lets a store be written again that was put back from a backup, once it was compared with receipts.
+        """Make a store that was restored from a backup writable again, after comparing it with receipts.
 
         Args:
-            receipts: Those that were kept, at most 128.
-            freeze: Whether to go on where rows are lost: the grants that they may have been charged to are frozen.
+            receipts: Kept receipts, at most 128.
+            freeze: Whether to proceed where rows are lost: the grants to which they may have been charged are frozen.
 
         Raises:
-            ParameterError: They are too many for one request.
+            ParameterError: There are too many receipts for one request.
         """
         if len(receipts) > _RECEIPTS:
             message = f"expected at most {_RECEIPTS} receipts over HTTP, got {len(receipts)}"
@@ -257,21 +257,21 @@ class Client:
         return self._ask("POST", "/accept", body, key=new_key())
 
     def tokens(self) -> list[Json]:
-        """Returns whose tokens there are."""
+        """List the tokens."""
         found: list[Json] = self._ask("GET", "/tokens")["tokens"]
         return found
 
     def make_token(self, *, name: str, role: str, grants: Sequence[str] = (), expires: str | None = None) -> str:
-        """Returns a new token, for the one time that it is told."""
+        """Create a token; this return value is the only time that it is shown."""
         body = {"name": name, "role": role, "grants": list(grants), "expires": expires}
         return str(self._ask("POST", "/tokens", body, key=new_key())["token"])
 
     def revoke_token(self, name: str) -> None:
-        """Ends a token."""
+        """Revoke a token."""
         self._ask("DELETE", f"/tokens/{_part(name)}", key=new_key())
 
     def _wait(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Json:
-        """Returns an answer that takes a while."""
+        """Ask until a long calculation has its answer."""
         for _ in range(_TURNS):
             told = self._ask(method, path, body)
             if told.get("state") != "running":
@@ -280,7 +280,7 @@ class Client:
         raise StoreError(f"{self.url}: there is no answer yet; ask again")
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None) -> Json:
-        """Returns an answer; asks again where there is none, with the same key."""
+        """Send a request; repeat it with the same key if there is no answer."""
         if key is not None and not _KEY.fullmatch(key):
             message = f"expected a key of 1 to 200 visible ASCII characters, without blanks, got {key[:80]!r}"
             raise ParameterError(message, name="key", given=key)
@@ -334,14 +334,14 @@ class Client:
 
 
 def _plain_unit(unit: object) -> object:
-    """Returns a unit of privacy as the service reads it: its JSON, or the word "dataset"."""
+    """Unit of privacy in the service's format: its JSON, or the word "dataset"."""
     if isinstance(unit, str) and unit != "dataset":
         return {**parse_unit(unit, stated_by="the client").to_dict(), "stated_by": None}
     return unit.to_dict() if isinstance(unit, Unit) else unit
 
 
 def new_key() -> str:
-    """Returns an idempotency key that nobody has used."""
+    """Create a new random idempotency key."""
     return secrets.token_hex(16)
 
 
@@ -355,10 +355,10 @@ def _spent(
 
 
 def _read(body: bytes) -> Json:
-    """Returns an answer.
+    """Parse an answer.
 
     Raises:
-        HTTPException: It is none of the service's: a proxy's page, or one that was cut.
+        HTTPException: The body is not the service's: a proxy's page, or a truncated answer.
     """
     try:
         told = json.loads(body)
@@ -379,14 +379,14 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _part(name: str) -> str:
-    """Returns a name as one part of a path."""
+    """Quote a name as one segment of a path."""
     if not name or name in {".", ".."}:
         raise ParameterError(f"expected a name, got {name!r}", name="name", given=name)
     return quote(name, safe="")
 
 
 def _error(status: int, told: Mapping[str, Any]) -> PrivcheckError:
-    """Returns the error that the service's own library would have raised."""
+    """Error that the library itself would have raised in the service."""
     if status < 400:
         return StoreError(f"expected the service's own URL: this one sends elsewhere (HTTP {status})")
     message, kind = str(told.get("detail", f"HTTP {status}")), str(told.get("error"))

@@ -1,4 +1,4 @@
-"""Exact numbers, names and texts at the ledger's door, and how they are written down."""
+"""Validation and canonical form of exact numbers, names and texts of the ledger."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure
 
 
 def read_number(name: str, value: object) -> Fraction:
-    """Returns a number of at least 0: an int, a decimal string, a Decimal, or a float as the decimal that it prints as.
+    """Read a number of at least 0: an int, a decimal string, a Decimal, or a float by its shortest decimal form.
 
-    It has at most 15 digits that count, so that nothing is rounded where a law is computed from it in floats.
+    It has at most 15 significant digits, so that nothing is rounded where a law is computed from it in floats.
 
     Raises:
-        ParameterError: It is no such number, or neither 0 nor between 1e-30 and 1e30.
+        ParameterError: The value is not such a number, or neither 0 nor between 1e-30 and 1e30.
     """
     number = read_fraction(name, value)
     if isinstance(value, str) and "/" in value:
@@ -45,10 +45,10 @@ def read_number(name: str, value: object) -> Fraction:
 
 
 def read_fraction(name: str, value: object) -> Fraction:
-    """Returns a number of at least 0, which may also be written as "1/3".
+    """Read a number of at least 0, which may also be written as "1/3".
 
     Raises:
-        ParameterError: It is no such number, or neither 0 nor between 1e-30 and 1e30.
+        ParameterError: The value is not such a number, or neither 0 nor between 1e-30 and 1e30.
     """
     wanted = f"expected {name} as a number that is 0 or from 1e-30 to 1e30, such as 0.01"
     text = str(value) if isinstance(value, (int, float, Decimal, Fraction)) and not isinstance(value, bool) else value
@@ -63,7 +63,7 @@ def read_fraction(name: str, value: object) -> Fraction:
 
 
 def write_number(number: Fraction) -> str:
-    """Returns a number exactly: as a decimal where it is one, as p/q otherwise.
+    """Exact text of a number: a decimal where there is one, p/q otherwise.
 
     >>> write_number(Fraction(1, 100)), write_number(Fraction(1, 3))
     ('0.01', '1/3')
@@ -89,7 +89,7 @@ def _write(numerator: int, denominator: int) -> str:
 
 
 def round_up(number: Fraction) -> Fraction:
-    """Returns a number whose denominator is long, as that of a cost that is irrational, rounded up to 18 digits.
+    """Round a number with a long denominator, such as an approximated irrational cost, up to 18 digits.
 
     >>> from fractions import Fraction
     >>> long = Fraction(1, 3**90)
@@ -103,10 +103,11 @@ def round_up(number: Fraction) -> Fraction:
 
 
 def read_name(what: str, value: object) -> str:
-    """Returns the name of a dataset, a grant or a person.
+    """Read the name of a dataset, a grant or a person.
 
     Raises:
-        ParameterError: It is not 1 to 64 letters, digits, dots, hyphens and underscores, a letter or digit first.
+        ParameterError: The value is not 1 to 64 letters, digits, dots, hyphens and underscores, a letter or digit
+            first.
     """
     if not isinstance(value, str) or not _NAME.fullmatch(value) or unicodedata.normalize("NFKC", value) != value:
         message = f"expected {what} as 1 to 64 letters, digits, '.', '-' and '_', a letter or digit first"
@@ -115,10 +116,11 @@ def read_name(what: str, value: object) -> str:
 
 
 def read_text(what: str, value: object, *, most: int = 200) -> str:
-    """Returns a text on one line.
+    """Read a text on one line.
 
     Raises:
-        ParameterError: It is empty, too long, or holds a character that controls, or that turns the text's direction.
+        ParameterError: The text is empty, too long, or has a control character or one that changes the text's
+            direction.
     """
     bad = not isinstance(value, str) or not 0 < len(value) <= most
     if bad or not is_plain(str(value)):
@@ -128,7 +130,7 @@ def read_text(what: str, value: object, *, most: int = 200) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Returns whether a text is one line that reads as it is written: nothing in it controls, or turns its direction.
+    """Whether a text is one line without control characters and characters that change its direction.
 
     >>> is_plain("δ of José"), is_plain(f"a{chr(0x202E)}b")
     (True, False)
@@ -137,17 +139,17 @@ def is_plain(text: str) -> bool:
 
 
 def write_time(moment: datetime) -> str:
-    """Returns a moment in UTC as text that sorts as the moments do."""
+    """Text of a moment in UTC; texts sort as the moments do."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def canonical(value: Any) -> str:
-    """Returns the one way in which a JSON value is written down: what is stored and hashed."""
+    """Canonical JSON of a value: the form that is stored and hashed."""
     return _ENCODER.encode(value)
 
 
 def digest(*parts: str) -> str:
-    """Returns the BLAKE2b-256 of texts, each with its length."""
+    """BLAKE2b-256 of texts, each prefixed with its length."""
     state = hashlib.blake2b(digest_size=32)
     for part in parts:
         data = part.encode()

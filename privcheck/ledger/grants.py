@@ -58,7 +58,7 @@ def read_policy(
     until: object = None,
     by: str,
 ) -> BudgetPolicy:
-    """Returns a policy of checked fields; `by` opens the dataset, and states its unit.
+    """Validate the fields of a policy; `by` opens the dataset, and states its unit.
 
     Raises:
         ParameterError: A field is out of its range.
@@ -81,10 +81,10 @@ def read_adaptive(
     *, name: object, dataset: object, currency: object, cap: object, lost: object = 0, delta: object = None,
     blocks: object = (),
 ) -> Grant:  # fmt: skip
-    """Returns an adaptive grant of checked fields.
+    """Validate the fields of an adaptive grant.
 
     Raises:
-        ParameterError: A field is out of its range, or no δ was given where the cap says nothing without one.
+        ParameterError: A field is out of its range, or δ is missing where the cap has no finite ε without one.
     """
     counted, most, aside = read_currency(currency), _above_zero("cap", cap), read_delta("lost", lost)
     at = aside if delta is None else read_delta("delta", delta)
@@ -109,10 +109,10 @@ def read_adaptive(
 def read_plan(
     *, name: object, dataset: object, events: object, delta: object = 0, blocks: object = ()
 ) -> Grant:  # fmt: skip
-    """Returns a plan of checked fields: events with counts, fixed in advance, which charges count down.
+    """Validate the fields of a plan: events with counts, fixed in advance, which charges count down.
 
     Raises:
-        ParameterError: A field is out of its range, or no ε holds at that δ.
+        ParameterError: A field is out of its range, or no finite ε holds at that δ.
     """
     lines, at = join_lines(parse_event(events)), read_delta("delta", delta)
     total = sum(line["count"] for line in lines)
@@ -139,10 +139,10 @@ def read_plan(
 
 
 def write_policy(transaction: Transaction, policy: BudgetPolicy, *, actor: str, at: str) -> Entry:
-    """Opens a dataset's chain with its policy.
+    """Open a dataset's chain with its policy.
 
     Raises:
-        ParameterError: The dataset has one already.
+        ParameterError: The dataset has a policy already, or some of its rows are lost.
     """
     transaction.claim("name", [f"dataset {policy.dataset}"])
     registry.lock(transaction)
@@ -160,11 +160,11 @@ def write_policy(transaction: Transaction, policy: BudgetPolicy, *, actor: str, 
 def write_blocks(
     transaction: Transaction, dataset: str, names: object, *, disjoint_users: object, actor: str, at: str
 ) -> list[Block]:
-    """Adds blocks to a dataset; returns all that it has.
+    """Add blocks to a dataset; returns all blocks of the dataset.
 
     Raises:
-        ParameterError: There is one of the name, nobody said that their users are disjoint, or the dataset was granted
-            as a whole.
+        ParameterError: A name is taken, the statement that users are disjoint is missing, or the dataset was granted as
+            a whole.
         UnknownNameError: There is no such dataset.
     """
     transaction.lock(dataset)
@@ -187,18 +187,18 @@ def write_blocks(
 def write_grant(
     transaction: Transaction, grant: Grant, *, unit: object = None, actor: str, at: str
 ) -> tuple[Grant, BudgetPolicy]:  # fmt: skip
-    """Adds a grant; returns it as it was made, and its dataset's policy.
+    """Add a grant; returns the grant as it was written, and its dataset's policy.
 
     Args:
-        transaction: Of the store.
-        grant: As `read_adaptive` or `read_plan` returns it.
-        unit: Of a plan: for whom its events were priced, as of a charge.
-        actor: Who grants.
-        at: When, in UTC.
+        transaction: The write transaction.
+        grant: The result of `read_adaptive` or `read_plan`.
+        unit: The unit for which a plan's events were priced, as of a charge.
+        actor: The author of the grant.
+        at: The time, in UTC.
 
     Raises:
-        ParameterError: The name is taken, the dataset has no policy, or one without a unit, or a plan's events were
-            priced for another unit than the dataset's.
+        ParameterError: The name is taken, the dataset has no policy or one without a unit, its rows are lost, or a
+            plan's events were priced for another unit than the dataset's.
         BudgetError: With it the dataset's grants would exceed its policy; nothing was changed.
     """
     transaction.claim("name", [f"grant {grant.name}"])
@@ -238,16 +238,16 @@ def close_datasets(transaction: Transaction, names: Collection[str]) -> None:
 
 
 def find_policy(transaction: Transaction, dataset: str) -> BudgetPolicy | None:
-    """Returns a dataset's policy, None where there is none."""
+    """Policy of a dataset, or None if it has none."""
     found = rows.rows_of_kind(transaction, dataset, "policy")
     return BudgetPolicy.of(found[0].body) if found else None
 
 
 def find_grant(transaction: Transaction, name: str) -> Grant:
-    """Returns a grant.
+    """Find a grant by its name.
 
     Raises:
-        UnknownNameError: There is none of the name.
+        UnknownNameError: There is no grant of the name.
     """
     row = rows.first_of_grant(transaction, name)
     if row is None:
@@ -256,15 +256,15 @@ def find_grant(transaction: Transaction, name: str) -> Grant:
 
 
 def grants_of(transaction: Transaction, dataset: str) -> list[Grant]:
-    """Returns a dataset's grants, in the order in which they were made."""
+    """Grants of a dataset, in the order of their creation."""
     return [Grant.of(row.body["grant"]) for row in rows.rows_of_kind(transaction, dataset, "grant")]
 
 
 def read_delta(name: str, value: object) -> Fraction:
-    """Returns a δ.
+    """Read a δ.
 
     Raises:
-        ParameterError: It is not at least 0 and below 1.
+        ParameterError: The value is not at least 0 and below 1.
     """
     delta = read_fraction(name, value)
     if not delta < 1:
@@ -273,10 +273,10 @@ def read_delta(name: str, value: object) -> Fraction:
 
 
 def read_time(name: str, value: object) -> str:
-    """Returns a moment in UTC, as it is written in rows.
+    """Read a moment, and write it in UTC in the format of rows.
 
     Raises:
-        ParameterError: It is none, or without its zone.
+        ParameterError: The value is not a time, or has no time zone.
     """
     try:
         moment = datetime.fromisoformat(str(value))
@@ -296,7 +296,7 @@ def _above_zero(name: str, value: object) -> Fraction:
 
 
 def _check_whole(transaction: Transaction, policy: BudgetPolicy, grant: Grant) -> Grant:
-    """Returns the grant, marked where it is late; refused where the dataset's policy would not hold with it."""
+    """Mark a grant that is late; refuse one with which the grants would exceed the dataset's policy."""
     others = grants_of(transaction, policy.dataset)
     grant = replace(grant, late=not grant.recorded and _is_charged(transaction, grant, others))
     everything = [*(one for one in others if not grant.blocks or set(one.blocks) & set(grant.blocks)), grant]
@@ -316,7 +316,7 @@ def _closed(transaction: Transaction) -> list[str]:
 
 
 def _refuse_lost(transaction: Transaction, dataset: str) -> None:
-    """Refuses what would be granted without knowing what was charged.
+    """Refuse grants on a dataset with lost rows, because its earlier charges are unknown.
 
     Raises:
         ParameterError: Rows of the dataset are lost.
@@ -330,10 +330,10 @@ def _refuse_lost(transaction: Transaction, dataset: str) -> None:
 
 
 def _as_recorded(grant: Grant) -> Grant:
-    """Returns a grant of the local model: its charges are recorded, each up to the cap.
+    """Grant of the local model: charges are recorded, each up to the cap.
 
     Raises:
-        ParameterError: It is a plan, which would be counted down.
+        ParameterError: The grant is a plan, which would be counted down.
     """
     if grant.kind == "plan":
         message = (
@@ -344,33 +344,33 @@ def _as_recorded(grant: Grant) -> Grant:
 
 
 def _is_charged(transaction: Transaction, grant: Grant, others: list[Grant]) -> bool:
-    """Returns whether anything was charged to what a new grant covers: to one of its blocks, or to the dataset."""
+    """Whether a block of a new grant, or its dataset as a whole, was ever charged."""
     if not grant.blocks:
         return rows.is_charged(transaction, grant.dataset)
     return any(set(balance_of(transaction, other.name).sums) & set(grant.blocks) for other in others)
 
 
 class Known:
-    """What an open ledger remembers of its store."""
+    """Cache of an open ledger."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Forgets all: another copy of the store may have come in its place."""
+        """Clear the cache: another copy of the store may have replaced it."""
         self._grants: dict[str, tuple[Grant, BudgetPolicy]] = {}
         self._balances: dict[str, tuple[str, Balance]] = {}
         self._signer: Signer | None = None
 
     def recall(self, name: str) -> tuple[Grant, BudgetPolicy] | None:
-        """Returns a grant and its dataset's policy where they were read before."""
+        """Cached grant and its dataset's policy, or None."""
         return self._grants.get(name)
 
     def find(self, transaction: Transaction, name: str) -> tuple[Grant, BudgetPolicy]:
-        """Returns a grant and its dataset's policy.
+        """Grant and its dataset's policy.
 
         Raises:
-            UnknownNameError: There is none of the name.
+            UnknownNameError: There is no grant of the name.
         """
         if name not in self._grants:
             grant = find_grant(transaction, name)
@@ -380,24 +380,24 @@ class Known:
         return self._grants[name]
 
     def balance_of(self, transaction: Transaction, grant: str) -> Balance:
-        """Returns a grant's balance, which its last row has; what is remembered counts while that row is the last."""
+        """Balance in the last row of a grant, from the cache if that row has not changed."""
         last = rows.last_of_grant(transaction, grant)
         assert last is not None
         known = self._balances.get(grant)
         return known[1] if known is not None and known[0] == last.hash else Balance.of(last.body["balance"])
 
     def keep(self, row: Entry, balance: Balance) -> None:
-        """Remembers the balance that a row has."""
+        """Cache the balance of a row."""
         self._balances[str(row.grant)] = (row.hash, balance)
 
     def signer(self, read: Callable[[], AbstractContextManager[Transaction]]) -> Signer:
         """The store's key.
 
         Args:
-            read: Begins a transaction to read in.
+            read: Opens a read transaction.
 
         Raises:
-            StoreError: There is none, or nothing can be signed here.
+            StoreError: The store has no key, or the packages for signing are not installed.
         """
         if self._signer is None:
             with read() as transaction:
@@ -409,13 +409,13 @@ class Known:
         return self._signer
 
     def decide(self, transaction: Transaction, grant: Grant, row: Entry, balance: Balance | None = None) -> Decision:
-        """Returns what a row answers: it has all that there is to say, so that it always answers the same.
+        """Decision that a row records; a row always gives the same one.
 
         Args:
-            transaction: Of the store.
-            grant: That the row is about.
+            transaction: The transaction.
+            grant: The grant that the row is about.
             row: A row about a charge.
-            balance: The row's, where it is at hand.
+            balance: The row's balance, if it is already known.
         """
         return Decision(
             state=row.body["state"],

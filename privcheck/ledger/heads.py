@@ -1,9 +1,10 @@
-"""Signed heads, and what whoever holds some of them can show without the ledger.
+"""Signed heads, and the conclusions that they permit without the ledger.
 
-A head says how many rows a chain had, and the root of the Merkle tree over them. A ledger that only ever adds rows can
-prove of any two of its heads that the larger one begins with the smaller one (consistency), and of any receipt that its
-row is in a head (inclusion); one that was rolled back and written on, or that shows different people different rows,
-cannot. So two heads that were kept suffice: `compare` tells what contradicts what, and what nobody can tell yet.
+A head has the number of rows of a chain, and the root of the Merkle tree over them. A ledger that only ever adds rows
+can prove of any two of its heads that the larger one begins with the smaller one (consistency), and of any receipt that
+its row is in a head (inclusion); a ledger that was rolled back and written on, or that shows different rows to
+different people, cannot. So two kept heads suffice: `compare` reports the contradictions, and the questions that need a
+proof.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """How many rows a chain had, and the root of their tree, signed.
+    """Number of rows of a chain, and the root of their tree, signed.
 
     Attributes:
         store: The number of the store.
-        dataset: Whose chain; `rows.REGISTRY` for that of names and tokens.
-        size: How many rows.
-        root: Of their Merkle tree, in hexadecimal.
-        at: When it was made, in UTC.
-        key: The fingerprint of the public key, for whoever has several; it vouches for nothing.
+        dataset: Name of the dataset; `rows.REGISTRY` for the chain of names and tokens.
+        size: Number of rows.
+        root: Root of their Merkle tree, in hexadecimal.
+        at: When the head was made, in UTC.
+        key: The fingerprint of the public key, to choose among several; it proves nothing.
         signature: Ed25519, in base64, of `text`; empty: not signed yet.
     """
 
@@ -53,12 +54,12 @@ class Head:
 
     @property
     def chain(self) -> Chain:
-        """Of which store and dataset."""
+        """The store and dataset."""
         return self.store, self.dataset
 
     @property
     def text(self) -> str:
-        """What is signed."""
+        """The signed text."""
         fields = {name: getattr(self, name) for name in ("store", "dataset", "size", "root", "at")}
         return write_text("head", fields)
 
@@ -69,32 +70,32 @@ class Head:
 
     @staticmethod
     def parse(data: Mapping[str, Any]) -> Head:
-        """Read a head from outside.
+        """Parse a head from outside.
 
         Raises:
-            ParameterError: It is none.
+            ParameterError: The data are not a head.
         """
         texts = {name: _read_text(data, name) for name in ("store", "dataset", "at", "key", "signature")}
         return Head(size=_read_count(data, "size"), root=_read_hash(data.get("root")), **texts)
 
     def signed(self, signer: Signer) -> Head:
-        """The head with a signature."""
+        """Copy of the head with a signature."""
         return replace(self, key=signer.public.fingerprint, signature=signer.sign(self.text))
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields."""
+        """Fields as JSON."""
         return {"kind": "head", **{name: getattr(self, name) for name in self.__slots__}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consistency:
-    """The proof that the rows of one head begin with those of another.
+    """Proof that the rows of one head begin with those of another.
 
     Attributes:
         store: The number of the store.
-        dataset: Whose chain.
+        dataset: Name of the dataset.
         first: The smaller head's size.
-        second: The larger one's.
+        second: The larger head's size.
         path: As of RFC 9162, section 2.1.4, in hexadecimal.
     """
 
@@ -106,10 +107,10 @@ class Consistency:
 
     @staticmethod
     def parse(data: Mapping[str, Any]) -> Consistency:
-        """Read a proof from outside.
+        """Parse a proof from outside.
 
         Raises:
-            ParameterError: It is none.
+            ParameterError: The data are not a proof.
         """
         return Consistency(
             store=_read_text(data, "store"),
@@ -120,24 +121,24 @@ class Consistency:
         )
 
     def holds(self, first: Head, second: Head) -> bool:
-        """Whether it shows that one head's rows begin with another's."""
+        """Whether the proof shows that one head's rows begin with another's."""
         roots = (bytes.fromhex(first.root), bytes.fromhex(second.root))
         return check_consistency(first.size, second.size, roots, [bytes.fromhex(one) for one in self.path])
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields."""
+        """Fields as JSON."""
         return {"kind": "consistency", **{name: getattr(self, name) for name in self.__slots__}, "path": [*self.path]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inclusion:
-    """The proof that a row is among those of a head.
+    """Proof that a row is among those of a head.
 
     Attributes:
         store: The number of the store.
-        dataset: Whose chain.
-        seq: The row's place.
-        hash: Its hash, as in its receipt.
+        dataset: Name of the dataset.
+        seq: The row's position.
+        hash: The row's hash, as in its receipt.
         size: The head's size.
         path: As of RFC 9162, section 2.1.3, in hexadecimal.
     """
@@ -151,10 +152,10 @@ class Inclusion:
 
     @staticmethod
     def parse(data: Mapping[str, Any]) -> Inclusion:
-        """Read a proof from outside.
+        """Parse a proof from outside.
 
         Raises:
-            ParameterError: It is none.
+            ParameterError: The data are not a proof.
         """
         return Inclusion(
             store=_read_text(data, "store"),
@@ -166,22 +167,22 @@ class Inclusion:
         )
 
     def holds(self, head: Head) -> bool:
-        """Whether it shows that the row is in a head."""
+        """Whether the proof shows that the row is in a head."""
         leaf, path = hash_leaf(bytes.fromhex(self.hash)), [bytes.fromhex(one) for one in self.path]
         return check_inclusion(leaf, self.seq - 1, head.size, path, bytes.fromhex(head.root))
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields."""
+        """Fields as JSON."""
         return {"kind": "inclusion", **{name: getattr(self, name) for name in self.__slots__}, "path": [*self.path]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What was kept of a ledger outside of it.
+    """Heads, receipts and proofs of a ledger that were kept outside it.
 
     Attributes:
         heads: Signed heads.
-        receipts: Of rows.
+        receipts: Receipts of rows.
         consistency: Proofs between heads.
         inclusions: Proofs of rows in heads.
     """
@@ -193,10 +194,10 @@ class Evidence:
 
     @staticmethod
     def parse(text: str, *, name: str = "file") -> Evidence:
-        """Read a file: one JSON, a list of them, or one a line; whatever else a charge printed around a receipt.
+        """Parse a file: one JSON, a list of them, or one a line; fields printed around a receipt are ignored.
 
         Raises:
-            ParameterError: Something in it is no evidence.
+            ParameterError: An item is not evidence.
         """
         try:
             found = json.loads(text)
@@ -215,7 +216,7 @@ class Evidence:
 
     @staticmethod
     def join(parts: Iterable[Evidence]) -> Evidence:
-        """All of several."""
+        """Union of several pieces of evidence, without duplicates."""
         every = list(parts)
         return Evidence(
             heads=_flat(every, lambda one: one.heads),
@@ -225,24 +226,24 @@ class Evidence:
         )
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Each as its fields, heads first."""
+        """Fields of every item, heads first."""
         every = (self.heads, self.receipts, self.consistency, self.inclusions)
         return [one.to_dict() for part in every for one in part]
 
     def lines(self) -> list[str]:
-        """One JSON a line."""
+        """One line of JSON for each item."""
         return [canonical(one) for one in self.to_dicts()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """What evidence shows by itself.
+    """Conclusions from evidence alone.
 
     Attributes:
-        heads: How many heads were compared.
-        receipts: How many receipts.
-        problems: What contradicts what, or was not signed with the key, one sentence each.
-        missing: What cannot be told without a proof that is not there, one sentence each.
+        heads: Number of compared heads.
+        receipts: Number of compared receipts.
+        problems: Contradictions, and items that were not signed with the key, one sentence each.
+        missing: Open questions for lack of a proof, one sentence each.
     """
 
     heads: int
@@ -252,20 +253,20 @@ class Compared:
 
     @property
     def verdict(self) -> Literal["consistent", "contradicted", "undecided"]:
-        """Contradicted where anything is wrong, else undecided where anything is missing."""
+        """Verdict: contradicted if there is a problem, else undecided if a proof is missing, else consistent."""
         if self.problems:
             return "contradicted"
         return "undecided" if self.missing else "consistent"
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields."""
+        """Fields as JSON."""
         counts = {"heads": self.heads, "receipts": self.receipts}
         told = {"problems": list(self.problems), "missing": list(self.missing)}
         return {"verdict": self.verdict, **counts, **told}
 
 
 def check_signatures(evidence: Evidence, key: PublicKey) -> Compared:
-    """Whether receipts and heads were signed with a key; that says nothing of whether their rows are still there."""
+    """Check that receipts and heads were signed with a key, but not that their rows still exist."""
     problems = [f"{head.words}: {_blame(head.key, key)}" for head in evidence.heads if not is_signed(head, key)]
     missing = []
     for receipt in evidence.receipts:
@@ -281,10 +282,10 @@ def check_signatures(evidence: Evidence, key: PublicKey) -> Compared:
 
 
 def compare(evidence: Evidence, key: PublicKey) -> Compared:
-    """What heads, receipts and proofs show without the ledger.
+    """Compare heads, receipts and proofs without the ledger.
 
-    Of every chain all heads have to be followed up to the largest one by proofs that hold; what was not signed with the
-    key is a problem, and nothing is concluded from it.
+    In every chain valid proofs have to lead from each head to the largest one; an item that was not signed with the key
+    is a problem, and nothing is concluded from it.
     """
     signatures = check_signatures(evidence, key)
     problems, missing = list(signatures.problems), list(signatures.missing)
@@ -310,12 +311,12 @@ def is_signed(head: Head, key: PublicKey) -> bool:
 
 
 def name_chain(dataset: str) -> str:
-    """A chain in words."""
+    """Name of a chain in words."""
     return "names and tokens" if dataset == REGISTRY else dataset
 
 
 def _compare_heads(heads: Sequence[Head], proofs: Sequence[Consistency]) -> tuple[list[str], list[str]]:
-    """What the heads of one chain contradict, and what is missing between them."""
+    """Contradictions between the heads of one chain, and missing proofs."""
     problems, missing = [], []
     sizes: dict[int, Head] = {}
     for head in sorted(heads, key=lambda one: (one.size, one.at)):
@@ -345,7 +346,7 @@ def _compare_heads(heads: Sequence[Head], proofs: Sequence[Consistency]) -> tupl
 
 
 def _find_rollbacks(heads: Sequence[Head]) -> list[str]:
-    """Which heads of one chain are smaller than one that was signed before them, and not just before."""
+    """Problems for heads smaller than one signed more than five minutes before them, in one chain."""
     problems, i = [], 0
     ordered = sorted(((datetime.fromisoformat(head.at), head) for head in heads), key=lambda one: one[0])
     most: Head | None = None  # the largest of those that were signed long enough before
@@ -360,7 +361,7 @@ def _find_rollbacks(heads: Sequence[Head]) -> list[str]:
 def _compare_receipts(
     evidence: Evidence, chains: Mapping[Chain, Sequence[Head]], key: PublicKey
 ) -> tuple[list[str], list[str]]:  # fmt: skip
-    """What receipts contradict, and of which nobody can tell whether their row is in a head."""
+    """Contradictions of receipts, and receipts without a proof that their row is in a head."""
     problems, missing = [], []
     places: dict[tuple[str, str, int], Receipt] = {}
     proofs: dict[tuple[str, str, int, str], list[Inclusion]] = defaultdict(list)

@@ -1,10 +1,10 @@
-"""Idempotency keys of what is no charge: policies, blocks, grants, commits, releases, evidence, tokens; and claims.
+"""Idempotency keys for writes other than charges, and the names of claims.
 
-The keys of charges and reservations are in their rows. Of everything else the request's digest and the answer are kept
-beside it, in the same transaction, so that asking again after an answer was lost gives that answer, whoever has started
-the service anew since then. An answer that tells a secret is not kept: it is told once. What is refused keeps no key,
-here as on the command line. Two requests have no key in the ledger: a claim is what it is about, and an acceptance is
-of the copy that is there, so that it is decided anew, whatever was answered of another one.
+The writes are policies, blocks, grants, commits, releases, evidence and tokens. The keys of charges and reservations
+are in their rows. For other writes the digest of the request and the answer are stored in the same transaction, so that
+a repeated request gets the first answer even after the service was restarted. An answer with a secret is not stored: it
+is given once. Refused requests store no key, as on the command line. Two requests have no key in the ledger: a claim is
+named by its content, and an acceptance is about the present copy of the store, so that it is decided anew each time.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ def once(
     book: Book, actor: Actor, key: str, asked: Mapping[str, Any], write: Callable[[], dict[str, Any]], *,
     secret: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Returns what a write answers, or what it has answered when the same key came before.
+    """Run a write once for each key: a repeated request gets the stored answer.
 
     Args:
-        book: The ledger that is written to, by `write`, in one transaction with the key.
-        actor: Who asks: keys are everybody's own, and one is for one request, whatever that is about.
+        book: The ledger, to which `write` writes in one transaction with the key.
+        actor: The caller; every actor has separate keys, and a key is for one request, whatever that is about.
         key: The idempotency key.
-        asked: What is asked for; fields that are None do not count.
+        asked: The fields of the request; those that are None do not count.
         write: Writes, and returns the answer.
-        secret: The answer is not kept.
+        secret: Whether the answer has a secret, and is not stored.
 
     Returns:
-        The answer; one whose `state` is "refused" is decided anew when it is asked for again.
+        The answer; a request with an answer of `state` "refused" is decided anew when it is repeated.
 
     Raises:
-        IdempotencyError: The key came before, with another request.
-        StateError: It came before, and its answer told a secret, which is not told again.
+        IdempotencyError: The key was used for another request.
+        StateError: The key was used, and its answer had a secret, which is not given again.
     """
     said = digest(canonical({name: value for name, value in asked.items() if value is not None}))
     read_text("key", key)
@@ -66,19 +66,19 @@ def once(
 
 
 def keep_claim(transaction: Transaction, name: str, about: Mapping[str, Any]) -> None:
-    """Keeps what a claim is about, by its name, which is the digest of that."""
+    """Store the content of a claim under its name, which is the digest of the content."""
     if find_claim(transaction, name) is None:
         transaction.run("INSERT INTO claim (name, about) VALUES (?, ?)", (name, canonical(dict(about))))
 
 
 def find_claim(transaction: Transaction, name: str) -> dict[str, Any] | None:
-    """Returns what a claim is about; None where nothing is kept under the name."""
+    """Content of a claim, or None if there is no claim of the name."""
     row = transaction.one("SELECT about FROM claim WHERE name = ?", (name,))
     return None if row is None else dict(json.loads(str(row[0])))
 
 
 def _write(told: Mapping[str, Any]) -> str:
-    """Returns an answer as text, its fields in their order."""
+    """Answer as JSON, its fields in their order."""
     return json.dumps(told, ensure_ascii=False, allow_nan=False)
 
 

@@ -46,10 +46,10 @@ def quote_of(
     transaction: Transaction, grant: Grant, policy: BudgetPolicy, spending: Spending, unit: Unit, *,
     blocks: Sequence[str], at: str,
 ) -> Quote:  # fmt: skip
-    """Returns what a charge would cost, and whether it would fit now, on blocks; none: on the dataset as a whole.
+    """Quote the cost of a charge to blocks, or to the dataset as a whole if `blocks` is empty, and whether it fits now.
 
     Raises:
-        ParameterError: It has no finite cost in the grant's currency.
+        ParameterError: The event has no finite cost in the grant's currency.
     """
     cost, balance = spending.cost(grant.currency), balance_of(transaction, grant.name)
     places, lines = blocks or WHOLE, lines_of(grant, spending)
@@ -70,13 +70,13 @@ def quote_of(
 
 
 def explain_refusal(grant: Grant, policy: BudgetPolicy, balance: Balance, after: Balance, *, now: str) -> str | None:
-    """Returns why nothing is charged that would lead to a balance, None where it may be.
+    """Reason why a charge is refused, or None if it fits.
 
     Args:
-        grant: What is charged.
-        policy: Of its dataset.
-        balance: The grant's, as it is.
-        after: As it would be.
+        grant: The grant to be charged.
+        policy: Policy of its dataset.
+        balance: The grant's present balance.
+        after: The balance after the charge.
         now: The time, in UTC.
     """
     if balance.frozen:
@@ -91,7 +91,7 @@ def explain_refusal(grant: Grant, policy: BudgetPolicy, balance: Balance, after:
 
 
 def _explain_place(grant: Grant, balance: Balance, after: Balance, place: str) -> str | None:
-    """Returns why a balance does not fit into a grant in one place."""
+    """Reason why a balance does not fit into a grant in one place, or None if it does."""
     was, will = balance.at(grant, place), after.at(grant, place)
     free, cost = balance.free(grant, place), less(will.held(grant.cap), was.held(grant.cap))
     for used, before, line in zip(will.used, was.used, grant.plan, strict=True):
@@ -108,16 +108,16 @@ def _explain_place(grant: Grant, balance: Balance, after: Balance, place: str) -
 
 
 def read_charge(history: Sequence[Entry], name: str, *, now: str, at: str) -> Charge:
-    """Returns a charge as the rows about it say, in order.
+    """Current state of a charge, from the rows about it.
 
     Args:
-        history: The rows.
-        name: Of the charge.
+        history: The rows, in order.
+        name: Name of the charge.
         now: The time of its dataset, in UTC.
-        at: That of the machine's clock.
+        at: The time by the machine's clock.
 
     Raises:
-        UnknownNameError: There are none.
+        UnknownNameError: There are no rows.
     """
     if not history:
         raise UnknownNameError("charge", name[:80], ())
@@ -147,16 +147,16 @@ def read_charge(history: Sequence[Entry], name: str, *, now: str, at: str) -> Ch
 
 
 def is_behind(at: str, now: str) -> bool:
-    """Returns whether a machine's clock is behind a dataset's time by more than clocks differ."""
+    """Whether a machine's clock is behind a dataset's time by more than the tolerance `SKEW`."""
     return datetime.fromisoformat(now) - datetime.fromisoformat(at) > SKEW
 
 
 def explain_clock(dataset: str, newest: str, *, at: str) -> str | None:
-    """Returns what it means that a dataset's newest row is ahead of a machine's clock; None where it is not.
+    """Warning that a dataset's newest row is ahead of the machine's clock, or None if it is not.
 
     Args:
-        dataset: Its name.
-        newest: When its newest row was written, in UTC; empty where it has none.
+        dataset: Name of the dataset.
+        newest: When its newest row was written, in UTC; empty if it has none.
         at: The time by the machine's clock.
     """
     if not newest or not is_behind(at, newest):
@@ -171,9 +171,9 @@ def explain_clock(dataset: str, newest: str, *, at: str) -> str | None:
 
 
 def _is_over(opened: Entry, *, now: str, at: str) -> bool:
-    """Returns whether a reservation has ended, by the dataset's time or by the machine's: nobody knows which is right.
+    """Whether a reservation has ended, by the dataset's time or by the machine's: either clock may be the right one.
 
-    One that was opened ahead of the machine's clock may have run for any time.
+    A reservation that was opened ahead of the machine's clock counts as ended, because its duration is unknown.
     """
     if opened.body["expires"] is None:
         return False
@@ -185,12 +185,12 @@ def _is_over(opened: Entry, *, now: str, at: str) -> bool:
 
 
 def lines_of(grant: Grant, spending: Spending) -> tuple[int, ...]:
-    """Returns how often each event of a plan is released; nothing for an adaptive grant."""
+    """Number of releases of each event of a plan; empty for an adaptive grant."""
     return count_lines(grant.plan, spending) if grant.kind == "plan" else ()
 
 
 def how_often(grant: Grant, balance: Balance, place: str, lines: Sequence[int], cost: Cost) -> int | None:
-    """Returns how often a cost fits in a place; None where it is nothing, or nothing is added."""
+    """Number of times a cost fits in a place; None if it is unlimited."""
     free = balance.free(grant, place)
     if grant.recorded:
         return None if cost.amount <= free.amount and cost.lost <= free.lost else 0
@@ -211,10 +211,10 @@ def state_unit(given: object, *, by: str) -> Unit:
 
     Args:
         given: A `Unit`, its JSON as a mapping or text, or the text that `parse_unit` reads.
-        by: Who states it.
+        by: The author of the statement.
 
     Raises:
-        ParameterError: It is no unit, or its relation or model is missing.
+        ParameterError: The value is not a unit, or its relation or model is missing.
     """
     unit = _read(given, by=by)
     if unit.relation is None or unit.model is None:
@@ -224,17 +224,17 @@ def state_unit(given: object, *, by: str) -> Unit:
 
 
 def check_unit(policy: BudgetPolicy, given: object, *, by: str, relations: Iterable[str] = ()) -> Unit:
-    """The unit for which something was priced, where a dataset's budget can pay for it.
+    """The unit for which an event was priced, after checking that it covers the dataset's.
 
     Args:
-        policy: Of the dataset.
-        given: A `Unit`, its JSON, its text, or "dataset": who charges states that it was priced for the dataset's unit.
-        by: Who states it, where nothing but that person does.
+        policy: Policy of the dataset.
+        given: A `Unit`, its JSON, its text, or "dataset": the caller states that it was priced for the dataset's unit.
+        by: The author of the statement, if the unit has no other source.
         relations: The neighbouring relations that the events name.
 
     Raises:
-        ParameterError: No unit is given, or it does not cover the dataset's; an event names another
-            relation; the unit was asserted, and the policy does not take that; or the policy has no unit.
+        ParameterError: The unit is missing, or does not cover the dataset's; an event names another relation; the unit
+            was asserted, and the policy does not accept that; or the policy has no unit.
     """
     needed, taken = needed_unit(policy), (policy.dataset, policy.asserted_units)
     if isinstance(given, (str, Unit)):
@@ -278,7 +278,7 @@ def needed_unit(policy: BudgetPolicy) -> Unit:
     """The unit of a dataset, for which everything has to be priced.
 
     Raises:
-        ParameterError: The policy is of a store from before units.
+        ParameterError: The policy is of a store older than `Unit`.
     """
     if policy.unit is None:
         assert policy.old_unit is not None
@@ -317,16 +317,16 @@ STATED: Final = "stated by who charges"
 
 
 def check_joint(policy: BudgetPolicy, unit: Unit, claim: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A claim with the conditions of joint DP spelled out, where its unit is of that model; None where it says nothing.
+    """Complete a claim with the conditions of joint DP, if its unit is of that model; None if the claim is empty.
 
     Args:
-        policy: Of the dataset.
-        unit: For whom it was priced.
-        claim: What is said of it; `joint` has how each condition of the lemma is known.
+        policy: Policy of the dataset.
+        unit: The unit for which the event was priced.
+        claim: The claim; `joint` has the evidence for each condition of the lemma.
 
     Raises:
-        BudgetError: It is of joint DP, and a condition of the billboard lemma is not met, or was not named.
-        ParameterError: It has such conditions, and is of another model.
+        BudgetError: The unit is of joint DP, and a condition of the billboard lemma is false, or missing.
+        ParameterError: The claim has such conditions, and the unit is of another model.
     """
     told = dict(claim)
     if unit.model == "joint":
@@ -341,16 +341,16 @@ def check_joint(policy: BudgetPolicy, unit: Unit, claim: Mapping[str, Any]) -> d
 
 
 def conditions_of(claim: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Returns the conditions under which a claim that was taken is one of joint DP; none of another."""
+    """Conditions of an accepted claim of joint DP; empty for any other claim."""
     return [] if claim is None else list(claim.get("joint", {}).get("conditions", ()))
 
 
 def _spell_out(policy: BudgetPolicy, met: Mapping[str, str | None]) -> list[dict[str, Any]]:
-    """Returns the conditions of the billboard lemma, each with how it is known.
+    """List the conditions of the billboard lemma, each with its evidence.
 
     Raises:
-        BudgetError: One is not met; what nobody looked at is not.
-        ParameterError: One is unknown.
+        BudgetError: A condition is false, or was not checked.
+        ParameterError: A condition is unknown.
     """
     unknown = sorted(set(met) - set(PRECONDITIONS))
     if unknown:

@@ -1,28 +1,28 @@
-"""Which copy of itself a store is, and why it may be the wrong one: its states, and the marks that tell them apart.
+"""Identity of a store's copies: the states of a store, and the marks by which a wrong copy is detected.
 
 | state | how it is known | written? | then |
 | --- | --- | --- | --- |
 | fresh | no row of a dataset, no marks | yes, which makes the marks | ours |
 | ours | the marks have the store's own number, turn and tag | yes | any other |
 | newer copy | every head of the marks is there, and more: a crash after a commit | yes, and the marks | ours |
-| older copy | a head of the marks or of this process, or a turn of the marks, is not there | no | in doubt |
+| older copy | a head of the marks or of this process, or a turn of the marks, is missing | no | in doubt |
 | foreign | another number, another file at the path, tables in another place (PostgreSQL) | no | in doubt |
-| unmarked | rows, and no marks that can be read | no | in doubt |
-| put back | from a backup, and no marks beside it reach as far | no | in doubt |
+| unmarked | rows, and no readable marks | no | in doubt |
+| restored | from a backup, and no marks beside it are as new | no | in doubt |
 | in doubt | one of these four was noticed, at opening or by a write | no | being accepted |
 | being accepted | one transaction without other writers: it compares, freezes, marks | by it | ours, or in doubt |
 | accepted elsewhere | its epoch is not the one that this process opened | not by this one | ours, opened again |
 
-Every write asks this inside its own transaction, before it decides anything. A store has a random number for life, and
-a random epoch that changes whenever a copy is accepted. Beside a SQLite file, in `FILE.heads`, are its number, turn
+Every write checks this inside its own transaction, before it decides anything. A store has a random number for life,
+and a random epoch that changes whenever a copy is accepted. Beside a SQLite file, in `FILE.heads`, are its number, turn
 (each writing transaction is one, with a random tag) and the newest head of every chain. They are written after the
-commit and before anybody is told of it: a crash between the two leaves marks that are older than the file, never newer,
-and so accuses nobody. A PostgreSQL database says in which server, timeline, database and table it was made: a dump that
-was loaded has others, as has a server that was restored to a moment, or promoted. Of either store an open process also
+commit and before it is acknowledged: a crash between the two leaves marks that are older than the file, never newer,
+and so causes no false alarm. A PostgreSQL database records in which server, timeline, database and table it was made: a
+loaded dump has others, as has a server that was restored to a moment, or promoted. Of either store an open process also
 remembers the heads that it has written itself.
 
-What is put back together with its marks, file and heads or a snapshot of a whole disk, is noticed by processes that
-have written since, and by receipts that were kept elsewhere; by nothing else.
+A copy that is restored together with its marks, file and heads or a snapshot of a whole disk, is detected by processes
+that have written since, and by receipts that were kept elsewhere; by nothing else.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ _KEPT: Final = 32  # chains whose heads a process remembers: as many as it may b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What a store says of itself.
+    """A store's own record of its identity.
 
     Attributes:
-        store: Its number.
-        epoch: Since when it is the accepted copy: another one after every acceptance.
-        turn: How many transactions have written to it (SQLite).
-        tag: Of the last of them.
+        store: The store's number.
+        epoch: Random text that changes with every acceptance of a copy.
+        turn: Number of transactions that have written to it (SQLite).
+        tag: Tag of the last of them.
         forgone: The tag of marks that an officer has given up (SQLite).
-        place: Where its tables were made (PostgreSQL); of a SQLite file not empty where it was put back.
+        place: Where its tables were made (PostgreSQL); for a SQLite file not empty if it was restored.
     """
 
     store: str
@@ -73,12 +73,12 @@ class Identity:
 
     @staticmethod
     def of(transaction: Transaction) -> Identity:
-        """Read it in a transaction."""
+        """Read the identity in a transaction."""
         return Identity.parse(transaction.all(IDENTITY))
 
     @staticmethod
     def parse(rows: Sequence[Row]) -> Identity:
-        """Take it from the answer to `IDENTITY`."""
+        """Parse the result of `IDENTITY`."""
         found = {str(name): str(value) for name, value in rows}
         turn, _, tag = found.get("turn", "").partition(" ")
         return Identity(
@@ -93,12 +93,12 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What is kept beside a SQLite file.
+    """Contents of the file beside a SQLite file.
 
     Attributes:
         store: The number of the store; empty in marks of an earlier version, which have heads alone.
-        turn: The last transaction that was acknowledged.
-        tag: Of that.
+        turn: The last acknowledged transaction.
+        tag: Its tag.
         heads: The newest acknowledged head of every chain.
     """
 
@@ -108,13 +108,13 @@ class Marks:
     heads: Heads = field(default_factory=dict)
 
     def add(self, heads: Heads) -> Marks:
-        """The marks with newer heads of some chains."""
+        """Copy of the marks with newer heads of some chains."""
         newer = {name: max(head, self.heads.get(name, (0, ""))) for name, head in heads.items()}
         return replace(self, heads={**self.heads, **newer})
 
 
 class Memory:
-    """What an open store knows of itself: whose number and epoch it opened, and the heads that it has written."""
+    """Identity of an open store, as far as this process knows it: number, epoch, and the heads that it has written."""
 
     def __init__(self) -> None:
         self._store = self._epoch = ""
@@ -122,13 +122,13 @@ class Memory:
         self._guard = threading.Lock()
 
     def begin(self, identity: Identity) -> None:
-        """Start anew with a store that was opened, or accepted."""
+        """Reset the memory for a store that was opened, or accepted."""
         with self._guard:
             self._store, self._epoch = identity.store, identity.epoch
             self._heads.clear()
 
     def keep(self, heads: Mapping[tuple[str, str], Entry]) -> Heads:
-        """Remember the heads of a transaction that was committed; returns those of datasets."""
+        """Remember the heads of a committed transaction, and return those of datasets."""
         mine = {name: (row.seq, row.hash) for (kind, name), row in heads.items() if kind == "dataset"}
         with self._guard:
             for name, head in mine.items():
@@ -139,12 +139,12 @@ class Memory:
         return mine
 
     def newest(self) -> dict[str, tuple[int, str]]:
-        """The heads that this process has written."""
+        """Heads that this process has written, up to the `_KEPT` newest chains."""
         with self._guard:
             return dict(self._heads)
 
     def lost(self, transaction: Transaction) -> dict[str, tuple[int, str]]:
-        """The heads that this process has written and that are not there."""
+        """Heads that this process has written and that are missing from the store."""
         newest = self.newest()
         if not newest:
             return {}
@@ -155,7 +155,7 @@ class Memory:
         return {name: head for name, head in newest.items() if head[1] not in there}
 
     def explain(self, identity: Identity) -> str:
-        """Why this is not the store that was opened; empty where it is."""
+        """Reason why this is not the store that was opened; empty if it is."""
         if identity.store != self._store:
             return f"another ledger is in its place since it was opened; {COMPARE}"
         if identity.epoch != self._epoch:
@@ -164,13 +164,13 @@ class Memory:
 
 
 def explain_lost(lost: Heads) -> str:
-    """Why a store is an older copy, by the rows that are not there."""
+    """Message that a store is an older copy, with the rows that are missing."""
     rows = ", ".join(f"row {lost[name][0]} of {name!r}" for name in sorted(lost))
     return f"it is an older copy: {rows} was written, and is not there; {COMPARE}"
 
 
 def explain_marks(transaction: Transaction, identity: Identity, marks: Marks | None) -> str:
-    """Why a SQLite file is not the newest copy of itself, by its marks; empty where they do not say so."""
+    """Reason why a SQLite file is not the newest copy of itself, by its marks; empty if there is none."""
     if marks is None or identity.place:
         return _explain_unmarked(transaction, identity)
     if marks.store not in ("", identity.store):
@@ -193,12 +193,12 @@ def _explain_unmarked(transaction: Transaction, identity: Identity) -> str:
 
 
 def heads_path(path: Path) -> Path:
-    """The file with the marks of a SQLite file."""
+    """Path of the marks of a SQLite file."""
     return Path(f"{path}.heads")
 
 
 def read_marks(path: Path) -> Marks | None:
-    """The marks beside a SQLite file; None where there are none, or they cannot be read."""
+    """Marks beside a SQLite file; None if they are missing or unreadable."""
     try:
         return _parse(heads_path(path).read_bytes())
     except (OSError, ValueError, TypeError, AttributeError, KeyError):
@@ -206,7 +206,7 @@ def read_marks(path: Path) -> Marks | None:
 
 
 def agree(path: Path, identity: Identity) -> bool:
-    """Whether the marks beside a SQLite file are of its own last transaction; their first line says so."""
+    """Whether the marks beside a SQLite file are those of its own last transaction, by their first line."""
     try:
         descriptor = os.open(f"{path}.heads", os.O_RDONLY)
     except OSError:
@@ -218,7 +218,7 @@ def agree(path: Path, identity: Identity) -> bool:
 
 
 def replace_marks(path: Path, marks: Marks) -> None:
-    """Write marks in place of all that were there, by an atomic rename.
+    """Write new marks in place of all earlier ones, by an atomic rename.
 
     Raises:
         OSError: They cannot be written.
@@ -237,7 +237,7 @@ def replace_marks(path: Path, marks: Marks) -> None:
 
 
 def advance_marks(path: Path, identity: Identity, heads: Heads) -> None:
-    """Bring marks up to a transaction that was committed; those of a later one stay.
+    """Update the marks after a committed transaction; those of a later one stay.
 
     Lines that change are written in place: a rename would make the disk write a new file through with every commit.
 
@@ -271,14 +271,14 @@ def advance_marks(path: Path, identity: Identity, heads: Heads) -> None:
 
 
 def accuse(path: Path, lost: Heads) -> None:
-    """Keep heads beside a SQLite file that a process has written and that are gone, so that every process sees it."""
+    """Record lost heads of this process in the marks beside a SQLite file, so that every process sees the loss."""
     marks = read_marks(path) or Marks()
     with contextlib.suppress(OSError):
         replace_marks(path, replace(marks.add(lost), tag=f"lost {secrets.token_hex(8)}"))
 
 
 def find_heads(transaction: Transaction) -> dict[str, tuple[int, str]]:
-    """The heads of all chains in a store."""
+    """Heads of all chains in a store."""
     newest = "SELECT MAX(seq) FROM entry WHERE dataset = dataset.name"
     found = transaction.all(
         f"SELECT dataset.name, seq, hash FROM dataset JOIN entry ON dataset = dataset.name AND seq = ({newest})"  # noqa: S608 - constants
@@ -287,7 +287,7 @@ def find_heads(transaction: Transaction) -> dict[str, tuple[int, str]]:
 
 
 def find_lost(transaction: Transaction, heads: Heads) -> list[str]:
-    """The datasets whose heads a store does not have."""
+    """Datasets with heads that are missing from a store."""
     return [
         name
         for name, (seq, value) in sorted(heads.items())
@@ -296,21 +296,21 @@ def find_lost(transaction: Transaction, heads: Heads) -> list[str]:
 
 
 def _first(store: str, turn: int, tag: str) -> bytes:
-    """The line of marks that is about the store."""
+    """First line of the marks: the store."""
     return f'{{"store":"{store}","tag":"{tag}","turn":{turn}}}'.encode().ljust(_LINE - 1) + b"\n"
 
 
 def _line(name: str, head: tuple[int, str]) -> bytes:
-    """The line of marks that is about a chain."""
+    """Line of the marks for a chain."""
     text = canonical({"dataset": name, "seq": head[0], "hash": head[1]})
     return text.encode().ljust(_LINE - 1) + b"\n"
 
 
 def _parse(data: bytes) -> Marks:
-    """Marks of a file's content.
+    """Parse the content of a file of marks.
 
     Raises:
-        ValueError: They are none; as `TypeError`, `AttributeError` and `KeyError`.
+        ValueError: The content is invalid; also `TypeError`, `AttributeError` and `KeyError`.
     """
     first, *rest = [json.loads(line) for line in data.decode().splitlines()]
     if "turn" not in first:  # of an earlier version: heads alone, by dataset

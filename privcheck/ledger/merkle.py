@@ -1,8 +1,8 @@
 """Merkle trees over rows, their roots and proofs, as in certificate transparency (RFC 9162, section 2.1).
 
-A tree of n leaves is built over the largest power of two of them below n, and the rest. So it is made of complete
-subtrees that never change again when leaves are added: whoever keeps those answers for any size with O(log n) of them.
-Functions that make something take such a `Node`; those that check something take hashes alone.
+A tree of n leaves is built over the largest power of two of them below n, and the rest. So it consists of complete
+subtrees that never change again when leaves are added: with those stored, any size takes O(log n) of them.
+Functions that compute a root or a proof take such a `Node`; those that check a proof take hashes alone.
 
 A leaf's hash is SHA-256(0x00 ‖ the row's hash, 32 bytes), a node's SHA-256(0x01 ‖ left ‖ right).
 """
@@ -16,22 +16,22 @@ Node = Callable[[int, int], bytes]  # level, place → the hash over leaves plac
 
 
 def hash_leaf(value: bytes) -> bytes:
-    """The hash of a leaf."""
+    """Hash of a leaf."""
     return hashlib.sha256(b"\x00" + value).digest()
 
 
 def hash_node(left: bytes, right: bytes) -> bytes:
-    """The hash of a node with two children."""
+    """Hash of a node with two children."""
     return hashlib.sha256(b"\x01" + left + right).digest()
 
 
 def find_root(size: int, node: Node) -> bytes:
-    """The root of the first `size` leaves, at least one (section 2.1.1)."""
+    """Root of the first `size` leaves, at least one (section 2.1.1)."""
     return _subtree(0, size, node)
 
 
 def prove_inclusion(index: int, size: int, node: Node) -> list[bytes]:
-    """The path from a leaf, counted from 0, to the root of the first `size` leaves (section 2.1.3.1)."""
+    """Path from a leaf, counted from 0, to the root of the first `size` leaves (section 2.1.3.1)."""
     path, low, high = [], 0, size
     while high - low > 1:
         middle = low + _split(high - low)
@@ -45,7 +45,7 @@ def prove_inclusion(index: int, size: int, node: Node) -> list[bytes]:
 
 
 def prove_consistency(first: int, second: int, node: Node) -> list[bytes]:
-    """The proof that the first `second` leaves begin with the first `first`, at least one (section 2.1.4.1)."""
+    """Proof that the first `second` leaves begin with the first `first`, at least one (section 2.1.4.1)."""
     path, low, high, whole = [], 0, second, True
     while first != high:
         middle = low + _split(high - low)
@@ -105,7 +105,7 @@ def check_consistency(first: int, second: int, roots: tuple[bytes, bytes], path:
 
 
 class Growing:
-    """A tree to which leaves are added one by one; it keeps O(log n) hashes."""
+    """Tree to which leaves are added one by one; it keeps O(log n) hashes."""
 
     def __init__(self, complete: Sequence[tuple[int, bytes]] = ()) -> None:
         self._complete = list(complete)  # levels and hashes of the subtrees that make it, the largest first
@@ -113,11 +113,11 @@ class Growing:
 
     @property
     def complete(self) -> list[tuple[int, bytes]]:
-        """The levels and hashes of the subtrees that make it, the largest first: a tree grows on from them."""
+        """Levels and hashes of the subtrees that make up the tree, the largest first: the state for `Growing`."""
         return list(self._complete)
 
     def add(self, leaf: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Add a leaf's hash; yields the level, place and hash of every subtree above it that is complete now."""
+        """Add a leaf's hash; yields the level, place and hash of every subtree above it that is now complete."""
         level, value = 0, leaf
         self.size += 1
         while self._complete and self._complete[-1][0] == level:
@@ -127,7 +127,7 @@ class Growing:
         self._complete.append((level, value))
 
     def root(self) -> bytes:
-        """The root of what was added, at least one leaf."""
+        """Root of the added leaves, at least one."""
         value = self._complete[-1][1]
         for _, other in reversed(self._complete[:-1]):
             value = hash_node(other, value)
@@ -135,12 +135,12 @@ class Growing:
 
 
 def _split(count: int) -> int:
-    """The largest power of two below a number of leaves, at least two."""
+    """Largest power of two below a number of leaves, at least two."""
     return 1 << ((count - 1).bit_length() - 1)
 
 
 def _subtree(low: int, high: int, node: Node) -> bytes:
-    """The hash over leaves from `low` to before `high`, which recursion from the root comes by."""
+    """Hash over the leaves from `low` to before `high`, a range of the recursion from the root."""
     count = high - low
     if count & (count - 1) == 0:  # such a part is complete: it begins at a multiple of its length
         level = count.bit_length() - 1

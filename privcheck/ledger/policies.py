@@ -37,7 +37,7 @@ Lines = Sequence[Mapping[str, Any]]
 
 
 def join_lines(spending: Spending) -> tuple[dict[str, Any], ...]:
-    """Returns the lines of a plan: every event once, with its count, in an order that does not depend on the given."""
+    """Lines of a plan: every event once, with its count, in an order independent of the input's."""
     parts = sorted(spending.parts, key=_text)
     plan = Plan.of(part.event() for part in parts)
     first: dict[int, Part] = {}
@@ -47,15 +47,15 @@ def join_lines(spending: Spending) -> tuple[dict[str, Any], ...]:
 
 
 def plan_of(lines: Lines) -> Plan:
-    """Returns the plan of which these are the lines, nothing of it used."""
+    """Unused plan with the given lines."""
     return _read(canonical(list(lines)))[0]
 
 
 def count_lines(lines: Lines, spending: Spending) -> tuple[int, ...]:
-    """Returns how often the event of each line is released, however it is written.
+    """Number of releases of each line's event, however it is written.
 
     Raises:
-        ParameterError: One is not in the plan with exactly these parameters.
+        ParameterError: An event is not in the plan with exactly these parameters.
     """
     plan, line_of = _read(canonical(list(lines)))
     counts = [0] * len(lines)
@@ -70,7 +70,7 @@ def count_lines(lines: Lines, spending: Spending) -> tuple[int, ...]:
 
 @lru_cache(maxsize=16)
 def _read(text: str) -> tuple[Plan, dict[int, int]]:
-    """Returns the plan of lines, and the line of each of its events."""
+    """Plan of the lines, and the line of each of its events."""
     events = [parse_event(line).events()[0] for line in json.loads(text)]
     plan = Plan.of(events)
     return plan, {plan.place(event): line for line, event in reversed(list(enumerate(events)))}
@@ -81,10 +81,10 @@ def _text(part: Part) -> str:
 
 
 def bound_grants(grants: Sequence[Grant], *, delta: Fraction) -> float:
-    """Returns ε at δ of all that grants will ever admit together, rounded up; ∞ where δ is not above what may be lost.
+    """Upper bound on ε at δ of all that the grants will ever admit together; ∞ if no finite ε holds at δ.
 
     Args:
-        grants: Whose caps were fixed before anything was released.
+        grants: Grants with caps fixed before the first release.
         delta: δ of the whole.
     """
     if not grants:
@@ -98,15 +98,15 @@ def bound_grants(grants: Sequence[Grant], *, delta: Fraction) -> float:
 
 
 def bound_whole(policy: BudgetPolicy, grants: Sequence[Grant], *, blocks: Collection[str] | None = None) -> float:
-    """Returns ε at the policy's δ of all that grants of its dataset will ever admit, rounded up; on the worst block.
+    """Upper bound on ε at the policy's δ of all that the grants of its dataset will ever admit, on the worst block.
 
     Args:
-        policy: Of the dataset.
-        grants: All of them.
-        blocks: Where: these, or on all.
+        policy: Policy of the dataset.
+        grants: All grants of the dataset.
+        blocks: The blocks to consider; None: all.
 
     Raises:
-        BudgetError: A late one has no price in the currency of the remainder.
+        BudgetError: A late grant has no price in the currency of the remainder.
     """
     places = {place for grant in grants for place in grant.blocks} if blocks is None else set(blocks)
     on = [tuple(g for g in grants if not g.blocks or place in g.blocks) for place in sorted(places)] or [tuple(grants)]
@@ -124,13 +124,13 @@ def _bound_place(policy: BudgetPolicy, grants: Sequence[Grant]) -> float:
 
 
 def above(value: float) -> Fraction:
-    """Returns a bound as the decimal that it prints as, or the next one where that is below it."""
+    """Decimal form of a bound, or of the next float where that decimal is below the bound."""
     short = decimal(value)
     return short if short >= Fraction(value) else decimal(math.nextafter(value, math.inf))
 
 
 def restate(grant: Grant, currency: CurrencyName) -> Fraction | None:
-    """Returns a grant's cap in another currency, exact or rounded up; None where it has none there."""
+    """Cap of a grant in another currency, exact or rounded up; None if there is no conversion."""
     if grant.currency == currency:
         return grant.cap
     if grant.currency == "epsilon":
@@ -141,7 +141,7 @@ def restate(grant: Grant, currency: CurrencyName) -> Fraction | None:
 
 
 def _as_remainder(policy: BudgetPolicy, late: list[Grant]) -> list[Grant]:
-    """Returns what was granted after the first charge as the one filter that it is a part of."""
+    """The single filter in the remainder's currency that contains all late grants."""
     if not late:
         return []
     total = Fraction(0)
@@ -159,7 +159,7 @@ def _as_remainder(policy: BudgetPolicy, late: list[Grant]) -> list[Grant]:
 
 
 def _events(grant: Grant) -> list[Event]:
-    """Returns what a grant as a whole is, rounded up."""
+    """Accounting events of a grant as a whole, rounded up."""
     if grant.kind == "plan":
         return list(plan_of(grant.plan).events)
     cap = to_float(grant.cap, rounding="up")

@@ -1,9 +1,9 @@
-"""The store for several machines: one PostgreSQL database, the same tables as SQLite's.
+"""Store for several machines: one PostgreSQL database, with the same tables as SQLite's.
 
 A dataset's row in `dataset` is its lock (`SELECT … FOR UPDATE`), taken in the order of names, so that no two writers
-wait for each other; every statement after it sees what the writer before has left. What happens nevertheless (a
-deadlock with somebody else's statements, a server that went away) undoes the transaction and is said as a `StoreError`:
-the same request may be asked again with the same key.
+deadlock; every statement after it sees the commits of the previous writer. Other failures (a deadlock with foreign
+statements, a lost server) roll the transaction back and are raised as a `StoreError`: the same request may be asked
+again with the same key.
 """
 
 from __future__ import annotations
@@ -81,16 +81,16 @@ class PostgresTransaction:
         self._claimed: set[str] = set()
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
-        """Runs a statement."""
+        """Run a statement."""
         self.flush()
         self._connection.execute(_marked(statement), parameters)
 
     def later(self, statement: str, parameters: Sequence[Field]) -> None:
-        """Runs a statement before the next answer is asked for, or when the transaction ends."""
+        """Run a statement before the next query, or when the transaction ends."""
         self._waiting.add(statement, parameters)
 
     def flush(self) -> None:
-        """Runs what waits, in one round trip."""
+        """Run the queued statements, in one round trip."""
         self._waiting.flush()
 
     def _run_many(self, statement: str, parameters: Sequence[Sequence[Field]]) -> None:
@@ -98,32 +98,32 @@ class PostgresTransaction:
             cursor.executemany(_marked(statement), parameters)
 
     def one(self, statement: str, parameters: Sequence[Field] = ()) -> Row | None:
-        """Returns the first row of an answer, None where there is none."""
+        """First row of a result, or None if it is empty."""
         self.flush()
         row: Row | None = self._connection.execute(_marked(statement), parameters).fetchone()
         return row
 
     def all(self, statement: str, parameters: Sequence[Field] = ()) -> list[Row]:
-        """Returns the rows of an answer."""
+        """All rows of a result."""
         self.flush()
         return self._connection.execute(_marked(statement), parameters).fetchall()
 
     def stream(self, statement: str) -> Iterator[list[Row]]:
-        """Yields the rows of an answer, some thousands at a time; the server keeps the others."""
+        """Iterate over the rows of a result, some thousands at a time, with a server-side cursor."""
         with self._connection.cursor(name="stream") as cursor:
             cursor.execute(statement)
             while rows := cursor.fetchmany(_STREAMED):
                 yield rows
 
     def load(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
-        """Adds rows to a table as they come."""
+        """Load rows into a table as a stream."""
         statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
         with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
             for row in rows:
                 copy.write_row(row)
 
     def claim(self, what: str, names: Sequence[str]) -> None:
-        """Keeps every other writer from deciding about names until the transaction ends, there or not."""
+        """Lock names exclusively until the transaction ends, whether they exist or not."""
         new = sorted({f"{what} {name}" for name in names} - self._claimed)
         if new:
             self._connection.execute(
@@ -132,35 +132,37 @@ class PostgresTransaction:
             self._claimed |= set(new)
 
     def share(self, what: str, names: Sequence[str]) -> None:
-        """Keeps every other writer from claiming names until the transaction ends."""
+        """Lock names against `claim` by other writers until the transaction ends."""
         self._connection.execute(
             "SELECT pg_advisory_xact_lock_shared(hashtextextended(name, 0)) FROM unnest(%s::text[]) AS name",
             (sorted(f"{what} {name}" for name in names),),
         )
 
     def lock(self, dataset: str) -> None:
-        """Keeps every other writer out of a dataset until the transaction ends."""
+        """Lock a dataset against other writers until the transaction ends."""
         if dataset not in self._locked:
             row = self._connection.execute("SELECT 1 FROM dataset WHERE name = %s FOR UPDATE", (dataset,)).fetchone()
             self._locked |= set() if row is None else {dataset}
 
 
 class PostgresStore:
-    """A ledger in a PostgreSQL database of its own.
+    """A ledger in a separate PostgreSQL database.
 
     Args:
-        url: `postgresql://user@host/database`, or anything else that libpq takes as a URI; a password is best left to
-            `PGPASSWORD` or `~/.pgpass`.
-        create: Whether the tables are to be made; they must not be there yet. Otherwise they have to be there.
-        connect: Whether to look at them at all: not where they are put back.
+        url: `postgresql://user@host/database`, or any other URI of libpq; a password is best left to `PGPASSWORD` or
+            `~/.pgpass`.
+        create: Whether to create the tables, which must not exist; otherwise they must exist.
+        connect: Whether to open the tables at all; False for a restoration.
 
     Attributes:
-        url: Where it is, without a password.
-        read_only: Why nothing can be written any more; empty where it can.
-        doubt: Why it may be an older copy of itself, which is not written until somebody has compared it; else empty.
+        url: Its URL, without a password.
+        read_only: The reason why the store is read-only; empty if it is writable.
+        doubt: The reason why it may be an older copy of itself, which is read-only until it has been compared; else
+            empty.
 
     Raises:
-        StoreError: psycopg is not installed, the database cannot be reached, has a ledger and should not, or none.
+        StoreError: psycopg is not installed, the database cannot be reached, or has a ledger with `create` or none
+            without.
     """
 
     def __init__(self, url: str, *, create: bool = False, connect: bool = True) -> None:
@@ -189,7 +191,7 @@ class PostgresStore:
 
     @contextmanager
     def write(self) -> Iterator[PostgresTransaction]:
-        """Yields a transaction that may write; each of its statements sees what was committed before it."""
+        """Open a write transaction; each of its statements sees all earlier commits."""
         if reason := self.read_only or self.doubt:
             raise StoreError(f"{self.url}: read-only: {reason}", read_only=True)
         with self._transaction(_WRITING) as transaction:
@@ -205,16 +207,16 @@ class PostgresStore:
 
     @contextmanager
     def read(self) -> Iterator[PostgresTransaction]:
-        """Yields a transaction that sees one state."""
+        """Open a read transaction, with one consistent state."""
         with self._transaction(_READING) as transaction:
             yield transaction
 
     def stop_writing(self, reason: str) -> None:
-        """Makes the store read-only from now on."""
+        """Make the store read-only from now on."""
         self.read_only = reason
 
     def accept(self, decide: Callable[[PostgresTransaction, Mapping[str, bool]], bool]) -> None:
-        """Lets a store in doubt be written again; one commit freezes what was lost and ends the doubt."""
+        """Make a store in doubt writable again; one commit freezes lost data and ends the doubt."""
         if self.read_only:
             raise StoreError(f"{self.url}: read-only: {self.read_only}", read_only=True)
         with self._transaction(_ACCEPTING) as transaction:
@@ -231,7 +233,7 @@ class PostgresStore:
             self.doubt = ""
 
     def copy_to(self, path: Path) -> None:
-        """Writes what is committed, as of one moment, into an empty file, a few thousand rows at a time."""
+        """Write all committed rows, as of one moment, into an empty file, some thousands at a time."""
         with self.read() as transaction:
 
             def fill(target: sqlite3.Connection) -> None:
@@ -246,16 +248,17 @@ class PostgresStore:
     def put_back(
         cls, url: str, source: sqlite3.Connection, *, explain: Callable[[Transaction | None], None], stamp: str
     ) -> str:  # fmt: skip
-        """Puts the tables of a SQLite ledger into a database, in one transaction.
+        """Load the tables of a SQLite ledger into a database, in one transaction.
 
         Args:
-            url: Of the database.
+            url: URL of the database.
             source: The file.
-            explain: Refuses to do so by what is there; told None where that cannot be read, or is in use.
-            stamp: Names the schema to which the tables go that are there.
+            explain: Refuses if the present tables must not be replaced; called with None if they are unreadable or in
+                use.
+            stamp: Suffix of the schema to which the present tables are moved.
 
         Returns:
-            That schema; empty where there were no tables.
+            That schema; empty if there were no tables.
 
         Raises:
             StoreError: The database cannot be written, or `explain` refuses.
@@ -303,7 +306,7 @@ class PostgresStore:
             raise StoreError(message) from None
 
     def _move_away(self, transaction: PostgresTransaction, tables: Sequence[str], schema: str) -> None:
-        """Moves tables, and the functions of their triggers, to a schema of their own."""
+        """Move tables, and the functions of their triggers, to a new schema."""
         transaction.run(f"CREATE SCHEMA {schema}")
         marks = ", ".join("?" * len(tables))
         functions = transaction.all(
@@ -316,7 +319,7 @@ class PostgresStore:
                 transaction.run(f"ALTER {kind} {name} SET SCHEMA {schema}")
 
     def close(self) -> None:
-        """Closes the connections that are not in use."""
+        """Close the idle connections."""
         with self._guard:
             _close_all(self._idle, self._process)
 
@@ -333,7 +336,7 @@ class PostgresStore:
         self._memory.begin(Identity.of(transaction))
 
     def _bring_up_to_date(self) -> None:
-        """Opens what is there; what copy of itself it is, bringing its tables up to date does not decide."""
+        """Open existing tables; migrating them does not change which copy of the store they are."""
         with self.read() as transaction:
             self._check_server(transaction)
             version = read_version(transaction) if _find_tables(transaction) == (True, True) else None
@@ -355,7 +358,7 @@ class PostgresStore:
             raise StoreError(f"{message}: what the ledger says is committed could be lost")
 
     def _explain(self, transaction: PostgresTransaction) -> tuple[str, bool]:
-        """Why this is not the store that was opened, and whether rows are lost that this process has written."""
+        """Reason why this is not the opened store, and whether rows written by this process are lost."""
         newest = self._memory.newest()
         marks = ", ".join("?" * len(newest)) or "NULL"
         statement = (
@@ -374,13 +377,13 @@ class PostgresStore:
         return (explain_lost(lost), True) if lost else ("", False)
 
     def _find_place(self, transaction: PostgresTransaction) -> str:
-        """The server, its timeline, the database and the table: a loaded dump has another table at least."""
+        """Server, timeline, database and table: a loaded dump differs at least in the table."""
         row = transaction.one(f"SELECT {self._say_place(transaction)}")
         assert row is not None
         return str(row[0])
 
     def _say_place(self, transaction: PostgresTransaction) -> str:
-        """The expression of the place that this user may ask for: a server's owner may keep parts to himself."""
+        """SQL expression of the place, without the parts that this user is not permitted to read."""
         if not self._place:
             functions = ("pg_control_system()", "pg_walfile_name(pg_lsn)")
             may = transaction.one(
@@ -416,7 +419,7 @@ class PostgresStore:
             self._give_back(connection)
 
     def _begin(self, begin: str) -> psycopg.Connection[Any]:
-        """Returns a connection in a transaction: one that is kept, or a new one where the server let go of it."""
+        """Connection in a transaction: an idle one, or a new one if the server closed the idle ones."""
         while (connection := self._take()) is not None:
             try:
                 connection.execute(begin, prepare=False)
@@ -454,7 +457,7 @@ class PostgresStore:
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
-        """Tells what PostgreSQL says as an error of ours; what does not go away makes the store read-only."""
+        """Convert PostgreSQL's errors to `StoreError`; lasting ones make the store read-only."""
         try:
             yield
         except self._psycopg.Error as error:
@@ -471,7 +474,7 @@ class PostgresStore:
 
 
 def without_password(url: str) -> str:
-    """Returns a URL that may be shown.
+    """URL without its password, to be shown.
 
     >>> without_password("postgresql://ann:secret@host:5432/budget?sslmode=require&password=secret")
     'postgresql://ann@host:5432/budget?sslmode=require'
@@ -483,7 +486,7 @@ def without_password(url: str) -> str:
 
 
 def _without_parts(said: str, url: str) -> str:
-    """Returns what libpq says without what it quotes of a password that it took for something else."""
+    """Message of libpq without quoted parts of a password that was parsed as something else."""
     secret = re.search(r"://[^\s:/@]*:(\S*)@", url)
     parts = [] if secret is None else [part for part in re.split(r"[/?#:@]", secret[1]) if part]
 
@@ -494,7 +497,7 @@ def _without_parts(said: str, url: str) -> str:
 
 
 def _marked(statement: str) -> str:
-    """Returns a statement with PostgreSQL's marks for parameters; no statement of the ledger has a `?` in a text."""
+    """Statement with PostgreSQL's parameter marks; no statement of the ledger has a `?` in a text."""
     return statement.replace("%", "%%").replace("?", "%s")
 
 
@@ -503,7 +506,7 @@ def _find_tables(transaction: PostgresTransaction) -> Row | None:
 
 
 def _close_all(connections: list[psycopg.Connection[Any]], process: int) -> None:
-    """Closes connections; a process that was forked only forgets its parent's."""
+    """Close connections; a forked process only forgets its parent's."""
     if process == os.getpid():
         for connection in connections:
             _close(connection)

@@ -45,13 +45,13 @@ _TOKEN: Final = ("hash", "name", "role", "grants", "expires", "revoked", "made_b
 
 @dataclass(slots=True)
 class _State:
-    """What a store has, by its tables or by its registry.
+    """Names, tokens and identity of a store, by its tables or by its registry.
 
     Attributes:
-        datasets: Their names.
-        grants: The dataset of each.
-        tokens: All that is kept of each, by name.
-        closed: Datasets on which nothing more is granted.
+        datasets: Names of the datasets.
+        grants: Dataset of each grant.
+        tokens: Stored fields of each token, by name.
+        closed: Datasets that are closed to new grants.
         secret: The commitment to the store's secret.
         store: The store's number.
     """
@@ -65,7 +65,7 @@ class _State:
 
     @staticmethod
     def read(transaction: Transaction) -> _State:
-        """What the tables say."""
+        """Read the state from the tables."""
         kept = transaction.all(f"SELECT {', '.join(_TOKEN)} FROM token")  # noqa: S608 - constants
         tokens = [dict(zip(_TOKEN, row, strict=True)) for row in kept]
         closed = transaction.one("SELECT value FROM meta WHERE name = 'lost'")
@@ -79,7 +79,7 @@ class _State:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields, in one order."""
+        """Fields as JSON, in a fixed order."""
         return {
             "datasets": sorted(self.datasets),
             "grants": self.grants,
@@ -90,7 +90,7 @@ class _State:
         }
 
     def take(self, row: Entry) -> None:
-        """Go on with what the next row says."""
+        """Apply the next row."""
         body = row.body
         if row.kind == "registry":
             self.datasets, self.grants = set(body["datasets"]), dict(body["grants"])
@@ -111,23 +111,23 @@ class _State:
 
 
 def begin(transaction: Transaction, *, actor: str, at: str) -> None:
-    """Write the first row: what there is now, which is nothing in a new store."""
+    """Write the first row: the present names and tokens, none in a new store."""
     lock(transaction)
     note(transaction, "registry", _State.read(transaction).to_dict(), actor=actor, at=at)
 
 
 def lock(transaction: Transaction) -> None:
-    """Keep every other writer of the registry out; after names are claimed, before a dataset is locked."""
+    """Lock the registry against other writers; after names are claimed, before a dataset is locked."""
     transaction.lock(REGISTRY)
 
 
 def note(transaction: Transaction, kind: str, body: dict[str, Any], *, actor: str, at: str) -> None:
-    """Append a row; the registry is locked."""
+    """Append a row; the registry must be locked."""
     rows.append(transaction, dataset=REGISTRY, kind=kind, actor=actor, body=body, at=at)
 
 
 def find_problems(transaction: Transaction) -> list[str]:
-    """What is wrong with the registry's chain, and where the tables differ from it; one sentence each."""
+    """Problems of the registry's chain, and differences between it and the tables; one sentence each."""
     told, last, problems = _State(), None, []
     try:
         for row in rows.rows_of_dataset(transaction, REGISTRY):
@@ -159,7 +159,7 @@ def _is_sealed(row: Entry) -> bool:
 
 
 def _compare(told: _State, found: _State) -> list[str]:
-    """Where the tables differ from the registry."""
+    """Differences between the tables and the registry."""
     problems = list(_differ("dataset", told.datasets, found.datasets))
     problems += _differ("grant", told.grants, found.grants)
     problems += [
@@ -217,13 +217,13 @@ _MAY: Final[dict[Role, frozenset[Action]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who acts.
+    """The authenticated author of an action.
 
     Attributes:
-        name: As written in every row.
-        role: What he or she may do.
+        name: The name in every row.
+        role: The role that determines the permitted actions.
         grants: The grants that an analyst or a CI job may charge; officers may charge all.
-        holder: The digest of the token by which that is known, which every write looks up again; empty without one.
+        holder: The digest of the actor's token, which every write looks up again; empty without one.
     """
 
     name: str
@@ -233,7 +233,7 @@ class Actor:
 
 
 def may(role: Role, action: Action) -> bool:
-    """Returns whether a role may do something at all.
+    """Whether a role permits an action at all.
 
     >>> may("analyst", "charge"), may("analyst", "grant"), may("admin", "charge")
     (True, False, False)
@@ -242,15 +242,15 @@ def may(role: Role, action: Action) -> bool:
 
 
 def require(actor: Actor, action: Action, *, grant: str | None = None) -> None:
-    """Lets an actor go on, or refuses.
+    """Check that an actor is permitted to act.
 
     Args:
-        actor: Who acts.
-        action: What is to be done.
-        grant: On which grant, where it is about one.
+        actor: The actor.
+        action: The action.
+        grant: The grant that the action is about, if any.
 
     Raises:
-        AuthorityError: The role may not, or the grant is not one of the actor's.
+        AuthorityError: The role does not permit the action, or the grant is not one of the actor's.
     """
     if not may(actor.role, action):
         able = ", ".join(role for role in ROLES if may(role, action))
@@ -279,10 +279,11 @@ def make_token(
     by: str,
     at: str,
 ) -> str:
-    """Writes a new token; returns it, for the one time that it can be told.
+    """Create a token; this return value is the only time that it is shown.
 
     Raises:
-        ParameterError: The name is taken, the role unknown, or a CI token is without its one grant or its end.
+        ParameterError: The name is taken, the role or a grant is unknown, or a CI token has no expiry or not exactly
+            one grant.
     """
     read_name("name", name)
     if role not in ROLES:
@@ -312,10 +313,10 @@ def make_token(
 
 
 def find_actor(transaction: Transaction, digest: str, *, now: str) -> Actor:
-    """Returns whose token it is, by the token's digest.
+    """Find the actor of a token, by the token's digest.
 
     Raises:
-        AuthorityError: It is unknown, revoked or over.
+        AuthorityError: The token is unknown, revoked or expired.
     """
     row = transaction.one("SELECT name, role, grants, expires, revoked FROM token WHERE hash = ?", (digest,))
     if row is None or row[4] is not None or (row[3] is not None and str(row[3]) <= now):
@@ -325,7 +326,7 @@ def find_actor(transaction: Transaction, digest: str, *, now: str) -> Actor:
 
 
 def look_up(transaction: Transaction, digests: Collection[str], *, now: str) -> None:
-    """Looks up whether tokens may be used, for `check_holder`; none of them can be ended before the transaction has."""
+    """Look up the validity of tokens, for `check_holder`; they cannot be revoked before the transaction ends."""
     new = sorted(set(digests) - {"", *transaction.holders})
     if not new:
         return
@@ -340,10 +341,10 @@ def look_up(transaction: Transaction, digests: Collection[str], *, now: str) -> 
 
 
 def check_holder(transaction: Transaction, actor: Actor, *, now: str) -> None:
-    """Refuses what was asked for with a token that has ended since it was looked up.
+    """Refuse a request with a token that has ended since it was looked up.
 
     Raises:
-        AuthorityError: It has.
+        AuthorityError: The token has ended.
     """
     look_up(transaction, (actor.holder,), now=now)
     if actor.holder and not transaction.holders[actor.holder]:
@@ -351,7 +352,7 @@ def check_holder(transaction: Transaction, actor: Actor, *, now: str) -> None:
 
 
 def list_holders(transaction: Transaction, *, now: str) -> dict[str, Role]:
-    """The role of every token that may be used, by the token's digest."""
+    """Role of every valid token, by the token's digest."""
     found = transaction.all(
         "SELECT hash, role FROM token WHERE revoked IS NULL AND (expires IS NULL OR expires > ?)", (now,)
     )
@@ -359,10 +360,10 @@ def list_holders(transaction: Transaction, *, now: str) -> dict[str, Role]:
 
 
 def revoke_token(transaction: Transaction, name: str, *, by: str, now: str) -> None:
-    """Ends a token, once every transaction has ended that writes by it.
+    """Revoke a token, once every transaction that writes by it has ended.
 
     Raises:
-        ParameterError: There is none of the name.
+        ParameterError: There is no token of the name.
     """
     row = transaction.one("SELECT hash, revoked FROM token WHERE name = ?", (name,))
     if row is None:
@@ -376,7 +377,7 @@ def revoke_token(transaction: Transaction, name: str, *, by: str, now: str) -> N
 
 
 def list_tokens(transaction: Transaction) -> list[dict[str, Any]]:
-    """Returns whose tokens there are, in the order in which they were made; of the tokens themselves nothing."""
+    """List the tokens with their holders, in the order of their creation, without the tokens or their digests."""
     names = ("name", "role", "grants", "expires", "revoked", "made_by", "made_at")
     found = transaction.all(f"SELECT {', '.join(names)} FROM token ORDER BY made_at, name")  # noqa: S608 - ours
     told = [dict(zip(names, row, strict=True)) for row in found]
@@ -384,5 +385,5 @@ def list_tokens(transaction: Transaction) -> list[dict[str, Any]]:
 
 
 def digest_token(token: str) -> str:
-    """Returns the SHA-256 of a token: all that is kept of it."""
+    """SHA-256 of a token: the only stored form."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Rows of the ledger: read, checked against their hash, and appended to a dataset's chain."""
+"""Rows of the ledger: reading, checking their hash, and appending to a dataset's chain."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def append(
     key: str | None = None,
     shares: tuple[int, int] = (0, 0),
 ) -> Entry:
-    """Appends a row to a dataset's chain; returns it.
+    """Append a row to a dataset's chain, and return it.
 
     Raises:
-        LedgerError: The last row does not have the hash that it says.
-        StoreError: A guard of the store refuses it.
+        LedgerError: The stored hash of the last row is wrong.
+        StoreError: A constraint of the store refuses the row.
     """
     last = last_of_dataset(transaction, dataset)
     text = canonical(body)
@@ -76,12 +76,12 @@ def append(
 
 
 def seal(**fields: Any) -> Entry:
-    """Returns the row of its fields, with its hash."""
+    """Row of the given fields, with its hash."""
     return _seal(canonical(fields["body"]), **fields)
 
 
 def _seal(text: str, **fields: Any) -> Entry:
-    """Returns the row, given its body's canonical form, which is not made twice."""
+    """Row of the given fields, with the canonical form of its body passed in, so as not to compute it twice."""
     return Entry(**fields, hash=_hash(text, **{name: fields[name] for name in fields if name != "body"}))
 
 
@@ -89,7 +89,7 @@ def _hash(
     text: str, *, dataset: str, seq: int, kind: str, grant: str | None, charge: str | None, actor: str,
     key: str | None, held: int, lost: int, at: str, prev: str,
 ) -> str:  # fmt: skip
-    """Returns the hash of a row: of the one before, and of its fields in their order, as `canonical` writes them."""
+    """Hash of a row: of the previous hash, and of the row's fields in their order, as `canonical` writes them."""
     return digest(
         prev,
         f'{{"actor":{_plain(actor)},"at":{_plain(at)},"body":{text},"charge":{_plain(charge)},'
@@ -99,14 +99,14 @@ def _hash(
 
 
 def _plain(value: str | int | None) -> str:
-    """Returns what `canonical` does, of one value without parts, in a third of its time."""
+    """Canonical form of a scalar, in a third of the time of `canonical`."""
     if isinstance(value, str):
         return encode_basestring(value)
     return "null" if value is None else str(value) if type(value) is int else canonical(value)
 
 
 def _follow_reservation(transaction: Transaction, entry: Entry) -> None:
-    """Keeps the table of reservations that are open: `privcheck.ledger.schema`."""
+    """Update the table of open reservations: `privcheck.ledger.projections`."""
     if entry.kind == "charge" and entry.body["state"] == "reserved":
         transaction.later(OPENED, (entry.charge, entry.dataset, entry.body["expires"]))
     elif entry.kind in {"commit", "release"}:
@@ -114,20 +114,20 @@ def _follow_reservation(transaction: Transaction, entry: Entry) -> None:
 
 
 def last_of_dataset(transaction: Transaction, dataset: str) -> Entry | None:
-    """Returns the head of a dataset's chain."""
+    """Last row of a dataset's chain."""
     if (own := transaction.heads.get(("dataset", dataset))) is not None:
         return own
     return _read(transaction.one(f"{_SELECT} WHERE dataset = ? ORDER BY seq DESC LIMIT 1", (dataset,)))
 
 
 def read_clock(transaction: Transaction, dataset: str, at: str) -> str:
-    """Returns what time it is for a dataset: where a machine's clock was set back, that of its last row.
+    """Current time of a dataset: the machine's, or that of the last row where the machine's clock was set back.
 
-    What has ended with a row to show for it, a reservation or a policy, is not open again.
+    So a reservation or a policy that has ended, with a row to show for it, does not reopen.
 
     Args:
-        transaction: In which the dataset is locked, where something is decided.
-        dataset: Whose rows count.
+        transaction: The transaction; the dataset must be locked in it if a decision depends on the result.
+        dataset: Name of the dataset.
         at: The machine's time, in UTC, as `granting.write_time` writes it.
     """
     if (own := transaction.heads.get(("dataset", dataset))) is not None:
@@ -138,28 +138,28 @@ def read_clock(transaction: Transaction, dataset: str, at: str) -> str:
 
 
 def last_of_grant(transaction: Transaction, grant: str) -> Entry | None:
-    """Returns the last row about a grant, which has its balance."""
+    """Last row about a grant, which has its balance."""
     if (own := transaction.heads.get(("grant", grant))) is not None:
         return own
     return _read(transaction.one(f"{_SELECT} WHERE budget = ? ORDER BY seq DESC LIMIT 1", (grant,)))
 
 
 def last_of_charges(transaction: Transaction, dataset: str) -> Entry | None:
-    """Returns the last row of a dataset that a receipt was given for."""
+    """Last row of a dataset for which a receipt was given."""
     where = "WHERE dataset = ? AND charge IS NOT NULL ORDER BY seq DESC LIMIT 1"
     return _read(transaction.one(f"{_SELECT} {where}", (dataset,)))
 
 
 def first_of_grant(transaction: Transaction, grant: str) -> Entry | None:
-    """Returns the row that made a grant."""
+    """The row that made a grant."""
     return _read(transaction.one(f"{_SELECT} WHERE budget = ? ORDER BY seq LIMIT 1", (grant,)))
 
 
 def find_requests(transaction: Transaction, actor: str, keys: Sequence[str]) -> None:
-    """Looks up the earlier requests with an actor's keys, for `earlier_requests`; keeps others from using the keys.
+    """Look up earlier requests with an actor's keys, for `earlier_requests`, and lock the keys against concurrent use.
 
-    A key is its actor's, whatever the request was about: of charges and reservations it is in their rows, of everything
-    else in `answer`. Older stores may have one for several grants.
+    A key belongs to its actor, whatever the request was about: the keys of charges and reservations are in their rows,
+    all others in `answer`. Older stores may have one key for several grants.
     """
     new = [key for key in dict.fromkeys(keys) if (actor, key) not in transaction.keys]
     if not new:
@@ -174,18 +174,18 @@ def find_requests(transaction: Transaction, actor: str, keys: Sequence[str]) -> 
 
 
 def earlier_requests(transaction: Transaction, actor: str, key: str) -> list[tuple[str, Entry | None]]:
-    """Returns the digests of the requests that had an actor's key, each with its row where it was one to spend."""
+    """Digests of the earlier requests with an actor's key, each with its row if it was a request to spend."""
     find_requests(transaction, actor, [key])
     return transaction.keys[actor, key]
 
 
 def rows_of_charge(transaction: Transaction, charge: str) -> list[Entry]:
-    """Returns the rows about a charge, in order."""
+    """Rows about a charge, in order."""
     return rows_of_charges(transaction, [charge])[charge]
 
 
 def rows_of_charges(transaction: Transaction, charges: Sequence[str]) -> dict[str, list[Entry]]:
-    """Returns the rows about each of some charges, in order; at most a page of them."""
+    """Rows about each of several charges, in order; at most a page of charges."""
     found: dict[str, list[Entry]] = {charge: [] for charge in charges}
     if found:
         marks = ", ".join("?" * len(found))
@@ -195,12 +195,12 @@ def rows_of_charges(transaction: Transaction, charges: Sequence[str]) -> dict[st
 
 
 def find_hash(transaction: Transaction, value: str) -> Entry | None:
-    """Returns the row with a hash."""
+    """Row with a hash."""
     return _read(transaction.one(f"{_SELECT} WHERE hash = ?", (value,)))
 
 
 def pages_of_dataset(transaction: Transaction, dataset: str, *, after: int = 0) -> Iterator[list[Row]]:
-    """Yields the rows of a dataset's chain as the store has them, in order, some at a time."""
+    """Iterate over the rows of a dataset's chain as stored, in order, one page at a time."""
     while True:
         page = transaction.all(f"{_SELECT} WHERE dataset = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}", (dataset, after))
         if page:
@@ -211,19 +211,19 @@ def pages_of_dataset(transaction: Transaction, dataset: str, *, after: int = 0) 
 
 
 def rows_of_dataset(transaction: Transaction, dataset: str, *, after: int = 0) -> Iterator[Entry]:
-    """Yields the rows of a dataset's chain, in order, unchecked."""
+    """Iterate over the rows of a dataset's chain, in order, without checking their hashes."""
     for page in pages_of_dataset(transaction, dataset, after=after):
         for row in page:
             yield parse_row(row)
 
 
 def row_at(transaction: Transaction, dataset: str, seq: int) -> Entry | None:
-    """Returns the row at a place of a dataset's chain."""
+    """Row at a position of a dataset's chain."""
     return _read(transaction.one(f"{_SELECT} WHERE dataset = ? AND seq = ?", (dataset, seq)))
 
 
 def find_begun(transaction: Transaction, page: Sequence[Row]) -> dict[str, int]:
-    """Returns where the first row about each charge is that some rows, at most a page, are about."""
+    """Position of the first row about each charge that a page of rows mentions."""
     names = list(dict.fromkeys(str(row[4]) for row in page if row[4] is not None))
     if not names:
         return {}
@@ -233,14 +233,14 @@ def find_begun(transaction: Transaction, page: Sequence[Row]) -> dict[str, int]:
 
 
 def rows_of_kind(transaction: Transaction, dataset: str, kind: str) -> list[Entry]:
-    """Returns the rows of one kind of a dataset, in order: of a kind that is rare."""
+    """Rows of one rare kind of a dataset, in order; the kind is not charge, commit or release."""
     assert kind not in {"charge", "commit", "release"}
     return [_sure(row) for row in transaction.all(f"{_SELECT} WHERE dataset = ? AND kind = ? AND {RARE} ORDER BY seq",
                                                   (dataset, kind))]  # fmt: skip
 
 
 def charges_of(transaction: Transaction, dataset: str, *, after: int, most: int) -> list[str]:
-    """Returns the names of a dataset's charges, in order."""
+    """Up to `most` names of a dataset's charges, in order, after row `after`."""
     found = transaction.all(
         "SELECT charge FROM entry WHERE dataset = ? AND kind = 'charge' AND seq > ? ORDER BY seq LIMIT ?",
         (dataset, after, most),
@@ -249,28 +249,28 @@ def charges_of(transaction: Transaction, dataset: str, *, after: int, most: int)
 
 
 def is_charged(transaction: Transaction, dataset: str) -> bool:
-    """Returns whether anything was ever charged to a dataset."""
+    """Whether a dataset was ever charged."""
     return transaction.one("SELECT 1 FROM entry WHERE dataset = ? AND kind = 'charge' LIMIT 1", (dataset,)) is not None
 
 
 def datasets(transaction: Transaction) -> list[str]:
-    """Returns the names of all datasets."""
+    """Names of all datasets."""
     found = transaction.all("SELECT name FROM dataset WHERE name <> ? ORDER BY name", (REGISTRY,))
     return [str(row[0]) for row in found]
 
 
 def grants(transaction: Transaction, dataset: str | None = None) -> list[str]:
-    """Returns the names of all grants, or of a dataset's."""
+    """Names of all grants, or of a dataset's."""
     if dataset is None:
         return [str(row[0]) for row in transaction.all("SELECT name FROM budget ORDER BY name")]
     return [str(r[0]) for r in transaction.all("SELECT name FROM budget WHERE dataset = ? ORDER BY name", (dataset,))]
 
 
 def parse_row(row: Row) -> Entry:
-    """Returns a row as it is, whether or not its hash is right.
+    """Parse a row as stored, without checking its hash.
 
     Raises:
-        LedgerError: It is no row of a ledger.
+        LedgerError: The body is not JSON.
     """
     names = (
         "dataset", "seq", "kind", "grant", "charge", "actor", "key", "held", "lost", "body", "at", "prev", "hash",
@@ -284,7 +284,7 @@ def parse_row(row: Row) -> Entry:
 
 
 def is_sealed(row: Row) -> bool:
-    """Returns whether a row, as the store has it, has the hash of its fields."""
+    """Whether a stored row has the hash of its fields."""
     dataset, seq, kind, grant, charge, actor, key, held, lost, body, at, prev, told = row
     fields: Any = {
         "dataset": dataset, "seq": seq, "kind": kind, "grant": grant, "charge": charge, "actor": actor, "key": key,

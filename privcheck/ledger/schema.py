@@ -40,7 +40,7 @@ from privcheck.ledger.store import Row, Transaction
 
 
 def find_reserved(transaction: Transaction, *, most: int) -> tuple[dict[str, str], int]:
-    """Returns open reservations with their datasets, those first that end first, and how many there are in all."""
+    """Up to `most` open reservations with their datasets, by the time they end, and the number of all."""
     found = transaction.all("SELECT charge, dataset FROM reservation ORDER BY expires, charge LIMIT ?", (most,))
     count = transaction.one("SELECT COUNT(*) FROM reservation")
     assert count is not None
@@ -48,7 +48,7 @@ def find_reserved(transaction: Transaction, *, most: int) -> tuple[dict[str, str
 
 
 def rebuild(transaction: Transaction) -> None:
-    """Writes the table of reservations anew, from the rows; nobody else writes meanwhile."""
+    """Rewrite the table of reservations from the rows, with all datasets locked."""
     names = sorted(rows.datasets(transaction))
     for dataset in names:
         transaction.lock(dataset)
@@ -61,13 +61,13 @@ def rebuild(transaction: Transaction) -> None:
 def compare(
     transaction: Transaction, dataset: str, *, rare: Mapping[str, Collection[int]], reserved: Mapping[str, str]
 ) -> list[str]:
-    """Returns where the index and the table of reservations are not what a chain says.
+    """Differences between a chain and its rows in the index and in the table of reservations.
 
     Args:
-        transaction: Reads.
-        dataset: Whose chain.
-        rare: The places of its rows other than charge, commit and release, by kind.
-        reserved: When its open reservations end, by charge.
+        transaction: A read transaction.
+        dataset: Name of the dataset.
+        rare: Positions of its rows other than charge, commit and release, by kind.
+        reserved: Expiry of its open reservations, by charge.
     """
     statement = f"SELECT kind, seq FROM entry WHERE dataset = ? AND {rows.RARE} ORDER BY kind, seq"  # noqa: S608 - a constant
     indexed = set(transaction.all(statement, (dataset,)))
@@ -89,10 +89,10 @@ def compare(
 
 
 def compare_names(transaction: Transaction, grants: Mapping[str, str]) -> list[str]:
-    """Returns where the tables of datasets and grants are not what the rows say.
+    """Differences between the tables of datasets and grants and the rows.
 
     Args:
-        transaction: Reads.
+        transaction: A read transaction.
         grants: The dataset of every grant that a row of a chain has made.
     """
     named = set(rows.datasets(transaction))
@@ -112,7 +112,7 @@ def compare_names(transaction: Transaction, grants: Mapping[str, str]) -> list[s
 
 
 def _reserved(transaction: Transaction, dataset: str) -> Iterator[tuple[str, str]]:
-    """Yields the open reservations of a dataset with their ends, from its rows, unchecked: `verify` checks them."""
+    """Iterate over a dataset's open reservations with their expiry, from its rows, without checking the rows."""
     begun = (
         "SELECT seq, charge, body FROM entry AS e WHERE dataset = ? AND kind = 'charge' AND seq > ? AND body LIKE ? "
         "AND NOT EXISTS (SELECT 1 FROM entry AS f WHERE f.charge = e.charge AND f.seq > e.seq) ORDER BY seq LIMIT 1000"
@@ -209,13 +209,13 @@ _RESERVED: Final = 6  # … a table of what is reserved
 
 
 def migrate(transaction: Transaction, *, version: int) -> None:
-    """Brings a store's tables to the newest step.
+    """Bring a store's tables to the newest step.
 
-    That says nothing about which copy it is: what was in doubt stays so. A store from before registries gets one, whose
-    first row says what there is now; a new one gets it with its first officer.
+    A migration does not change which copy it is: a store in doubt stays in doubt. A store from before registries gets
+    one, with a first row of the present names and tokens; a new store gets it with its first officer.
 
     Args:
-        transaction: To write in, which keeps out whoever else would do so.
+        transaction: A write transaction, which locks out other migrations.
         version: The step that the store is at; 0 is an empty one.
 
     Raises:
@@ -238,7 +238,7 @@ def migrate(transaction: Transaction, *, version: int) -> None:
 
 
 def read_version(transaction: Transaction) -> int | None:
-    """The step that a store's tables are at; None where they do not say.
+    """Step that a store's tables are at; None if it is not recorded.
 
     Raises:
         StoreError: The store is newer than this program.
@@ -254,7 +254,7 @@ def check_version(version: int) -> None:
     """Refuse tables of a newer program.
 
     Raises:
-        StoreError: They are.
+        StoreError: The tables are newer than this program.
     """
     if version > VERSION:
         message = f"the ledger has tables of version {version}, this program knows {VERSION}; update privcheck"

@@ -39,7 +39,7 @@ _OLD: Final = 64  # characters of a receipt's signature from before Ed25519: HMA
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """The public half of a store's key.
+    """Public half of a store's key.
 
     Attributes:
         pem: As SubjectPublicKeyInfo in PEM.
@@ -52,7 +52,7 @@ class PublicKey:
 
     @staticmethod
     def of(key: Ed25519PublicKey) -> PublicKey:
-        """The public key with its two written forms."""
+        """Public key with its two written forms."""
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
         form = PublicFormat.SubjectPublicKeyInfo
@@ -61,10 +61,10 @@ class PublicKey:
 
     @staticmethod
     def parse(pem: str) -> PublicKey:
-        """Read a public key in PEM, as `privcheck ledger key` prints it.
+        """Parse a public key in PEM, as `privcheck ledger key` prints it.
 
         Raises:
-            ParameterError: It is none, or not of Ed25519.
+            ParameterError: The text is not a public key, or not one of Ed25519.
             StoreError: `cryptography` is not installed.
         """
         check_installed()
@@ -93,7 +93,7 @@ class PublicKey:
         return base64.b64encode(value).decode() == signature  # one spelling of one signature
 
     def to_dict(self) -> dict[str, str]:
-        """The written forms."""
+        """PEM and fingerprint as JSON."""
         return {"key": self.pem, "fingerprint": self.fingerprint}
 
 
@@ -102,7 +102,7 @@ class Signer:
     """A store's number and its key.
 
     Attributes:
-        store: The number.
+        store: The store's number.
         public: The public half.
     """
 
@@ -116,7 +116,7 @@ class Signer:
         """Read a store's key.
 
         Raises:
-            StoreError: There is none, or `cryptography` is not installed.
+            StoreError: The store has no key, or `cryptography` is not installed.
         """
         check_installed()
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -127,16 +127,16 @@ class Signer:
         return Signer(read_number(transaction), PublicKey.of(key.public_key()), secret, key)
 
     def sign(self, text: str) -> str:
-        """The signature of a text, in base64; of one text always the same."""
+        """Signature of a text, in base64; deterministic."""
         return base64.b64encode(self._key.sign(text.encode())).decode()
 
     def sign_receipt(self, receipt: Receipt) -> Receipt:
-        """A receipt with the store's number, the key's fingerprint and the signature."""
+        """Copy of a receipt with the store's number, the key's fingerprint and the signature."""
         text = receipt_text(self.store, receipt)
         return receipt.signed(store=self.store, key=self.public.fingerprint, signature=self.sign(text))
 
     def is_signed(self, receipt: Receipt) -> bool:
-        """Whether this store gave a receipt, today's or one from before Ed25519."""
+        """Whether this store signed a receipt, with Ed25519 or with the earlier HMAC."""
         if len(receipt.signature) == _OLD:
             fields = canonical([receipt.dataset, receipt.seq, receipt.hash, receipt.at])
             old = hmac.digest(bytes.fromhex(self._secret), fields.encode(), "sha256").hex()
@@ -147,10 +147,10 @@ class Signer:
 
 
 def write_text(kind: str, fields: Mapping[str, object]) -> str:
-    """The text that is signed: a label with its version, then a line for each field, each ended by a line feed.
+    """Text to be signed: a label with its version, then a line for each field, each ended by a line feed.
 
-    No field has a line feed in it: names, numbers, hashes and times of a ledger have none, and whoever reads one from
-    outside refuses it (`Receipt.parse`, `Head.parse`).
+    No field may have a line feed: names, numbers, hashes and times of a ledger have none, and the parsers of outside
+    data refuse it (`Receipt.parse`, `Head.parse`).
 
     >>> print(write_text("receipt", {"seq": 1}), end="")
     privcheck ledger receipt v1
@@ -160,18 +160,18 @@ def write_text(kind: str, fields: Mapping[str, object]) -> str:
 
 
 def receipt_text(store: str, receipt: Receipt) -> str:
-    """What the signature of a receipt is of."""
+    """Signed text of a receipt."""
     fields = {name: getattr(receipt, name) for name in ("dataset", "seq", "hash", "at")}
     return write_text("receipt", {"store": store, **fields})
 
 
 def unsigned(entry: Entry) -> Receipt:
-    """The receipt of a row, before the store has signed it."""
+    """Receipt of a row, before the store has signed it."""
     return Receipt(dataset=entry.dataset, seq=entry.seq, hash=entry.hash, at=entry.at)
 
 
 def is_installed() -> bool:
-    """Whether something can be signed here."""
+    """Whether the package for signing, `cryptography`, is installed."""
     try:
         return find_spec("cryptography") is not None
     except ValueError:  # hidden from imports
@@ -179,7 +179,7 @@ def is_installed() -> bool:
 
 
 def check_installed() -> None:
-    """Refuse to go on where nothing can be signed.
+    """Check that the package for signing is installed.
 
     Raises:
         StoreError: `cryptography` is not installed.
@@ -189,7 +189,7 @@ def check_installed() -> None:
 
 
 def make_secret(transaction: Transaction) -> None:
-    """Write the store's secret, once."""
+    """Create the store's secret, once."""
     transaction.run("INSERT INTO meta (name, value) VALUES ('key', ?)", (secrets.token_hex(32),))
 
 
@@ -197,7 +197,7 @@ def read_secret(transaction: Transaction) -> str:
     """The store's secret, in hexadecimal.
 
     Raises:
-        StoreError: There is none.
+        StoreError: The store has no secret.
     """
     row = transaction.one("SELECT value FROM meta WHERE name = 'key'")
     if row is None:
@@ -206,11 +206,11 @@ def read_secret(transaction: Transaction) -> str:
 
 
 def read_number(transaction: Transaction) -> str:
-    """The number that a store has for life."""
+    """The store's permanent number."""
     row = transaction.one("SELECT value FROM meta WHERE name = 'store'")
     return "" if row is None else str(row[0])
 
 
 def commit_secret(secret: str) -> str:
-    """A digest of the secret that does not tell it: by it `verify` sees that another was put in its place."""
+    """Commitment to the secret that does not reveal it, by which `verify` detects a replaced secret."""
     return hashlib.sha256(_COMMITMENT + bytes.fromhex(secret)).hexdigest()

@@ -1,4 +1,4 @@
-"""The store without a server: one SQLite file, written through to the disk."""
+"""Store without a server: one SQLite file, written through to the disk."""
 
 from __future__ import annotations
 
@@ -57,42 +57,42 @@ class SqliteTransaction:
         self.holders: dict[str, bool] = {}
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
-        """Runs a statement."""
+        """Run a statement."""
         self.flush()
         self._connection.execute(statement, parameters)
 
     def later(self, statement: str, parameters: Sequence[Field]) -> None:
-        """Runs a statement before the next answer is asked for, or when the transaction ends."""
+        """Run a statement before the next query, or when the transaction ends."""
         self._waiting.add(statement, parameters)
 
     def flush(self) -> None:
-        """Runs what waits."""
+        """Run the queued statements."""
         self._waiting.flush()
 
     def one(self, statement: str, parameters: Sequence[Field] = ()) -> Row | None:
-        """Returns the first row of an answer, None where there is none."""
+        """First row of a result, or None if it is empty."""
         self.flush()
         row: Row | None = self._connection.execute(statement, parameters).fetchone()
         return row
 
     def all(self, statement: str, parameters: Sequence[Field] = ()) -> list[Row]:
-        """Returns the rows of an answer."""
+        """All rows of a result."""
         self.flush()
         return self._connection.execute(statement, parameters).fetchall()
 
     def changes(self) -> int:
-        """How many rows its connection has ever changed."""
+        """Number of rows that the connection has ever changed."""
         self.flush()
         return self._connection.total_changes
 
     def claim(self, what: str, names: Sequence[str]) -> None:
-        """Does nothing: a SQLite file has one writer at a time."""
+        """No-op: a SQLite file has one writer at a time."""
 
     def share(self, what: str, names: Sequence[str]) -> None:
-        """Does nothing, for the same reason."""
+        """No-op: a SQLite file has one writer at a time."""
 
     def lock(self, dataset: str) -> None:
-        """Does nothing, for the same reason."""
+        """No-op: a SQLite file has one writer at a time."""
 
 
 class SqliteStore:
@@ -100,15 +100,16 @@ class SqliteStore:
 
     Args:
         path: The file.
-        create: Whether it is to be made; it must not be there yet. Otherwise it has to be there.
+        create: Whether to create the file, which must not exist; otherwise it must exist.
 
     Attributes:
         url: The file, as `sqlite:///path`.
-        read_only: Why nothing can be written any more; empty where it can.
-        doubt: Why it may be an older copy of itself, which is not written until somebody has compared it; else empty.
+        read_only: The reason why the store is read-only; empty if it is writable.
+        doubt: The reason why it may be an older copy of itself, which is read-only until it has been compared; else
+            empty.
 
     Raises:
-        StoreError: It is there and should not be, is not there and should be, or is no ledger.
+        StoreError: The file exists with `create`, is missing without, or is not a ledger.
     """
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
@@ -134,7 +135,7 @@ class SqliteStore:
 
     @contextmanager
     def write(self) -> Iterator[SqliteTransaction]:
-        """Yields a transaction that may write; what it wrote is in the marks before anybody is told of it."""
+        """Open a write transaction; the marks are updated before its commit is acknowledged."""
         if reason := self.read_only or self.doubt:
             raise StoreError(f"{self._path}: read-only: {reason}", read_only=True)
         with self._exclusively() as (transaction, before):
@@ -152,7 +153,7 @@ class SqliteStore:
 
     @contextmanager
     def read(self) -> Iterator[SqliteTransaction]:
-        """Yields a transaction that sees one state."""
+        """Open a read transaction, with one consistent state."""
         with self._translating():
             connection = self._connect()
             try:
@@ -165,11 +166,11 @@ class SqliteStore:
                     self._forget(connection)
 
     def stop_writing(self, reason: str) -> None:
-        """Makes the store read-only from now on."""
+        """Make the store read-only from now on."""
         self.read_only = reason
 
     def accept(self, decide: Callable[[SqliteTransaction, Mapping[str, bool]], bool]) -> None:
-        """Lets a store in doubt be written again; one commit freezes what was lost and ends the doubt."""
+        """Make a store in doubt writable again; one commit freezes lost data and ends the doubt."""
         if self.read_only:
             raise StoreError(f"{self._path}: read-only: {self.read_only}", read_only=True)
         with self._exclusively() as (transaction, _):
@@ -194,19 +195,19 @@ class SqliteStore:
             self._mark(lambda: replace_marks(self._path, kept))
 
     def copy_to(self, path: Path) -> None:
-        """Writes what is committed, as of one moment, into an empty file; whoever writes does not wait for it."""
+        """Write all committed rows, as of one moment, into an empty file, without blocking writers."""
         with self._translating(), closing(sqlite3.connect(path)) as target:
             self._connect().backup(target)  # in one step: another writer would start it anew between two
 
     def close(self) -> None:
-        """Closes the connections of all threads."""
+        """Close the connections of all threads."""
         with self._guard:
             _close(self._opened, os.getpid())
             self._local = threading.local()
 
     @contextmanager
     def _exclusively(self) -> Iterator[tuple[SqliteTransaction, int]]:
-        """Yields the one transaction that may write, and how many rows its connection has changed before."""
+        """Open the exclusive write transaction, with the connection's number of changed rows before it."""
         with self._translating():
             connection = self._connect()
             connection.execute("BEGIN IMMEDIATE")
@@ -221,7 +222,7 @@ class SqliteStore:
                 raise
 
     def _check(self, transaction: SqliteTransaction, identity: Identity) -> None:
-        """Asks whether this is the store that was opened, with all that is known to have been written.
+        """Check that this is the store that was opened, with all rows that are known to have been written.
 
         Raises:
             StoreError: It is not: it is in doubt from now on.
@@ -237,16 +238,16 @@ class SqliteStore:
             raise StoreError(f"{self._path}: read-only: {reason}", read_only=True)
 
     def _explain_file(self) -> str:
-        """Why what is at the path is not the file that was opened; empty where it is."""
+        """Reason why the file at the path is not the one that was opened; empty if it is."""
         if _identify(self._path) == self._file:
             return ""
         return f"another file is at its path since it was opened, or none: open it again; {COMPARE}"
 
     def _acknowledge(self, identity: Identity, heads: Mapping[str, tuple[int, str]]) -> None:
-        """Keeps what was committed beside the file, before anybody is told of it.
+        """Update the marks beside the file after a commit, before it is acknowledged.
 
         Raises:
-            StoreError: It could not be kept, or went into a file that was moved away: it is not known to last.
+            StoreError: The marks cannot be written, or the file was moved away: the commit may not last.
         """
         if reason := self._explain_file():
             self.doubt = reason
@@ -287,7 +288,7 @@ class SqliteStore:
             raise
 
     def _bring_up_to_date(self) -> None:
-        """Opens a file that is there; what copy of itself it is, bringing its tables up to date does not decide."""
+        """Open an existing file; migrating its tables does not change which copy it is."""
         if is_backup(self._path):
             self.stop_writing("it is a backup, and no ledger: privcheck ledger restore FILE --store URL puts it back")
             self._mode = "ro"
@@ -321,7 +322,7 @@ class SqliteStore:
                 self._mark(lambda: advance_marks(self._path, identity, heads))
 
     def _connect(self) -> sqlite3.Connection:
-        """Returns this thread's connection; a process that was forked gets one of its own."""
+        """This thread's connection; a forked process gets a new one."""
         known: tuple[int, sqlite3.Connection] | None = getattr(self._local, "connection", None)
         if known is not None and known[0] == os.getpid():
             return known[1]
@@ -348,10 +349,10 @@ class SqliteStore:
         connection.close()
 
     def _open(self, mode: str) -> sqlite3.Connection:
-        """Returns a new connection, which never makes a file where there is none.
+        """Open a connection, which never creates a missing file.
 
-        A file that cannot be written is read with its log where that is there. Without one it is all there is, and
-        nobody has it open: SQLite, which would have to make one, is told that it does not change.
+        A read-only file is read with its log if there is one. Without a log the file is complete and not open
+        elsewhere: SQLite, which would have to create a log, is told that the file is immutable.
         """
         whole = mode == "ro" and not Path(f"{self._path}-wal").exists()
         url = f"{self._path.absolute().as_uri()}?mode={mode}{'&immutable=1' if whole else ''}"
@@ -359,7 +360,7 @@ class SqliteStore:
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
-        """Tells what SQLite says as an error of ours; what does not go away makes the store read-only."""
+        """Convert SQLite's errors to `StoreError`; lasting ones make the store read-only."""
         try:
             yield
         except sqlite3.Error as error:
@@ -374,7 +375,7 @@ class SqliteStore:
 
 
 def is_backup(path: Path) -> bool:
-    """Whether a file says in its header that it is a backup, and not to be written."""
+    """Whether a file's header marks it as a backup, which is read-only."""
     try:
         with path.open("rb") as file:
             file.seek(_PLACE)
@@ -384,7 +385,7 @@ def is_backup(path: Path) -> bool:
 
 
 def tables_of(connection: sqlite3.Connection) -> list[tuple[str, list[str]]]:
-    """The tables of a file with their columns, in the order in which they were made: none refers to a later one."""
+    """Tables of a file with their columns, in the order of their creation: none refers to a later one."""
     names = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY rowid"
     ).fetchall()
@@ -392,7 +393,7 @@ def tables_of(connection: sqlite3.Connection) -> list[tuple[str, list[str]]]:
 
 
 def make_copy(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
-    """Writes a ledger's tables, with what a function puts into them, into an empty file."""
+    """Create a ledger's tables in an empty file, and fill them with a function."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         transaction = SqliteTransaction(connection)
@@ -406,14 +407,14 @@ def make_copy(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
 
 
 def _take_turn(transaction: SqliteTransaction, identity: Identity) -> Identity:
-    """Counts a transaction that writes, as its last statement."""
+    """Count a write transaction, as its last statement."""
     identity = replace(identity, turn=identity.turn + 1, tag=secrets.token_hex(8))
     transaction.run("UPDATE meta SET value = ? WHERE name = 'turn'", (f"{identity.turn} {identity.tag}",))
     return identity
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
-    """Which file is at a path, None where there is none."""
+    """Device and inode of the file at a path, or None if there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -422,7 +423,7 @@ def _identify(path: Path) -> tuple[int, int] | None:
 
 
 def _close(connections: list[sqlite3.Connection], process: int) -> None:
-    """Closes connections, but for those that a process that was forked has from its parent."""
+    """Close connections; a forked process leaves its parent's alone."""
     if os.getpid() == process:
         for connection in connections:
             with suppress(sqlite3.Error):

@@ -1,4 +1,4 @@
-"""What a store has to be able to do: transactions in the SQL that all stores share."""
+"""Protocol of a store: transactions in the SQL that all stores share."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Row = tuple[Field, ...]
 
 
 class Transaction(Protocol):
-    """One transaction: what is written in it is on the disk once it has ended, or none of it.
+    """One transaction: its writes are on the disk once it has ended, or have no effect.
 
     Attributes:
-        heads: The last row that it has itself appended, of a dataset's chain ("dataset", name) and about a grant
-            ("grant", name). Until it ends nobody else can follow such a row: the place after it is its own.
-        keys: What is known of requests' keys, by actor and key: the digests of requests that had it, each with its row
-            where it was one to spend.
-        holders: Whether tokens may be used, by their digests, as far as that was asked.
+        heads: The last row that the transaction has itself appended to a dataset's chain ("dataset", name) and about a
+            grant ("grant", name). No other transaction can append after such a row before this one ends.
+        keys: Known idempotency keys, by actor and key: the digests of the requests with the key, each with its row if
+            it was a request to spend.
+        holders: Whether tokens are valid, by their digests, as far as they were looked up.
     """
 
     heads: dict[tuple[str, str], Entry]
@@ -29,41 +29,41 @@ class Transaction(Protocol):
     holders: dict[str, bool]
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
-        """Runs a statement, with `?` for parameters.
+        """Run a statement, with `?` for parameters.
 
         Raises:
-            StoreError: It breaks a guard, or the store cannot be used.
+            StoreError: The statement violates a constraint, or the store cannot be used.
         """
 
     def later(self, statement: str, parameters: Sequence[Field]) -> None:
-        """Runs a statement before the next answer is asked for, or when the transaction ends; many go at once.
+        """Run a statement before the next query, or when the transaction ends; many are run at once.
 
-        Those of one text keep their order; of different texts, whatever came between, the one that came first.
+        Equal statements keep their order; of different ones, the one that was given first is run first.
         """
 
     def one(self, statement: str, parameters: Sequence[Field] = ()) -> Row | None:
-        """Returns the first row of an answer, None where there is none."""
+        """First row of a result, or None if it is empty."""
 
     def all(self, statement: str, parameters: Sequence[Field] = ()) -> list[Row]:
-        """Returns the rows of an answer."""
+        """All rows of a result."""
 
     def claim(self, what: str, names: Sequence[str]) -> None:
-        """Keeps every other writer from deciding about names until the transaction ends; before datasets are locked.
+        """Lock names exclusively until the transaction ends; call it before datasets are locked.
 
         Args:
-            what: Of what: "token" before "key" before "name", which is that of a dataset, a grant or a token.
-            names: Which; those of one transaction at once, where there are several.
+            what: Kind of name: "token" before "key" before "name", which is that of a dataset, a grant or a token.
+            names: The names; several of one transaction are passed in one call.
         """
 
     def share(self, what: str, names: Sequence[str]) -> None:
-        """Keeps every other writer from claiming names until the transaction ends; they may share them."""
+        """Lock names against `claim` by other writers until the transaction ends; the lock is shared."""
 
     def lock(self, dataset: str) -> None:
-        """Keeps every other writer out of a dataset until the transaction ends; datasets are locked in order."""
+        """Lock a dataset against other writers until the transaction ends; datasets are locked in order."""
 
 
 class Waiting:
-    """Statements that wait to be run at once, those of one text together.
+    """Queue of statements that are run in batches, equal statements together.
 
     Args:
         run: Runs a statement for each of several parameters.
@@ -76,11 +76,11 @@ class Waiting:
         self._parameters: dict[str, list[Sequence[Field]]] = {}
 
     def add(self, statement: str, parameters: Sequence[Field]) -> None:
-        """Lets a statement wait."""
+        """Queue a statement."""
         self._parameters.setdefault(statement, []).append(parameters)
 
     def flush(self) -> None:
-        """Runs what waits: of several texts, in the order in which the first of each came."""
+        """Run the queued statements: different ones in the order in which the first of each was queued."""
         if self._parameters:
             waiting, self._parameters = self._parameters, {}
             for statement, parameters in waiting.items():
@@ -88,12 +88,13 @@ class Waiting:
 
 
 class Store(Protocol):
-    """Where a ledger is kept.
+    """Storage of a ledger.
 
     Attributes:
-        url: Where that is, without secrets.
-        read_only: Why nothing can be written any more; empty where it can.
-        doubt: Why it may be an older copy of itself, which is not written until somebody has compared it; else empty.
+        url: Its URL, without secrets.
+        read_only: The reason why the store is read-only; empty if it is writable.
+        doubt: The reason why it may be an older copy of itself, which is read-only until it has been compared; else
+            empty.
     """
 
     url: str
@@ -101,42 +102,42 @@ class Store(Protocol):
     doubt: str
 
     def write(self) -> AbstractContextManager[Transaction]:
-        """Returns a transaction that may write; it ends on the disk, or with an error and without effect.
+        """Open a write transaction; it ends on the disk, or with an error and without effect.
 
-        Before anything is decided in it, it has asked whether this is the store that was opened, with all that is known
-        to have been written: `privcheck.ledger.marks`.
+        It first checks that this is the store that was opened, with all rows that are known to have been written:
+        `privcheck.ledger.marks`.
 
         Raises:
             StoreError: The store cannot be written now, or may be an older copy of itself.
         """
 
     def read(self) -> AbstractContextManager[Transaction]:
-        """Returns a transaction that sees one state and writes nothing.
+        """Open a read transaction, with one consistent state.
 
         Raises:
             StoreError: The store cannot be read now.
         """
 
     def stop_writing(self, reason: str) -> None:
-        """Makes the store read-only from now on."""
+        """Make the store read-only from now on."""
 
     def accept(self, decide: Callable[[Transaction, Mapping[str, bool]], bool]) -> None:
-        """Lets a store in doubt be written again, in one transaction that keeps every other writer out.
+        """Make a store in doubt writable again, in one transaction that locks out every other writer.
 
         Args:
-            decide: Compares, and writes what has to be written with it; told by dataset whether the newest row that is
-                known to have been written is there. Where it returns False nothing is changed.
+            decide: Compares the store, and writes the accompanying rows; its second argument says by dataset whether
+                the newest row that is known to have been written is there. If it returns False nothing is changed.
 
         Raises:
             StoreError: The store cannot be written now; the doubt stays.
         """
 
     def copy_to(self, path: Path) -> None:
-        """Writes what is committed, as of one moment, into an empty file, as a SQLite ledger's.
+        """Write all committed rows, as of one moment, into an empty file, as a SQLite ledger.
 
         Raises:
             StoreError: The store cannot be read now, or the file cannot be written.
         """
 
     def close(self) -> None:
-        """Lets go of its connections."""
+        """Close the store's connections."""

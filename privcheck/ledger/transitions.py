@@ -52,15 +52,16 @@ Action = Literal["charge", "reserve"]
 
 
 class Asked(TypedDict, total=False):
-    """What a request to spend says.
+    """Fields of a request to spend.
 
     Attributes:
         grant: The grant's name.
-        event: What is to be released: JSON, its text, or a `Spending`.
-        unit: For whom it was priced: a `Unit`, its text or JSON, or "dataset"; needed unless the claim has one.
-        key: The idempotency key; none unless told.
-        claim: What it is charged for; nothing unless told.
-        blocks: Which of the grant's blocks it is released from; by default all.
+        event: The planned release: JSON, its text, or a `Spending`.
+        unit: The unit for which it was priced: a `Unit`, its text or JSON, or "dataset"; required unless the claim has
+            one.
+        key: The idempotency key; by default none.
+        claim: The privacy claim of the run that is charged; by default none.
+        blocks: The grant's blocks with the data of the release; by default all.
     """
 
     grant: Required[str]
@@ -72,10 +73,10 @@ class Asked(TypedDict, total=False):
 
 
 class AskedFor(Asked, total=False):
-    """What a request to set budget aside says.
+    """Fields of a request to reserve budget.
 
     Attributes:
-        seconds: How long the reservation runs; `SECONDS` unless told.
+        seconds: Duration of the reservation; by default `SECONDS`.
     """
 
     seconds: int
@@ -83,22 +84,22 @@ class AskedFor(Asked, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A request to spend that was read, allowed and priced; what is left to ask is whether it fits.
+    """A validated, authorised and priced request to spend; the remaining question is whether it fits.
 
     Attributes:
-        actor: Who asks.
-        grant: To which grant it is charged.
-        policy: Of its dataset.
-        spending: What is to be released.
-        unit: For whom that was priced.
-        cost: What that costs.
-        lines: Of a plan: how many of each event.
+        actor: The author of the request.
+        grant: The grant to be charged.
+        policy: Policy of its dataset.
+        spending: The planned release.
+        unit: The unit for which it was priced.
+        cost: Its cost.
+        lines: Number of releases of each event of a plan.
         key: The idempotency key, or None.
-        state: Which state it is to have.
-        seconds: How long a reservation runs.
-        claim: What it is charged for, or None.
-        blocks: Which blocks it is charged to; empty where the dataset is not divided.
-        request: The digest of all of this but the key.
+        state: The state of the new charge.
+        seconds: Duration of a reservation.
+        claim: The privacy claim of the run that is charged, or None.
+        blocks: The blocks to be charged; empty if the dataset is not divided.
+        request: The digest of the request without its key.
     """
 
     actor: Actor
@@ -117,10 +118,10 @@ class Prepared:
 
 
 def read_seconds(seconds: object) -> int:
-    """Returns how long a reservation runs.
+    """Read the duration of a reservation.
 
     Raises:
-        ParameterError: It is not a whole number of seconds, at least 1 and at most 30 days.
+        ParameterError: The value is not a whole number of seconds, at least 1 and at most 30 days.
     """
     if type(seconds) is not int or not 1 <= seconds <= _MOST_SECONDS:
         message = f"expected seconds of a reservation from 1 to {_MOST_SECONDS}, got {seconds!r}"
@@ -129,10 +130,10 @@ def read_seconds(seconds: object) -> int:
 
 
 def check_names(action: Action, asked: AskedFor) -> None:
-    """Refuses what a request does not say: a misspelt `key` would let it be charged twice.
+    """Refuse unknown and missing fields: a misspelt `key` would permit a second charge.
 
     Raises:
-        TypeError: A name is missing, or is none of `Asked`, or for a reservation of `AskedFor`.
+        TypeError: A field is missing, or is not in `Asked`, or for a reservation in `AskedFor`.
     """
     known = AskedFor if action == "reserve" else Asked
     unknown, missing = set(asked) - set(known.__annotations__), {"grant", "event"} - set(asked)
@@ -143,13 +144,12 @@ def check_names(action: Action, asked: AskedFor) -> None:
 
 
 def prepare(actor: Actor, action: Action, asked: AskedFor, *, grant: Grant, policy: BudgetPolicy) -> Prepared:
-    """Returns a request that was read, and priced in its grant's currency.
+    """Validate a request, and price it in its grant's currency.
 
     Raises:
-        BudgetError: It is of joint DP, and a condition of the billboard lemma is not met.
-        ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for another unit
-            than the dataset's, or for none that anybody stated; the grant does not cover a block; or the key is no
-            text.
+        BudgetError: It is a claim of joint DP, and a condition of the billboard lemma is not met.
+        ParameterError: The event is invalid, has no finite cost in the grant's currency, or was priced for another unit
+            than the dataset's, or its unit is missing; the grant does not cover a block; or the key is not a text.
     """
     seconds = read_seconds(asked.get("seconds", SECONDS))
     spending, key, told = parse_event(asked["event"]), asked.get("key"), dict(asked.get("claim") or {})
@@ -180,7 +180,7 @@ def prepare(actor: Actor, action: Action, asked: AskedFor, *, grant: Grant, poli
 
 
 def _choose_unit(asked: AskedFor, told: dict[str, Any]) -> object:
-    """Takes the unit of a request: the claim's, which is taken out of it, or the one beside it.
+    """Take the unit of a request: from the claim, from which it is removed, or from the request's own field.
 
     Raises:
         ParameterError: There are both.
@@ -193,10 +193,10 @@ def _choose_unit(asked: AskedFor, told: dict[str, Any]) -> object:
 
 
 def apply(transaction: Transaction, known: Known, prepared: Prepared, *, at: str) -> Decision:
-    """Writes a prepared request, or refuses it.
+    """Write a prepared request, or refuse it.
 
     Raises:
-        IdempotencyError: The key came before, with another request.
+        IdempotencyError: The key was used for another request.
     """
     grant, key = prepared.grant, prepared.key
     if key is not None and (earlier := rows.earlier_requests(transaction, prepared.actor.name, key)):
@@ -241,11 +241,11 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, at: str
 
 
 def commit(transaction: Transaction, known: Known, actor: Actor, charge: str, *, at: str) -> Decision:
-    """Commits a reservation.
+    """Commit a reservation.
 
     Raises:
-        AuthorityError: It is somebody else's.
-        StateError: It was released.
+        AuthorityError: The reservation belongs to another actor.
+        StateError: The reservation was released.
         UnknownNameError: There is no such charge.
     """
     found, history, now = _own(transaction, actor, "commit", charge, at=at)
@@ -269,11 +269,11 @@ def commit(transaction: Transaction, known: Known, actor: Actor, charge: str, *,
 
 
 def release(transaction: Transaction, known: Known, actor: Actor, charge: str, *, evidence: str, at: str) -> Decision:
-    """Gives back a reservation of which nothing was drawn.
+    """Release a reservation of which no noise was drawn.
 
     Raises:
-        AuthorityError: The actor may not.
-        StateError: It was committed, which is never refunded.
+        AuthorityError: The actor is not permitted to release it.
+        StateError: The charge was committed, which is never refunded.
         UnknownNameError: There is no such charge.
     """
     found, history, now = _own(transaction, actor, "release", charge, at=at)
@@ -298,10 +298,10 @@ def release(transaction: Transaction, known: Known, actor: Actor, charge: str, *
 
 
 def read_finding(verdict: object, report: object) -> dict[str, str]:
-    """Returns what an audit found.
+    """Read an audit's finding.
 
     Raises:
-        ParameterError: The verdict is none, or the report no text.
+        ParameterError: The verdict is invalid, or the report is not a text.
     """
     if verdict not in ("consistent", "violation"):
         message = f"expected verdict consistent or violation, got {str(verdict)[:40]!r}"
@@ -312,10 +312,10 @@ def read_finding(verdict: object, report: object) -> dict[str, str]:
 def add_evidence(
     transaction: Transaction, known: Known, actor: Actor, charge: str, finding: dict[str, str], *, at: str
 ) -> str:
-    """Adds what an audit found of a charge; a violation freezes the grant. Returns the row's hash.
+    """Record an audit's finding on a charge, and return the row's hash; a violation freezes the grant.
 
     Raises:
-        AuthorityError: The actor may not.
+        AuthorityError: The actor is not permitted to add evidence.
         UnknownNameError: There is no such charge.
     """
     found, _, at = _own(transaction, actor, "evidence", charge, at=at)
@@ -329,7 +329,7 @@ def add_evidence(
 def note(
     transaction: Transaction, known: Known, actor: Actor, grant: str, *, kind: str, body: dict[str, Any], at: str
 ) -> Entry:
-    """Adds a row about a grant that spends nothing; "freeze" stops what could."""
+    """Append a row about a grant that spends nothing; the kind "freeze" stops further spending."""
     found, _ = known.find(transaction, grant)
     transaction.lock(found.dataset)
     balance = balance_of(transaction, grant)
@@ -340,10 +340,10 @@ def note(
 def _own(
     transaction: Transaction, actor: Actor, action: Literal["commit", "release", "evidence"], charge: str, *, at: str
 ) -> tuple[Charge, list[Entry], str]:
-    """Returns a charge that the actor may do something about, the rows about it, and the time; its dataset is locked.
+    """Look up a charge for an action, with its rows and the dataset's time; the dataset is then locked.
 
     Raises:
-        AuthorityError: It is somebody else's, or the role may not.
+        AuthorityError: The charge belongs to another actor, or the role does not permit the action.
         UnknownNameError: There is no such charge.
     """
     found = read_charge(rows.rows_of_charge(transaction, charge), charge, now=at, at=at)
@@ -361,7 +361,7 @@ def _append(
     transaction: Transaction, grant: Grant, after: Balance, body: dict[str, Any], *, actor: Actor, kind: str, at: str,
     charge: str | None = None, key: str | None = None,
 ) -> Entry:  # fmt: skip
-    """Appends a row about a grant, with the balance that it leads to."""
+    """Append a row about a grant, with the balance after it."""
     return rows.append(
         transaction,
         dataset=grant.dataset,
@@ -377,6 +377,6 @@ def _append(
 
 
 def _carry(blocks: tuple[str, ...], claim: dict[str, Any] | None) -> dict[str, Any]:
-    """Returns what every row about a charge says: its blocks, and under which conditions it is one of joint DP."""
+    """Fields repeated in every row about a charge: its blocks, and the conditions of a joint-DP claim."""
     conditions = conditions_of(claim)
     return {**({"blocks": list(blocks)} if blocks else {}), **({"conditions": conditions} if conditions else {})}

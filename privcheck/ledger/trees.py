@@ -1,9 +1,9 @@
-"""The Merkle trees over the chains of a store: a projection that is brought up to date when a head is asked for.
+"""Merkle trees over the chains of a store: a projection that is updated when a head is requested.
 
-Charges do not touch it. Kept are the complete subtrees of 2^8 rows and more (`tree`), which never change; what lies
-below is hashed from at most 2^8 rows again, so that a head and every proof take O(log n) look-ups. What is kept is
+Charges do not touch it. The complete subtrees of 2^8 rows and more are stored (`tree`), which never change; smaller
+ones are hashed again from at most 2^8 rows, so that a head and every proof take O(log n) look-ups. Stored subtrees are
 trusted for proofs, and compared with all rows by `find_problems`: a wrong one makes heads that contradict earlier ones,
-never one that hides something from whoever holds those.
+but cannot hide a change from the holders of earlier heads.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _PAGE: Final = 4096
 
 
 def chains(transaction: Transaction) -> list[str]:
-    """The names of all chains: the registry's and the datasets'."""
+    """Names of all chains: the registry's and the datasets'."""
     return [REGISTRY, *rows.datasets(transaction)]
 
 
 def extend(transaction: Transaction, dataset: str) -> bool:
-    """Keep the complete subtrees of rows that are new since the last time; False where more are left to do."""
+    """Store the complete subtrees of new rows; False if more are left to do."""
     transaction.claim("name", [f"tree {dataset}"])
     done = _count_kept(transaction, dataset) * _CHUNK
     size = _count_rows(transaction, dataset)
@@ -60,7 +60,7 @@ def extend(transaction: Transaction, dataset: str) -> bool:
 
 
 def source(transaction: Transaction, dataset: str) -> Node:
-    """The hashes of a chain's complete subtrees: those that are kept, the others from their parts.
+    """Hashes of a chain's complete subtrees: stored ones, and others computed from their parts.
 
     Raises:
         LedgerError: A row is missing.
@@ -90,7 +90,7 @@ def source(transaction: Transaction, dataset: str) -> Node:
 
 
 def make_head(transaction: Transaction, signer: Signer, dataset: str, *, at: str) -> Head:
-    """The signed head of a chain as it is now.
+    """Signed head of a chain at present.
 
     Raises:
         LedgerError: A row is missing.
@@ -108,10 +108,10 @@ def make_head(transaction: Transaction, signer: Signer, dataset: str, *, at: str
 
 
 def prove(transaction: Transaction, signer: Signer, kept: Evidence, *, at: str) -> tuple[Evidence, list[str]]:
-    """The heads of now, with proofs of what was kept: that each head's rows, and each receipt's, are in them.
+    """Current heads, with proofs that each kept head's rows, and each kept receipt's, are in them.
 
     Returns:
-        The evidence, and what cannot be proved because it contradicts the store, one sentence each.
+        The evidence, and the kept items that contradict the store, one sentence each.
     """
     heads = {name: make_head(transaction, signer, name, at=at) for name in chains(transaction)}
     nodes = {name: source(transaction, name) for name in heads}
@@ -141,13 +141,13 @@ def prove(transaction: Transaction, signer: Signer, kept: Evidence, *, at: str) 
 
 
 def find_problems(transaction: Transaction, heads: Sequence[Head], *, begun: Mapping[str, Growing]) -> list[str]:
-    """Where the kept subtrees differ from the rows, and which heads the rows contradict; one sentence each.
+    """Differences between stored subtrees and rows, and heads that the rows contradict; one sentence each.
 
     Args:
-        transaction: Reads.
-        heads: That were kept.
-        begun: The trees over the rows that an earlier check has read, by dataset, empty ones where it has not; they
-            grow. A head of so few rows is compared with the subtrees that the store keeps.
+        transaction: A read transaction.
+        heads: Kept heads.
+        begun: The trees over the rows that an earlier check has read, by dataset; without one, the tree starts empty.
+            They are extended. A head within those rows is compared with the stored subtrees.
     """
     problems: list[str] = []
     roots: dict[tuple[str, int], str] = {}
@@ -173,7 +173,7 @@ def find_problems(transaction: Transaction, heads: Sequence[Head], *, begun: Map
 def _grow(
     transaction: Transaction, name: str, tree: Growing, wanted: Collection[int]
 ) -> tuple[list[str], dict[int, str]]:
-    """Grows the tree of a chain to its last row; returns where the kept subtrees differ, and roots by wanted size."""
+    """Extend a chain's tree to its last row; returns differences from stored subtrees, and roots by wanted size."""
     problems: list[str] = []
     kept = {at: node for at, node in _read_kept(transaction, name).items() if (at[1] + 1) << at[0] > tree.size}
     covered = max(((place + 1) << level for level, place in kept), default=0)
@@ -194,7 +194,7 @@ def _grow(
 
 
 def _contradict(head: Head, signer: Signer, *, size: int, root: str) -> str | None:
-    """What a head contradicts: a chain of so many rows, whose first ones, as many as the head has, have a root."""
+    """Contradiction between a head and a chain of `size` rows with the root `root` over the head's rows, or None."""
     if head.store != signer.store or not is_signed(head, signer.public):
         return f"{head.words}: it was not signed by this store"
     if size < head.size:
@@ -220,7 +220,7 @@ def _count_rows(transaction: Transaction, dataset: str) -> int:
 
 
 def _count_kept(transaction: Transaction, dataset: str) -> int:
-    """How many of the smallest subtrees are kept."""
+    """Number of stored subtrees of the smallest stored level."""
     row = transaction.one("SELECT MAX(place) FROM tree WHERE dataset = ? AND level = ?", (dataset, _LEVEL))
     return 0 if row is None or row[0] is None else int(row[0]) + 1
 

@@ -1,4 +1,4 @@
-"""From a store's URL to the store."""
+"""Opening and creation of a store by its URL."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ _EXPECTED: Final = "expected a store as a path, sqlite:///path or postgresql://h
 
 
 def open_store(url: str) -> Store:
-    """Returns the ledger at a URL, which is there already.
+    """Open the existing ledger at a URL.
 
     Args:
         url: A path, `sqlite:///path` (relative; four slashes for an absolute one), or `postgresql://user@host/database`
             (extra `[postgres]`), with libpq's options and environment.
 
     Raises:
-        ParameterError: It is no such URL.
+        ParameterError: The URL is not that of a store.
         StoreError: There is no ledger, or it cannot be opened.
     """
     return _make(url, create=False)
 
 
 def create_store(url: str) -> Store:
-    """Returns a new, empty ledger at a URL.
+    """Create an empty ledger at a URL.
 
     Raises:
-        ParameterError: It is no such URL.
-        StoreError: There is something already, or it cannot be made.
+        ParameterError: The URL is not that of a store.
+        StoreError: The place is not empty, or the ledger cannot be created.
     """
     return _make(url, create=True)
 
@@ -50,10 +50,10 @@ def is_postgres(url: str) -> bool:
 
 
 def read_path(url: str) -> Path:
-    """The path of a SQLite ledger.
+    """Path of a SQLite ledger.
 
     Raises:
-        ParameterError: The URL is none of one.
+        ParameterError: The URL is not that of a SQLite ledger.
     """
     scheme, separator, rest = url.partition("://")
     if not separator:

@@ -33,10 +33,10 @@ _FORMERLY: Final = "add-remove"  # the relation of a sampled event in a store fr
 
 
 def read_currency(value: object) -> CurrencyName:
-    """Returns the currency of a grant.
+    """Read the currency of a grant.
 
     Raises:
-        ParameterError: It is not epsilon, rho or mu2 (or pure, zcdp, gdp).
+        ParameterError: The value is not epsilon, rho or mu2 (or pure, zcdp, gdp).
     """
     for name in CURRENCIES:
         if value == name or (isinstance(value, str) and _ALIASES.get(value) == name):
@@ -47,7 +47,7 @@ def read_currency(value: object) -> CurrencyName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldUnit:
-    """The unit of a policy from before units were one value: three texts, and no number of trajectories.
+    """Unit of privacy in stores older than `Unit`: three texts, without a number of trajectories.
 
     Attributes:
         who: The noun for one protected person.
@@ -71,16 +71,16 @@ class OldUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetPolicy:
-    """The guarantee of all grants of a dataset together.
+    """Guarantee of all grants of a dataset together.
 
     Attributes:
-        dataset: Its name.
+        dataset: Name of the dataset.
         epsilon: ε of the whole, in nats.
         delta: δ of the whole.
-        unit: Who is protected, as an officer states it, complete; None in a store from before units.
-        old_unit: There, the texts in its place.
-        asserted_units: Whether runs are charged whose unit somebody asserted and no column showed.
-        remainder: The currency of what is granted after the first charge.
+        unit: The complete unit of privacy, as an officer states it; None in a store older than `Unit`.
+        old_unit: The texts that take its place in such a store.
+        asserted_units: Whether charges are accepted for runs with a unit that was asserted and not read from a column.
+        remainder: The currency of grants made after the first charge.
         until: When charges end, in UTC; None: never.
     """
 
@@ -123,7 +123,7 @@ class BudgetPolicy:
         return old(self.old_unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, exact numbers as text; `old_unit` where it takes the place of `unit`."""
+        """Fields as JSON, exact numbers as text; `old_unit` is present only where it replaces `unit`."""
         old = {} if self.old_unit is None else {"old_unit": self.old_unit.to_dict()}
         return {
             "dataset": self.dataset,
@@ -138,7 +138,7 @@ class BudgetPolicy:
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> BudgetPolicy:
-        """Returns the policy of its own fields, or of a row from before units."""
+        """Read a policy from its `to_dict` form, or from a row older than `Unit`."""
         unit, old = data["unit"], data.get("old_unit")
         if isinstance(unit, str):
             old = {"who": unit, "relation": data["relation"], "trust": data["trust"]}
@@ -159,20 +159,20 @@ class Grant:
     """A part of a dataset's budget, with a cap that is fixed.
 
     Attributes:
-        name: Its name.
-        dataset: The dataset whose budget it is part of.
-        kind: "adaptive": what is charged may depend on everything released before; "plan": events fixed in advance.
-        currency: What an adaptive grant is summed in; "events" of a plan.
+        name: Name of the grant.
+        dataset: The dataset that the budget belongs to.
+        kind: "adaptive": charges may depend on everything released before; "plan": events fixed in advance.
+        currency: Currency of the sum of an adaptive grant; "events" for a plan.
         cap: The most that may be spent.
-        lost: The most δ that may be lost outright.
-        delta: δ at which its ε is reported.
-        epsilon: ε of all that the grant will ever admit, at that δ; rounded up.
-        theorem: Why the sum is a filter, or the plan's curve is one.
-        late: It was made after the first charge to its data.
+        lost: The largest additive δ that may be lost outright.
+        delta: δ at which `epsilon` is reported.
+        epsilon: ε at `delta` of all that the grant will ever admit; rounded up.
+        theorem: The theorem by which the sum is a filter, or the plan's curve a guarantee.
+        late: Whether the grant was made after the first charge to its dataset.
         plan: The events of a plan, in their canonical form, with counts.
-        blocks: Of a dataset that is divided: which of its blocks it covers, each up to the cap; in order.
-        recorded: Of the local model: the cap is that of one charge, and charges are not added.
-        unit: Of a plan: the unit of privacy for which its events were priced; None in a store from before units.
+        blocks: The blocks that the grant covers, in order, each up to the cap; empty if the dataset is not divided.
+        recorded: In the local model: the cap is that of one charge, and charges are not added.
+        unit: The unit of privacy for which a plan's events were priced; None for other grants and in older stores.
     """
 
     name: str
@@ -192,11 +192,11 @@ class Grant:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Returns what it is spent on: its blocks, or the dataset as a whole."""
+        """Places where the grant is spent: its blocks, or the dataset as a whole."""
         return self.blocks or WHOLE
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, exact numbers as text."""
+        """Fields as JSON, exact numbers as text."""
         return {
             "name": self.name,
             "dataset": self.dataset,
@@ -216,7 +216,7 @@ class Grant:
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> Grant:
-        """Returns the grant of its own fields."""
+        """Read a grant from its `to_dict` form."""
         exact = {name: Fraction(data[name]) for name in ("cap", "lost", "delta")}
         plan = tuple(complete_event(line) for line in data.get("plan", ()))
         unit = None if data.get("unit") is None else Unit.of(data["unit"])
@@ -225,7 +225,7 @@ class Grant:
 
 
 def complete_event(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Writes out the relation of a stored event that was priced before events had to name theirs.
+    """Add the relation to a stored event from before events had to name theirs.
 
     >>> complete_event({"type": "poisson_gaussian", "std": "1", "rate": "0.5", "count": 1})["relation"]
     'add-remove'
@@ -238,7 +238,7 @@ def complete_event(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def theorem_of(currency: CurrencyName) -> str:
-    """Returns why a sum in a currency is a filter, or a plan's curve its guarantee."""
+    """Theorem by which a sum in a currency is a privacy filter, or a plan's curve a guarantee."""
     if currency == "events":
         return PLANNED
     name: Name = CURRENCIES[currency].name
@@ -246,18 +246,18 @@ def theorem_of(currency: CurrencyName) -> str:
 
 
 def concurrency_of(grant: Grant) -> str:
-    """Which interleaving of a grant's charges the theorem covers by which they compose."""
+    """Interleavings of a grant's charges that its composition theorem covers."""
     if grant.recorded:
         return "any: charges are recorded, not added"
     return _PLANNED if grant.currency == "events" else CONCURRENCY[CURRENCIES[grant.currency].name]
 
 
 def concurrency_between(policy: BudgetPolicy, grants: Sequence[Grant]) -> str:
-    """Which interleaving of charges to different grants of a dataset the theorem covers by which grants compose.
+    """Interleavings of charges to different grants of a dataset that the composition theorem covers.
 
-    Caps that were fixed before anything was released compose as mechanisms do. What is late may have been chosen from
-    answers: it is a part of the remainder, which is a filter in one currency. Of approximate zCDP nothing is cited
-    for interactions that overlap.
+    Caps fixed before the first release compose as mechanisms do. A late grant may depend on earlier answers: it is a
+    part of the remainder, which is a filter in one currency. No theorem is cited for overlapping interactions under
+    approximate zCDP.
     """
     fixed = "releases and interactions that overlap too, where caps were fixed before any release (Vadhan & Zhang 2023)"
     apart = [
@@ -269,12 +269,12 @@ def concurrency_between(policy: BudgetPolicy, grants: Sequence[Grant]) -> str:
 
 
 def write_cost(cost: Cost) -> dict[str, str]:
-    """Returns a cost as text."""
+    """Cost as JSON, exact numbers as text."""
     return {"amount": write_number(cost.amount), "lost": write_number(cost.lost)}
 
 
 def read_cost(data: dict[str, str]) -> Cost:
-    """Returns a cost from its text."""
+    """Read a cost from the form of `write_cost`."""
     return Cost(amount=_read_exact(data["amount"]), lost=_read_exact(data["lost"]))
 
 
@@ -288,19 +288,20 @@ class Entry:
     """One row of a dataset's chain.
 
     Attributes:
-        dataset: Whose chain.
-        seq: Its place, from 1.
-        kind: policy, blocks, grant, charge, commit, release, freeze or evidence.
-        grant: The grant that it is about, or None.
-        charge: The charge that it is about, or None.
-        actor: Who wrote it.
+        dataset: Name of the dataset, or of another chain.
+        seq: Position in the chain, from 1.
+        kind: policy, blocks, grant, charge, commit, release, freeze or evidence; or a kind of
+            `privcheck.ledger.registry`.
+        grant: The grant that the row is about, or None.
+        charge: The charge that the row is about, or None.
+        actor: The author of the row.
         key: The idempotency key, or None.
-        held: What then counted as spent of the grant's cap, in 2⁻⁶²ths, rounded up.
-        lost: The same of the δ that may be lost.
-        body: Everything else.
-        at: When, in UTC.
-        prev: The hash of the row before, or empty.
-        hash: BLAKE2b-256 over all of this.
+        held: Amount then counted as spent of the grant's cap, in 2⁻⁶²ths of the cap, rounded up.
+        lost: The same for the additive δ.
+        body: All other fields.
+        at: Time of writing, in UTC.
+        prev: The hash of the previous row, or empty.
+        hash: BLAKE2b-256 over all other fields.
     """
 
     dataset: str
@@ -325,15 +326,15 @@ _UNNAMED: Final = {"store": "", "key": ""}  # in a receipt from before Ed25519
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """A row of a dataset's chain when it was written, signed: whoever keeps it can show a cut tail.
+    """Signed record of a row of a dataset's chain: a kept receipt proves that a chain was cut or rewritten.
 
     Attributes:
-        dataset: Whose chain.
-        seq: The row's place.
-        hash: Its hash.
-        at: When it was written, in UTC.
-        store: The number of the store that signed it; empty in a receipt from before Ed25519, or of nobody yet.
-        key: The fingerprint of the public key, for whoever has several; it vouches for nothing.
+        dataset: Name of the dataset.
+        seq: The row's position.
+        hash: The row's hash.
+        at: When the row was written, in UTC.
+        store: The number of the store that signed it; empty in a receipt from before Ed25519, or before signing.
+        key: The fingerprint of the public key, to choose among several; it proves nothing.
         signature: Ed25519, in base64, of `signing.receipt_text`; HMAC-SHA256 in hexadecimal before; empty: not signed.
     """
 
@@ -347,10 +348,10 @@ class Receipt:
 
     @staticmethod
     def parse(data: object) -> Receipt:
-        """Read a receipt from outside: JSON as `to_dict` gives it, or as a charge printed it before Ed25519.
+        """Parse a receipt from outside: JSON in the form of `to_dict`, or the form printed before Ed25519.
 
         Raises:
-            ParameterError: It is none.
+            ParameterError: The data are not a receipt.
         """
         fields = {**_UNNAMED, **{n: v for n, v in data.items() if v is not None}} if isinstance(data, Mapping) else {}
         texts = [fields.get(name) for name in ("dataset", "at", "store", "key", "signature", "hash")]
@@ -365,39 +366,39 @@ class Receipt:
         return Receipt(**{name: fields[name] for name in Receipt.__slots__})
 
     def signed(self, *, store: str, key: str, signature: str) -> Receipt:
-        """The receipt with who signed it."""
+        """Copy of the receipt with its signature and signer."""
         return replace(self, store=store, key=key, signature=signature)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields; where it is not signed, None for who signed it."""
+        """Fields as JSON; None for each empty field, such as the signature of an unsigned receipt."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         return {name: None if value == "" else value for name, value in fields.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """One charge, as it stands now.
+    """Current state of one charge.
 
     Attributes:
-        id: Its name.
-        dataset: Of its grant.
-        grant: What it is charged to.
-        seq: Of the row that opened it.
+        id: Name of the charge.
+        dataset: Dataset of its grant.
+        grant: The grant that is charged.
+        seq: Position of the charge's first row.
         key: The idempotency key, or None.
-        actor: Who asked for it.
-        event: What is released, in its canonical form.
-        unit: For whom it was priced, as JSON; None in a store from before units.
-        cost: What it costs.
+        actor: The author of the charge.
+        event: The release, in its canonical form.
+        unit: The unit for which it was priced, as JSON; None in stores older than `Unit`.
+        cost: Its cost.
         state: reserved, committed or released.
-        expires: When a reservation ends, in UTC; None where it was committed at once.
-        expired: It is reserved and that time is over: only an officer may release it.
-        claim: What it is charged for, or None.
-        blocks: Which blocks' data it is released from; empty where the dataset is not divided.
-        message: (ε, δ) of one user's message, where that is recorded and not added; else None.
-        evidence: Why it was released, or None.
+        expires: When a reservation ends, in UTC; None if it was committed at once.
+        expired: Whether it is reserved and has expired: only an officer may release it.
+        claim: The privacy claim of the run that is charged, or None.
+        blocks: The blocks with the data of the release; empty if the dataset is not divided.
+        message: (ε, δ) of one user's message, if charges are recorded and not added; else None.
+        evidence: The reason for its release, or None.
         prev: The hash before its last row.
-        hash: Of its last row.
-        at: When that was written, in UTC.
+        hash: The hash of its last row.
+        at: When its last row was written, in UTC.
     """
 
     id: str
@@ -421,24 +422,24 @@ class Charge:
     at: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, exact numbers as text."""
+        """Fields as JSON, exact numbers as text."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         return {**plain, "cost": write_cost(self.cost), "blocks": list(self.blocks)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """What a charge would cost; nothing is written.
+    """Cost of a charge that is not made; nothing is written.
 
     Attributes:
-        grant: Of which grant.
-        event: What would be released, in its canonical form.
-        unit: For whom it was priced.
-        cost: What it would cost.
+        grant: Name of the grant.
+        event: The planned release, in its canonical form.
+        unit: The unit for which it was priced.
+        cost: Its cost.
         fits: Whether it would be admitted now.
-        reason: Why not; None where it would.
-        times: How often it fits into what is free now; None where it costs nothing.
-        balance: The grant's, now, as `describe_balance`.
+        reason: The reason for a refusal; None if it fits.
+        times: Number of times it fits into the free budget now; None if that is unlimited.
+        balance: The grant's present balance, as `describe_balance`.
     """
 
     grant: str
@@ -451,7 +452,7 @@ class Quote:
     balance: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, exact numbers as text."""
+        """Fields as JSON, exact numbers as text."""
         return {
             "state": "quoted" if self.fits else "refused",
             "grant": self.grant,
@@ -467,20 +468,20 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What became of a request to spend.
+    """Outcome of a request to spend.
 
     Attributes:
         state: reserved, committed, released or refused.
-        grant: Of which grant.
-        charge: The charge's name; None where it was refused.
-        cost: What it costs.
-        balance: The grant's, after it, as `describe_balance`.
-        row: The receipt of its row, unsigned; None where it was refused, which writes nothing.
-        sign: Signs that; only who reads `receipt` waits for a signature, and no transaction does.
-        reason: Why it was refused; None where it was not.
+        grant: Name of the grant.
+        charge: The charge's name; None if a new request was refused.
+        cost: Its cost.
+        balance: The grant's balance after it, as `describe_balance`.
+        row: The receipt of its row, unsigned; None after a refusal, which writes nothing.
+        sign: Signs the receipt, when `receipt` is read: no transaction waits for a signature.
+        reason: The reason for a refusal; else None.
         expires: When a reservation ends, in UTC.
-        blocks: Which blocks' data it is about; empty where the dataset is not divided.
-        conditions: Of joint DP: those of the billboard lemma, with how each is known; else none.
+        blocks: The blocks with the data of the release; empty if the dataset is not divided.
+        conditions: For joint DP: the conditions of the billboard lemma, with the evidence for each; else empty.
     """
 
     state: Literal["reserved", "committed", "released", "refused"]
@@ -497,11 +498,11 @@ class Decision:
 
     @property
     def receipt(self) -> Receipt | None:
-        """The signed receipt; None where it was refused. Of one row it is always the same."""
+        """Signed receipt; None after a refusal. A row always has the same receipt."""
         return None if self.row is None or self.sign is None else self.sign(self.row)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, exact numbers as text; `remaining` is what is free, in the grant's currency."""
+        """Fields as JSON, exact numbers as text; `remaining` is the free amount, in the grant's currency."""
         receipt = self.receipt
         return {
             "state": self.state,

@@ -35,15 +35,15 @@ from privcheck.terms.unit import Unit
 
 
 def show_dataset(transaction: Transaction, name: str, *, at: str) -> dict[str, Any]:
-    """Returns a dataset: its policy, blocks, grants with their balances, and the head of its chain.
+    """Describe a dataset: its policy, blocks, grants with their balances, and the head of its chain.
 
     Args:
-        transaction: Reads.
-        name: Of the dataset.
-        at: The time by this machine's clock, in UTC, with which the newest row's is compared.
+        transaction: A read transaction.
+        name: Name of the dataset.
+        at: The time by this machine's clock, in UTC, for comparison with that of the newest row.
 
     Raises:
-        UnknownNameError: There is none of the name.
+        UnknownNameError: There is no dataset of the name.
     """
     policy = grants.find_policy(transaction, name)
     if policy is None:
@@ -66,17 +66,17 @@ def show_dataset(transaction: Transaction, name: str, *, at: str) -> dict[str, A
 
 
 def show_datasets(transaction: Transaction, dataset: str | None, *, at: str) -> dict[str, Any]:
-    """Returns a dataset, or all, as `show_dataset` does.
+    """Describe a dataset, or all, as `show_dataset` does.
 
     Raises:
-        UnknownNameError: There is none of the name.
+        UnknownNameError: There is no dataset of the name.
     """
     names = rows.datasets(transaction) if dataset is None else [dataset]
     return {"datasets": [show_dataset(transaction, name, at=at) for name in names]}
 
 
 def list_charges(transaction: Transaction, dataset: str, *, after: int, most: int, at: str) -> list[Charge]:
-    """Returns a dataset's charges as they stand, in the order in which they were made.
+    """Charges of a dataset in their current state, up to `most` after row `after`, in the order of their creation.
 
     Raises:
         UnknownNameError: There is no such dataset.
@@ -87,14 +87,14 @@ def list_charges(transaction: Transaction, dataset: str, *, after: int, most: in
 
 
 def charges_at(transaction: Transaction, dataset: str, names: Sequence[str], *, at: str) -> list[Charge]:
-    """Returns charges of one dataset as they stand: at most a page of them."""
+    """Current state of some charges of one dataset, at most a page of them."""
     now = rows.read_clock(transaction, dataset, at)
     found = rows.rows_of_charges(transaction, names)
     return [read_charge(found[name], name, now=now, at=at) for name in names]
 
 
 def find_charge(transaction: Transaction, charge: str, *, at: str) -> Charge:
-    """Returns a charge as it stands.
+    """Current state of a charge.
 
     Raises:
         UnknownNameError: There is no such charge.
@@ -103,7 +103,7 @@ def find_charge(transaction: Transaction, charge: str, *, at: str) -> Charge:
 
 
 def find_history(transaction: Transaction, charge: str, *, at: str) -> tuple[Charge, list[Entry]]:
-    """Returns a charge as it stands, and the rows about it.
+    """Current state of a charge, and the rows about it.
 
     Raises:
         UnknownNameError: There is no such charge.
@@ -114,10 +114,10 @@ def find_history(transaction: Transaction, charge: str, *, at: str) -> tuple[Cha
 
 
 def find_receipt(transaction: Transaction, value: str) -> Receipt:
-    """Returns the receipt of the row with a hash.
+    """Signed receipt of the row with a hash.
 
     Raises:
-        StoreError: Nothing can be signed here.
+        StoreError: The packages for signing are not installed.
         UnknownNameError: There is no such row.
     """
     row = rows.find_hash(transaction, value)
@@ -127,7 +127,7 @@ def find_receipt(transaction: Transaction, value: str) -> Receipt:
 
 
 def _receipt_of(transaction: Transaction, row: Entry) -> Receipt:
-    """The receipt of a row that is shown: unsigned where nothing can be signed here, and everything can be read."""
+    """Receipt of a row to be shown; unsigned if the packages for signing are not installed."""
     return Signer.of(transaction).sign_receipt(unsigned(row)) if is_installed() else unsigned(row)
 
 
@@ -143,10 +143,10 @@ _SPREADS: Final = frozenset({"std", "scale", "threshold_scale"})  # in the units
 
 
 def join_charged(charges: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Returns the events that count as spent, equal ones together, in an order that does not depend on that of charges.
+    """Join the events that count as spent, equal ones together, in an order independent of the charges'.
 
     Args:
-        charges: The state of each and its event, in its canonical form; what was released is left out.
+        charges: The state of each charge and its event, in its canonical form; released charges are left out.
     """
     counts: Counter[str] = Counter()
     for state, event in charges:
@@ -157,17 +157,17 @@ def join_charged(charges: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[
 
 
 def state_charges(charges: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns what counts as spent as the lines of a statement, equal charges together, in the order as they come.
+    """List the charges that count as spent as lines of a statement, equal ones together, by first occurrence.
 
-    Every line has what somebody who signs it has to be able to ask about: what noise was drawn, how much one person
-    could change what it was added to, between which neighbours, on whose word, and at what cost.
+    Every line has the facts that its signatory has to be able to check: the noise, the sensitivity to one person, the
+    neighbouring relation, the author of the unit, and the cost.
 
     Args:
-        charges: Each with grant, state, event, unit, cost, claim and blocks, as JSON; what was released is left out.
+        charges: Each with grant, state, event, unit, cost, claim and blocks, as JSON; released charges are left out.
 
     Returns:
-        Of each line: grant, state, times (how many charges), noise, sensitivity, relation, unit, stated_by, about (the
-        algorithm, or None), given (what its author states), cost (of one), blocks, event.
+        Of each line: grant, state, times (number of charges), noise, sensitivity, relation, unit, stated_by, about (the
+        algorithm, or None), given (its author's statements), cost (of one), blocks, event.
     """
     lines: dict[str, dict[str, Any]] = {}
     for one in charges:
@@ -194,7 +194,7 @@ def state_charges(charges: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def charges_of_rows(rows: Iterable[Entry]) -> Iterator[dict[str, Any]]:
-    """Yields the charges of a chain's rows as `state_charges` reads them; what is kept are open reservations."""
+    """Iterate over the charges of a chain's rows, for `state_charges`; only open reservations are kept in memory."""
     reserved: dict[str, dict[str, Any]] = {}
     for row in rows:
         if row.charge is None:
@@ -217,7 +217,7 @@ def _join(said: Iterable[str]) -> str:
 
 
 def _say_noise(part: Mapping[str, Any]) -> str:
-    """What an event says of its noise, or that it is only a guarantee."""
+    """Description of an event's noise, or the note that it is only a guarantee."""
     numbers = [f"{name.replace('_', ' ')} {value}" for name, value in part.items() if name not in _NOT_NOISE]
     drawn = "" if part["type"] not in _GUARANTEES else " (a guarantee: the noise is not stated)"
     times = f"{part['count']} × " if part["count"] > 1 else ""
@@ -225,7 +225,7 @@ def _say_noise(part: Mapping[str, Any]) -> str:
 
 
 def _say_sensitivity(part: Mapping[str, Any]) -> str:
-    """How much one person changes what noise is added to, as the event says it."""
+    """Sensitivity of an event to one person, as the event states it."""
     if "sensitivity" in part:
         return str(part["sensitivity"])
     if any(name in part for name in _SPREADS):
@@ -239,13 +239,13 @@ def _say_relation(event: Mapping[str, Any], unit: Unit | None) -> str:
 
 
 def write_dp_event(events: Sequence[Mapping[str, Any]]) -> str:
-    """Returns events, one after another, as one event of dp-accounting for its add/remove accountants, as Python.
+    """Python expression of one dp-accounting event that composes the events, for its add/remove accountants.
 
-    Where charges were chosen from earlier answers its composition is no guarantee: that is the caps'. What was charged
-    to different blocks is composed too, which is more than any user has paid.
+    Where charges depended on earlier answers this composition is not a guarantee; the caps are. Charges to different
+    blocks are composed too, which is more than the loss of any user.
 
     Raises:
-        ParameterError: dp-accounting has no such event.
+        ParameterError: dp-accounting has no event for one of them.
 
     >>> write_dp_event([{"type": "laplace", "scale": "2", "count": 3}])
     'ComposedDpEvent(events=[SelfComposedDpEvent(event=LaplaceDpEvent(noise_multiplier=2.0), count=3)])'

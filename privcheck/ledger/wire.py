@@ -1,9 +1,9 @@
-"""Events as JSON: a table of names and fields, nothing evaluated.
+"""Events as JSON: a table of names and fields; nothing is evaluated.
 
-`{"type": "gaussian", "rho": "0.01", "count": 3}` is three releases with Gaussian noise of ρ = 0.01 each, which cost
-exactly that in zCDP and μ² = 2ρ in GDP. Numbers are decimal strings, or JSON numbers read as the decimals they are
-written as. Several events at once are `{"type": "compose", "events": […]}`. What is stored and hashed is the canonical
-form: every number a decimal string, `count` always there, nothing else.
+`{"type": "gaussian", "rho": "0.01", "count": 3}` is three releases with Gaussian noise of ρ = 0.01 each, with exactly
+that cost in zCDP and μ² = 2ρ in GDP. Numbers are decimal strings, or JSON numbers read as the decimals they are
+written as. Several events at once are `{"type": "compose", "events": […]}`. The canonical form is stored and hashed:
+every number a decimal string, `count` always present, nothing else.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WORDS: Final[dict[Kind, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Form:
-    """One way of writing an event: the fields that it needs, those that it may have, and the event of them."""
+    """One way of writing an event: its required fields, its optional fields, and the event's constructor."""
 
     needs: Mapping[str, Kind]
     make: Callable[..., Event]
@@ -59,7 +59,7 @@ def _form(make: Callable[..., Event], *needs: str, **more: Any) -> _Form:
 
 
 def _gaussian_of_squared(mu2: Fraction) -> Event:
-    """Returns Gaussian noise of μ², its std rounded down: for curves, where the ledger's sum is not asked."""
+    """Gaussian noise of μ², its std rounded down: for curves, which the ledger's exact sums do not use."""
     if mu2 == 0:
         return acc.gaussian(std=1, sensitivity=0)
     root = to_float(mu2, rounding="up") ** 0.5
@@ -105,8 +105,8 @@ class Part:
 
     Attributes:
         type: Its name in the table.
-        fields: Its fields, numbers exact, by name.
-        count: How often.
+        fields: Its fields by name, numbers exact.
+        count: Number of releases.
     """
 
     type: str
@@ -114,12 +114,12 @@ class Part:
     count: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the canonical form."""
+        """Canonical JSON form."""
         plain = {n: write_number(v) if isinstance(v, Fraction) else v for n, v in self.fields}
         return {"type": self.type, **plain, "count": self.count}
 
     def event(self) -> Event:
-        """Returns the accountant's event.
+        """Event of the accountant.
 
         Raises:
             ParameterError: A number is out of its range.
@@ -127,7 +127,7 @@ class Part:
         return _find(self.type, dict(self.fields)).make(**dict(self.fields)) * self.count
 
     def cost(self, currency: CurrencyName) -> Cost:
-        """Returns the cost: exact, or rounded up where it is irrational.
+        """Cost in a currency: exact, or rounded up if it is irrational.
 
         Raises:
             ParameterError: A number is out of its range, or there is no finite cost in the currency.
@@ -139,7 +139,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What is to be released: one event, or several.
+    """A planned release: one event, or several.
 
     Attributes:
         parts: The events.
@@ -148,7 +148,7 @@ class Spending:
     parts: tuple[Part, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the canonical form."""
+        """Canonical JSON form."""
         if len(self.parts) == 1:
             return self.parts[0].to_dict()
         return {"type": "compose", "events": [part.to_dict() for part in self.parts]}
@@ -159,11 +159,11 @@ class Spending:
         return tuple(dict.fromkeys(str(value) for part in self.parts for name, value in part.fields if name == _NAMED))
 
     def events(self) -> list[Event]:
-        """Returns the accountant's events."""
+        """Events of the accountant."""
         return [part.event() for part in self.parts]
 
     def cost(self, currency: CurrencyName) -> Cost:
-        """Returns the cost: exact, or rounded up where it is irrational.
+        """Cost in a currency: exact, or rounded up if it is irrational.
 
         Raises:
             ParameterError: An event has no finite cost in the currency.
@@ -179,16 +179,16 @@ class Spending:
 
 @lru_cache(maxsize=1024)
 def _price(part: Part, currency: CurrencyName) -> Cost:
-    """Returns the cost of an event by itself; most requests are for one that was priced before."""
+    """Cost of a single event, cached because most requests repeat an earlier event."""
     cost = part.cost(currency)
     return Cost(amount=round_up(cost.amount), lost=round_up(cost.lost))
 
 
 def read_json(text: str | bytes) -> Any:
-    """Returns a JSON document, its numbers exact.
+    """Parse a JSON document with exact numbers.
 
     Raises:
-        ParameterError: It is none, is larger than 4 MiB, or nested too deeply.
+        ParameterError: The text is not JSON, is larger than 4 MiB, or is nested too deeply.
     """
     if len(text) > MOST_BYTES:
         raise ParameterError(f"expected JSON of at most {MOST_BYTES} bytes, got {len(text)}", name="event")
@@ -202,13 +202,13 @@ def read_json(text: str | bytes) -> Any:
 
 
 def parse_event(data: object) -> Spending:
-    """Returns what an event's JSON says.
+    """Parse an event's JSON.
 
     Args:
-        data: The parsed JSON, or its text; a `Spending` is one already.
+        data: The parsed JSON, or its text; a `Spending` is returned unchanged.
 
     Raises:
-        ParameterError: A type or field is unknown, missing or twice there, or a number is none or out of range.
+        ParameterError: A type or field is unknown, missing or repeated, or a number is invalid or out of range.
 
     >>> parse_event({"type": "gaussian", "rho": "0.010", "count": 3}).to_dict()
     {'type': 'gaussian', 'rho': '0.01', 'count': 3}
@@ -230,7 +230,7 @@ def parse_event(data: object) -> Spending:
 
 @lru_cache(maxsize=1024)
 def _read_again(items: tuple[tuple[str, str | int], ...]) -> Spending:
-    """Returns what a small event says: most requests are for one that came before."""
+    """Parse a small event, cached because most requests repeat an earlier one."""
     return _read_alone(dict(items))
 
 
@@ -275,7 +275,7 @@ def _read_part(data: object) -> Part:
 
 
 def _find(kind: str, given: Mapping[str, Any]) -> _Form:
-    """Returns the form whose fields these are."""
+    """Form of an event with the given fields."""
     forms = _FORMS[kind]
     for form in forms:
         if set(form.needs) <= set(given) <= {*form.needs, *form.may}:
@@ -323,7 +323,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns an object none of whose fields is there twice: which one counts would be anybody's guess."""
+    """Object of a JSON document without repeated fields, which readers could resolve differently."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

@@ -32,25 +32,25 @@ _GIT: Final = "git:"
 
 
 class Witness(Protocol):
-    """A second place.
+    """An external place for the ledger's heads.
 
     Attributes:
-        url: Where it is, without secrets.
+        url: Its URL, without secrets.
     """
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """URL without secrets."""
 
     def push(self, lines: Sequence[str]) -> None:
-        """Add lines, each one JSON; they are kept once this returns.
+        """Append lines, each one JSON; they are stored once this returns.
 
         Raises:
-            StoreError: They may not be.
+            StoreError: They may not be stored.
         """
 
     def read(self) -> str:
-        """All lines that were ever pushed; empty where there are none.
+        """All lines that were ever pushed; empty if there are none.
 
         Raises:
             StoreError: They cannot be read.
@@ -58,10 +58,10 @@ class Witness(Protocol):
 
 
 def open_witness(place: str) -> Witness:
-    """The witness at a place: `https://…` (or http), `git:REPOSITORY`, or a file's path.
+    """Open the witness at a place: `https://…` (or http), `git:REPOSITORY`, or a file's path.
 
     Raises:
-        ParameterError: It is none of these.
+        ParameterError: The place is none of these.
     """
     if place.startswith(("http://", "https://")):
         return HttpWitness(place)
@@ -74,11 +74,11 @@ def open_witness(place: str) -> Witness:
 
 
 def read_evidence(witness: Witness) -> Evidence:
-    """What a witness keeps.
+    """Read the evidence that a witness keeps.
 
     Raises:
-        ParameterError: It is no evidence.
-        StoreError: It cannot be read.
+        ParameterError: The content is not evidence.
+        StoreError: The witness cannot be read.
     """
     text = witness.read()
     return Evidence.parse(text, name=witness.url) if text.strip() else Evidence()
@@ -86,13 +86,13 @@ def read_evidence(witness: Witness) -> Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    """What became of a push.
+    """Result of a push.
 
     Attributes:
-        place: Where.
-        heads: Those that were pushed: of chains that have grown since the last time.
-        unchanged: How many chains have not grown.
-        problems: What the store contradicts of what the witness keeps, one sentence each; then nothing is pushed.
+        place: URL of the witness.
+        heads: The pushed heads: of chains that have grown since the last push.
+        unchanged: Number of chains that have not grown.
+        problems: Contradictions between the store and the witness, one sentence each; then nothing is pushed.
     """
 
     place: str
@@ -101,21 +101,21 @@ class Pushed:
     problems: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields."""
+        """Fields as JSON."""
         heads = [head.to_dict() for head in self.heads]
         return {"place": self.place, "heads": heads, "unchanged": self.unchanged, "problems": list(self.problems)}
 
 
 def push_heads(prove: Callable[[Evidence], tuple[Evidence, list[str]]], witness: Witness) -> Pushed:
-    """Push the heads of now, each with the proof that it follows the last one that the witness keeps.
+    """Push the current heads, each with the proof that it follows the last one that the witness keeps.
 
     Args:
-        prove: As `Book.prove`: the heads of now, with proofs of those that were kept.
-        witness: Where to.
+        prove: As `Book.prove`: the current heads, with proofs for the kept ones.
+        witness: The destination.
 
     Raises:
-        ParameterError: The witness keeps something else.
-        StoreError: It cannot be read or written, or no head can be made.
+        ParameterError: The content of the witness is not evidence.
+        StoreError: The witness cannot be read or written, or no head can be made.
     """
     store = prove(Evidence())[0].heads[0].store
     last: dict[str, Head] = {}
@@ -140,7 +140,7 @@ class FileWitness:
 
     @property
     def url(self) -> str:
-        """The path."""
+        """Path of the file."""
         return str(self.path)
 
     def push(self, lines: Sequence[str]) -> None:
@@ -163,7 +163,7 @@ class FileWitness:
             raise StoreError(f"{self.url}: heads cannot be kept there: {error.strerror}") from error
 
     def read(self) -> str:
-        """The file's text; a last line that was cut short is left out."""
+        """Read the file's text, without an incomplete last line."""
         try:
             with self.path.open("rb") as file:
                 data = file.read(_BYTES + 1)
@@ -176,7 +176,7 @@ class FileWitness:
 
 @dataclass(frozen=True, slots=True)
 class HttpWitness:
-    """An endpoint: POST adds the lines of its body (`application/jsonl`), GET answers with all of them."""
+    """HTTP endpoint: POST appends the lines of its body (`application/jsonl`), GET returns all lines."""
 
     address: str
 
@@ -192,7 +192,7 @@ class HttpWitness:
         self._ask(urllib.request.Request(self.address, data=body, headers=headers, method="POST"))  # noqa: S310 - checked
 
     def read(self) -> str:
-        """Ask for all lines."""
+        """Fetch all lines."""
         return _decode(self._ask(urllib.request.Request(self.address)), self.url)  # noqa: S310 - checked
 
     def _ask(self, request: urllib.request.Request) -> bytes:
@@ -215,24 +215,24 @@ class HttpWitness:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: where heads are kept is what the address says, not what an answer says."""
+    """HTTP handler that follows no redirect, so that heads are stored only at the given address."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Refuse."""
+        """Refuse a redirect."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitWitness:
-    """Notes of a git repository, under `refs/notes/privcheck`: each push is one on the commit of that moment.
+    """Notes of a git repository, under `refs/notes/privcheck`: each push is a note on the HEAD commit of that moment.
 
-    They travel with `git push ORIGIN refs/notes/privcheck`; whoever fetched them has a witness.
+    `git push ORIGIN refs/notes/privcheck` copies them; every clone that fetches them is a witness.
     """
 
     repository: Path
 
     @property
     def url(self) -> str:
-        """The repository."""
+        """The repository, with the prefix `git:`."""
         return f"{_GIT}{self.repository}"
 
     def push(self, lines: Sequence[str]) -> None:
@@ -262,7 +262,7 @@ class GitWitness:
 
 
 def _whole(data: bytes) -> bytes:
-    """A file's lines without the last one where a push was cut short there, which was never acknowledged."""
+    """Lines of a file without a last line of an interrupted push, which was never acknowledged."""
     start = data.rfind(b"\n") + 1
     if not data[start:].startswith(b"{"):
         return data
@@ -274,10 +274,10 @@ def _whole(data: bytes) -> bytes:
 
 
 def _decode(data: bytes, url: str) -> str:
-    """The text of lines.
+    """Decode the text of lines.
 
     Raises:
-        StoreError: It is too long, or no text.
+        StoreError: The data are too long, or are not UTF-8 text.
     """
     if len(data) > _BYTES:
         raise StoreError(f"{url}: it is longer than {_BYTES} bytes; begin a new place, and keep this one")

@@ -1,9 +1,9 @@
-"""One writer for all threads of a process: what waits together is written together, in one transaction.
+"""One writer for all threads of a process: waiting requests are written together, in one transaction.
 
-A disk writes through some hundreds of times a second, whoever asks; so the requests that came in while one transaction
-was written share the next one. Each is read, allowed and priced before it is queued (`Book.prepare`). What fails
-nevertheless takes its transaction with it, and then every request of it is written by itself: a poisoned one touches no
-other. Nobody is answered before the transaction is on the disk.
+A disk writes through some hundreds of times a second, however many callers there are; so the requests that arrive while
+one transaction is written share the next one. Each is validated, authorised and priced before it is queued
+(`Book.prepare`). If a transaction fails nevertheless, each of its requests is written alone, so that a bad one affects
+no other. A request is answered once its transaction is on the disk.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Writer:
     """Writes charges and reservations to a book, many in one transaction; its calls are those of `Book`.
 
     Args:
-        book: Whose charges are written.
-        most: Requests of a transaction, at most.
-        waiting: Requests that may wait, at most.
-        timeout: Seconds until a request that was not answered is told so.
+        book: The ledger.
+        most: Maximum number of requests of a transaction.
+        waiting: Maximum number of waiting requests.
+        timeout: Seconds until an unanswered request fails with an unknown outcome.
     """
 
     def __init__(self, book: Book, *, most: int = MOST, waiting: int = WAITING, timeout: float = TIMEOUT) -> None:
@@ -55,33 +55,33 @@ class Writer:
         self._thread.start()
 
     def charge(self, actor: Actor, **asked: Unpack[Asked]) -> Decision:
-        """Charges what is about to be released, as `Book.charge` does.
+        """Charge a release before its noise is drawn, as `Book.charge` does.
 
         Raises:
             FullError: Too many requests wait.
-            PrivcheckError: What `Book.charge` raises.
+            PrivcheckError: As of `Book.charge`.
         """
         return self.submit(self.book.prepare(actor, "charge", **asked))
 
     def reserve(self, actor: Actor, **asked: Unpack[AskedFor]) -> Decision:
-        """Sets budget aside for a run, as `Book.reserve` does.
+        """Reserve budget for a run, as `Book.reserve` does.
 
         Raises:
             FullError: Too many requests wait.
-            PrivcheckError: What `Book.reserve` raises.
+            PrivcheckError: As of `Book.reserve`.
         """
         return self.submit(self.book.prepare(actor, "reserve", **asked))
 
     def submit(self, prepared: Prepared) -> Decision:
-        """Returns what became of a prepared request, once that is on the disk.
+        """Submit a prepared request, and return its decision once it is on the disk.
 
-        A request without a key gets one, so that writing it a second time, where it is not known whether the first
-        succeeded, does not charge twice.
+        A request without a key gets one, so that writing it a second time, if the outcome of the first attempt is
+        unknown, does not charge twice.
 
         Raises:
             FullError: Too many requests wait.
-            PrivcheckError: What `Book.apply` raises.
-            StoreError: It is not known whether it was written: ask again with the same key.
+            PrivcheckError: As of `Book.apply`.
+            StoreError: It is unknown whether it was written: ask again with the same key.
         """
         request = _Request(prepared=prepared if prepared.key else replace(prepared, key=f"w-{secrets.token_hex(12)}"))
         if self._closed:
@@ -99,10 +99,10 @@ class Writer:
             raise StoreError(message) from None
 
     def close(self, *, timeout: float = TIMEOUT) -> None:
-        """Writes what waits and ends; what is not written by then is told that its outcome is not known.
+        """Write the waiting requests and stop; the others fail with an unknown outcome.
 
         Args:
-            timeout: Seconds, at most.
+            timeout: Maximum number of seconds to wait.
         """
         self._closed = True
         with suppress(queue.Full):
@@ -132,7 +132,7 @@ class Writer:
                 return
 
     def _write(self, batch: list[_Request]) -> None:
-        """Writes requests together; one by one where that fails."""
+        """Write requests together, or one by one if that fails."""
         answers: list[Decision | AuthorityError | IdempotencyError] = []
         try:
             with self.book.write() as transaction:
@@ -162,7 +162,7 @@ class Writer:
 
 
 def _look_up_keys(transaction: Transaction, batch: list[_Request]) -> None:
-    """Asks for the keys of all requests of each actor at once, and locks their datasets after that."""
+    """Look up the keys of all requests, one query for each actor, and then lock their datasets."""
     wanted: dict[str, list[str]] = {}
     for request in batch:
         wanted.setdefault(request.prepared.actor.name, []).append(str(request.prepared.key))

@@ -37,11 +37,13 @@ from privcheck.service.session import Caller, LedgerSession, desk_of
 
 
 def rewrite_json(body: bytes) -> bytes:
-    """Returns a body that every parser reads alike; numbers that are not whole are texts. None at all stays none.
+    """Rewrite a body so that every parser reads it alike; numbers with a fraction or an exponent become texts.
+
+    An empty body stays empty.
 
     Raises:
-        ProblemError: It is no UTF-8 or nested too deeply (400), or it is no JSON, a field is there twice, or a number
-            is none (422).
+        ProblemError: The body is not UTF-8 or nested too deeply (400), or is not JSON, repeats a field, or has a number
+            that is not finite or is too long (422).
     """
     if not body:
         return body
@@ -98,12 +100,12 @@ _HEADERS: Final = {
 
 @dataclass(slots=True, kw_only=True)
 class Buckets:
-    """Token buckets by key; the one that was used longest ago is forgotten when there are too many.
+    """Token buckets by key; the least recently used one is dropped when there are too many.
 
     Attributes:
         rate: Requests a second, in the long run.
-        burst: Requests at once.
-        clock: Seconds that only rise.
+        burst: Maximum number of requests at once.
+        clock: Monotonic time, in seconds.
     """
 
     rate: float
@@ -113,10 +115,10 @@ class Buckets:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, key: str) -> None:
-        """Takes one request from a bucket.
+        """Take one request from a bucket.
 
         Raises:
-            ProblemError: It is empty: 429, with the seconds to wait.
+            ProblemError: The bucket is empty: 429, with the seconds to wait.
         """
         with self._lock:
             now = self.clock()
@@ -133,17 +135,17 @@ class Buckets:
 
 @dataclass(slots=True)
 class Guard:
-    """ASGI middleware: rate by caller, length of the body, time of the request, headers, and no error unanswered.
+    """ASGI middleware: rate by caller, length of the body, time of the request, headers, and an answer to every error.
 
     Attributes:
-        app: What stands behind it.
-        buckets: By address, and by token.
-        seconds: Of one request.
+        app: The wrapped application.
+        buckets: Rate limits, by address and by token.
+        seconds: Time limit of one request.
         allowed: The methods of an address.
-        check: Refuses headers that cannot be understood in one way.
-        whose: Who sends a request.
-        most: Requests of strangers under way at the same time, and as many of those who hold a token.
-        under_way: How many there are now, of strangers and of holders.
+        check: Refuses ambiguous headers.
+        whose: Identifies the caller of a request.
+        most: Maximum number of concurrent requests of strangers, and separately of token holders.
+        under_way: Present number of requests, of strangers and of holders.
     """
 
     app: ASGIApp
@@ -156,7 +158,7 @@ class Guard:
     under_way: list[int] = field(default_factory=lambda: [0, 0])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Answer one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -224,12 +226,12 @@ def _add_headers(message: MutableMapping[str, Any], *, allow: str | None) -> Non
 
 
 async def _read(scope: Scope, receive: Receive) -> bytes:
-    """Returns the whole body, which is short; of one that is not much too long the rest is read and forgotten.
+    """Read the whole body up to its limit; the rest of a slightly longer body is read and dropped.
 
     A connection that is closed while its client still sends loses the answer.
 
     Raises:
-        ProblemError: It is too long: 413.
+        ProblemError: The body is too long: 413.
     """
     said = dict(scope["headers"]).get(b"content-length", b"")
     stated, size, read, more = int(said[:20]) if said.isdigit() else 0, 0, bytearray(), True
@@ -248,7 +250,7 @@ async def _read(scope: Scope, receive: Receive) -> bytes:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Returns what hands out the body that was read, and then what the server says."""
+    """A `receive` that replays the buffered body, and then continues with the server's messages."""
     handed = False
 
     async def give() -> Message:
@@ -323,10 +325,10 @@ async def _find_actor(
     desk: Annotated[LedgerSession, Depends(desk_of)],
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
 ) -> Actor:
-    """Returns whose token came with a request, if the role may do what is asked for.
+    """Find the actor of a request's token, and check that the role permits the endpoint's action.
 
     Raises:
-        AuthorityError: There is no token, it is not known, or the role may not.
+        AuthorityError: The token is missing or unknown, or the role does not permit the action.
     """
     if given is None:
         raise AuthorityError("expected the header Authorization: Bearer TOKEN", known=False)
@@ -349,11 +351,11 @@ _ONCE: Final = frozenset({
 
 
 def check_headers(scope: Mapping[str, Any]) -> None:
-    """Refuses a request of which two readers may understand two things.
+    """Refuse an ambiguous request.
 
     Raises:
-        ProblemError: A header that says who asks or what came twice, the body is encoded, or its address has a slash
-            that is none (400).
+        ProblemError: A header of identity or framing is repeated or contradicts another, the body is encoded, or the
+            address has an encoded slash, backslash or null (400).
     """
     names = Counter(name for name, _ in scope["headers"])
     if twice := [name.decode() for name in names if name in _ONCE and names[name] > 1]:
@@ -367,10 +369,10 @@ def check_headers(scope: Mapping[str, Any]) -> None:
 
 
 async def check_query(request: Request) -> None:
-    """Refuses a question that an endpoint does not know: a misspelt one would ask for everything.
+    """Refuse unknown query parameters: a misspelt filter would be ignored, and everything returned.
 
     Raises:
-        ProblemError: It is not known, or came twice: 422.
+        ProblemError: A parameter is unknown, or repeated: 422.
     """
     if not request.query_params:
         return
@@ -384,7 +386,7 @@ async def check_query(request: Request) -> None:
 
 
 def allowed_methods(path: str) -> str:
-    """Returns the methods that an address has, as the header Allow says them; empty where it has none."""
+    """Methods of an address, in the format of the header Allow; empty if there are none."""
     found = {method for method, pattern in _patterns() if pattern.fullmatch(path)}
     return ", ".join(sorted(found | ({"HEAD"} if "GET" in found else set())))
 

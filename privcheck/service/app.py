@@ -46,11 +46,11 @@ ROUTERS: Final = (login.router, lists.router, forms.what_if_router, forms.router
 
 
 def add_pages(app: FastAPI, *, secure: bool) -> None:
-    """Adds the pages, which are not in the OpenAPI document.
+    """Add the pages, which are not in the OpenAPI document.
 
     Args:
-        app: The application; its state has the desk.
-        secure: Browsers reach it by TLS, whatever the requests look like here.
+        app: The application; its state has the open ledger.
+        secure: Whether browsers reach it by TLS, whatever scheme its requests have.
     """
     app.state.sessions = Sessions()
     app.state.secure = secure
@@ -72,18 +72,18 @@ def _say_no_ledger(request: Request, _: Exception) -> Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How the service runs.
+    """Settings of the service.
 
     Attributes:
         store: URL of the ledger's store; None for calculations alone.
-        seconds: Of one request.
-        calculation_seconds: Of one calculation.
+        seconds: Time limit of one request.
+        calculation_seconds: Time limit of one calculation.
         rate: Requests a second of one token, or of all strangers at one address, in the long run.
-        burst: Requests at once.
-        processes: That calculate for those who hold a token; one more does for strangers. Without a store all do.
-        push_heads: A second place that the ledger's heads are pushed to; None for none.
-        push_seconds: From one push to the next.
-        secure: Browsers reach the service by TLS, which a proxy ends; its own TLS shows by itself.
+        burst: Maximum number of requests at once.
+        processes: Worker processes for token holders; one more is for strangers. Without a store they are shared.
+        push_heads: The witness that the ledger's heads are pushed to; None for none.
+        push_seconds: Interval between pushes.
+        secure: Whether browsers reach the service by TLS that a proxy terminates; the service's own TLS is detected.
     """
 
     store: str | None = None
@@ -98,10 +98,10 @@ class Settings:
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """Returns the service as an ASGI application.
+    """Create the service as an ASGI application.
 
     Raises:
-        ParameterError: The place for heads is none.
+        ParameterError: The place for heads is invalid.
         StoreError: There is no ledger at the store's URL.
     """
     chosen = settings or Settings()
@@ -160,7 +160,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 
 def _document_problems(app: FastAPI) -> None:
-    """Lets the OpenAPI document hold the schema of problems, in place of FastAPI's own."""
+    """Replace FastAPI's error schemas in the OpenAPI document by the schema of problems."""
     described = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -181,18 +181,18 @@ _MOST_CONNECTIONS: Final = 800  # below the 1024 files that a process may have o
 
 
 class PatientProtocol(H11Protocol):
-    """A connection that is closed where a request's headers take too long: uvicorn would wait for ever."""
+    """Connection with a time limit for a request's headers, which uvicorn lacks."""
 
     _hurry: asyncio.TimerHandle | None = None
     head_seconds = HEAD_SECONDS
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Takes a connection, and waits for its first request."""
+        """Accept a connection, and start the timer for its first request."""
         super().connection_made(transport)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Takes bytes; the clock runs while they are no whole headers yet."""
+        """Receive bytes; the timer runs until the headers are complete."""
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
             self._stop()
@@ -200,12 +200,12 @@ class PatientProtocol(H11Protocol):
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Lets go of a connection."""
+        """Stop the timer of a closed connection."""
         self._stop()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what is no HTTP."""
+        """Answer a malformed request."""
         told = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail": msg}
         body = json.dumps(told).encode()
         headers = [
@@ -248,11 +248,11 @@ LISTENS: Final[dict[str, Any]] = {
 
 
 def open_or_create(url: str) -> str | None:
-    """Returns the first officer's token of a ledger that is made because there is none; None where there is one.
+    """Create a ledger if there is none, and return its first officer's token; None if there is one.
 
     Raises:
-        ParameterError: The URL is none of a store.
-        StoreError: There is something else, or it cannot be opened.
+        ParameterError: The URL is not that of a store.
+        StoreError: The place has something else than a ledger, or it cannot be opened.
     """
     try:
         open_store(url).close()
@@ -268,7 +268,7 @@ def open_or_create(url: str) -> str | None:
 
 
 def describe() -> str:
-    """Returns the document as text; the version of the package is left out, so that it changes with the API alone."""
+    """OpenAPI document as text, without the package's version, so that it changes with the API alone."""
     document = create_app().openapi()
     return json.dumps({**document, "info": {**document["info"], "version": "1"}}, indent=1, ensure_ascii=False) + "\n"
 

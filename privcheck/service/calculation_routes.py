@@ -46,13 +46,13 @@ AlgorithmName = Annotated[Word, Path(description="A registered algorithm.", exam
 
 
 class Body(BaseModel):
-    """A body: what it does not know is refused."""
+    """Request body; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class EventBody(BaseModel):
-    """What is released: a type, and its fields as decimal strings; nothing in it is evaluated."""
+    """Release: a type, and its fields as decimal strings; nothing in it is evaluated."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -68,7 +68,7 @@ class EventBody(BaseModel):
     count: Annotated[int, Field(ge=1, le=MOST_COUNT, description="How often.")] = 1
 
     def plain(self) -> dict[str, Any]:
-        """Returns the event as JSON."""
+        """Event as JSON."""
         return self.model_dump()
 
 
@@ -90,7 +90,7 @@ class ComposeBody(_Level):
 
 
 class Composed(BaseModel):
-    """What events cost together."""
+    """Cost of events together."""
 
     quantity: Literal["epsilon", "delta"]
     at: dict[str, str] = Field(description="The δ or ε that was given.")
@@ -102,7 +102,7 @@ class Composed(BaseModel):
 
 
 class CalibrateBody(Body):
-    """A target and events; the spreads of all noise in them are multiplied by one factor."""
+    """Target and events; the spreads of all noise in them are multiplied by one factor."""
 
     epsilon: Number
     delta: Number
@@ -110,7 +110,7 @@ class CalibrateBody(Body):
 
 
 class CalibratedAnswer(BaseModel):
-    """The least noise."""
+    """Least noise that keeps the target."""
 
     factor: str | None = Field(description="What the spreads are multiplied by.")
     events: list[dict[str, JsonValue]] = Field(description="The events at that noise.")
@@ -122,7 +122,7 @@ class CalibratedAnswer(BaseModel):
 
 
 class GuaranteeBody(Body):
-    """A guarantee: pure with epsilon, zcdp with rho, gdp with mu, approximate with epsilon and delta."""
+    """Guarantee: pure with epsilon, zcdp with rho, gdp with mu, approximate with epsilon and delta."""
 
     type: Literal["pure", "zcdp", "gdp", "approximate"]
     epsilon: Number | None = None
@@ -132,13 +132,13 @@ class GuaranteeBody(Body):
 
 
 class ConvertBody(_Level):
-    """A guarantee, and an ε or a δ."""
+    """Guarantee, and an ε or a δ."""
 
     guarantee: GuaranteeBody
 
 
 class Converted(BaseModel):
-    """What a guarantee implies for every mechanism that keeps it; all rounded up."""
+    """Consequences of a guarantee for every mechanism that keeps it; all rounded up."""
 
     guarantee: dict[str, JsonValue]
     epsilon: str | None = Field(description="null: infinite.")
@@ -161,13 +161,13 @@ class VerifyBody(Body):
 
 
 class BudgetBody(VerifyBody):
-    """Parameters of an algorithm, and where ε is reported."""
+    """Parameters of an algorithm, and the δ at which ε is reported."""
 
     delta: Number | None = None
 
 
 class Document(BaseModel):
-    """A document, as the command of that name prints it with --json."""
+    """Document, as the command of that name prints it with --json."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -175,7 +175,7 @@ class Document(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether the service lives or is ready; and, where it pushes the ledger's heads elsewhere, whether it does."""
+    """State of the service, and of its pushes of the ledger's heads to a witness, if it pushes them."""
 
     status: Literal["ok"]
     version: str
@@ -184,7 +184,7 @@ class Health(BaseModel):
 
 
 class Waiting(BaseModel):
-    """The answer is not there yet: ask again."""
+    """Notice that the answer is not there yet: ask again."""
 
     state: Literal["running"]
 
@@ -211,37 +211,37 @@ Known = Annotated[str, Depends(_known)]
 
 @router.post("/compose", responses=responses())
 def compose(body: ComposeBody, calculator: Calculates) -> Composed:
-    """Returns ε at δ, or δ at ε, of events on the same data."""
+    """Compose events on the same data: ε at δ, or δ at ε."""
     return Composed.model_validate(calculator.run("compose", _plain(body)))
 
 
 @router.post("/calibrate", responses=responses())
 def calibrate(body: CalibrateBody, calculator: Calculates) -> CalibratedAnswer:
-    """Returns the least noise with which events keep (ε, δ)."""
+    """Compute the least noise with which events keep (ε, δ)."""
     return CalibratedAnswer.model_validate(calculator.run("calibrate", _plain(body)))
 
 
 @router.post("/convert", responses=responses())
 def convert(body: ConvertBody, calculator: Calculates) -> Converted:
-    """Returns what a guarantee implies: ε at δ or δ at ε, and its cost in ordered currencies."""
+    """Convert a guarantee: ε at δ or δ at ε, and its cost in ordered currencies."""
     return Converted.model_validate(calculator.run("convert", body.model_dump(exclude_none=True)))
 
 
 @router.get("/algorithms", response_model=Document, responses=responses())
 def list_algorithms(calculator: Calculates) -> Response:
-    """Returns the registered algorithms, as `privcheck list`."""
+    """List the registered algorithms, as `privcheck list`."""
     return _document(calculator.run_later("algorithms", {}))
 
 
 @router.get("/algorithms/{name}", response_model=Document, responses=responses())
 def show_algorithm(name: Known, calculator: Calculates) -> Response:
-    """Returns what an algorithm releases and how its cost is derived, as `privcheck show`."""
+    """Show an algorithm's releases and the derivation of their cost, as `privcheck show`."""
     return _document(calculator.run("show", {"name": name}))
 
 
 @router.post("/algorithms/{name}/budget", response_model=Document, responses=responses())
 def budget_algorithm(name: Known, body: BudgetBody, calculator: Calculates) -> Response:
-    """Returns what the releases of an algorithm cost, as `privcheck budget`."""
+    """Compute the cost of an algorithm's releases, as `privcheck budget`."""
     return _document(calculator.run("budget", {"name": name, **body.model_dump()}))
 
 
@@ -251,7 +251,7 @@ def budget_algorithm(name: Known, body: BudgetBody, calculator: Calculates) -> R
     responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **responses()},
 )
 def verify_algorithm(name: Known, body: VerifyBody, calculator: Calculates) -> Response:
-    """Returns the verdict on an algorithm's claim, as `privcheck verify`; 202 while it is being found."""
+    """Verify an algorithm's claim, as `privcheck verify`; 202 while that is in progress."""
     found = calculator.run_later("verify", {"name": name, "version": __version__, **body.model_dump()})
     if found is None:
         return JSONResponse(Waiting(state="running").model_dump(), 202, {"Retry-After": "2"})
@@ -260,7 +260,7 @@ def verify_algorithm(name: Known, body: VerifyBody, calculator: Calculates) -> R
 
 @router.get("/healthz", responses=responses())
 def health() -> Health:
-    """Returns that the service lives."""
+    """Check that the service is running."""
     return Health(status="ok", version=__version__)
 
 

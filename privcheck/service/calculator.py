@@ -1,4 +1,4 @@
-"""Calculations in processes of their own: bounded in time by killing the process, in number by a queue."""
+"""Calculations in separate processes: limited in time by killing the process, in number by a queue."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LOG: Final = logging.getLogger("privcheck.service")
 
 @dataclass(slots=True)
 class _Process:
-    """A process that calculates; it is started when it is first needed, and again after it was killed."""
+    """Worker process, started on first use, and again after it was killed."""
 
     process: SpawnProcess | None = None
     pipe: Connection | None = None
@@ -37,7 +37,7 @@ class _Process:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def is_up(self) -> bool:
-        """Returns whether it has started, or has said so."""
+        """Whether the process is ready, or has sent its first message."""
         with self.lock:
             try:
                 return self.ready or (self.pipe is not None and self.pipe.poll(0))
@@ -45,7 +45,7 @@ class _Process:
                 return False
 
     def end(self) -> None:
-        """Kills it for good, from any thread; whoever waits for an answer gets none."""
+        """Kill the process permanently, from any thread; pending requests get no answer."""
         with self.lock:
             self.ended = True
             if self.process is not None:
@@ -77,12 +77,15 @@ class _Process:
             self.process, self.pipe, self.ready = None, None, False
 
     def ask(self, message: bytes, *, seconds: float, begin: float) -> bytes | None:
-        """Returns the answer; None where there is none in time, and the process is killed.
+        """Send a task and return its answer; None without an answer in time, after which the process is killed.
 
         Args:
             message: The task.
-            seconds: That it may take.
-            begin: Seconds that the process may take to start, where it has not.
+            seconds: Time limit of the task.
+            begin: Time limit of the process's start, in seconds, if it is not ready.
+
+        Raises:
+            ProblemError: The process is not ready within that time: 503.
         """
         self.start()
         if self.pipe is None:
@@ -105,14 +108,14 @@ class _Process:
 
 @dataclass(slots=True, kw_only=True)
 class Calculator:
-    """Answers tasks of `privcheck.commands.calculations`, and remembers the answers.
+    """Runs the tasks of `privcheck.commands.calculations`, and caches the answers.
 
     Attributes:
-        processes: That calculate at the same time.
-        waiting: Requests that may wait for one.
-        seconds: That one calculation may take.
-        long_seconds: That one may take whose answer is asked for again later.
-        patience: Seconds that a request waits for a process, or for an answer that comes later.
+        processes: Number of worker processes.
+        waiting: Maximum number of waiting requests.
+        seconds: Time limit of one calculation.
+        long_seconds: Time limit of one calculation of `run_later`.
+        patience: Seconds that a request waits for a process, or for the answer of `run_later`.
     """
 
     processes: int = 2
@@ -137,18 +140,18 @@ class Calculator:
         self._idle.put(self._first)  # last in, first out
 
     def start(self) -> None:
-        """Starts one process, so that the first request does not wait for it, and looks at the registry."""
+        """Start one process, so that the first request does not wait for it, and list the algorithms."""
         self._first.start()
         self._submit(_key("algorithms", {}))
 
     def is_up(self) -> bool:
-        """Returns whether what `start` has started can calculate; once it could, what was killed starts anew."""
+        """Whether the started processes can calculate; stays true, since killed ones are restarted."""
         if not self._up:
             self._up = self._first.is_up() and self._apart.is_up()
         return self._up
 
     def close(self) -> None:
-        """Kills all processes."""
+        """Kill all processes."""
         self._apart.end()
         self._later.shutdown(wait=True, cancel_futures=True)
         self._apart.stop()
@@ -159,10 +162,10 @@ class Calculator:
                 return
 
     def run(self, task: str, body: Mapping[str, Any]) -> Json:
-        """Returns the answer to a task that is short.
+        """Run a short task.
 
         Raises:
-            ProblemError: It is refused (422), takes too long (422), or too many are under way (429).
+            ProblemError: The task is refused (422), takes too long (422), or too many are under way (429).
         """
         key = _key(task, body)
         if (known := self._recall(key)) is not None:
@@ -182,7 +185,7 @@ class Calculator:
         return self._keep(key, _read(said, self.seconds))
 
     def run_later(self, task: str, body: Mapping[str, Any]) -> Json | None:
-        """Returns the answer to a task that may be long; None while it is not there: it is to be asked for again.
+        """Run a task that may be long; None while it is in progress: ask again.
 
         Raises:
             ProblemError: As `run`.
@@ -239,18 +242,18 @@ class Calculator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calculators:
-    """Processes, queues and answers of those who hold a token, and those of strangers, who can use up only their own.
+    """Separate calculators for token holders and for strangers, who can exhaust only their own.
 
     Attributes:
-        holders: Of those who hold a token of the ledger.
-        strangers: Of all others.
+        holders: For holders of a token of the ledger.
+        strangers: For all others.
     """
 
     holders: Calculator
     strangers: Calculator
 
     def of(self, role: str | None) -> Calculator:
-        """Whose a calculation is, by the role of the caller's token."""
+        """Calculator for the role of the caller's token."""
         return self.strangers if role is None else self.holders
 
 
@@ -259,10 +262,11 @@ def _key(task: str, body: Mapping[str, Any]) -> str:
 
 
 def _read(said: bytes | None, seconds: float) -> Json:
-    """Returns the answer in what a process said.
+    """Parse a worker's answer.
 
     Raises:
-        ProblemError: The task was refused, or ended by its limit of time.
+        ProblemError: The task was refused, or exceeded its time limit.
+        RuntimeError: The task crashed.
     """
     if said is None:
         detail = f"the calculation takes more than {seconds:g} s or too much memory here"

@@ -1,4 +1,4 @@
-"""Bodies and answers of the ledger's endpoints."""
+"""Request and response models of the ledger's endpoints."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Decimal = Annotated[str, Field(description="An exact decimal string; p/q where i
 
 
 class About(Body):
-    """What an event is of, as who charges it says; nobody judges that, and it is kept with the charge."""
+    """Description of an event by its author; it is not verified, and is stored with the charge."""
 
     algorithm: Word | None = None
     parameters: Settings = Field(default_factory=dict)
@@ -52,7 +52,7 @@ class About(Body):
 
 
 class UnitBody(Body):
-    """The unit of privacy: who is protected, with how much of the data, between which neighbours, against whom."""
+    """Unit of privacy: the protected person, the amount of data, the neighbouring relation, and the trust model."""
 
     who: Annotated[Line, Field(description="The noun for one protected person.", examples=["patient"])]
     trajectories: Annotated[int, Field(ge=1, le=LARGEST, description="At most how many one of them has.")]
@@ -61,12 +61,12 @@ class UnitBody(Body):
     model: TrustModel
 
     def stated(self) -> dict[str, Any]:
-        """Returns the fields that are given."""
+        """Fields that are given."""
         return self.model_dump(exclude_none=True)
 
 
 class OfferedBody(UnitBody):
-    """The unit for which something was priced, and how it is known; by statement of who charges, unless told."""
+    """Unit for which an event was priced, and its source; by default a statement of the caller."""
 
     basis: Annotated[
         Basis, Field(description="assertion: each episode was said to be another user's, and no column shows it.")
@@ -86,12 +86,12 @@ Offered = Annotated[
 
 
 def plain_unit(unit: OfferedBody | str | None) -> dict[str, Any] | str | None:
-    """Returns a unit as the book reads it."""
+    """Unit in the format of the book."""
     return unit.stated() if isinstance(unit, OfferedBody) else unit
 
 
 class SpendBody(Body):
-    """What is to be released, from which grant: an event with its unit, or a claim that holds."""
+    """Planned release, and its grant: an event with its unit, or a claim that holds."""
 
     grant: Name
     event: EventBody | None = None
@@ -125,26 +125,26 @@ class SpendBody(Body):
 
 
 class ReserveBody(SpendBody):
-    """What is to be released, and how long a run may take to begin."""
+    """Planned release, and the duration of its reservation."""
 
     seconds: Annotated[int, Field(ge=1, le=30 * 24 * 3600)] = 3600
 
 
 class ReleaseBody(Body):
-    """Why a reservation is given back."""
+    """Reason for releasing a reservation."""
 
     evidence: Annotated[Text, Field(description="How it is known that nothing was drawn.")]
 
 
 class ClaimBody(Body):
-    """An algorithm's claim, at parameters."""
+    """Claim of an algorithm, at parameters."""
 
     algorithm: Word
     parameters: Settings = Field(default_factory=dict)
 
 
 class DatasetBody(Body):
-    """A dataset's policy: what all its grants together keep, for ever."""
+    """Policy of a dataset: the permanent guarantee of all its grants together."""
 
     dataset: Name
     epsilon: Exact
@@ -168,7 +168,7 @@ class BlocksBody(Body):
 
 
 class GrantBody(Body):
-    """A part of a dataset's budget: a cap in a currency, or a plan of events that charges count down."""
+    """Part of a dataset's budget: a cap in a currency, or a plan of events that charges count down."""
 
     name: Name
     dataset: Name
@@ -195,7 +195,7 @@ class GrantBody(Body):
         return self
 
     def fields(self) -> dict[str, Any]:
-        """Returns the fields of `Book.grant`, or with events of `Book.plan`."""
+        """Arguments of `Book.grant`, or with events of `Book.plan`."""
         told = self.model_dump(exclude_none=True, exclude={"events", "unit"})
         if self.events is None:
             return told
@@ -204,7 +204,7 @@ class GrantBody(Body):
 
 
 class EvidenceBody(Body):
-    """What an audit found of a charge; a violation freezes the grant."""
+    """Audit's finding on a charge; a violation freezes the grant."""
 
     charge: Name
     verdict: Literal["consistent", "violation"]
@@ -212,7 +212,7 @@ class EvidenceBody(Body):
 
 
 class NewEvidence(BaseModel):
-    """The row that was written; its receipt is at /v1/receipts/{hash}."""
+    """The new row; its receipt is at /v1/receipts/{hash}."""
 
     charge: str
     verdict: Literal["consistent", "violation"]
@@ -220,13 +220,13 @@ class NewEvidence(BaseModel):
 
 
 class FreezeBody(Body):
-    """Why nothing more is to be spent on a grant."""
+    """Reason for freezing a grant."""
 
     reason: Text
 
 
 class Frozen(BaseModel):
-    """A grant on which nothing more is spent; `hash` is of the row that says so."""
+    """Frozen grant; `hash` is that of the row that froze it."""
 
     grant: str
     state: Literal["frozen"]
@@ -234,7 +234,7 @@ class Frozen(BaseModel):
 
 
 class ReceiptBody(Body):
-    """A receipt, as a charge returned it."""
+    """Receipt, as a charge returned it."""
 
     dataset: Name
     seq: Annotated[int, Field(ge=1, le=2**53)]
@@ -246,19 +246,19 @@ class ReceiptBody(Body):
 
 
 class VerifyBody(Body):
-    """Receipts that were kept."""
+    """Kept receipts."""
 
     receipts: Annotated[list[ReceiptBody], Field(max_length=128, default_factory=list)]
 
 
 class AcceptBody(VerifyBody):
-    """Receipts that were kept, and whether to go on where rows are lost."""
+    """Kept receipts, and whether to proceed where rows are lost."""
 
     freeze: Annotated[bool, Field(description="The grants that lost rows may have been charged to are frozen.")] = False
 
 
 class TokenBody(Body):
-    """Whose token, and what it may do."""
+    """Holder of a token, and its permissions."""
 
     name: Name
     role: Literal["reader", "analyst", "ci", "officer", "admin"]
@@ -267,13 +267,13 @@ class TokenBody(Body):
 
 
 class Answer(BaseModel):
-    """An answer may get more fields."""
+    """Response that may get more fields."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class SignedHead(Answer):
-    """A row of a dataset's chain, signed with Ed25519: keep it, it shows a cut tail; the key is at /v1/key."""
+    """Row of a dataset's chain, signed with Ed25519: keep it as proof against a cut; the key is at /v1/key."""
 
     dataset: str
     seq: int
@@ -285,14 +285,14 @@ class SignedHead(Answer):
 
 
 class SigningKey(Answer):
-    """The Ed25519 key of the ledger, in PEM, and the SHA-256 of its DER form."""
+    """Ed25519 key of the ledger, in PEM, and the SHA-256 of its DER form."""
 
     key: str
     fingerprint: str
 
 
 class TreeHead(Answer):
-    """How many rows a chain has, and the root of the Merkle tree over them (RFC 9162), signed."""
+    """Number of rows of a chain, and the root of the Merkle tree over them (RFC 9162), signed."""
 
     kind: Literal["head"]
     store: str
@@ -305,13 +305,13 @@ class TreeHead(Answer):
 
 
 class SignedHeads(Answer):
-    """The heads of all chains: that of names and tokens, and the datasets'."""
+    """Heads of all chains: that of names and tokens, and the datasets'."""
 
     heads: list[TreeHead]
 
 
 class Decided(Answer):
-    """What became of a request to spend."""
+    """Outcome of a request to spend."""
 
     state: Literal["reserved", "committed", "released"]
     id: str
@@ -323,7 +323,7 @@ class Decided(Answer):
 
 
 class Checked(Answer):
-    """Whether the ledger is what was once written; what is wrong, one sentence each."""
+    """Result of a verification of the ledger; its problems, one sentence each."""
 
     ok: bool
     rows: int
@@ -333,13 +333,13 @@ class Checked(Answer):
 
 
 class Accepted(Answer):
-    """Whether a store that was put back is written again, and what was found."""
+    """Whether a restored store is writable again, and the findings."""
 
     accepted: bool
 
 
 class ShownGrant(Answer):
-    """A grant, and what is left of it."""
+    """Grant, and the rest of its budget."""
 
     name: str
     dataset: str
@@ -350,7 +350,7 @@ class ShownGrant(Answer):
 
 
 class Quoted(Answer):
-    """What a charge would cost; nothing was written."""
+    """Cost of a planned charge; nothing was written."""
 
     state: Literal["quoted", "refused"]
     grant: str
@@ -360,7 +360,7 @@ class Quoted(Answer):
 
 
 class Claimed(Answer):
-    """A claim that is judged: charge it once `state` is holds."""
+    """Claim under verification: charge it once `state` is holds."""
 
     claim: str
     state: Literal["running", "holds", "fails", "undecided"]
@@ -371,7 +371,7 @@ class Claimed(Answer):
 
 
 class ShownDataset(Answer):
-    """A dataset: its policy, its grants with what is left, the head of its chain."""
+    """Dataset: its policy, its grants with the rest of their budget, the head of its chain."""
 
     name: str
     policy: dict[str, Any]
@@ -395,7 +395,7 @@ class CapCurve(BaseModel):
 
 
 class ShownCharge(Answer):
-    """A charge as it stands."""
+    """Current state of a charge."""
 
     id: str
     grant: str
@@ -407,20 +407,20 @@ class ShownCharge(Answer):
 
 
 class Charges(BaseModel):
-    """A page of charges, in order; `next` is null on the last."""
+    """Page of charges, in order; `next` is null on the last."""
 
     charges: list[ShownCharge]
     next: int | None
 
 
 class Exported(Answer):
-    """What was charged, for other accountants or for people."""
+    """Charges or guarantees, for other accountants or for people."""
 
     kind: Literal["dp-event", "statement"]
 
 
 class NewPolicy(BaseModel):
-    """A dataset's policy."""
+    """Policy of a new dataset."""
 
     policy: dict[str, Any]
 
@@ -433,14 +433,14 @@ class NewBlocks(BaseModel):
 
 
 class NewGrant(BaseModel):
-    """A grant, and the policy that it is a part of."""
+    """New grant, and the policy that it is a part of."""
 
     grant: dict[str, Any]
     policy: dict[str, Any]
 
 
 class NewToken(BaseModel):
-    """A token, shown only this once."""
+    """New token, shown only this once."""
 
     name: str
     role: str
@@ -448,7 +448,7 @@ class NewToken(BaseModel):
 
 
 class Token(BaseModel):
-    """Whose token there is, and what it may do; the token itself is told once, when it is made."""
+    """Holder of a token, and its permissions; the token itself is shown once, when it is made."""
 
     name: str
     role: str
@@ -460,13 +460,13 @@ class Token(BaseModel):
 
 
 class Tokens(BaseModel):
-    """All tokens, in the order in which they were made."""
+    """All tokens, in the order of their creation."""
 
     tokens: list[Token]
 
 
 class Revoked(BaseModel):
-    """A token that has ended."""
+    """Revoked token."""
 
     name: str
     revoked: Literal[True]

@@ -38,12 +38,12 @@ from privcheck.service.session import LedgerSession, Pusher, desk_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What is charged.
+    """Event of a charge, with its basis.
 
     Attributes:
-        event: As JSON.
-        claim: What it is charged for; None for an event as it is.
-        unit: For whom it was priced.
+        event: The event, as JSON.
+        claim: The claim or description that is stored with the charge, or None.
+        unit: The unit for which it was priced.
     """
 
     event: dict[str, Any]
@@ -53,16 +53,16 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Claims by the digest of algorithm, parameters and version; judged where calculations are.
+    """Claims by the digest of algorithm, parameters and version; verified in the worker processes.
 
     Attributes:
-        calculator: Judges.
+        calculator: Runs the verification.
     """
 
     calculator: Calculator
 
     def judge(self, desk: LedgerSession, body: ClaimBody) -> dict[str, Any]:
-        """Returns how a claim stands, and begins to judge it where that has not been done."""
+        """State of a claim; starts its verification if there is no verdict."""
         asked = {"name": body.algorithm, "parameters": body.parameters, "version": __version__}
         name = digest(canonical(asked))
         found = self.calculator.run_later("claim", asked)
@@ -71,10 +71,11 @@ class Claims:
         return {**told, "state": "running", "events": None} if found is None else {**told, **found}
 
     def spending(self, desk: LedgerSession, body: SpendBody) -> Spent:
-        """Returns what a body charges that names a claim.
+        """Event of a request to spend with a claim.
 
         Raises:
-            ProblemError: The claim is not known, not judged yet (503), or does not hold (409).
+            ProblemError: The claim is unknown (404), has no verdict yet (503), does not hold (409), or has no finite
+                cost in the grant's currency (422).
         """
         assert body.claim is not None
         asked = desk.recall_claim(body.claim)
@@ -105,7 +106,7 @@ _WRITES = responses(401, 403, 409)
 
 @router.post("/quotes", response_model=models.Quoted, responses=_READS)
 async def quote(body: models.SpendBody, desk: At, actor: Acting, calculator: Calculates) -> Response:
-    """Returns what a charge would cost, whether it would fit now and how often; writes nothing."""
+    """Quote the cost of a charge, whether it would fit now and how often; writes nothing."""
     spent = await _spent(desk, body, calculator)
     asked = {"grant": body.grant, "event": spent.event, "unit": spent.unit, "blocks": body.blocks}
     found = await desk.call(desk.book.quote, actor, **asked)
@@ -116,7 +117,7 @@ async def quote(body: models.SpendBody, desk: At, actor: Acting, calculator: Cal
 async def charge(
     body: models.SpendBody, key: models.Key, desk: At, actor: Acting, calculator: Calculates
 ) -> Response:  # fmt: skip
-    """Charges what is about to be released: draw the noise once this has answered 201."""
+    """Charge a release before its noise is drawn: draw the noise once this has answered 201."""
     spent = await _spent(desk, body, calculator)
     asked = _ask(body, spent, key)
     return _answer((await desk.call(desk.writer.charge, actor, **asked)).to_dict(), 201)
@@ -126,7 +127,7 @@ async def charge(
 async def reserve(
     body: models.ReserveBody, key: models.Key, desk: At, actor: Acting, calculator: Calculates
 ) -> Response:  # fmt: skip
-    """Sets budget aside for a run; it counts as spent until it is released."""
+    """Reserve budget for a run; the reservation counts as spent until it is released."""
     spent = await _spent(desk, body, calculator)
     asked = _ask(body, spent, key)
     decision = await desk.call(desk.writer.reserve, actor, **asked, seconds=body.seconds)
@@ -135,7 +136,7 @@ async def reserve(
 
 @router.post("/reservations/{charge}/commit", response_model=models.Decided, responses=_WRITES)
 async def commit(charge: models.InPath, key: models.Key, desk: At, actor: Acting) -> Response:
-    """Commits a reservation: draw the noise once this has answered 200."""
+    """Commit a reservation: draw the noise once this has answered 200."""
 
     def write() -> Json:
         return desk.book.commit(actor, charge).to_dict()
@@ -147,7 +148,7 @@ async def commit(charge: models.InPath, key: models.Key, desk: At, actor: Acting
 async def release(
     charge: models.InPath, body: models.ReleaseBody, key: models.Key, desk: At, actor: Acting
 ) -> Response:  # fmt: skip
-    """Gives back a reservation if nothing was drawn for it; once it has expired, only another officer can."""
+    """Release a reservation if no noise was drawn for it; once it has expired, only another officer can."""
 
     def write() -> Json:
         return desk.book.release(actor, charge, evidence=body.evidence).to_dict()
@@ -164,7 +165,7 @@ async def claim(
     actor: Acting,  # noqa: ARG001 - who may
     calculator: Calculates,
 ) -> Response:
-    """Begins to judge an algorithm's claim, and returns how that stands; ask again until it is not running."""
+    """Start the verification of an algorithm's claim, and show its state; ask again until it is not running."""
     if body.algorithm not in registry.names("algorithms"):
         raise ProblemError(404, f"there is no algorithm {body.algorithm!r}: GET /v1/algorithms lists them")
     return JSONResponse(await desk.call(Claims(calculator).judge, desk, body), 202)
@@ -172,7 +173,7 @@ async def claim(
 
 @router.post("/datasets", status_code=201, responses=_WRITES)
 async def open_dataset(body: models.DatasetBody, key: models.Key, desk: At, actor: Acting) -> models.NewPolicy:
-    """Opens a dataset with the (ε, δ) that all its grants together keep."""
+    """Open a dataset with the (ε, δ) that all its grants together keep."""
     fields = body.model_dump()
 
     def write() -> Json:
@@ -185,7 +186,7 @@ async def open_dataset(body: models.DatasetBody, key: models.Key, desk: At, acto
 async def add_blocks(
     dataset: models.InPath, body: models.BlocksBody, key: models.Key, desk: At, actor: Acting
 ) -> models.NewBlocks:
-    """Divides a dataset into blocks without a common user, or adds some."""
+    """Divide a dataset into blocks without a common user, or add blocks."""
     asked = {"do": "blocks", "dataset": dataset, **body.model_dump()}
 
     def write() -> Json:
@@ -199,7 +200,7 @@ async def add_blocks(
 async def make_grant(
     body: models.GrantBody, key: models.Key, desk: At, actor: Acting, calculator: Calculates
 ) -> models.NewGrant:
-    """Makes a grant: a part of a dataset's budget, whose cap or plan is fixed."""
+    """Make a grant: a part of a dataset's budget, with a fixed cap or plan."""
     fields = body.fields()
     await desk.call(_certify, desk, calculator, fields)
 
@@ -212,10 +213,10 @@ async def make_grant(
 
 
 def _certify(desk: LedgerSession, calculator: Calculator, fields: Mapping[str, Any]) -> None:
-    """Composes all grants where it can be killed, before that is done where the ledger waits for it.
+    """Compose all grants in a process that can be killed, before the ledger does so inside its transaction.
 
     Raises:
-        ProblemError: It takes too long, or is refused.
+        ProblemError: The composition takes too long, or is refused.
     """
     with desk.book.store.read() as transaction:
         policy = find_policy(transaction, fields["dataset"])
@@ -233,7 +234,7 @@ def _certify(desk: LedgerSession, calculator: Calculator, fields: Mapping[str, A
 
 @router.post("/evidence", status_code=201, responses=_WRITES)
 async def add_evidence(body: models.EvidenceBody, key: models.Key, desk: At, actor: Acting) -> models.NewEvidence:
-    """Adds what an audit found of a charge; a violation freezes the grant."""
+    """Record an audit's finding on a charge; a violation freezes the grant."""
 
     def write() -> Json:
         value = desk.book.add_evidence(actor, body.charge, verdict=body.verdict, report=body.report)
@@ -246,7 +247,7 @@ async def add_evidence(body: models.EvidenceBody, key: models.Key, desk: At, act
 async def freeze_grant(
     grant: models.InPath, body: models.FreezeBody, key: models.Key, desk: At, actor: Acting
 ) -> models.Frozen:
-    """Stops all spending on a grant, for good."""
+    """Stop all spending on a grant, permanently."""
 
     def write() -> Json:
         return {"grant": grant, "state": "frozen", "hash": desk.book.freeze(actor, grant, reason=body.reason)}
@@ -261,14 +262,14 @@ async def accept(
     desk: At,
     actor: Acting,
 ) -> Response:
-    """Lets a store be written again that was put back from a backup, once it was compared with receipts."""
+    """Make a store that was restored from a backup writable again, after comparing it with receipts."""
     receipts = [Receipt.parse(one.model_dump()) for one in body.receipts]
     return JSONResponse((await desk.call(desk.book.accept, actor, receipts=receipts, freeze=body.freeze)).to_dict())
 
 
 @router.post("/tokens", status_code=201, responses=_WRITES)
 async def make_token(body: models.TokenBody, key: models.Key, desk: At, actor: Acting) -> models.NewToken:
-    """Makes a token, which is shown only this once."""
+    """Create a token, which is shown only this once."""
     fields = {**body.model_dump(), "grants": tuple(body.grants)}
 
     def write() -> Json:
@@ -280,7 +281,7 @@ async def make_token(body: models.TokenBody, key: models.Key, desk: At, actor: A
 
 @router.delete("/tokens/{name}", responses=_WRITES)
 async def revoke_token(name: models.InPath, key: models.Key, desk: At, actor: Acting) -> models.Revoked:
-    """Ends a token."""
+    """Revoke a token."""
 
     def write() -> Json:
         desk.book.revoke_token(actor, name)
@@ -299,7 +300,7 @@ async def _spent(desk: LedgerSession, body: models.SpendBody, calculator: Calcul
 
 
 def _ask(body: models.SpendBody, spent: Spent, key: str) -> Json:
-    """Returns the request as the book takes it."""
+    """Request in the form of the book's arguments."""
     return {
         "grant": body.grant, "event": spent.event, "unit": spent.unit, "key": key, "claim": spent.claim,
         "blocks": body.blocks,
@@ -313,7 +314,7 @@ async def _once(
 
 
 def _answer(told: Json, status: int) -> Response:
-    """Returns a decision; one that refuses is a problem with the same fields."""
+    """Response for a decision; a refusal is a problem with the same fields."""
     if told["state"] == "refused":
         raise ProblemError(409, told["reason"] or "refused", more=told)
     return JSONResponse(told, status)
@@ -328,7 +329,7 @@ _SHOWN = responses(401, 403)
 
 @views.get("/readyz", responses=responses(), tags=["calculations"])
 async def ready(request: Request) -> Health:
-    """Returns that the service is ready: it calculates, and its ledger, where it has one, is read and written."""
+    """Check that the service is ready: it calculates, and its ledger, if it has one, is readable and writable."""
     desk: LedgerSession | None = request.app.state.desk
     if desk is not None:
         if desk.book.store.read_only or desk.book.store.doubt:
@@ -346,19 +347,19 @@ async def ready(request: Request) -> Health:
 
 @views.get("/datasets", response_model=models.ShownDatasets, responses=_SHOWN)
 async def show_datasets(desk: At, actor: Acting) -> Response:
-    """Returns all datasets: policies, grants with what is left, heads."""
+    """Show all datasets: policies, grants with the rest of their budget, heads."""
     return JSONResponse(await desk.call(desk.book.show, actor))
 
 
 @views.get("/datasets/{dataset}", response_model=models.ShownDataset, responses=_SHOWN)
 async def show_dataset(dataset: models.InPath, desk: At, actor: Acting) -> Response:
-    """Returns a dataset."""
+    """Show a dataset."""
     return JSONResponse(await desk.call(_dataset, desk, actor, dataset))
 
 
 @views.get("/datasets/{dataset}/curve", response_model=models.CapCurve, responses=_SHOWN)
 async def show_curve(dataset: models.InPath, desk: At, actor: Acting, calculator: Calculates) -> Response:
-    """Returns ε at δ of all that the dataset's grants will ever admit: the guarantee, whatever is spent so far."""
+    """Compute ε at δ of all that the dataset's grants will ever admit: the guarantee, independent of the spending."""
     shown = await desk.call(_dataset, desk, actor, dataset)
     grants = [{name: grant[name] for name in GRANT_FIELDS} for grant in shown["grants"]]
     asked = {"policy": shown["policy"], "grants": grants, "deltas": DELTAS}
@@ -368,37 +369,37 @@ async def show_curve(dataset: models.InPath, desk: At, actor: Acting, calculator
 
 @views.get("/datasets/{dataset}/charges", response_model=models.Charges, responses=_SHOWN)
 async def show_charges(dataset: models.InPath, desk: At, actor: Acting, after: models.After = 0) -> Response:
-    """Returns a page of a dataset's charges, in the order in which they were opened."""
+    """Show a page of a dataset's charges, in the order of their creation."""
     return JSONResponse(await desk.call(_charges, desk, actor, dataset, after))
 
 
 @views.get("/grants/{grant}", response_model=models.ShownGrant, responses=_SHOWN)
 async def show_grant(grant: models.InPath, desk: At, actor: Acting) -> Response:
-    """Returns a grant, and what is left of it."""
+    """Show a grant, and the rest of its budget."""
     return JSONResponse(await desk.call(_grant, desk, actor, grant))
 
 
 @views.get("/charges/{charge}", response_model=models.ShownCharge, responses=_SHOWN)
 async def show_charge(charge: models.InPath, desk: At, actor: Acting) -> Response:
-    """Returns a charge as it stands."""
+    """Show the current state of a charge."""
     return JSONResponse((await desk.call(desk.book.find_charge, actor, charge)).to_dict())
 
 
 @views.get("/receipts/{hash}", response_model=models.SignedHead, responses=_SHOWN)
 async def show_receipt(hash: models.Hash, desk: At, actor: Acting) -> Response:  # noqa: A002 - the path's name
-    """Returns the receipt of the row with a hash; 404: the chain was cut, where a receipt names it."""
+    """Show the receipt of the row with a hash; a 404 for the hash of a receipt means that the chain was cut."""
     return JSONResponse((await desk.call(desk.book.find_receipt, actor, hash)).to_dict())
 
 
 @views.get("/key", response_model=models.SigningKey, responses=_SHOWN)
 async def show_key(desk: At, actor: Acting) -> Response:
-    """Returns the public key with which anybody can check receipts and heads."""
+    """Show the public key with which anybody can check receipts and heads."""
     return JSONResponse((await desk.call(desk.book.public_key, actor)).to_dict())
 
 
 @views.get("/heads", response_model=models.SignedHeads, responses=_SHOWN)
 async def show_heads(desk: At, actor: Acting) -> Response:
-    """Returns the signed heads of all chains: keep them, any two show a rollback or a fork."""
+    """Show the signed heads of all chains: keep them, any two reveal a rollback or a fork."""
     return JSONResponse({"heads": [head.to_dict() for head in await desk.call(desk.book.heads, actor)]})
 
 
@@ -414,7 +415,7 @@ async def export(
     kind: Annotated[Literal["dp-event", "statement"], Query(alias="as")] = "statement",
     dataset: Annotated[models.Name | None, Query()] = None,
 ) -> Response:
-    """Returns what is guaranteed (statement) or what was charged and not given back (dp-event); 202 while it reads."""
+    """Export the guarantee (statement) or the charges that were not released (dp-event); 202 while it reads."""
     if kind == "statement":
         key = f"statement {actor.name} {dataset or ''}"
         stated = await desk.read_later(key, partial(_state_all, desk, actor, dataset))
@@ -438,7 +439,7 @@ async def export(
     responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **_SHOWN},
 )
 async def verify(body: models.VerifyBody, desk: At, actor: Acting) -> Response:
-    """Returns whether every chain fits together, adds up, and has what receipts were given for; 202 while it reads."""
+    """Verify the hashes and sums of every chain, and the rows of kept receipts; 202 while it reads."""
     receipts = tuple(Receipt.parse(one.model_dump()) for one in body.receipts)
     found = await desk.check_later(actor, receipts)
     if found is None:
@@ -448,7 +449,7 @@ async def verify(body: models.VerifyBody, desk: At, actor: Acting) -> Response:
 
 @views.get("/tokens", responses=_SHOWN)
 async def list_tokens(desk: At, actor: Acting) -> models.Tokens:
-    """Returns whose tokens there are."""
+    """List the tokens with their holders."""
     return models.Tokens.model_validate({"tokens": await desk.call(desk.book.list_tokens, actor)})
 
 
@@ -469,7 +470,7 @@ def _charges(desk: LedgerSession, actor: Actor, dataset: str, after: int) -> dic
 
 
 def _state_all(desk: LedgerSession, actor: Actor, dataset: str | None) -> list[dict[str, Any]]:
-    """Returns a dataset, or all, each with the lines of its statement up to the head that it is shown with."""
+    """Datasets, all or one, each with the lines of its statement up to the head that is shown."""
     return [
         {**one, "lines": lines_of(desk, one["name"], last=one["head"]["seq"])}
         for one in desk.book.show(actor, dataset)["datasets"]
@@ -477,7 +478,7 @@ def _state_all(desk: LedgerSession, actor: Actor, dataset: str | None) -> list[d
 
 
 def lines_of(desk: LedgerSession, dataset: str, *, last: int) -> list[dict[str, Any]]:
-    """Returns the lines of a dataset's statement, of its charges up to a row."""
+    """Lines of a dataset's statement, from its charges up to a row."""
     with desk.book.store.read() as transaction:
         found = takewhile(lambda row: row.seq <= last, rows.rows_of_dataset(transaction, dataset))
         lines = state_charges(charges_of_rows(found))
@@ -489,7 +490,7 @@ def lines_of(desk: LedgerSession, dataset: str, *, last: int) -> list[dict[str, 
 def _read_all(
     desk: LedgerSession, actor: Actor, dataset: str | None
 ) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Returns a dataset, or all, each with its events up to the head that it is shown with."""
+    """Datasets, all or one, each with its events up to the head that is shown."""
     return [
         (one, events_of(desk, one["name"], last=one["head"]["seq"]))
         for one in desk.book.show(actor, dataset)["datasets"]
@@ -497,7 +498,7 @@ def _read_all(
 
 
 def events_of(desk: LedgerSession, dataset: str, *, last: int) -> list[dict[str, Any]]:
-    """Returns what was charged to a dataset up to a row and not released by then, equal events together."""
+    """Events charged to a dataset up to a row and not released by then, equal events together."""
     with desk.book.store.read() as transaction:
         found = takewhile(lambda row: row.seq <= last, rows.rows_of_dataset(transaction, dataset))
         events = join_charged((one["state"], one["event"]) for one in charges_of_rows(found))

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem details: every one is `application/problem+json`, and every status is documented."""
+"""Errors as RFC 9457 problem details: all are `application/problem+json`, and every status is documented."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ALWAYS: Final = (400, 404, 405, 413, 422, 429, 500, 503)
 
 
 class FieldProblem(BaseModel):
-    """What is wrong with one field."""
+    """Problem of one field."""
 
     field: str
     message: str
@@ -85,16 +85,16 @@ class ProblemDetails(BaseModel):
 
 
 class ProblemError(Exception):
-    """What ends a request early.
+    """Error that ends a request early.
 
     Attributes:
         status: The HTTP status.
-        detail: What was given, what was expected, what to do.
+        detail: The input, what was expected, and what to do.
         errors: The fields that are refused.
         more: Further members of the answer.
         headers: Further headers of the answer.
-        public: Whether anybody may read the detail of an answer from 500 on; of others everybody may.
-        inside: Whether the detail is what the store said, with its place: for officers alone.
+        public: Whether anybody may read the detail of an answer from 500 on; below 500 everybody may.
+        inside: Whether the detail is a message of the store, with its place: for officers alone.
     """
 
     def __init__(
@@ -118,10 +118,10 @@ class ProblemError(Exception):
         self.inside = inside
 
     def tell(self, role: Role | None) -> ProblemError:
-        """The problem as somebody may know it: where the store is, and what it says, is for officers alone.
+        """Copy of the problem for a reader: the place and the messages of the store are for officers alone.
 
         Args:
-            role: Of the token that came with the request; None without one that is known.
+            role: Role of the request's token; None without a known token.
         """
         if self.status < 500 or self.public or role == "officer":
             return self
@@ -133,7 +133,7 @@ class ProblemError(Exception):
         return ProblemError(self.status, detail, headers=self.headers)
 
     def response(self) -> Response:
-        """Returns the answer."""
+        """Response for the problem."""
         told: dict[str, Any] = {
             "type": "about:blank",
             "title": HTTPStatus(self.status).phrase,
@@ -150,9 +150,9 @@ class ProblemError(Exception):
 
 
 def answer_problem(problem: ProblemError, scope: Scope) -> Response:
-    """Returns the answer to a request that ends early: a page for a browser that asked for one, else the problem.
+    """Response to a request that ends early: a page for a browser that asks for HTML, else the problem.
 
-    It says what the caller may know; the log has the rest.
+    It is limited to the information for the caller's role; the log has the rest.
     """
     told = problem.tell(getattr(scope.get("state", {}).get("caller"), "role", None))
     if told is not problem:
@@ -173,12 +173,12 @@ def answer_problem(problem: ProblemError, scope: Scope) -> Response:
 
 
 def join_hint(message: str, hint: str | None) -> str:
-    """Returns a message with what to do, where it does not say that itself."""
+    """Message with a hint appended, unless it contains it."""
     return f"{message}; {hint}" if hint and hint not in message else message
 
 
 def as_problem(error: Exception) -> ProblemError:
-    """Returns the answer to an error that this package raised on purpose."""
+    """Problem for an exception: a specific one for this package's errors, else an internal error."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, AuthorityError):
@@ -201,7 +201,7 @@ def as_problem(error: Exception) -> ProblemError:
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Returns the documented errors of an endpoint: those that any may end with, and its own."""
+    """Documented errors of an endpoint: those common to all, and its own."""
     return {
         status: {
             "description": _MEANING[status],
@@ -216,7 +216,7 @@ _RETRY_HEADER: Final = {"description": "Seconds to wait.", "schema": {"type": "s
 
 
 def answer_problems(app: FastAPI) -> None:
-    """Lets every error of an application be a problem."""
+    """Register handlers that answer every error of an application with a problem."""
 
     def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -239,7 +239,7 @@ def answer_problems(app: FastAPI) -> None:
 
 
 def _field(error: Mapping[str, Any]) -> FieldProblem:
-    """Returns a field with its problem; what was given is not repeated: it may be anything."""
+    """Problem of a field, without the input, which may be anything."""
     place = [str(part)[:100] for part in error["loc"] if part not in {"body", "query", "path", "header"}]
     return FieldProblem(field=".".join(place) or str(error["loc"][0]), message=_short(str(error["msg"])))
 

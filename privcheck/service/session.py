@@ -58,18 +58,18 @@ class _Check:
 
 @dataclass(slots=True)
 class Checks:
-    """What is being read, by what was asked; each reads every row, so that they do not run at once."""
+    """Pending operations by key; each reads every row, so that they run one at a time."""
 
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "privcheck-ledger-check"))
     _running: dict[str, _Check] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     async def ask(self, key: str, check: Callable[[], T]) -> T | None:
-        """Returns what was read; None while it reads: it is to be asked for again.
+        """Start or join an operation; None while it is in progress: ask again.
 
         Raises:
-            PrivcheckError: What the reading raises.
-            ProblemError: Too many are under way: 429.
+            PrivcheckError: The operation's own error.
+            ProblemError: Too many operations are under way: 429.
         """
         answer = self._begin(key, check)
         with suppress(Exception):  # what it raises is told below, the end of our patience is not
@@ -81,7 +81,7 @@ class Checks:
         return answer.result()
 
     def close(self) -> None:
-        """Waits for the one that runs; the others are not begun."""
+        """Wait for the running operation; queued ones are cancelled."""
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def _begin(self, key: str, check: Callable[[], T]) -> Future[T]:
@@ -104,11 +104,11 @@ _MOST_LOOKUPS: Final = 32  # tokens that are looked up for strangers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks, as far as quotas and messages go; what a caller may do is asked of the store in any case.
+    """Caller of a request, for quotas and messages only; permissions are checked in the store in any case.
 
     Attributes:
-        bucket: Whose requests are counted together: the token's digest, or the address of a stranger.
-        role: Of the token; None of a stranger.
+        bucket: Key of the caller's rate limit: the token's digest, or the address of a stranger.
+        role: Role of the token; None for a stranger.
     """
 
     bucket: str
@@ -117,13 +117,13 @@ class Caller:
 
 @dataclass(slots=True)
 class Holders:
-    """The tokens that a store has, read at most once a second, by one thread that does nothing else for strangers.
+    """Tokens of a store, read at most once a second; its one thread also looks up the unknown tokens of strangers.
 
-    A token that was made within the last second may still count as a stranger's; it opens what it opens nevertheless.
+    A token that was made within the last second may still count as a stranger's; its permissions are not affected.
 
     Attributes:
-        book: Whose tokens they are.
-        clock: Seconds that only rise.
+        book: The ledger.
+        clock: Monotonic time, in seconds.
     """
 
     book: Book
@@ -135,7 +135,7 @@ class Holders:
     _waiting: int = 0
 
     async def find(self, digest: str) -> Role | None:
-        """The role of a token by its digest; None where it is not known, or was not in time."""
+        """Role of a token by its digest; None if it is unknown, or was not read in time."""
         reading = self._refresh()
         if digest not in self._roles:
             with suppress(TimeoutError, PrivcheckError):
@@ -143,19 +143,19 @@ class Holders:
         return self._roles.get(digest)
 
     async def check(self) -> None:
-        """Ask whether the store can be read, which was tried within the last second.
+        """Check that the store is readable, by an attempt within the last second.
 
         Raises:
-            StoreError: It cannot.
+            StoreError: The store cannot be read.
         """
         await asyncio.shield(asyncio.wrap_future(self._refresh()))
 
     async def look_up(self, digest: str) -> Actor:
-        """Whose token has a digest that is not known: asked of the store, apart from what holders ask.
+        """Find the actor of an unknown token's digest in the store, separately from the requests of holders.
 
         Raises:
-            AuthorityError: It is unknown, revoked or over.
-            ProblemError: Too many are being looked up: 429.
+            AuthorityError: The token is unknown, revoked or expired.
+            ProblemError: Too many tokens are being looked up: 429.
         """
         if self._waiting >= _MOST_LOOKUPS:
             raise ProblemError(429, f"{_MOST_LOOKUPS} tokens are being looked up: ask again")
@@ -166,7 +166,7 @@ class Holders:
             self._waiting -= 1
 
     def close(self) -> None:
-        """Wait for the lookup that runs; the others are not begun."""
+        """Wait for the running lookup; queued ones are not started."""
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def _refresh(self) -> Future[None]:
@@ -189,7 +189,7 @@ _CLOSING: Final = 5.0  # seconds for what waits to be written
 
 @dataclass(slots=True, kw_only=True)
 class LedgerSession:
-    """An open ledger.
+    """An open ledger in a service.
 
     Attributes:
         book: The ledger.
@@ -212,21 +212,21 @@ class LedgerSession:
         self.holders = Holders(self.book)
 
     async def find_holder(self, digest: str, *, known: bool) -> Actor:
-        """Whose token has a digest; one that is not known is looked up apart, however many there are.
+        """Find the actor of a token's digest; unknown tokens are looked up in a separate thread.
 
         Raises:
-            AuthorityError: It is unknown, revoked or over.
-            ProblemError: Too many wait already: 429.
+            AuthorityError: The token is unknown, revoked or expired.
+            ProblemError: Too many requests wait already: 429.
         """
         if known:
             return await self.call(self.book.find_holder, digest)
         return await self.holders.look_up(digest)
 
     async def call(self, function: Callable[..., T], *args: Any, **more: Any) -> T:
-        """Returns what a function of the ledger returns, called in one of a few threads.
+        """Call a function of the ledger in the thread pool.
 
         Raises:
-            ProblemError: Too many wait already: 429.
+            ProblemError: Too many requests wait already: 429.
         """
         if self._waiting >= _WAITING:
             raise ProblemError(429, f"{_WAITING} requests wait for the ledger: ask again")
@@ -237,17 +237,17 @@ class LedgerSession:
             self._waiting -= 1
 
     async def check_later(self, actor: Actor, receipts: tuple[Receipt, ...]) -> dict[str, Any] | None:
-        """Returns whether the chains fit together; None while that is being read: it is to be asked for again."""
+        """Verify the chains; None while that is in progress: ask again."""
         key = digest(actor.name, canonical([receipt.to_dict() for receipt in receipts]))
         found = await self.read_later(key, partial(self.book.verify, actor, receipts=receipts))
         return None if found is None else found.to_dict()
 
     async def read_later(self, key: str, read: Callable[[], T]) -> T | None:
-        """Returns what somebody finds who reads every row; None while that is being read: it is to be asked for again.
+        """Run a function that reads every row; None while that is in progress: ask again.
 
         Args:
-            key: Who asks the same gets the same answer.
-            read: Reads.
+            key: Requests with the same key share one answer.
+            read: The function.
         """
         return await self._checks.ask(key, read)
 
@@ -255,7 +255,7 @@ class LedgerSession:
         self, actor: Actor, key: str, asked: Mapping[str, Any], write: Callable[[], dict[str, Any]], *,
         secret: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
-        """Returns what a write answers, or has answered when the same key came before; a secret while this runs."""
+        """Run a write once for each key; a secret answer is repeated only while this service runs."""
         if not secret:
             return once(self.book, actor, key, asked, write)
         with self._telling:
@@ -270,7 +270,7 @@ class LedgerSession:
             return told
 
     def remember_claim(self, name: str, about: Mapping[str, Any], *, judged: bool) -> None:
-        """Keeps what a claim is about: once it was judged in the store, where that can be written."""
+        """Store the content of a claim; in the ledger once it has a verdict, if that is writable."""
         with self._lock:
             self._claims[name] = dict(about)
             _forget(self._claims)
@@ -282,7 +282,7 @@ class LedgerSession:
                 keep_claim(transaction, name, about)
 
     def recall_claim(self, name: str) -> dict[str, Any] | None:
-        """Returns what a claim is about; None where it was never judged, nor asked for since the service started."""
+        """Content of a claim; None without a verdict, and without a request since the service started."""
         with self._lock:
             known = self._claims.get(name)
         if known is not None:
@@ -291,16 +291,16 @@ class LedgerSession:
             return find_claim(transaction, name)
 
     def currency_of(self, grant: str) -> CurrencyName:
-        """Returns the currency of a grant.
+        """Currency of a grant.
 
         Raises:
-            UnknownNameError: There is none of the name.
+            UnknownNameError: There is no grant of the name.
         """
         with self.book.store.read() as transaction:
             return find_grant(transaction, grant).currency
 
     def close(self) -> None:
-        """Lets go of the store, once what is under way has ended."""
+        """Close the store after pending requests finish."""
         self.writer.close(timeout=_CLOSING)
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._checks.close()
@@ -309,10 +309,10 @@ class LedgerSession:
 
 
 def desk_of(request: Request) -> LedgerSession:
-    """Returns the open ledger.
+    """The open ledger of a request's application.
 
     Raises:
-        ProblemError: The service has none.
+        ProblemError: The service has no ledger.
     """
     desk: LedgerSession | None = request.app.state.desk
     if desk is None:
@@ -331,14 +331,14 @@ _LOG: Final = logging.getLogger("privcheck.service")
 
 @dataclass(slots=True, kw_only=True)
 class Pusher:
-    """Pushes the heads of a ledger now and then; a push that fails stops no charge, and is tried again.
+    """Pushes the heads of a ledger at intervals; a failed push stops no charge, and is repeated.
 
     Attributes:
         book: The ledger.
-        witness: Where its heads are kept.
-        seconds: From the end of one push to the next.
-        pushed: When the last one succeeded that found all it had to compare, in UTC; None: never yet.
-        failure: Why the last one did not; empty where it did.
+        witness: The witness of its heads.
+        seconds: Interval from the end of one push to the next.
+        pushed: Time of the last push without a failure or a contradiction, in UTC; None: none yet.
+        failure: Reason why the last push failed; empty if it succeeded.
     """
 
     book: Book
@@ -350,12 +350,12 @@ class Pusher:
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread = threading.Thread(target=self._work, name="privcheck-ledger-heads", daemon=True)
         self._thread.start()
 
     def push(self) -> None:
-        """Push once; what is wrong is logged and kept."""
+        """Push once; a failure is logged and stored."""
         try:
             done = push_heads(partial(self.book.prove, _SERVICE), self.witness)
             self.failure = "; ".join(done.problems)
@@ -367,7 +367,7 @@ class Pusher:
             self.pushed = self.book.now()
 
     def close(self) -> None:
-        """End, once a push that is under way has; not for longer than a few seconds."""
+        """Stop after a push that is under way, within a few seconds."""
         self._end.set()
         if self._thread is not None:
             self._thread.join(_CLOSING)

@@ -1,4 +1,4 @@
-"""The process in which the service calculates: one task after the other, as JSON through a pipe, until it is killed."""
+"""Worker process of the service: one task after the other, as JSON through a pipe, until it is killed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _MEMORY: Final = 6 * 2**30  # of address space: a declaration with S = 10^9 must
 
 
 def serve(pipe: Connection, tasks: str) -> None:
-    """Answers tasks from a pipe until it is closed; the first message says that the process is ready.
+    """Answer tasks from a pipe until it is closed; the first message says that the process is ready.
 
     Args:
-        pipe: Brings tasks as JSON, [name, body], and takes their answers as JSON.
-        tasks: The module whose `answer(name, body)` answers a task; it is imported here, once memory is bounded.
+        pipe: Sends tasks as JSON, [name, body], and receives their answers as JSON.
+        tasks: The module with the function `answer(name, body)`; it is imported here, once memory is bounded.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who is asked to end is the server, which ends its workers
     _limit_memory()

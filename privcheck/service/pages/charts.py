@@ -1,4 +1,4 @@
-"""Drawings as numbers: a template makes SVG elements of them, coloured by the style sheet."""
+"""Coordinates of drawings, from which templates make SVG elements; the style sheet has the colours."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Line:
     """A line of a drawing.
 
     Attributes:
-        name: In the legend; empty for none.
+        name: Name in the legend; empty for none.
         style: A class of the style sheet.
-        path: The `d` of its path.
+        path: The `d` attribute of its path.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Drawing:
 
     Attributes:
         size: "wide" or "narrow", a class of the style sheet.
-        width: Of the view box.
-        height: Of the view box.
-        lines: Of the data and of bounds.
-        across: Ticks of the horizontal axis: place and text.
+        width: Width of the view box.
+        height: Height of the view box.
+        lines: Lines of the data and of bounds.
+        across: Ticks of the horizontal axis: position and text.
         up: Ticks of the vertical axis.
-        marks: Points: place, place, text and where the text hangs.
-        names: Of both axes.
+        marks: Points: x, y, text and anchor of the text.
+        names: Names of both axes.
         box: Left, top, right and bottom of the axes.
     """
 
@@ -64,7 +64,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Where numbers lie in a drawing."""
+    """Coordinate system of a drawing."""
 
     size: str
     width: int
@@ -88,7 +88,7 @@ class _Frame:
 
 
 def draw_courses(courses: Sequence[Course], *, now: str) -> list[Drawing]:
-    """Returns the shares of caps that count as spent, over time, as steps up to now."""
+    """Draw the spent shares of caps over time, as steps up to now."""
     begin = min(_seconds(course.points[0][0]) for course in courses)
     end = max(_seconds(now), begin + 60)
     top = 1.05
@@ -113,7 +113,7 @@ def draw_courses(courses: Sequence[Course], *, now: str) -> list[Drawing]:
 
 
 def draw_curve(points: Iterable[tuple[float, float]], *, policy: tuple[float, float]) -> list[Drawing]:
-    """Returns δ over ε of what the caps admit, with the policy's point.
+    """Draw δ over ε of all that the caps admit, with the policy's point.
 
     Args:
         points: δ and ε, both above 0.
@@ -147,7 +147,7 @@ def draw_curve(points: Iterable[tuple[float, float]], *, policy: tuple[float, fl
 
 
 def _steps(frame: _Frame, course: Course, end: float) -> str:
-    """Returns a path that goes on level until the next point, and up to the end."""
+    """Path of steps: level until the next point, and up to the end."""
     (at, share), *rest = course.points
     path = [f"M{frame.x(_seconds(at))} {frame.y(share)}"]
     for moment, value in rest:
@@ -160,7 +160,7 @@ def _seconds(moment: str) -> float:
 
 
 def _times(begin: float, end: float, *, most: int) -> list[tuple[float, str]]:
-    """Returns moments at round distances, which end with the last one, and their texts."""
+    """Ticks at round intervals of time up to the end, with their texts."""
     step, form = next(((s, f) for s, f in _STEPS if (end - begin) / s.total_seconds() <= most), _STEPS[-1])
     seconds = step.total_seconds()
     first = math.ceil(begin / seconds) * seconds
@@ -171,7 +171,7 @@ def _times(begin: float, end: float, *, most: int) -> list[tuple[float, str]]:
 
 
 def _round_steps(high: float, *, most: int) -> list[float]:
-    """Returns round numbers from 0 up to a number."""
+    """Round numbers from 0 up to a number."""
     raw = high / most
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw)

@@ -33,7 +33,7 @@ _Key = Annotated[str, Form(min_length=1, max_length=200, pattern=r"^[!-~]+$")]
 
 @router.get("/queue")
 async def show_queue(request: Request, visitor: Visiting) -> Response:
-    """Returns what waits for an officer: reservations that have expired, frozen grants, violations."""
+    """Render the queue of officers: reservations that have expired, frozen grants, violations."""
     desk, now = visitor.desk, visitor.desk.book.now()
     queue = await desk.call(_queue, desk, now)
     fields = {
@@ -46,7 +46,7 @@ async def show_queue(request: Request, visitor: Visiting) -> Response:
 
 @router.post("/charges/{charge}/commit")
 async def commit(charge: InPath, visitor: Submitting, key: _Key) -> Response:
-    """Commits a reservation: from then on it stays spent."""
+    """Commit a reservation: from then on it stays spent."""
     desk, actor = visitor.desk, visitor.actor
 
     def write() -> dict[str, Any]:
@@ -63,7 +63,7 @@ async def release(
     evidence: Annotated[str, Form(min_length=1, max_length=_EVIDENCE)],
     attest: Annotated[str, Form(max_length=10)] = "",
 ) -> Response:
-    """Gives back a reservation of which nothing was drawn, which whoever does it says in a box and in words."""
+    """Release a reservation, after its author or an officer attests, by a box and in words, that no noise was drawn."""
     if attest != "yes":
         raise ProblemError(422, "expected the box ticked that says that no noise was drawn; nothing was changed")
     desk, actor = visitor.desk, visitor.actor
@@ -76,10 +76,10 @@ async def release(
 
 
 def _back(charge: str, told: Mapping[str, Any]) -> Response:
-    """Returns the way to the charge's page, where what was done stands.
+    """Redirect to the charge's page, which shows the result.
 
     Raises:
-        ProblemError: It was refused: 409.
+        ProblemError: The request was refused: 409.
     """
     if told["state"] == "refused":
         raise ProblemError(409, f"{told['reason']}; nothing was changed")
@@ -111,16 +111,16 @@ _Text = Annotated[str, Field(max_length=40)]
 
 
 class Asked(BaseModel):
-    """What the form says, as it came.
+    """Fields of the form, unvalidated.
 
     Attributes:
-        grant: Whose budget.
-        noise: A word of `NOISES`.
+        grant: Name of the grant.
+        noise: A key of `NOISES`.
         value: The number that states the noise.
-        sensitivity: Beside a standard deviation or a scale.
-        unit: For whom it was priced: a unit's text, or "dataset".
-        count: Releases a time.
-        wanted: How many times one would like.
+        sensitivity: The sensitivity, for a standard deviation or a scale.
+        unit: The unit for which it was priced: a unit's text, or "dataset".
+        count: Number of releases in one charge.
+        wanted: The wanted number of charges.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -134,10 +134,10 @@ class Asked(BaseModel):
     wanted: _Text = ""
 
     def event(self) -> dict[str, Any]:
-        """Returns the event's JSON.
+        """The event as JSON.
 
         Raises:
-            ProblemError: The noise is none of the form's, or the count no whole number.
+            ProblemError: The noise is not one of the form's, or the count is not a whole number.
         """
         if self.noise not in NOISES:
             raise ProblemError(422, f"expected noise one of {', '.join(NOISES)}")
@@ -148,7 +148,7 @@ class Asked(BaseModel):
 
 @what_if_router.get("/what-if")
 async def what_if(request: Request, visitor: Visiting, asked: Annotated[Asked, Query()]) -> Response:
-    """Returns the form and, where it was filled in, what a charge would cost and how often it would fit."""
+    """Render the form and, if it is filled in, the cost of a charge and how often it would fit."""
     desk = visitor.desk
     shown = await desk.call(desk.book.show, visitor.actor)
     grants = [
@@ -188,7 +188,7 @@ async def _answer(request: Request, visitor: Visitor, asked: Asked) -> dict[str,
 
 
 def _least(calculator: Calculator, quote: Quote, grant: Grant, wanted: list[int]) -> list[dict[str, Any]]:
-    """Returns the least noise at which as many as are wanted fit into what is free, and some other numbers of them."""
+    """Least noise at which the wanted number, and some usual numbers, of charges fit into the free budget."""
     free = {"amount": quote.balance["free"], "lost": quote.balance["lost"]["free"]}
     times = [*wanted, *(n for n in _USUAL if n not in wanted)]
     asked = {"event": quote.event, "currency": grant.currency, "free": free, "times": times}

@@ -39,12 +39,12 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How something stands.
+    """Status of a dataset, a grant or a charge.
 
     Attributes:
-        tone: good, open (somebody should look), bad (nothing goes on), or plain.
-        word: In a word or two.
-        sentence: In a sentence.
+        tone: good, open (needs attention), bad (blocked), or plain.
+        word: The status in a word or two.
+        sentence: The status in a sentence.
     """
 
     tone: Literal["good", "open", "bad", "plain"]
@@ -54,11 +54,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """The parts of a cap, in per cent of it, for a drawing.
+    """Parts of a cap, in per cent of it, for a drawing.
 
     Attributes:
-        committed: What may have been released.
-        reserved: What may still be.
+        committed: Share that may have been released.
+        reserved: Share that may still be released.
     """
 
     committed: float
@@ -66,10 +66,10 @@ class Bar:
 
 
 def standing_of_dataset(dataset: Json, *, now: str) -> Standing:
-    """Returns how a dataset stands.
+    """Status of a dataset.
 
     Args:
-        dataset: As `Book.show` says it.
+        dataset: The dataset as `Book.show` describes it.
         now: The time, in UTC.
     """
     grants = dataset["grants"]
@@ -91,7 +91,7 @@ def standing_of_dataset(dataset: Json, *, now: str) -> Standing:
 
 
 def _why_closed(dataset: Json, now: str) -> tuple[str, str] | None:
-    """Why nothing may be charged to a dataset at all, in a word and a sentence; None where something may."""
+    """Reason why a dataset cannot be charged at all, in a word and a sentence; None if it can."""
     policy, support = dataset["policy"], dataset["support"]
     if support["state"] != "as declared":
         return "Not supported", support["sentence"]
@@ -104,7 +104,7 @@ def _why_closed(dataset: Json, now: str) -> tuple[str, str] | None:
 
 
 def standing_of_grant(grant: Json) -> Standing:
-    """Returns how a grant stands."""
+    """Status of a grant."""
     if grant["balance"]["state"] == "frozen":
         return Standing(tone="bad", word="frozen", sentence="Nothing may be charged to it any more.")
     if Fraction(grant["balance"]["free"]) == 0:
@@ -113,7 +113,7 @@ def standing_of_grant(grant: Json) -> Standing:
 
 
 def standing_of_charge(charge: Charge) -> Standing:
-    """Returns how a charge stands."""
+    """Status of a charge."""
     if charge.state == "committed":
         sentence = "Noise may have been drawn: it stays spent, and is never refunded."
         return Standing(tone="plain", word="Committed", sentence=sentence)
@@ -126,12 +126,12 @@ def standing_of_charge(charge: Charge) -> Standing:
 
 
 def bar_of(grant: Json) -> Bar:
-    """Returns the parts of a grant's cap."""
+    """Committed and reserved parts of a grant's cap."""
     return bar_of_sums(grant["balance"], grant["balance"]["cap"])
 
 
 def bar_of_sums(sums: Json, cap: str) -> Bar:
-    """Returns the parts of a cap that are committed and reserved."""
+    """Committed and reserved parts of a cap."""
     parts = [float(100 * Fraction(sums[name]) / Fraction(cap)) for name in ("committed", "reserved")]
     return Bar(committed=round(parts[0], 3), reserved=round(parts[1], 3))
 
@@ -175,12 +175,12 @@ _PURE: Final = frozenset({"laplace", "discrete_laplace", "pure", "approximate", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step.
+    """One step of a derivation.
 
     Attributes:
-        words: What is done.
-        rule: Why that is right; empty where it is arithmetic.
-        sides: Exact numbers, or None, with what stands before each: "4 × ", "0.05"; " = ", "0.2".
+        words: The operation in words.
+        rule: The theorem or formula behind it; empty for arithmetic.
+        sides: Exact numbers, or None, each with the text before it: "4 × ", "0.05"; " = ", "0.2".
     """
 
     words: str
@@ -190,7 +190,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What a charge takes of its grant's cap.
+    """Share of its grant's cap that a charge takes.
 
     Attributes:
         units: In 2⁻⁶²ths of the cap, rounded up.
@@ -202,7 +202,7 @@ class Share:
 
 
 def rule_of(event: Mapping[str, Any], currency: str) -> str:
-    """Returns why one release of an event costs what it does in a currency."""
+    """Theorem or formula for the cost of one release of an event in a currency."""
     kind = str(event["type"])
     stated = next((name for name in ("rho", "mu2", "std", "scale", "epsilon") if name in event), "")
     rule = _RULES.get((kind, stated, currency))
@@ -212,7 +212,7 @@ def rule_of(event: Mapping[str, Any], currency: str) -> str:
 
 
 def derive(charge: Charge, grant: Grant) -> list[Step]:
-    """Returns the steps of a charge's cost, which end with the cost that was charged."""
+    """Steps of a charge's cost, which end with the cost that was charged."""
     currency, letter = grant.currency, symbol(grant.currency)
     parts = parse_event(charge.event).parts
     if currency == "events":
@@ -233,7 +233,7 @@ def derive(charge: Charge, grant: Grant) -> list[Step]:
 
 
 def share_of(charge: Charge, grant: Grant) -> Share:
-    """Returns what a charge takes of its grant's cap."""
+    """Share of its grant's cap that a charge takes."""
     return Share(units=-(-charge.cost.amount * SHARES // grant.cap), cap=write_number(grant.cap))
 
 
@@ -266,7 +266,7 @@ InPath = Annotated[str, Path(min_length=1, max_length=80)]
 
 @router.get("/")
 async def show_all(request: Request, visitor: Visiting) -> Response:
-    """Returns the page of all datasets."""
+    """Render the page of all datasets."""
     desk = visitor.desk
     shown = await desk.call(desk.book.show, visitor.actor)
     datasets = [_dress(one, desk.book.now()) for one in shown["datasets"]]
@@ -275,7 +275,7 @@ async def show_all(request: Request, visitor: Visiting) -> Response:
 
 @router.get("/datasets/{dataset}")
 async def show_dataset(dataset: InPath, request: Request, visitor: Visiting, before: _Before = None) -> Response:
-    """Returns the page of a dataset: its guarantee, grants, their course, the curve of their caps, its charges."""
+    """Render the page of a dataset: its guarantee, grants, their history, the curve of their caps, its charges."""
     desk, now = visitor.desk, visitor.desk.book.now()
     shown = await desk.call(_show_one, desk, visitor.actor, dataset)
     courses, frozen = await desk.call(_courses, desk, shown)
@@ -299,7 +299,7 @@ async def show_dataset(dataset: InPath, request: Request, visitor: Visiting, bef
 
 @router.get("/charges/{charge}")
 async def show_charge(charge: InPath, request: Request, visitor: Visiting) -> Response:
-    """Returns the page of a charge: what it is, what it costs and why, what became of it, its receipt."""
+    """Render the page of a charge: its event, its cost with the derivation, its history, its receipt."""
     desk, now = visitor.desk, visitor.desk.book.now()
     found = await desk.call(_history, desk, charge, now)
     grant = await desk.call(desk.book.find_grant, visitor.actor, found.charge.grant)
@@ -320,7 +320,7 @@ async def show_charge(charge: InPath, request: Request, visitor: Visiting) -> Re
 
 @router.get("/statement/{dataset}")
 async def show_statement(dataset: InPath, request: Request, visitor: Visiting) -> Response:
-    """Returns a statement to print: policy, guarantee, grants, what was charged, the signed head."""
+    """Render a statement to print: policy, guarantee, grants, charges, the signed head."""
     desk, now = visitor.desk, visitor.desk.book.now()
     shown = await desk.call(_show_one, desk, visitor.actor, dataset)
     short = shown["head"]["seq"] <= _WALKED
@@ -338,9 +338,9 @@ async def show_statement(dataset: InPath, request: Request, visitor: Visiting) -
 
 
 def _verdict(claim: Json | None) -> str:
-    """Returns what was found of the claim that a charge is for, empty where nobody had judged it.
+    """Verdict on the claim of a charge; empty if there is none.
 
-    Commands write the verdict; the service writes the name of the claim, which is charged only where it holds.
+    Commands write the verdict; the service writes the name of the claim, which is charged only if it holds.
     """
     if claim is None:
         return ""
@@ -349,7 +349,7 @@ def _verdict(claim: Json | None) -> str:
 
 
 def actions_on(actor: Actor, charge: Charge) -> list[str]:
-    """Returns what somebody may do about a charge on its page: as the book decides, which is asked again."""
+    """Actions on a charge that its page offers an actor; the book checks the permission again."""
     if charge.state != "reserved":
         return []
     own = actor.name == charge.actor
@@ -363,7 +363,7 @@ def actions_on(actor: Actor, charge: Charge) -> list[str]:
 
 
 async def ask_curve(request: Request, desk: LedgerSession, shown: Json) -> dict[str, Any]:
-    """Returns ε at every δ of all that a dataset's grants will ever admit, and at the policy's; or why not now."""
+    """ε at every δ of all that a dataset's grants will ever admit, and at the policy's δ; or why it is missing."""
     calculator: Calculator = request.app.state.calculators.holders
     own = next((d for d in DELTAS if Fraction(d) == Fraction(shown["policy"]["delta"])), shown["policy"]["delta"])
     deltas = [*DELTAS, *([own] if own not in DELTAS else [])]
@@ -401,7 +401,7 @@ def _show_one(desk: LedgerSession, actor: Actor, name: str) -> dict[str, Any]:
 
 
 def _courses(desk: LedgerSession, shown: Json) -> tuple[list[Course], list[Entry]]:
-    """Returns how the first grants were spent, and the rows that have frozen some."""
+    """Spending over time of the first grants, and the rows that froze grants."""
     with desk.book.store.read() as transaction:
         drawn = [course_of(transaction, grant["name"]) for grant in shown["grants"][:_DRAWN]]
         return drawn, rows.rows_of_kind(transaction, shown["name"], "freeze")
@@ -418,7 +418,7 @@ def _history(desk: LedgerSession, charge: str, now: str) -> History:
 
 
 def _dress(dataset: Json, now: str) -> dict[str, Any]:
-    """Returns a dataset with what is said and drawn of it and of its grants."""
+    """Dataset with the status texts and bars of itself and of its grants."""
     grants = [{**grant, "bar": bar_of(grant), "standing": standing_of_grant(grant)} for grant in dataset["grants"]]
     return {
         **dataset,
@@ -429,7 +429,7 @@ def _dress(dataset: Json, now: str) -> dict[str, Any]:
 
 
 def _dress_block(block: Json, grants: Sequence[Json]) -> dict[str, Any]:
-    """Returns a block with the grants that cover it, as they stand there."""
+    """Block with the grants that cover it, and their balances on it."""
     there = []
     for grant in grants:
         if block["name"] in grant["blocks"]:

@@ -40,12 +40,12 @@ _MOST_OF_ONE: Final = 10  # of one token, so that nobody drives out the others
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Somebody who has logged in.
+    """Session of a logged-in visitor.
 
     Attributes:
         digest: SHA-256 of the token, which is looked up in the store on every request.
-        csrf: What every form has to send back.
-        began: On the clock of `Sessions`.
+        csrf: The token that every form has to send back.
+        began: Start, on the clock of `Sessions`.
     """
 
     digest: str
@@ -58,7 +58,7 @@ class Sessions:
     """All sessions; the oldest ones end when there are too many, and all of them when the service does.
 
     Attributes:
-        clock: Seconds that only rise.
+        clock: Monotonic time, in seconds.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -66,10 +66,10 @@ class Sessions:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def open(self, digest: str) -> str:
-        """Returns the name of a new session, 256 random bits.
+        """Open a session, and return its name, 256 random bits.
 
         Args:
-            digest: Of the token with which somebody logs in.
+            digest: Digest of the token that logs in.
         """
         name = secrets.token_urlsafe(32)
         with self._lock:
@@ -83,18 +83,18 @@ class Sessions:
         return name
 
     def find(self, name: str) -> Session | None:
-        """Returns a session; None where there is none of the name, or it is over."""
+        """Session of a name; None if there is none, or it has expired."""
         with self._lock:
             self._drop_old()
             return self._open.get(name)
 
     def close(self, name: str) -> None:
-        """Ends a session."""
+        """End a session."""
         with self._lock:
             self._open.pop(name, None)
 
     def _drop_old(self) -> None:
-        """Ends sessions that are over: they stand in the order in which they began."""
+        """Drop expired sessions, which are first in the order of their start."""
         while self._open:
             name, session = next(iter(self._open.items()))
             if self.clock() - session.began < SECONDS:
@@ -103,7 +103,7 @@ class Sessions:
 
 
 async def find_caller(scope: Scope, app: FastAPI) -> Caller:
-    """Who sends a request: by the bearer token or the session that comes with it, else a stranger at an address."""
+    """Identify the caller of a request by its bearer token or its session; else by its address, as a stranger."""
     desk: LedgerSession | None = app.state.desk
     request = Request(scope)
     digest = ""
@@ -119,25 +119,25 @@ async def find_caller(scope: Scope, app: FastAPI) -> Caller:
 
 
 def find_address(scope: Scope) -> str:
-    """From where a request comes."""
+    """Client address of a request."""
     return str((scope.get("client") or ("unknown",))[0])
 
 
 class LoginNeededError(Exception):
-    """There is no session, or its token has ended."""
+    """The session is missing, or its token has ended."""
 
 
 class NoLedgerError(Exception):
-    """The service keeps no ledger."""
+    """The service has no ledger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """Somebody who is logged in and may see the page.
+    """A logged-in visitor who may see the page.
 
     Attributes:
-        actor: Who.
-        csrf: What every form on the page sends back.
+        actor: The actor.
+        csrf: The token that every form on the page sends back.
         desk: The open ledger.
     """
 
@@ -147,20 +147,20 @@ class Visitor:
 
 
 def cookie_name(request: Request) -> str:
-    """Returns the name of the session's cookie: where it travels by TLS alone, browsers hold it to this host."""
+    """Name of the session's cookie; with TLS the prefix `__Host-` makes browsers bind it to this host."""
     return "__Host-privcheck" if travels_safely(request) else "privcheck"
 
 
 def travels_safely(request: Request) -> bool:
-    """Returns whether browsers reach the service by TLS: its own, or a proxy's."""
+    """Whether browsers reach the service by TLS: its own, or a proxy's."""
     return request.scope.get("scheme") == "https" or bool(request.app.state.secure)  # whatever Host says
 
 
 def check_origin(headers: Mapping[str, str]) -> None:
-    """Refuses a form that another site has sent.
+    """Refuse a form that another site has sent.
 
     Raises:
-        ProblemError: The browser says so, or nothing of where the form comes from: 403.
+        ProblemError: The form is from another site, or its origin is missing: 403.
     """
     fetched, origin = headers.get("sec-fetch-site"), headers.get("origin")
     own = fetched == "same-origin" if fetched is not None else _host_of(origin) == headers.get("host", "")
@@ -176,18 +176,18 @@ def _host_of(origin: str | None) -> str | None:
 
 
 def session_of(request: Request) -> Session | None:
-    """Returns the session of a request's cookie."""
+    """Session of a request's cookie, or None."""
     sessions: Sessions = request.app.state.sessions
     return sessions.find(request.cookies.get(cookie_name(request), ""))
 
 
 async def _visit(request: Request) -> Visitor:
-    """Returns who asks for a page, if the role may: the token is looked up each time, so that it may end any time.
+    """Authorise the visitor of a page; the token is looked up each time, because it may end at any time.
 
     Raises:
-        AuthorityError: The role may not.
-        LoginNeededError: There is no session, or its token is unknown, revoked or over.
-        NoLedgerError: The service keeps none.
+        AuthorityError: The role does not permit the page's action.
+        LoginNeededError: The session is missing, or its token is unknown, revoked or expired.
+        NoLedgerError: The service has no ledger.
     """
     desk: LedgerSession | None = request.app.state.desk
     if desk is None:
@@ -214,7 +214,7 @@ Visiting = Annotated[Visitor, Depends(_visit)]
 
 
 async def submit(request: Request, visitor: Visiting, csrf: Annotated[str, Form()] = "") -> Visitor:
-    """Returns who sends a form, if it is one of a page that this visitor was given.
+    """Authorise a form: it must be from a page of this visitor's session.
 
     Raises:
         ProblemError: It is not: 403.
@@ -240,19 +240,19 @@ _ICON: Final = (
 
 @router.get("/page.css")
 def show_style() -> Response:
-    """Returns the style sheet of all pages."""
+    """Send the style sheet of all pages."""
     return Response(style_sheet(), media_type="text/css", headers=dict(_KEEP))
 
 
 @router.get("/icon.svg")
 def show_icon() -> Response:
-    """Returns the icon."""
+    """Send the icon."""
     return Response(_ICON, media_type="image/svg+xml", headers=dict(_KEEP))
 
 
 @router.get("/login")
 def show_login(request: Request, next: str = "/") -> Response:  # noqa: A002 - the query's name
-    """Returns the form that asks for a token."""
+    """Render the login form, which asks for a token."""
     _desk(request)
     if session_of(request) is not None:
         return RedirectResponse(_local(next), status_code=303)
@@ -265,7 +265,7 @@ async def log_in(
     token: Annotated[str, Form(max_length=_LONGEST)] = "",
     next: Annotated[str, Form(max_length=2000)] = "/",  # noqa: A002 - the field's name
 ) -> Response:
-    """Opens a session for whoever has a token."""
+    """Open a session for the holder of a token."""
     desk = _desk(request)
     check_origin(request.headers)
     digest = digest_token(token.strip())
@@ -291,7 +291,7 @@ async def log_in(
 
 @router.post("/logout", dependencies=[Depends(submit)])
 async def log_out(request: Request) -> Response:
-    """Ends the session."""
+    """End the session."""
     name = cookie_name(request)
     request.app.state.sessions.close(request.cookies[name])
     answer = RedirectResponse("/login", status_code=303)

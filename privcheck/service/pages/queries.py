@@ -1,4 +1,4 @@
-"""What pages show of the ledger beyond the JSON API: the course of spending, the newest charges, histories, queues."""
+"""Queries of the pages beyond the JSON API: spending over time, the newest charges, histories, queues."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _QUEUED: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """How what counts as spent of a grant's cap has gone.
+    """Spending of a grant over time.
 
     Attributes:
-        grant: Its name.
-        points: Moments, in UTC, with the share of the cap from then on; at most 80, the first and the last among them.
+        grant: Name of the grant.
+        points: Moments, in UTC, with the spent share of the cap from then on; at most 80, with the first and the last.
     """
 
     grant: str
@@ -32,13 +32,13 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """A charge with everything that is written about it.
+    """A charge with all rows about it.
 
     Attributes:
-        charge: As it stands.
-        rows: About it, in order.
-        evidence: What audits found of it.
-        receipt: Of its last row.
+        charge: Current state of the charge.
+        rows: The rows about it, in order.
+        evidence: Audits' findings on it.
+        receipt: The receipt of its last row.
     """
 
     charge: Charge
@@ -49,15 +49,15 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """What waits for an officer.
+    """Work of officers.
 
     Attributes:
-        expired: Reservations of which nobody knows what became.
+        expired: Expired reservations; it is unknown whether their noise was drawn.
         running: Reservations that still run.
-        left_out: How many more are open, which end later than these.
-        frozen: Grants with their datasets, and why they are frozen.
-        violations: What audits found, with the charges.
-        clocks: Datasets whose newest row is ahead of this machine's clock, in words.
+        left_out: Number of further open reservations, which end later than these.
+        frozen: Grants with their datasets, and the reason why they are frozen.
+        violations: Audits' findings of violations, with the charges.
+        clocks: Warnings about datasets with a newest row ahead of this machine's clock.
     """
 
     expired: tuple[Charge, ...]
@@ -69,7 +69,7 @@ class Queue:
 
 
 def course_of(transaction: Transaction, grant: str) -> Course:
-    """Returns how a grant was spent: a bounded number of look-ups, however long its history."""
+    """Spending of a grant over time, from a bounded number of look-ups."""
     ends = transaction.one("SELECT MIN(seq), MAX(seq) FROM entry WHERE budget = ?", (grant,))
     assert ends is not None
     first, last = int(ends[0] or 0), int(ends[1] or 0)
@@ -88,13 +88,13 @@ def course_of(transaction: Transaction, grant: str) -> Course:
 def newest_charges(
     transaction: Transaction, dataset: str, *, before: int | None, most: int, now: str
 ) -> list[Charge]:  # fmt: skip
-    """Returns a dataset's charges as they stand, the newest first.
+    """Charges of a dataset in their current state, the newest first.
 
     Args:
-        transaction: Reads.
-        dataset: Whose charges.
-        before: Only those that were opened before this row.
-        most: How many.
+        transaction: A read transaction.
+        dataset: Name of the dataset.
+        before: Only charges with the first row before this one; None: all.
+        most: Maximum number of charges.
         now: The time, in UTC.
     """
     found = transaction.all(
@@ -105,7 +105,7 @@ def newest_charges(
 
 
 def history_of(transaction: Transaction, charge: str, *, now: str) -> History:
-    """Returns all that is written about a charge.
+    """Charge with all rows about it.
 
     Raises:
         UnknownNameError: There is no such charge.
@@ -121,7 +121,7 @@ def history_of(transaction: Transaction, charge: str, *, now: str) -> History:
 
 
 def queue_of(transaction: Transaction, *, now: str) -> Queue:
-    """Returns what waits for an officer, of all datasets."""
+    """Work of officers, of all datasets."""
     shown = show_datasets(transaction, None, at=now)["datasets"]
     waiting, count = schema.find_reserved(transaction, most=_QUEUED)
     of: dict[str, list[str]] = {}
@@ -151,7 +151,7 @@ def queue_of(transaction: Transaction, *, now: str) -> Queue:
 
 
 def _frozen(transaction: Transaction, shown: Mapping[str, Any]) -> dict[str, list[Entry]]:
-    """Returns the rows that have frozen grants of a dataset, by grant."""
+    """Rows that have frozen grants of a dataset, by grant."""
     frozen: dict[str, list[Entry]] = {
         grant["name"]: [] for grant in shown["grants"] if grant["balance"]["state"] == "frozen"
     }

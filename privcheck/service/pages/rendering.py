@@ -54,12 +54,12 @@ _RELATIONS: Final = {
 
 
 def symbol(currency: str) -> str:
-    """Returns what a currency is written as."""
+    """Symbol of a currency."""
     return _SYMBOLS.get(currency, currency)
 
 
 def relation(policy: Mapping[str, Any]) -> str:
-    """Returns which change a dataset's guarantee hides, in words, with how many trajectories that may change."""
+    """Neighbouring relation of a dataset's policy in words, with its number of trajectories."""
     read = BudgetPolicy.of(policy)
     most = 1 if read.unit is None else read.unit.trajectories
     person = read.who if most == 1 else f"{read.who}, with up to {most} trajectories,"
@@ -67,22 +67,22 @@ def relation(policy: Mapping[str, Any]) -> str:
 
 
 def person(policy: Mapping[str, Any]) -> str:
-    """Returns the noun for one protected person of a dataset."""
+    """Noun for one protected person of a dataset."""
     return BudgetPolicy.of(policy).who
 
 
 def trust(policy: Mapping[str, Any]) -> str:
-    """Returns a dataset's model of trust."""
+    """Trust model of a dataset."""
     return BudgetPolicy.of(policy).trust
 
 
 def protected(policy: Mapping[str, Any]) -> str:
-    """Returns a dataset's unit of privacy in words, and who stated it."""
+    """Unit of privacy of a dataset in words, and its author."""
     return BudgetPolicy.of(policy).unit_words
 
 
 def unit(value: Mapping[str, Any] | None) -> str:
-    """Returns the unit of privacy of a charge or a plan in words, and who stated it."""
+    """Unit of privacy of a charge or a plan in words, and its author."""
     if value is None:
         return "never stated"
     read = Unit.of(value)
@@ -90,7 +90,7 @@ def unit(value: Mapping[str, Any] | None) -> str:
 
 
 def describe_event(event: Mapping[str, Any]) -> str:
-    """Returns an event in words: what it is, its numbers, how often.
+    """Event in words: its name, its numbers, and the number of releases.
 
     >>> describe_event({"type": "gaussian", "std": "30", "count": 60})
     'Gaussian noise, σ = 30, 60 times'
@@ -111,12 +111,12 @@ def describe_event(event: Mapping[str, Any]) -> str:
 
 
 def describe_single(event: Mapping[str, Any]) -> str:
-    """Returns an event in words, without how often."""
+    """Event in words, without the number of releases."""
     return describe_event({**event, "count": 1})
 
 
 def describe_noise(event: Mapping[str, Any]) -> str:
-    """Returns the number that states an event's noise.
+    """The number that states an event's noise.
 
     >>> describe_noise({"type": "gaussian", "std": "21.8", "sensitivity": "1", "count": 2})
     'σ = 21.8'
@@ -127,14 +127,14 @@ def describe_noise(event: Mapping[str, Any]) -> str:
 
 
 def facts(value: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Returns the fields of a claim, by name, in words."""
+    """Fields of a claim with labels and texts, without its joint-DP conditions."""
     return [
         (label(str(name)), show_value(part)) for name, part in value.items() if part is not None and name != "joint"
     ]
 
 
 def plain_json(value: Any) -> Markup:
-    """Returns JSON that a person can read and copy, escaped; in ASCII, so that nothing in it hides."""
+    """Readable JSON, escaped; in ASCII, so that no character in it is invisible."""
     return escape(json.dumps(value, indent=1))
 
 
@@ -143,12 +143,12 @@ def _letter(name: str) -> str:
 
 
 def day(text: str) -> str:
-    """Returns the day of a moment."""
+    """Day of a moment."""
     return text[:10]
 
 
 def moment(text: str) -> str:
-    """Returns a moment to the minute."""
+    """Moment to the minute."""
     return f"{text[:10]} {text[11:16]}"
 
 
@@ -163,12 +163,12 @@ _STYLES: Final = (("privcheck.reports", "report.css"), ("privcheck.service.pages
 
 
 def render(name: str, scope: Scope, fields: Mapping[str, Any], *, status: int = 200) -> Response:
-    """Returns a page.
+    """Render a page.
 
     Args:
-        name: Of the template.
-        scope: Of the request: who visits, and where.
-        fields: What the template shows.
+        name: Name of the template.
+        scope: Scope of the request, with the visitor and the path.
+        fields: Variables of the template.
         status: The HTTP status.
     """
     visitor = scope.get("state", {}).get("visitor")
@@ -186,31 +186,31 @@ def render(name: str, scope: Scope, fields: Mapping[str, Any], *, status: int = 
 
 
 def _explain_read_only(visitor: Visitor) -> str:
-    """Why nothing is written any more, for officers; that it is so, for all others; empty where it can be."""
+    """Reason why the store is read-only, for officers; a notice for others; empty if it is writable."""
     reason = visitor.desk.book.store.read_only or visitor.desk.book.store.doubt
     return reason if visitor.actor.role == "officer" or not reason else "the reason is for officers"
 
 
 def _menu(role: Role) -> list[tuple[str, str]]:
-    """Returns the pages that a role may see, with their names."""
+    """Pages that a role may see, with their names."""
     wanted = ((path, name, PAGES.get(("GET", path))) for path, name in _MENU)
     return [(path, name) for path, name, action in wanted if action is not None and may(role, action)]
 
 
 @cache
 def style_sheet() -> str:
-    """Returns the one style sheet: that of reports, and what pages add."""
+    """Style sheet of all pages: that of reports, with additions."""
     return "\n".join(files(package).joinpath("templates", name).read_text("utf-8") for package, name in _STYLES)
 
 
 @cache
 def style_digest() -> str:
-    """Returns what changes when the style sheet does."""
+    """Digest of the style sheet, for its URL."""
     return hashlib.sha256(style_sheet().encode()).hexdigest()[:12]
 
 
 def number(text: str | None, rounding: Rounding = "up") -> Markup:
-    """Returns an exact number in short, in a `<data>` element, with the exact one as its title where they differ.
+    """Exact number in short form, in a `<data>` element, with the exact one as its title if they differ.
 
     >>> number("0.123456"), number("0.5")
     (Markup('<data value="0.123456" title="0.123456">0.1235</data>'), Markup('<data value="0.5">0.5</data>'))
@@ -224,7 +224,7 @@ def number(text: str | None, rounding: Rounding = "up") -> Markup:
 
 
 def is_short(text: str) -> bool:
-    """Returns whether an exact number is what is written of it in short."""
+    """Whether an exact number equals its short form."""
     value = Fraction(text)
     return _is_whole(value) or Fraction(f"{float(value):.{_DIGITS}g}") == value
 
@@ -256,5 +256,5 @@ def _environment() -> Environment:
 
 
 def _share(part: str, whole: str) -> str:
-    """Returns a part of a whole in per cent, rounded up."""
+    """Part of a whole in per cent, rounded up."""
     return percent(float(Fraction(part) / Fraction(whole)), rounding="up")
