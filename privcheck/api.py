@@ -1,10 +1,9 @@
-"""What the command line does, as functions: the commands parse their options and call these.
+"""The commands as functions: the command line parses its options and calls these.
 
 An algorithm is named as on the command line. Its parameters, options and readings are keyword arguments, or a mapping
-`parameters` where their names are taken (`parameters={"delta": "1e-6"}`). They are exact: `rho="1/2"`,
-`Fraction(1, 2)` or `1`; the float `0.5` is refused. What a function returns has `to_dict()`, the JSON that the command
-prints, `save(path)`, a short `repr`, a table in notebooks, and `to_frame()` and `plot()` where there is a table or a
-picture of it.
+`parameters` if a name is that of another argument (`parameters={"delta": "1e-6"}`). They are exact: `rho="1/2"`,
+`Fraction(1, 2)` or `1`; the float `0.5` is refused. Results have `to_dict()`, the JSON that the command prints,
+`save(path)`, a short `repr`, a table in notebooks, and `to_frame()` and `plot()` if there is a table or a plot.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ Data: TypeAlias = str | Path | Held
 
 
 def quiet(_: str) -> Progress:
-    """Returns a progress callback that reports nothing, for any part of the work: the default."""
+    """A progress callback that reports nothing, for any part of the work: the default."""
     return silent
 
 
@@ -60,17 +59,17 @@ def budget(
     name: str, *, delta: Level | None = None, curve: bool = False, parameters: Mapping[str, Value] | None = None,
     **settings: Value,
 ) -> Budget:  # fmt: skip
-    """Returns what the releases of an algorithm cost, as `privcheck budget`.
+    """Price the releases of an algorithm, as `privcheck budget`.
 
     Args:
         name: The registered algorithm.
-        delta: At which ε is reported; None for the claim's own, 0 for a pure claim, otherwise 1e-5.
-        curve: Whether δ(ε) is computed too, which `plot()` shows, with a second opinion on Gaussian releases.
+        delta: δ at which ε is reported; None for the claim's own, 0 for a pure claim, otherwise 1e-5.
+        curve: Also compute δ(ε), which `plot()` shows, and a second opinion on Gaussian releases.
         parameters: Parameters, options and readings by name.
-        settings: More of them.
+        settings: The same, as keyword arguments.
 
     Raises:
-        UnknownNameError: There is no such algorithm, or a name in `parameters` is not known.
+        UnknownNameError: The algorithm or the name of a parameter is unknown.
         ParameterError: A value is refused.
     """
     setting = _resolve(name, parameters, settings)
@@ -78,17 +77,17 @@ def budget(
 
 
 def verify_claim(name: str, *, parameters: Mapping[str, Value] | None = None, **settings: Value) -> Verified:
-    """Returns the verdict on an algorithm's claim, as `privcheck verify`.
+    """Judge an algorithm's claim, as `privcheck verify`.
 
-    `privcheck.verify` judges a declaration that is not registered, and returns the neighbours themselves.
+    `privcheck.verify` judges an unregistered declaration, and returns the neighbours themselves.
 
     Args:
         name: The registered algorithm.
         parameters: Parameters and readings by name.
-        settings: More of them.
+        settings: The same, as keyword arguments.
 
     Raises:
-        UnknownNameError: There is no such algorithm, or a name in `parameters` is not known.
+        UnknownNameError: The algorithm or the name of a parameter is unknown.
         ParameterError: A value is refused.
     """
     return declarations.verify_claim(_resolve(name, parameters, settings))
@@ -98,18 +97,18 @@ def calibrate(
     name: str, *, epsilon: Level, delta: Level | None = None, parameters: Mapping[str, Value] | None = None,
     **settings: Value,
 ) -> CalibratedNoise:  # fmt: skip
-    """Returns the least noise for which an algorithm's releases are (ε, δ)-DP, as `privcheck calibrate`.
+    """Find the least noise for which an algorithm's releases are (ε, δ)-DP, as `privcheck calibrate`.
 
     Args:
         name: The registered algorithm.
-        epsilon: The target, in nats.
+        epsilon: Target ε, in nats.
         delta: As for `budget`.
         parameters: Parameters and readings by name.
-        settings: More of them.
+        settings: The same, as keyword arguments.
 
     Raises:
-        UnknownNameError: There is no such algorithm, or a name in `parameters` is not known.
-        ParameterError: A value is refused, or no amount of noise would do.
+        UnknownNameError: The algorithm or the name of a parameter is unknown.
+        ParameterError: A value is refused, or no amount of noise suffices.
     """
     target = to_float(parse_number(epsilon, option="--epsilon"), rounding="down")
     if target <= 0:
@@ -125,32 +124,33 @@ def audit(
     progress: Callable[[str], Progress] = quiet, command: Sequence[str] = (),
     parameters: Mapping[str, Value] | None = None, **settings: Value,
 ) -> Audited:  # fmt: skip
-    """Returns a lower bound on the privacy loss of an algorithm, as `privcheck audit`.
+    """Bound the privacy loss of an algorithm from below, as `privcheck audit`.
 
-    Functions that are not registered are audited by `audit_mechanism` and `audit_agent`.
+    `audit_mechanism` and `audit_agent` audit unregistered functions.
 
     Args:
         name: The registered algorithm.
-        view: "releases", "policy", "lockstep", "noise", or another registered one.
-        method: Which statistical test; "auto" for the view's own.
-        trials: Runs under each of the two neighbours; None for the view's own number.
-        confidence: 1 − α of the whole audit.
+        view: "releases", "policy", "lockstep", "noise", or another registered view.
+        method: The statistical test; "auto" for the view's default.
+        trials: Runs under each of the two neighbours; None for the view's default.
+        confidence: Confidence 1 − α of the whole audit.
         delta: As for `budget`.
-        seed: Of the trials.
+        seed: Seed of the trials.
         workers: Threads; None for all cores. The result does not depend on it.
         cluster: Address of a Dask scheduler whose workers run the trials instead.
-        out: Where finished blocks, audit.json and the report's page go; the same call goes on with an audit that was
-            stopped.
-        ledger: A team's budget, where what was found is recorded as evidence; a violation freezes the charge's grant.
-        charge: Of which charge, which has to be of this algorithm at these parameters.
+        out: Folder of finished blocks, audit.json and the report's page; the same call resumes a stopped audit.
+        ledger: Store of a team's budget, where the result is recorded as evidence; a violation freezes the charge's
+            grant.
+        charge: The charge that the evidence is about; it must be of this algorithm at these parameters.
         progress: Makes a callback (done, total) for a named part of the work.
-        command: What the report says it was made by; empty for this call.
+        command: Command line recorded in the report; empty for this call.
         parameters: Parameters, options and readings by name.
-        settings: More of them.
+        settings: The same, as keyword arguments.
 
     Raises:
-        UnknownNameError: There is no such algorithm, or a name in `parameters` is not known.
-        ParameterError: A value is refused, `out` holds something else, or the charge is of something else.
+        UnknownNameError: The algorithm or the name of a parameter is unknown.
+        ParameterError: A value is refused, `out` contains another report, or the charge is of another algorithm or
+            parameters.
     """
     setting = _resolve(name, parameters, settings)
     at, began, directory = parse_delta(delta, setting), Began(), _directory(out)
@@ -179,33 +179,33 @@ def run(
     workers: int | None = None, out: Path | str | None = None, ledger: str | None = None, grant: str | None = None,
     progress: Callable[[str], Progress] = quiet, parameters: Mapping[str, Value] | None = None, **settings: Value,
 ) -> Ran | RanOnline:  # fmt: skip
-    """Returns what an agent learned and what that has cost, as `privcheck run`; its `policy` is what it learned.
+    """Run an agent and price its ledger, as `privcheck run`; the result's `policy` is the learned policy.
 
     Args:
         name: The registered algorithm.
-        env: A registered environment; users are sampled from it, or the agent acts in it.
-        data: What an agent learns from that does not act: a file, a pandas frame, a pyarrow table, `Trajectories`, or
-            an environment's name. They are users' own data: several replicates are refused, and figures are shown only
-            if they come from noisy releases.
+        env: A registered environment; users are sampled from it, or an online agent acts in it.
+        data: Data of an offline agent: a file, a pandas frame, a pyarrow table, `Trajectories`, or an environment's
+            name. Unless it names an environment, it is the users' own data: several replicates are refused, and only
+            figures from noisy releases are shown.
         rewards: A file with the public reward function, for data.
         features: A file with public features, for data.
-        users: Who the users of the data are, as `Users(column="patient_id", max_trajectories=8)` or
-            `Users(one_episode_is_one_user=True)`; data without a column `user` are refused without it.
+        users: Statement about the users of the data, as `Users(column="patient_id", max_trajectories=8)` or
+            `Users(one_episode_is_one_user=True)`; without it, data without a column `user` are refused.
         replicates: Independent repetitions.
-        noise: "simulated", from the seed, or "release", for what is published.
-        seed: Of sampled users and simulated noise.
-        workers: Threads of agents that act; None for all cores. The result does not depend on it.
-        out: Where run.json, the ledger and the policy go; a stopped run of an agent that acts is continued.
-        ledger: The store of a team's budget; what the run costs is reserved there and committed before it draws.
-        grant: Which part of that budget.
+        noise: "simulated", from the seed, or "release", for publication.
+        seed: Seed of sampled users and simulated noise.
+        workers: Threads of online agents; None for all cores. The result does not depend on it.
+        out: Folder of run.json, the ledger and the policy; a stopped run of an online agent is continued.
+        ledger: Store of a team's budget; the run's cost is reserved there and committed before the first draw.
+        grant: The grant of that budget to charge.
         progress: Makes a callback (done, total) for a named part of the work.
         parameters: Parameters, options and readings by name.
-        settings: More of them.
+        settings: The same, as keyword arguments.
 
     Raises:
-        UnknownNameError: There is no such algorithm or environment, or a name in `parameters` is not known.
-        ParameterError: A value is refused, or `out` holds something else.
-        PrivcheckError: The data are refused, or the run released something else than was declared.
+        UnknownNameError: The algorithm, the environment or the name of a parameter is unknown.
+        ParameterError: A value is refused, or `out` contains files of another run.
+        PrivcheckError: The data are refused, or the run deviated from its declaration.
     """
     algorithm = registry.algorithm(name)
     place = _place(env, data, rewards, features, users)
@@ -233,25 +233,25 @@ def compare(
     progress: Callable[[str], Progress] = quiet, command: Sequence[str] = (),
     parameters: Mapping[str, Value] | None = None, **settings: Value,
 ) -> Compared:  # fmt: skip
-    """Returns what several agents did that learn as they act, in one environment, as `privcheck run` with several.
+    """Run and compare several online agents in one environment, as `privcheck run` with several names.
 
     Args:
         names: The registered algorithms.
         env: The environment.
         replicates: Independent repetitions.
         noise: As for `run`.
-        seed: Of users' responses and simulated noise.
+        seed: Seed of users' responses and simulated noise.
         workers: Threads; None for all cores. The result does not depend on it.
-        out: Where the page goes, and a folder for each agent.
-        delta: At which δ the guarantees are compared; None for the least δ > 0 that a claim names, else 1e-5.
+        out: Folder of the page, with a folder for each agent.
+        delta: δ at which the guarantees are compared; None for the smallest positive δ of a claim, else 1e-5.
         progress: Makes a callback (done, total) for each agent.
-        command: What the page says it was made by; empty for this call.
+        command: Command line recorded on the page; empty for this call.
         parameters: Parameters, options and readings; each goes to every algorithm that knows its name.
-        settings: More of them.
+        settings: The same, as keyword arguments.
 
     Raises:
-        UnknownNameError: There is no such algorithm or environment, or none of them knows a name.
-        ParameterError: A value is refused, or an algorithm does not learn as it acts.
+        UnknownNameError: An algorithm or the environment is unknown, or a name is unknown to all of them.
+        ParameterError: A value is refused, or an algorithm is not an online agent.
     """
     if isinstance(names, str) or not names:
         raise ParameterError(f"expected a list of algorithms' names, got {names!r}", name="names", given=names)
@@ -280,33 +280,34 @@ def sweep(
     executor: Executor | None = None, out: Path | str | None = None, progress: Callable[[str], Progress] = quiet,
     parameters: Mapping[str, Value] | None = None, **settings: Value,
 ) -> Sweep:  # fmt: skip
-    """Returns several algorithms over a grid of parameters, as `privcheck sweep`; the noise is simulated.
+    """Run several algorithms over a grid of parameters, as `privcheck sweep`; the noise is simulated.
 
     Args:
-        names: The registered algorithms, which all act or all learn from data.
+        names: The registered algorithms, all online or all offline.
         over: Values by parameter, reading, option or parameter of the environment; each algorithm runs once for every
-            combination of those that it knows.
+            combination of those it knows.
         env: As for `run`.
         data: As for `run`; all points learn from the same users.
         rewards: As for `run`.
         features: As for `run`.
         users: As for `run`.
         replicates: Independent repetitions of every point; None for 5 on simulated users, else 1.
-        delta: At which δ the guarantees are compared; None for the least δ > 0 that a claim names, else 1e-5.
-        seed: Of sampled users and simulated noise, the same at every point.
+        delta: δ at which the guarantees are compared; None for the smallest positive δ of a claim, else 1e-5.
+        seed: Seed of sampled users and simulated noise, the same at every point.
         workers: Threads of a point; None for all cores. The result does not depend on it.
         cluster: Address of a Dask scheduler whose workers run the points instead.
-        executor: Any other executor that runs them, of which the result does not depend on either.
-        out: Where points are kept as soon as each is finished, and sweep.json and the page; the same call goes on with
-            a sweep that was stopped.
-        progress: Makes a callback (done, total) for the whole.
+        executor: Another executor that runs them instead; the result does not depend on it.
+        out: Folder of sweep.json, the page and each point as soon as it is finished; the same call resumes a stopped
+            sweep.
+        progress: Makes a callback (done, total) for the whole sweep.
         parameters: Parameters, options and readings that are the same at every point.
-        settings: More of them.
+        settings: The same, as keyword arguments.
 
     Raises:
-        UnknownNameError: There is no such algorithm or environment, or none of them knows a name.
-        ParameterError: A value is refused, at which point, before anything runs; or no point could be run.
-        PrivcheckError: The data are refused, or a run released something else than was declared.
+        UnknownNameError: An algorithm or the environment is unknown, or a name is unknown to all of them.
+        ParameterError: A value is refused, before anything runs (the message names the point); or no point could be
+            run.
+        PrivcheckError: The data are refused, or a run deviated from its declaration.
     """
     if isinstance(names, str) or not names:
         raise ParameterError(f"expected a list of algorithms' names, got {names!r}", name="names", given=names)
@@ -323,10 +324,10 @@ def sweep(
 
 
 def _grid_texts(over: Mapping[str, Sequence[Value]]) -> dict[str, list[str]]:
-    """Returns the values of a grid as texts.
+    """The values of a grid as texts.
 
     Raises:
-        ParameterError: It is no mapping to lists of exact values.
+        ParameterError: The grid is not a mapping to lists of exact values.
     """
     if not isinstance(over, Mapping) or any(isinstance(values, str) for values in over.values()):
         raise ParameterError(f"over: expected lists of values by name, got {over!r:.100}", name="over", given=over)
@@ -342,34 +343,34 @@ def check(
     progress: Callable[[str], Progress] = quiet, command: Sequence[str] = (),
     parameters: Mapping[str, Value] | None = None, **settings: Value,
 ) -> Report:  # fmt: skip
-    """Returns everything about one algorithm, as `privcheck check`: accounted, verified, audited, run.
+    """Make the full report on an algorithm, as `privcheck check`: priced, verified, audited, run.
 
     Args:
         name: The registered algorithm.
-        env: As for `run`; without an environment and data, a usual one.
+        env: As for `run`; without an environment and data, a default environment.
         data: As for `run`.
         rewards: As for `run`.
         features: As for `run`.
         users: As for `run`.
         delta: As for `budget`.
-        replicates: Repetitions of the run; None for 5 on simulated users, else 1.
-        noise: Of the run; audits draw simulated noise.
-        trials: Runs under each neighbour of the audits that bound ε; None for each view's own number.
-        confidence: Of each audit.
-        seed: Of sampled users, simulated noise and audits.
+        replicates: Repetitions of the run; None for 5 on simulated users with simulated noise, else 1.
+        noise: Noise of the run; audits draw simulated noise.
+        trials: Runs under each neighbour in the audits that bound ε; None for each view's default.
+        confidence: Confidence of each audit.
+        seed: Seed of sampled users, simulated noise and audits.
         workers: Threads; None for all cores.
-        out: Where report.json, report.html, the ledger and the policy go; None for nowhere.
+        out: Folder of report.json, report.html, the ledger and the policy; None to write nothing.
         ledger: As for `run`.
         grant: As for `run`.
         progress: Makes a callback (done, total) for a named part of the work.
-        command: What the report says it was made by; empty for this call.
+        command: Command line recorded in the report; empty for this call.
         parameters: Parameters, options and readings by name.
-        settings: More of them.
+        settings: The same, as keyword arguments.
 
     Raises:
-        UnknownNameError: There is no such algorithm or environment, or a name in `parameters` is not known.
-        ParameterError: A value is refused, or `out` holds something else.
-        PrivcheckError: The data are refused, or the run released something else than was declared.
+        UnknownNameError: The algorithm, the environment or the name of a parameter is unknown.
+        ParameterError: A value is refused, or `out` contains files of another run.
+        PrivcheckError: The data are refused, or the run deviated from its declaration.
     """
     place, directory = _place(env, data, rewards, features, users), _directory(out)
     _refuse_numbers(
@@ -395,21 +396,21 @@ def publish(
     directory: Path | str, *, out: Path | str, delta: Level | None = None, learned_for: str = "",
     not_for: Sequence[str] = (), dated: str = "", accept_uncovered: bool = False,
 ) -> Published:  # fmt: skip
-    """Returns what was written into a new folder that may be handed on, as `privcheck publish`.
+    """Write a new folder that may be shared, as `privcheck publish`, and return its contents.
 
     Args:
-        directory: Of a run with release noise.
-        out: The new folder; nothing may be in it. All of it is written, or nothing.
+        directory: Folder of a run with release noise.
+        out: The new folder, which must be empty or missing. All of it is written, or nothing.
         delta: As for `budget`.
         learned_for: For whom or what the policy was learned, for the card.
-        not_for: What else it must not be used for.
-        dated: The day on the card, as "2026-11-24"; empty for none.
-        accept_uncovered: Whether what no noise covers (`warnings` of policy.json) is published all the same; the card
-            says it.
+        not_for: Further uses that are ruled out.
+        dated: Day on the card, as "2026-11-24"; empty for none.
+        accept_uncovered: Publish even with `warnings` in policy.json about data that no noise covers; the card lists
+            them.
 
     Raises:
         UnknownNameError: The algorithm is not registered here.
-        ParameterError: The run may not be published, or the folder is occupied; the message says what to do.
+        ParameterError: The run may not be published, or the folder is not empty; the message says what to do.
         PrivcheckError: A file of the run is missing or was changed.
     """
     from privcheck.commands import publication  # Jinja2 only where a card is made
@@ -426,7 +427,7 @@ def _charged(
     setting: Chosen, ledger: str | None, grant: str | None, *, replicates: int, noise: NoiseKind, seed: int,
     out: Path | None, continued: bool = False, world: str = "",
 ) -> AbstractContextManager[Paying]:  # fmt: skip
-    """Returns what a run is charged with: its value is called before the first draw."""
+    """Budget hooks of a run, as a context manager; calling its value before the first draw commits the charge."""
     if ledger is None and grant is None:
         return nullcontext(Nobody())
     from privcheck.commands.run_charges import charged, run_key
@@ -437,7 +438,7 @@ def _charged(
 
 
 def _evidence(setting: Chosen, ledger: str | None, charge: str | None) -> Callable[[Audited], None]:
-    """Returns what records an audit; refused before it begins where the charge is of something else."""
+    """A function that records an audit as evidence; a charge of another algorithm is refused before the audit."""
     if ledger is None and charge is None:
         return lambda _: None
     from privcheck.commands.run_charges import find_audited
@@ -450,10 +451,10 @@ def _resolve(name: str, parameters: Mapping[str, Value] | None, settings: Mappin
 
 
 def _texts(parameters: Mapping[str, Value] | None, settings: Mapping[str, Value]) -> dict[str, str]:
-    """Returns what was set as the texts of NAME=VALUE pairs.
+    """The settings as the texts of NAME=VALUE pairs.
 
     Raises:
-        ParameterError: A name is given twice, or a value is no exact number.
+        ParameterError: A name is given twice, or a value is not an exact number.
     """
     given = dict(parameters or {})
     for name in settings:
@@ -508,7 +509,7 @@ def _is_whole(number: object) -> bool:
 
 
 def _call(function: str, name: str | list[str], *given: Mapping[str, Any] | None) -> list[str]:
-    """Returns the call, for a report; data in memory are named by their kind."""
+    """The call as text, for a report; data in memory are named by their type."""
     every = {key: value for part in given for key, value in (part or {}).items() if value is not None}
     return [f"privcheck.{function}({', '.join([repr(name), *(f'{k}={_spell(v)}' for k, v in every.items())])})"]
 

@@ -1,6 +1,6 @@
 """One tree of exceptions: misuse is an exception, a verdict is a value.
 
-Every message says what was given, what was expected and what to do; the offending objects ride along as attributes.
+Every message has the given value, the expected value and what to do; the offending objects are attributes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _MANY: Final = 12  # names that a message lists where some of them are spelt ali
 
 
 class PrivcheckError(Exception):
-    """The root of everything privcheck raises on purpose; the command line ends with exit code 2 on it."""
+    """The root of the exceptions that privcheck raises on purpose; exit code 2 in commands, 1 for `BudgetError`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Lets an error travel between processes with its attributes, whatever its constructor takes."""
+        """Pickle an error with its attributes, independent of its constructor's arguments."""
         return _again, (type(self), self.args, dict(vars(self)))
 
 
@@ -27,8 +27,8 @@ class ParameterError(PrivcheckError, ValueError):
     """A parameter is missing, of the wrong kind or out of its range.
 
     Attributes:
-        name: The parameter.
-        given: What was given for it.
+        name: Name of the parameter.
+        given: The given value.
     """
 
     def __init__(self, message: str, *, name: str = "", given: object = None) -> None:
@@ -38,16 +38,16 @@ class ParameterError(PrivcheckError, ValueError):
 
 
 class InexactNumberError(ParameterError):
-    """A float stood where the number has to be exact."""
+    """A float was given where the number must be exact."""
 
 
 class UnknownNameError(PrivcheckError, KeyError):
-    """A name that the registry, a declaration or a ledger does not know.
+    """A name is unknown to the registry, a declaration or a ledger.
 
     Attributes:
-        name: The name that was given.
+        name: The given name.
         known: The names that exist.
-        alike: Those of them that are spelt alike; where there are many names, the message lists only these.
+        alike: Existing names with similar spelling; if there are many names, the message lists only these.
     """
 
     def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
@@ -65,7 +65,7 @@ class UnknownNameError(PrivcheckError, KeyError):
 
 
 class PackageError(PrivcheckError):
-    """A registered package of somebody else's cannot be loaded, or its code failed; with the file and the line."""
+    """A registered third-party package cannot be loaded, or its code failed; the message has the file and the line."""
 
 
 class DeclarationError(PrivcheckError):
@@ -73,7 +73,7 @@ class DeclarationError(PrivcheckError):
 
 
 class ProofError(PrivcheckError):
-    """A number contradicts a proof: one of the two is wrong, so that neither is reported.
+    """A number contradicts a proof: one of the two is wrong, so neither is reported.
 
     Attributes:
         steps: The steps of the proof, in words.
@@ -86,10 +86,10 @@ class ProofError(PrivcheckError):
 
 
 class TrajectoryError(PrivcheckError, ValueError):
-    """Trajectories that are malformed or break a precondition.
+    """Trajectories are malformed or break a precondition.
 
     Attributes:
-        problems: One line a problem, with row numbers where the data came from a file.
+        problems: One line per problem, with row numbers if the data came from a file.
     """
 
     def __init__(self, message: str, *, problems: Sequence[str] = ()) -> None:
@@ -99,10 +99,10 @@ class TrajectoryError(PrivcheckError, ValueError):
 
 
 class ChannelError(PrivcheckError):
-    """A release that the declaration does not cover: undeclared, repeated, missing, or of another shape.
+    """A release is not covered by the declaration: undeclared, repeated, missing, or of another shape.
 
     Attributes:
-        release: The release's name.
+        release: Name of the release.
     """
 
     def __init__(self, message: str, *, release: str = "") -> None:
@@ -111,10 +111,10 @@ class ChannelError(PrivcheckError):
 
 
 class LedgerError(PrivcheckError):
-    """A ledger that was cut short, edited, or disagrees with its declaration.
+    """A ledger was cut short or edited, or disagrees with its declaration.
 
     Attributes:
-        line: The first offending line, counted from 1 (0 where no line can be named).
+        line: The first offending line, counted from 1; 0 if it is unknown.
     """
 
     def __init__(self, message: str, *, line: int = 0) -> None:
@@ -123,11 +123,11 @@ class LedgerError(PrivcheckError):
 
 
 class BudgetError(PrivcheckError):
-    """A release that a budget cannot afford; nothing was spent.
+    """A budget cannot afford a release, or its claim does not hold; nothing was spent.
 
     Attributes:
-        cost: What it would have cost.
-        remaining: What is left.
+        cost: Cost of the refused release; None if unknown.
+        remaining: Remaining budget; None if unknown.
     """
 
     def __init__(self, message: str, *, cost: object, remaining: object) -> None:
@@ -137,11 +137,11 @@ class BudgetError(PrivcheckError):
 
 
 class AuthorityError(PrivcheckError):
-    """Somebody may not do what was asked for: a token is missing, unknown or over, or its role does not allow it.
+    """A request is not authorised: the token is missing, unknown or expired, or its role does not allow it.
 
     Attributes:
-        action: What was to be done.
-        known: Whether it is known who asked: without that a token is needed, with it another role.
+        action: The requested action.
+        known: Whether the caller is known: if not, a token is needed, otherwise another role.
     """
 
     def __init__(self, message: str, *, action: str = "", known: bool = True) -> None:
@@ -151,14 +151,14 @@ class AuthorityError(PrivcheckError):
 
 
 class IdempotencyError(PrivcheckError):
-    """An idempotency key came again, with another request than the first time."""
+    """An idempotency key was used again with a different request."""
 
 
 class StateError(PrivcheckError):
-    """A charge is not in a state that what was asked for could follow; nothing was changed.
+    """The request is not allowed in the charge's current state; nothing was changed.
 
     Attributes:
-        state: The one that it is in.
+        state: The current state.
     """
 
     def __init__(self, message: str, *, state: str) -> None:
@@ -167,10 +167,10 @@ class StateError(PrivcheckError):
 
 
 class StoreError(PrivcheckError):
-    """A store that cannot be read or written now; what was asked for may be asked for again with the same key.
+    """A store cannot be read or written now; the request may be repeated with the same key.
 
     Attributes:
-        read_only: It stays so until somebody looks at it: the disk is full, or a chain does not fit together.
+        read_only: Whether this lasts until someone intervenes: the disk is full, or a chain is inconsistent.
     """
 
     def __init__(self, message: str, *, read_only: bool = False) -> None:
@@ -179,15 +179,15 @@ class StoreError(PrivcheckError):
 
 
 class FullError(StoreError):
-    """Too many requests wait for a store: this one was not queued and wrote nothing; ask again later."""
+    """Too many requests wait for a store: this one was not queued and wrote nothing; retry later."""
 
 
 class AuditError(PrivcheckError):
-    """A trial of an audit that cannot be judged: its score is not a number.
+    """A trial of an audit cannot be judged: its score is not a number.
 
     Attributes:
-        trial: The run, counted from 0 over both neighbours.
-        seed: The audit's seed, with which the run can be repeated.
+        trial: Index of the run, counted from 0 over both neighbours.
+        seed: Seed of the audit, with which the run can be repeated.
     """
 
     def __init__(self, message: str, *, trial: int, seed: int) -> None:
@@ -197,17 +197,17 @@ class AuditError(PrivcheckError):
 
 
 class FileFormatError(PrivcheckError, ValueError):
-    """A file that cannot be read as what it should be."""
+    """A file cannot be read in its expected format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """An error in words, for the command line and the service alike.
+    """An error in words, for the command line and the service.
 
     Attributes:
-        kind: The kind of error, in one word.
-        message: What was given and what was expected, with the notes that were added.
-        hint: What to do; None where the message is all there is to say.
+        kind: Kind of the error, in one word.
+        message: The given and the expected value; for file-system errors with the added notes.
+        hint: What to do; None if the message says it all.
     """
 
     kind: str
@@ -216,7 +216,7 @@ class Explanation:
 
 
 def explain_error(error: PrivcheckError | MemoryError) -> Explanation:
-    """Returns an error in words: its kind, its message, what to do."""
+    """Explain an error in words: its kind, its message, what to do."""
     if isinstance(error, MemoryError):
         return Explanation("memory", "out of memory", _SMALLER)
     kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(error).__name__.removesuffix("Error")).lower()
@@ -227,13 +227,13 @@ def explain_error(error: PrivcheckError | MemoryError) -> Explanation:
 
 
 def explain_file(error: OSError) -> str | None:
-    """Returns what to do about an error of the file system; None where nothing can be said."""
+    """What to do about an error of the file system; None without a hint."""
     hints = {errno.ENOSPC: "the disk is full: free some space, or give --out another directory"}
     return hints.get(error.errno or 0)
 
 
 def suggest(names: Sequence[str]) -> str | None:
-    """Returns the question whether one of several names was meant; None without names."""
+    """The question whether one of several names was meant; None without names."""
     return f"did you mean {' or '.join(names)}?" if names else None
 
 
@@ -249,7 +249,7 @@ _FIELD: Final = re.compile(r"((?:^|[?&;\s'\"])(?:ssl)?password=)('[^']*'|[^\s&]*
 
 
 def hide_passwords(text: str) -> str:
-    """Returns a text in which no URL, and no connection string of PostgreSQL, shows its password.
+    """The text with the passwords of URLs and PostgreSQL connection strings removed.
 
     >>> hide_passwords("no ledger at postgres+x://ann:s3cret/@host/budget?password=s3cret")
     'no ledger at postgres+x://ann@host/budget?password=…'

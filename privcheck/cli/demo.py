@@ -1,7 +1,7 @@
-"""A ledger to look at: three datasets over three months, with grants in every state, a plan, and things that wait.
+"""A demonstration ledger: three datasets over three months, with grants in every state, a plan and open requests.
 
-`python -m privcheck.cli.demo DIRECTORY` fills `DIRECTORY/demo.db` and serves it, with further options as
-`privcheck serve`; `make serve-demo` does that.
+`python -m privcheck.cli.demo DIRECTORY` fills `DIRECTORY/demo.db` and serves it, with the options of `privcheck serve`;
+`make serve-demo` runs it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _CHARGES: Final[tuple[tuple[int, str, dict[str, Any], int, int], ...]] = (
 
 @dataclass(slots=True)
 class _Days:
-    """A clock that is set: days since the demonstration began."""
+    """A settable clock: days since the demonstration began."""
 
     began: datetime
     day: float = 0.0
@@ -76,7 +76,7 @@ class _Days:
 
 
 def fill(book: Book) -> None:
-    """Opens three datasets in a new ledger and lets three months go by, which end now."""
+    """Open three datasets in a new ledger and simulate three months that end now."""
     days = _Days(datetime.now(UTC) - timedelta(days=_DAYS))
     past = Book(book.store, clock=days)
     officer, analyst = Actor(name="officer", role="officer"), Actor(name="ana", role="analyst", grants=_names())
@@ -113,7 +113,7 @@ def fill(book: Book) -> None:
 
 
 def _cancel(book: Book, days: _Days, analyst: Actor) -> None:
-    """Reserves for a run that is cancelled four days later."""
+    """Reserve for a run that is cancelled four days later."""
     days.day = _CANCELLED
     drawn = book.reserve(
         analyst,
@@ -128,7 +128,7 @@ def _cancel(book: Book, days: _Days, analyst: Actor) -> None:
 
 
 def _dated() -> list[tuple[int, str, dict[str, Any], int]]:
-    """Returns the charges, one by one: the day, the grant, the event, the number."""
+    """The charges one by one: day, grant, event and number."""
     return [
         (first + every * number, grant, event, number)
         for first, grant, event, every, times in _CHARGES
@@ -146,10 +146,10 @@ def _names() -> tuple[str, ...]:
 
 
 def main(directory: str, *more: str) -> None:
-    """Fills a ledger in a directory, where there is none, and serves it.
+    """Fill a ledger in a directory, unless there is one, and serve it.
 
     Args:
-        directory: Where.
+        directory: Folder of the ledger, `demo.db`.
         more: Options of `privcheck serve`.
     """
     path = Path(directory) / "demo.db"

@@ -1,6 +1,6 @@
-"""The group of all commands: what ends one of them early becomes a message, or a JSON object, and an exit code.
+"""The group of all commands: an error of a command becomes a message, or a JSON object, and an exit code.
 
-Where a character set cannot show ε, text is spelt in ASCII instead of ending in a traceback.
+If a character set cannot show ε, text is spelt in ASCII and no error is raised.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NAME: Final = "privcheck.spelt"
 
 
 def spell(text: str) -> str:
-    """Returns the text in ASCII.
+    """The text in ASCII.
 
     >>> spell("ε ≤ 0.5 at δ = 10⁻⁵")
     'epsilon <= 0.5 at delta = 10^-5'
@@ -61,7 +61,7 @@ def spell(text: str) -> str:
 
 
 def spell_what_is_missing() -> None:
-    """Lets standard output and error spell what their character sets lack."""
+    """Make standard output and error spell the characters that their character sets lack."""
     codecs.register_error(_NAME, _spell_error)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
@@ -97,10 +97,10 @@ def _spell_one(char: str) -> str:
 
 
 class Front(click.Group):
-    """The group of all commands: whatever ends one of them early is told in one place."""
+    """The group of all commands, which reports their errors in one place."""
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
-        """Runs a command and ends the process with its exit code."""
+        """Run a command and end the process with its exit code."""
         spell_what_is_missing()
         given = list(sys.argv[1:] if args is None else args)
         try:
@@ -113,7 +113,7 @@ class Front(click.Group):
             sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; ends with a code of its own where nobody reads the output, Click's 1 being a verdict."""
+        """Run the command; exit with 141 if the output is closed, because Click's code 1 is a verdict."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -123,7 +123,7 @@ class Front(click.Group):
         return result
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Returns a command by name; a misspelt one is refused with those that are spelt alike."""
+        """A command by name; a misspelt name is refused with similar names."""
         command = super().get_command(ctx, cmd_name)
         if command is None and not ctx.resilient_parsing:
             unknown = UnknownNameError("command", cmd_name, self.list_commands(ctx))
@@ -132,11 +132,11 @@ class Front(click.Group):
 
 
 def explain_command(error: BaseException, arguments: Sequence[str] = ()) -> Failure:
-    """Explain an error of a command, of its usage too.
+    """Explain an error of a command, usage errors included.
 
     Args:
         error: The error.
-        arguments: Of the command line, of which the message names the option whose value it is about.
+        arguments: Command line; the message names the option with the offending value.
     """
     if isinstance(error, click.ClickException):
         given, hint = _of_usage(error, arguments)
@@ -147,7 +147,7 @@ def explain_command(error: BaseException, arguments: Sequence[str] = ()) -> Fail
 
 
 def _of_usage(error: click.ClickException, arguments: Sequence[str]) -> tuple[str | None, str | None]:
-    """Returns what was given, and what to do, where a command line cannot be read."""
+    """The offending value and a hint, for a command line that cannot be read."""
     if isinstance(error.__cause__, UnknownNameError):
         return error.__cause__.name, suggest(error.__cause__.alike)
     if isinstance(error, click.NoSuchOption):

@@ -1,4 +1,4 @@
-"""The commands of the team's budget: `privcheck ledger …`; exit code 1 where a charge was refused."""
+"""The commands of the team's budget: `privcheck ledger …`; exit code 1 if a charge was refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from privcheck.cli.options import Count, Place, finish, json_option, set_option,
 
 @click.group(cls=Front)
 def ledger() -> None:
-    """Keep a team's budget: what has been spent on which data, by whom, and what is left.
+    """Keep a team's budget: the spending on each dataset, by whom, and the remaining budget.
 
     \b
     Examples:
@@ -79,7 +79,7 @@ def quote(
     *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], unit: str | None, as_json: bool,
     **event: Any,
 ) -> None:  # fmt: skip
-    """Ask what a charge would cost, and how often it would fit; nothing is written.
+    """Show what a charge would cost, and how often it would fit; nothing is written.
 
     \b
     Examples:
@@ -110,9 +110,9 @@ def charge(
     *, store: str, token_file: Path | None, grant_name: str, key: str | None, as_json: bool, algorithm: str | None,
     sets: tuple[str, ...], blocks: tuple[str, ...], conditions: tuple[str, ...], unit: str | None, **event: Any,
 ) -> None:  # fmt: skip
-    """Charge what is about to be released; draw the noise once this has answered "committed".
+    """Charge a release before its noise is drawn; draw the noise after the answer "committed".
 
-    An event needs --unit, for whom it was priced; an algorithm declares its own.
+    An event needs --unit, the protected unit for which it was priced; an algorithm declares its own.
 
     \b
     Examples:
@@ -171,7 +171,7 @@ def reserve(
 @token_option
 @json_option
 def commit(charge_id: str, *, store: str, token_file: Path | None, as_json: bool) -> None:
-    """Commit the reservation ID; draw the noise once this has answered "committed".
+    """Commit the reservation ID; draw the noise after the answer "committed".
 
     \b
     Examples:
@@ -190,7 +190,7 @@ def commit(charge_id: str, *, store: str, token_file: Path | None, as_json: bool
 @click.option("--evidence", required=True, metavar="TEXT", help="How it is known that nothing was drawn.")
 @json_option
 def release(charge_id: str, *, store: str, token_file: Path | None, evidence: str, as_json: bool) -> None:
-    """Give back the reservation ID if nothing was drawn for it; once it has expired, only another officer can.
+    """Give back the reservation ID if no noise was drawn for it; after it has expired, only another officer can.
 
     \b
     Examples:
@@ -209,7 +209,7 @@ def release(charge_id: str, *, store: str, token_file: Path | None, evidence: st
 @click.option("--charge", "charge_id", metavar="ID", help="One charge: what it is for, and under which conditions.")
 @json_option
 def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id: str | None, as_json: bool) -> None:
-    """Show every dataset, or one: its policy, its grants and what is left of them; or one charge.
+    """Show every dataset, or one: its policy, its grants and their remaining budgets; or one charge.
 
     \b
     Examples:
@@ -252,7 +252,7 @@ def verify(
     *, store: str, token_file: Path | None, receipts: tuple[str, ...], file: Path | None, place: str | None,
     checkpoint: Path | None, rebuild: bool, accept: bool, freeze_lost: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Check every chain, the sums against the caps and, given receipts or heads, that nothing was cut off.
+    """Check every chain, the sums against the caps and, given receipts or heads, that no rows were removed.
 
     \b
     Examples:
@@ -293,9 +293,9 @@ def verify(
 def import_command(
     file: Path, *, store: str, token_file: Path | None, grant_name: str, unit: str | None, as_json: bool
 ) -> None:
-    """Charge what a run has spent that was not charged before it drew, from its record FILE (ledger.jsonl).
+    """Charge a run that was not charged before it drew its noise, from its record FILE (ledger.jsonl).
 
-    A record says for whom it was priced; one from before records did needs --unit.
+    A record names the protected unit; an older record without one needs --unit.
 
     \b
     Examples:

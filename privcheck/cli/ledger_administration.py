@@ -47,7 +47,7 @@ key_option = click.option("--key", metavar="K", help="The same request with the 
 
 
 def event_options(command: Any) -> Any:
-    """Returns a command with the options that say what is released."""
+    """Add the options that describe the released event to a command."""
     options = (
         click.option("--event", metavar="JSON", help='As {"type": "gaussian", "std": "30", "count": 100}.'),
         click.option("--event-file", type=Place(exists=True, dir_okay=False), help="The same in a file."),
@@ -79,9 +79,9 @@ def event_options(command: Any) -> Any:
 )
 @json_option
 def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
-    """Grant part of a dataset's budget, with a fixed cap; `ledger policy` opens the dataset before.
+    """Grant part of a dataset's budget, with a fixed cap; open the dataset with `ledger policy` first.
 
-    The events of a plan need --unit, for whom they were priced.
+    The events of a plan need --unit, the protected unit for which they were priced.
 
     \b
     Examples:
@@ -105,7 +105,7 @@ def block(
     dataset: str, *, store: str, token_file: Path | None, names: tuple[str, ...], disjoint_users: str | None,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Divide DATASET into blocks without a common user, each with the whole policy as its cap, or add some.
+    """Divide DATASET into blocks without a common user, each with the whole policy as its cap, or add blocks.
 
     \b
     Examples:
@@ -144,7 +144,7 @@ def block(
 @click.option("--until", metavar="TIME", help="When charging ends, such as 2027-01-31T12:00:00Z; by default never.")
 @json_option
 def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
-    """Open a dataset with the (ε, δ) that all its grants together keep, and whom that protects.
+    """Open a dataset with the (ε, δ) of all its grants together, and the protected unit.
 
     Neighbours are replace-one, replace-one-same-start, add-remove or zero-out; the model of trust, where noise is
     drawn, is central, joint, shuffle or local.
@@ -170,7 +170,7 @@ def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any)
 @click.option("--report", required=True, metavar="TEXT", help="Where it can be read, or its digest.")
 @json_option
 def evidence(charge_id: str, *, store: str, token_file: Path | None, verdict: str, report: str, as_json: bool) -> None:
-    """Record what an audit found about the charge ID; a violation freezes its grant permanently.
+    """Record the result of an audit of the charge ID; a violation freezes its grant permanently.
 
     \b
     Examples:
@@ -220,7 +220,7 @@ def token(
     *, store: str, token_file: Path | None, name: str | None, role: str | None, grants: tuple[str, ...],
     expires: str | None, revoke: bool, listed: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Make a token, which is shown only this once, end one, or list them.
+    """Make a token, which is shown only this once, revoke one, or list them.
 
     \b
     Examples:
@@ -246,7 +246,7 @@ def token(
 @token_option
 @json_option
 def backup(file: Path, *, store: str, token_file: Path | None, as_json: bool) -> None:
-    """Write a backup to FILE, a new one: all that is committed now, whoever writes meanwhile; its chains are checked.
+    """Write a backup to the new FILE: all rows committed now, even while others write; its chains are checked.
 
     \b
     Examples:
@@ -268,9 +268,9 @@ def backup(file: Path, *, store: str, token_file: Path | None, as_json: bool) ->
 )  # fmt: skip
 @json_option
 def restore(file: Path, *, store: str, replace_newer: bool, as_json: bool) -> None:
-    """Put the backup FILE in the place of a ledger that was lost or is broken.
+    """Replace a lost or broken ledger by the backup FILE.
 
-    What it has forgotten leaves it in doubt: nothing is written before an officer has compared it with receipts.
+    Rows after the backup may be missing: the ledger is read-only until an officer has compared it with receipts.
 
     \b
     Examples:
@@ -310,7 +310,7 @@ def key(*, store: str, token_file: Path | None, as_json: bool) -> None:
 
 @click.group()
 def receipt() -> None:
-    """Check what a ledger signed, without the ledger.
+    """Check the signatures of a ledger, without the ledger.
 
     \b
     Examples:
@@ -325,8 +325,8 @@ def receipt() -> None:
 def verify_receipt(file: Path, *, key: Path, as_json: bool) -> None:
     """Check that the receipts and heads in FILE were signed with the ledger's key; no ledger is needed.
 
-    FILE has one JSON, as a charge printed it, or one a line. Exit code 1: one was not signed with it; 3: one is from
-    before Ed25519, which the ledger alone can check.
+    FILE has one JSON, as a charge printed it, or one a line. Exit code 1: a signature does not match the key; 3: one
+    predates Ed25519, so that only the ledger can check it.
 
     \b
     Examples:
@@ -339,7 +339,7 @@ def verify_receipt(file: Path, *, key: Path, as_json: bool) -> None:
 
 @click.group()
 def heads() -> None:
-    """Show, keep and compare signed heads: what the ledger said it had, at some time.
+    """Show, keep and compare signed heads: the state of the ledger's chains at some time.
 
     \b
     Examples:
@@ -353,7 +353,7 @@ def heads() -> None:
 @token_option
 @json_option
 def show(*, store: str, token_file: Path | None, as_json: bool) -> None:
-    """Print the signed heads of all chains as they are now, one JSON a line.
+    """Print the current signed heads of all chains, one JSON per line.
 
     \b
     Examples:
@@ -375,7 +375,7 @@ def show(*, store: str, token_file: Path | None, as_json: bool) -> None:
 def push(place: str, *, store: str, token_file: Path | None, as_json: bool) -> None:
     """Keep the signed heads in a second PLACE: a file, https://host/path or git:REPOSITORY.
 
-    A push first compares the ledger with the last heads in that place, and adds the proof that the new ones follow
+    A push first compares the ledger with the last heads in that place, and adds the proof that the new ones extend
     them. Exit code 1: they do not, and nothing was pushed.
 
     \b
@@ -400,9 +400,9 @@ def push(place: str, *, store: str, token_file: Path | None, as_json: bool) -> N
 @click.option("--proofs", metavar="FILE", help="Proofs between the heads, from `ledger heads prove`; or one more FILE.")
 @json_option
 def compare(places: tuple[str, ...], *, key: Path, proofs: str | None, as_json: bool) -> None:
-    """Compare heads and receipts that were kept, in one FILE or several; no ledger is needed.
+    """Compare stored heads and receipts, in one FILE or several; no ledger is needed.
 
-    FILE is any place that heads are pushed to. Exit code 1: two contradict each other (the ledger was rolled back, or
+    FILE is any place to which heads are pushed. Exit code 1: two contradict each other (the ledger was rolled back, or
     showed different histories), or one was not signed with the key; 3: a proof is missing, which only the ledger can
     give.
 
@@ -425,10 +425,10 @@ def compare(places: tuple[str, ...], *, key: Path, proofs: str | None, as_json: 
 @token_option
 @json_option
 def prove(*, places: tuple[str, ...], store: str, token_file: Path | None, as_json: bool) -> None:
-    """Prove that the ledger still has the rows of earlier heads and receipts: prints heads of now and the proofs.
+    """Prove that the ledger still has the rows of earlier heads and receipts: prints the current heads and the proofs.
 
-    What it prints goes into `ledger heads compare` with the earlier ones. Exit code 1: of one there is no proof,
-    because the ledger is shorter than it, or has other rows.
+    Pass the output to `ledger heads compare` with the earlier heads. Exit code 1: a proof is missing, because the
+    ledger is shorter or has other rows.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""What the ledger's commands read and print: events, units and receipts in, short text and exports out."""
+"""Input and output of the ledger's commands: events, units and receipts in, short text and exports out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def describe_new(result: dict[str, Any]) -> str:
-    """Returns the first token, and what to do with it."""
+    """Text of a new ledger: the first token, and where to keep it."""
     return "\n".join([
         f"a new ledger: {result['store']}",
         f"the officer's token, which is not shown again: {result['officer_token']}",
@@ -37,7 +37,7 @@ def describe_new(result: dict[str, Any]) -> str:
 
 
 def describe_granted(result: dict[str, Any]) -> str:
-    """Returns the grant, and the policy that it is a part of."""
+    """Text of a grant, with its policy."""
     grant = result["grant"]
     head = f"grant {grant['name']}: {grant['currency']} ≤ {grant['cap']} of {grant['dataset']}"
     head += ", from the remainder" if grant["late"] else ""
@@ -47,12 +47,12 @@ def describe_granted(result: dict[str, Any]) -> str:
 
 
 def describe_policy(result: dict[str, Any]) -> str:
-    """Returns the policy."""
+    """Text of a policy."""
     return f"dataset {result['policy']['dataset']}: {_say_policy(result['policy'])}"
 
 
 def describe_blocks(result: dict[str, Any]) -> str:
-    """Returns the blocks that a dataset has."""
+    """Table of the blocks of a dataset."""
     lines = [
         ("block", "by", "no common user, because"),
         *((b["name"], b["by"], b["disjoint_users"]) for b in result["blocks"]),
@@ -61,14 +61,14 @@ def describe_blocks(result: dict[str, Any]) -> str:
 
 
 def describe_quote(result: dict[str, Any]) -> str:
-    """Returns what it would cost, and how often it fits."""
+    """Text of a quote: the cost, and how often it fits."""
     times = "any number of times" if result["times"] is None else f"{result['times']:,} times"
     what = f"it would cost {_cost(result)}; {result['remaining']} is left, in which it fits {times}"
     return what if result["reason"] is None else f"{what}\nrefused: {result['reason']}"
 
 
 def describe_decision(result: dict[str, Any]) -> str:
-    """Returns what became of the request."""
+    """Text of a decision on a request to spend."""
     left = f"{result['remaining']} of {result['balance']['cap']} ({result['balance']['currency']}) is left"
     if recorded := result["balance"]["recorded"]:
         left = (
@@ -84,14 +84,14 @@ def describe_decision(result: dict[str, Any]) -> str:
 
 
 def describe_shown(result: dict[str, Any]) -> str:
-    """Returns datasets with their grants."""
+    """Text of datasets with their grants."""
     if not result["datasets"]:
         return "no datasets yet: privcheck ledger policy"
     return "\n\n".join(describe_dataset(one) for one in result["datasets"])
 
 
 def describe_charge(result: dict[str, Any]) -> str:
-    """Returns one charge: what it costs, what it is for, and under which conditions it is one of joint DP."""
+    """Text of a charge: its cost, its event, and the conditions under which it is one of joint DP."""
     charge = result["charge"]
     claim = charge["claim"] or {}
     conditions = claim.get("joint", {}).get("conditions", ())
@@ -113,7 +113,7 @@ def describe_charge(result: dict[str, Any]) -> str:
 
 
 def describe_checked(result: dict[str, Any]) -> str:
-    """Returns whether the chains fit together."""
+    """Text of a check of the chains."""
     found = [f"problem: {problem}" for problem in result["problems"]] or ["no problems found"]
     found += [f"note: {note}" for note in result.get("notes", ())]
     if (since := result.get("since")) is not None:
@@ -126,7 +126,7 @@ def describe_checked(result: dict[str, Any]) -> str:
 
 
 def describe_accepted(result: dict[str, Any]) -> str:
-    """Returns whether the store is written again, and what is missing in it."""
+    """Text of an acceptance: whether the store is open for writing again, and which rows are missing."""
     told = [f"problem: {problem}" for problem in result["problems"]]
     told += [f"lost: {_chain(name)}: rows were written that are not there" for name in result["lost"]]
     told += [f"not compared: {name}: give the receipt of its last charge" for name in result["uncompared"]]
@@ -139,7 +139,7 @@ def describe_accepted(result: dict[str, Any]) -> str:
 
 
 def describe_backup(result: dict[str, Any]) -> str:
-    """Returns what a backup has."""
+    """Text of a backup: its rows and heads."""
     count = result["rows"]["entry"]
     first = (
         f"{result['file']}: {count:,} rows of the ledger {result['store']}, of {result['at']}; its chains fit together"
@@ -150,7 +150,7 @@ def describe_backup(result: dict[str, Any]) -> str:
 
 
 def describe_restored(result: dict[str, Any]) -> str:
-    """Returns what was put back, and how it is written again."""
+    """Text of a restored backup, and how to open it for writing."""
     kept = [f"what was there is kept: {result['kept']}"] if result["kept"] else []
     first = f"{result['store']}: put back, as of {result['backup']['at']}"
     if not result["doubt"]:
@@ -167,37 +167,37 @@ def describe_restored(result: dict[str, Any]) -> str:
 
 
 def describe_token(result: dict[str, Any]) -> str:
-    """Returns the token."""
+    """Text of a new or revoked token."""
     if result.get("revoked"):
         return f"the token of {result['name']} is ended"
     return f"{result['role']} {result['name']}; the token, which is not shown again: {result['token']}"
 
 
 def describe_tokens(result: dict[str, Any]) -> str:
-    """Returns whose tokens there are."""
+    """Table of the tokens by owner."""
     lines = [(t["name"], t["role"], ", ".join(t["grants"]), *_days(t), t["made_by"]) for t in result["tokens"]]
     return columns([("name", "role", "grants", "expires", "revoked", "made by"), *lines])
 
 
 def describe_frozen(result: dict[str, Any]) -> str:
-    """Returns that nothing more is charged."""
+    """Text of a frozen grant."""
     return f"grant {result['grant']} is frozen: nothing more is charged to it"
 
 
 def describe_evidence(result: dict[str, Any]) -> str:
-    """Returns what was written."""
+    """Text of recorded audit evidence."""
     if result["verdict"] == "violation":
         return f"{result['charge']}: an audit found a violation; its grant is frozen"
     return f"{result['charge']}: an audit found nothing against it"
 
 
 def describe_event(result: dict[str, Any]) -> str:
-    """Returns the events as one."""
+    """The events as one DpEvent, as text."""
     return str(result["event"])
 
 
 def describe_lines(shown: dict[str, Any], lines: Sequence[dict[str, Any]]) -> str:
-    """Returns what a statement says of noise and composition."""
+    """Text of a statement: composition of the grants, and a table of the noise."""
     told = [
         ("grant", "times", "noise", "sensitivity", "relation", "cost of one", "state", "stated by"),
         *(
@@ -212,7 +212,7 @@ def describe_lines(shown: dict[str, Any], lines: Sequence[dict[str, Any]]) -> st
 
 
 def describe_charges(pages: Iterable[Sequence[dict[str, Any]]]) -> Iterator[str]:
-    """Yields a table of charges, a page of lines after the other."""
+    """Yield a table of charges, one page of lines after another."""
     heading = ("charge", "grant", "state", "cost", "by", "when", "for", "unit")
     return pages_of_columns(heading, ([_charge_line(charge) for charge in page] for page in pages))
 
@@ -238,13 +238,13 @@ def _say_policy(policy: dict[str, Any]) -> str:
 
 
 def _say_unit(unit: dict[str, Any]) -> str:
-    """Returns a unit of privacy in words, and who stated it."""
+    """A unit of privacy in words, with who stated it."""
     read = Unit.of(unit)
     return f"{read.words}; stated by {read.stated_by}"
 
 
 def describe_dataset(one: dict[str, Any]) -> str:
-    """Returns a dataset with its grants."""
+    """Text of a dataset with its grants."""
     heading = ("grant", "currency", "cap", "committed", "reserved", "free", "state", "ε of the cap")
     lines = [
         (g["name"], g["currency"], g["cap"], *(_short(g["balance"][n]) for n in ("committed", "reserved", "free")),
@@ -284,10 +284,10 @@ _PAGE: Final = 1000  # charges that are held at the same time
 
 
 def export_event(desk: Desk, dataset: str) -> dict[str, Any]:
-    """Returns the events that count as spent as one DpEvent in words.
+    """The charges that count as spent, as one DpEvent written in Python.
 
-    It is what was charged, one after another. Where charges were chosen from earlier answers its composition is no
-    guarantee: that is the caps'.
+    It is the sequence of charges. If charges depended on earlier answers, its composition is no guarantee; the caps
+    are.
 
     Raises:
         ParameterError: An event has no form in dp_accounting.
@@ -305,7 +305,7 @@ def export_event(desk: Desk, dataset: str) -> dict[str, Any]:
 
 
 def write_statement(desk: Desk, dataset: str, *, as_json: bool) -> Iterator[str]:
-    """Yields a statement in pieces: the dataset, its charges up to the head that it names, and that head.
+    """Yield a statement in pieces: the dataset, its charges up to the shown head, and that head.
 
     Raises:
         UnknownNameError: There is no such dataset.
@@ -340,7 +340,7 @@ def _write_words(
 
 
 def _charges(desk: Desk, shown: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields a dataset's charges up to the head that is shown: what comes in meanwhile is not on it."""
+    """Yield a dataset's charges up to the shown head: later charges are not part of the statement."""
     last = shown["head"]["seq"]
     return takewhile(lambda charge: charge["seq"] <= last, desk.charges(shown["name"]))
 
@@ -354,10 +354,10 @@ _WAYS: Final = "--event, --event-file, --gaussian-rho, --gaussian-std, --laplace
 
 
 def give(desk: Desk, **fields: Any) -> dict[str, Any]:
-    """Returns a new grant, and the policy that it is a part of.
+    """Make a grant, and return it with the policy it belongs to.
 
     Raises:
-        click.UsageError: It is neither a cap in a currency nor a plan.
+        click.UsageError: The options give neither a cap in a currency nor a plan, or mix the two.
     """
     file, given = fields.pop("plan"), {name: value for name, value in fields.items() if value is not None}
     if (file is None) != ("currency" in given and "cap" in given) or (file is not None and "lost" in given):
@@ -372,7 +372,7 @@ def give(desk: Desk, **fields: Any) -> dict[str, Any]:
 def change_token(
     desk: Desk, *, name: str, role: str | None, grants: tuple[str, ...], expires: str | None
 ) -> dict[str, Any]:
-    """Returns a new token, or which one was ended where there is no role."""
+    """Make a new token, or revoke one if no role is given."""
     if role is None:
         desk.revoke_token(name)
         return {"name": name, "revoked": True}
@@ -391,11 +391,11 @@ def read_event(
     sensitivity: str | None,
     count: str | None,
 ) -> Spending:
-    """Returns what is released, as the options say it.
+    """The released event, from the options.
 
     Raises:
-        click.UsageError: They say it twice, or not at all.
-        ParameterError: It is no event.
+        click.UsageError: The options describe the event twice, or not at all.
+        ParameterError: The event is invalid.
     """
     short: dict[str, Any] = {
         "rho": ("gaussian", gaussian_rho),
@@ -419,10 +419,10 @@ def read_event(
 
 
 def read_unit(unit: str | None) -> str:
-    """Returns for whom an event was priced, as the option says it.
+    """The unit for which an event was priced, from the option.
 
     Raises:
-        click.UsageError: It does not.
+        click.UsageError: The option is missing.
     """
     if unit is None:
         message = (
@@ -434,15 +434,15 @@ def read_unit(unit: str | None) -> str:
 
 
 def state(conditions: tuple[str, ...]) -> dict[str, Any] | None:
-    """Returns the claim that conditions of joint DP make of an event; None where there are none."""
+    """The claim of an event for which conditions of joint DP are stated; None without conditions."""
     return {"joint": dict.fromkeys(conditions, STATED)} if conditions else None
 
 
 def read_receipt(text: str) -> Receipt:
-    """Returns a receipt: its JSON, that of a charge that has one, or a file with either.
+    """Parse a receipt: its JSON, that of a charge with a receipt, or a file with either.
 
     Raises:
-        ParameterError: It is none.
+        ParameterError: The text is not a receipt.
     """
     given = text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8")
     try:
@@ -455,10 +455,10 @@ def read_receipt(text: str) -> Receipt:
 
 
 def read_receipts(file: Path) -> list[Receipt]:
-    """Returns the receipts of a file, one a line.
+    """The receipts of a file, one per line.
 
     Raises:
-        ParameterError: A line is none.
+        ParameterError: A line is not a receipt.
     """
     lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     if wrong := [line for line in lines if not line.lstrip().startswith("{")]:
@@ -468,11 +468,11 @@ def read_receipts(file: Path) -> list[Receipt]:
 
 
 def read_heads(place: str | None) -> tuple[Head, ...]:
-    """Returns the heads that a witness keeps; none without one.
+    """The heads that a witness keeps; empty without a witness.
 
     Raises:
-        ParameterError: It keeps no heads.
-        StoreError: It cannot be read.
+        ParameterError: The witness has no heads.
+        StoreError: The witness cannot be read.
     """
     if place is None:
         return ()

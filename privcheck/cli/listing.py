@@ -1,8 +1,9 @@
-"""`list` from files that packages carry, without making a declaration: that would load SymPy and prove every domain.
+"""`list` from files in the packages, without making declarations, which would load SymPy and prove every domain.
 
-`python -m privcheck.cli.listing PACKAGE` writes such a file, `listing.json` beside the package's `__init__`. It
-has a row for every algorithm that the package registers, by the value of its entry point. An algorithm without a row is
-described from its declaration, so a package needs no file; a contract test keeps ours equal to the declarations.
+`python -m privcheck.cli.listing PACKAGE` writes such a file, `listing.json` beside the package's `__init__`. It has a
+row
+for every algorithm that the package registers, by the value of its entry point. An algorithm without a row is described
+from its declaration, so the file is optional; a contract test keeps ours equal to the declarations.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _row(name: str) -> Row:
 
 @cache
 def _kept(package: str) -> Mapping[str, Row]:
-    """The rows in a package's file, by entry point; none where it has no file. The package is not imported."""
+    """The rows in a package's file, by entry point; empty without a file. The package is not imported."""
     path = find_file(package)
     if path is None or not path.exists():
         return {}
@@ -58,7 +59,7 @@ def _kept(package: str) -> Mapping[str, Row]:
 
 
 def find_file(package: str) -> Path | None:
-    """Where a package's file is, or would be; None where there is no such package."""
+    """Path of a package's file, whether or not it exists; None if there is no such package."""
     try:
         spec = find_spec(package) if package else None
     except ValueError:  # a module that was made in this process and comes from no file
@@ -75,7 +76,7 @@ def _describe(name: str) -> Row:
 
 
 def describe_algorithms(document: Mapping[str, Any]) -> str:
-    """A line for each algorithm, by paper, at most 100 columns wide."""
+    """One line per algorithm, grouped by paper, at most 100 columns wide."""
     papers: dict[str, list[Row]] = {}
     for one in sorted(document["algorithms"], key=_order):
         papers.setdefault(_heading(one), []).append(one)
@@ -96,7 +97,7 @@ def _under_headings(papers: Mapping[str, Sequence[Row]], lines: Iterator[str]) -
 
 
 def _title(row: Row) -> str:
-    """The error or the title, without a name in front that stands in the line's first column."""
+    """The error or the title, without a leading name that repeats the line's first column."""
     first, colon, rest = row["title"].partition(": ")
     said = re.sub(r"\W", "", row["name"].lower()).startswith(re.sub(r"\W", "", first.lower()))
     return str(row["error"] or (rest if colon and said else row["title"]))
@@ -115,7 +116,7 @@ def _order(row: Row) -> tuple[bool, bool, str, str]:
 
 
 def say_claim(claim: str | None) -> str:
-    """The form of a claim: whose view, and which kind of guarantee.
+    """The form of a claim: its view and its kind of guarantee.
 
     >>> say_claim("up to a constant, joint (2*epsilon, delta)-DP"), say_claim(None)
     ('O(·) joint (ε, δ)-DP', 'none')
@@ -131,7 +132,7 @@ def say_claim(claim: str | None) -> str:
 
 
 def write_listing(package: str) -> None:
-    """Write the file of a package, a line for each algorithm that it registers.
+    """Write the file of a package, with one line per registered algorithm.
 
     Raises:
         ParameterError: There is no such package, or an algorithm of it cannot be described.

@@ -1,4 +1,4 @@
-"""The command line: parses, shows progress, prints, sets the exit code. What is computed is in `privcheck.commands`.
+"""The command line: parses, shows progress, prints and sets the exit code; `privcheck.commands` does the computing.
 
 Exit codes are in `privcheck.commands.failures`.
 """
@@ -63,7 +63,7 @@ def list_command(*, as_json: bool) -> None:
 @set_option
 @json_option
 def show(name: str, *, sets: tuple[str, ...], as_json: bool) -> None:
-    """Show what NAME releases and how its cost is derived, in words and LaTeX.
+    """Show the releases of NAME and the derivation of their cost, in words and LaTeX.
 
     \b
     Examples:
@@ -83,7 +83,7 @@ def show(name: str, *, sets: tuple[str, ...], as_json: bool) -> None:
 @delta_option
 @json_option
 def budget(name: str, *, sets: tuple[str, ...], delta: str | None, as_json: bool) -> None:
-    """Show what the releases of NAME cost.
+    """Show the cost of the releases of NAME.
 
     \b
     Examples:
@@ -137,7 +137,7 @@ def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tupl
 
 
 def _verify_all(*, show: bool) -> AllVerified:
-    """Judge every registered claim, with a line for each as soon as it is judged, or a progress bar."""
+    """Judge every registered claim, with a line per claim as soon as it is judged, or a progress bar."""
     from privcheck.cli.printing import stream_verdicts
     from privcheck.commands.declarations import join_verdicts, verify_each
     from privcheck.runtime import registry
@@ -235,7 +235,7 @@ def policy(file: Path, *, out: Path | None, as_json: bool) -> None:
 @click.option("--accept-uncovered", is_flag=True, help="Publish what no noise covers too; the card says so.")
 @json_option
 def publish(directory: Path, *, out: Path, delta: str | None, as_json: bool, **said: Any) -> None:
-    """Make a folder to hand on of the run in DIRECTORY: policy, guarantee, record of releases and a one-page card.
+    """Make a folder to share from the run in DIRECTORY: policy, guarantee, record of releases and a one-page card.
 
     Refused are runs with simulated noise, policies that were not compared on neighbours, and claims that do not hold.
 

@@ -1,4 +1,4 @@
-"""What commands share: options, arguments and their kinds, progress bars, columns of text, where results go."""
+"""Shared parts of the commands: options, argument types, progress bars, columns of text, output of results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Count(click.ParamType[int]):
         self._least = least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Returns the number; refuses what is not whole or out of range."""
+        """Parse the number; a number that is not whole or out of range is refused."""
         from privcheck.terms.symbols.exactness import exact
 
         try:
@@ -48,13 +48,13 @@ class Count(click.ParamType[int]):
 
 
 class Place(click.Path):
-    """A path, which is no empty text: that would be the directory one happens to be in."""
+    """A non-empty path: an empty text would be the current directory."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(path_type=Path, **how)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Returns the path."""
+        """Parse the path; an empty text is refused."""
         if not str(value).strip():
             self.fail("expected a path, got an empty text", param, ctx)
         return super().convert(value, param, ctx)
@@ -94,7 +94,7 @@ _RESULT = "privcheck.result"  # in a context, where its result goes
 
 
 def _keep_result_apart(context: click.Context, _: click.Parameter, value: bool) -> bool:  # noqa: FBT001 - click's way
-    """Has what an agent prints go to standard error, so that nothing stands beside the JSON."""
+    """Redirect an agent's prints to standard error, so that standard output has only the JSON."""
     if value and _RESULT not in context.meta:
         context.meta[_RESULT] = sys.stdout
         context.with_resource(contextlib.redirect_stdout(sys.stderr))
@@ -153,7 +153,7 @@ _USERS = (
 
 
 def users_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options that say who the users of --data are; the command gets them as one value, `users`."""
+    """Add the options about the users of --data; the command gets them as one value, `users`."""
 
     @functools.wraps(command)
     def gather(
@@ -205,20 +205,20 @@ yes_option = click.option(
 
 
 def finish(result: Result, words: Callable[[Result], str], *, as_json: bool) -> None:
-    """Prints the result, in words or as one JSON object."""
+    """Print the result, in words or as one JSON object."""
     from privcheck.reports.values import document
 
     write(json.dumps(document(result), allow_nan=False) if as_json else words(result).rstrip("\n"))
 
 
 def write(text: str, *, nl: bool = True) -> None:
-    """Prints a result, or a part of one, on the standard output that the command began with."""
+    """Print a result, or a part of it, to the standard output with which the command began."""
     context = click.get_current_context(silent=True)
     click.echo(text, file=None if context is None else context.meta.get(_RESULT), nl=nl)
 
 
 class ProgressBars:
-    """Progress bars on standard error, one after the other; none where nobody looks."""
+    """Progress bars on standard error, one after the other; none unless it is a terminal."""
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -230,7 +230,7 @@ class ProgressBars:
         self._close()
 
     def __call__(self, name: str) -> Progress:
-        """Returns the callback of a new bar, which takes the place of the one before."""
+        """The callback of a new bar, which replaces the one before."""
         self._close()
 
         def progress(done: int, total: int) -> None:
@@ -257,12 +257,12 @@ Rows = Sequence[Sequence[str]]
 
 
 def columns(rows: Rows) -> str:
-    """Returns rows as aligned columns, the first one as a heading."""
+    """Align rows as columns; the first row is the heading."""
     return _join(rows, _widths(rows))
 
 
 def pages_of_columns(heading: Sequence[str], pages: Iterable[Rows]) -> Iterator[str]:
-    """Yields rows as columns that are as wide as the first page and the heading need; a longer cell stands out."""
+    """Yield rows as columns as wide as the heading and first page need; longer cells of later pages overflow."""
     left = iter(pages)
     first = [heading, *next(left, ())]
     widths = _widths(first)
@@ -272,14 +272,14 @@ def pages_of_columns(heading: Sequence[str], pages: Iterable[Rows]) -> Iterator[
 
 
 def stream_columns(heading: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
-    """Yields a heading and then a line a row, as they come; a cell that is longer than its column stands out."""
+    """Yield a heading, then one line per row as rows arrive; a cell longer than its column overflows."""
     yield from _join([heading], widths).split("\n")
     for row in rows:
         yield from _lines([row], widths)
 
 
 def cut_columns(rows: Rows, *, most: int = _NO_TERMINAL) -> str:
-    """Returns rows as columns that fit the terminal and `most`: all but the first may be cut, with `…` at the end."""
+    """Fit rows as columns into the terminal and `most`: all but the first column may be cut, ending in `…`."""
     widths, room = _widths(rows), min(_room(), most)
     while _sum(widths) > room and max(widths[1:]) > _LEAST:
         widths[widths.index(max(widths[1:]), 1)] -= 1
@@ -287,12 +287,12 @@ def cut_columns(rows: Rows, *, most: int = _NO_TERMINAL) -> str:
 
 
 def cut_line(text: str, *, most: int) -> str:
-    """Returns a line that fits the terminal and `most`, with `…` at the end where it was cut."""
+    """Fit a line into the terminal and `most`; a cut line ends in `…`."""
     return _cut(text, min(_room(), most))
 
 
 def wrapped_columns(rows: Rows) -> str:
-    """Returns rows as columns that fit the terminal: the last one is wrapped, nothing is cut."""
+    """Fit rows as columns into the terminal: the last column is wrapped, nothing is cut."""
     widths = _widths(rows)
     widths[-1] = max(min(widths[-1], _room() - _sum(widths) + widths[-1]), _LEAST)
     lines: list[Sequence[str]] = []
@@ -304,7 +304,7 @@ def wrapped_columns(rows: Rows) -> str:
 
 
 def wrap(text: str) -> str:
-    """Returns a text in lines that fit the terminal."""
+    """Fill a text into lines that fit the terminal."""
     return textwrap.fill(text, _room(), subsequent_indent=_GAP, break_long_words=False, break_on_hyphens=False)
 
 

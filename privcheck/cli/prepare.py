@@ -1,4 +1,4 @@
-"""`prepare`: from a raw table to trajectories."""
+"""`prepare`: trajectories from a raw table."""
 
 from __future__ import annotations
 
@@ -134,10 +134,10 @@ def prepare(
 
 
 def _refuse_beside(option: str, *allowed: str) -> None:
-    """Refuses choices beside an option that makes them all.
+    """Refuse choices beside an option that determines all of them.
 
     Raises:
-        click.UsageError: One was given.
+        click.UsageError: A choice was given on the command line.
     """
     context = click.get_current_context()
     mine = {"raw", "out", "draft", "as_json", "draft_codebook", *allowed}

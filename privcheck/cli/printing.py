@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def describe_declaration(result: Shown) -> str:
-    """Returns the declaration with its derivation, line by line."""
+    """Text of a declaration with its derivation, line by line."""
     releases = [
         (r.name, r.statistic, "×".join(map(str, r.shape)), r.mechanism, r.stated or "none") for r in result.releases
     ]
@@ -69,7 +69,7 @@ def describe_declaration(result: Shown) -> str:
 
 
 def describe_budget(result: Budget) -> str:
-    """Returns what the releases cost: the guarantee first, then every method, then release by release."""
+    """Text of the cost of the releases: the guarantee first, then every method, then release by release."""
     total = result.guarantee
     at = f"({total.epsilon:.6g}, {total.delta:g})-DP" if total.epsilon is not None else "no finite ε at this δ"
     rows = [(m.name, f"{m.epsilon:.9g}", m.direction) for m in result.methods]
@@ -88,7 +88,7 @@ def describe_budget(result: Budget) -> str:
 
 
 def describe_calibration(result: CalibratedNoise) -> str:
-    """Returns the least noise beside the declared one."""
+    """Text comparing the least noise with the declared noise."""
     target, reached = result.target, result.guarantee
     heading = ("release", "law", "published std", "needed std", "needed/published")
     head = (
@@ -105,7 +105,7 @@ def describe_calibration(result: CalibratedNoise) -> str:
 
 
 def _constants(constants: Sequence[AgentConstant]) -> list[str]:
-    """Returns the agent's constants in both presets, and that nothing declared depends on them."""
+    """Table of the agent's constants in both presets, with the remark that nothing declared depends on them."""
     differ = any(one.practical != one.paper for one in constants)
     both = "by preset" if differ else "the presets practical and paper are the same"
     rows = [(one.name, one.practical, one.paper, spell_out(one.meaning)) for one in constants]
@@ -126,22 +126,22 @@ def _noise_rows(rows: Sequence[NeededNoise]) -> list[tuple[str, ...]]:
 
 
 def describe_verdict(result: Verified) -> str:
-    """Returns the verdict with its findings."""
+    """Text of a verdict with its findings."""
     return render_text(as_report(result))
 
 
 def describe_verdicts(result: AllVerified) -> str:
-    """Returns a table of all verdicts, and one of all findings."""
+    """Table of all verdicts, followed by a table of all findings."""
     found: tuple[Verified | Unverified, ...] = (*result.results, *result.errors)
     return "\n".join(stream_verdicts(found, [one.algorithm for one in found]))
 
 
 def stream_verdicts(found: Iterable[Verified | Unverified], names: Sequence[str]) -> Iterator[str]:
-    """Yields a line a verdict as they come, then the table of all findings.
+    """Yield a line per verdict as the verdicts arrive, then the table of all findings.
 
     Args:
         found: The verdicts.
-        names: Of all systems that may come, for the width of the first column.
+        names: Names of all systems that may follow, for the width of the first column.
     """
     places: dict[tuple[str, str, str], list[str]] = {}
 
@@ -165,17 +165,17 @@ def stream_verdicts(found: Iterable[Verified | Unverified], names: Sequence[str]
 
 
 def describe_audit(result: Audited) -> str:
-    """Returns the audit's verdict and bound."""
+    """Text of an audit: its verdict and bound."""
     return render_text(as_report(result))
 
 
 def describe_run(result: Ran) -> str:
-    """Returns what was learned and spent."""
+    """Text of a run: what it learned and spent."""
     return render_text(as_report(result))
 
 
 def describe_draft(result: Draft, raw: Path, recipe: Path) -> str:
-    """Returns what a raw table seems to be, its first rows as they will be read, and what to do next."""
+    """Text of a draft recipe: the guessed columns, the first rows as they will be read, and the next step."""
     found = [("ours", "in the file", "type", "missing"), *((*one[:3], f"{one[3]:,}") for one in result.guessed)]
     counted = ", ".join(f"{what}: {count:,}" for what, count in result.counts.items())
     known = f" after layout {result.layout}" if result.layout else ""
@@ -196,7 +196,7 @@ def describe_draft(result: Draft, raw: Path, recipe: Path) -> str:
 
 
 def describe_prepared(result: Prepared) -> str:
-    """Returns what was written, what was changed, and what looked at the data."""
+    """Text of a preparation: the written file, the changes, and the choices that depend on the data."""
     changed = [f"{what}: {count:,}" for what, count in sorted(result.changed.items())]
     lines = [
         f"{result.data}: {result.episodes:,} episodes of {result.steps} steps, from {result.rows:,} rows",
@@ -209,7 +209,7 @@ def describe_prepared(result: Prepared) -> str:
 
 
 def describe_shown_policy(result: ShownPolicy) -> str:
-    """Returns why the policy may be published, what it is worth, and what it does."""
+    """Text of a policy: why it may be published, its value, and its actions."""
     given = result.guarantee
     if given is None:
         public = "no guarantee: not learned by a private algorithm"
@@ -235,7 +235,7 @@ def describe_shown_policy(result: ShownPolicy) -> str:
 
 
 def describe_published(result: Published) -> str:
-    """Returns what was written with its digests, who is protected at which cost, and what was left out."""
+    """Text of a publication: files with digests, the protected unit and its cost, and what was left out."""
     cost = result.guarantee.cost
     loss = f"ε = {figure(cost.epsilon, rounding='up')} at δ = {figure(cost.delta)}"
     return "\n".join(
@@ -251,9 +251,10 @@ def describe_published(result: Published) -> str:
 
 
 def describe_online_runs(result: RanOnline | Compared) -> str:
-    """Returns regret, last value, switches, cost and speed of each online agent; of several the headline first.
+    """Table of regret, last value, switches, cost and speed of each online agent; for several, the headline first.
 
-    Of several the cost is in one unit, with the verdict on the claim beside it; of one it is what its ledger says.
+    For several agents the cost is in one unit, with the verdict on the claim beside it; for one it is that of its
+    ledger.
     """
     runs = result.results if isinstance(result, Compared) else (result,)
     first = runs[0]
@@ -291,7 +292,7 @@ def describe_online_runs(result: RanOnline | Compared) -> str:
 
 
 def _costs(result: RanOnline | Compared) -> list[tuple[str, ...]]:
-    """Returns what each run has cost: by its ledger, or of several in one unit, with the verdicts on their claims."""
+    """Cost cells of each run: by its ledger or, for several runs, in one unit with the verdicts on their claims."""
     if not isinstance(result, Compared):
         return [(_say_spent(result.spent),)]
     return [
@@ -302,7 +303,7 @@ def _costs(result: RanOnline | Compared) -> list[tuple[str, ...]]:
 
 
 def _trivial(run: RanOnline) -> str:
-    """Returns what play that learns nothing loses in that world; empty where uniform play loses nothing."""
+    """Regret of policies that learn nothing in this environment, as a sentence; empty if uniform play has no regret."""
     regret = run.regret
     if not regret.uniform or regret.share_of_uniform is None or regret.myopic is None or regret.prior_only is None:
         return ""
@@ -316,14 +317,14 @@ def _preset(run: RanOnline) -> str:
 
 
 def _without_noise(run: RanOnline) -> str:
-    """Returns what the agent's twin without privacy loses in the same runs; empty where it was not run."""
+    """Regret of the agent's non-private twin in the same runs, as a sentence; empty if the twin was not run."""
     if run.regret.baseline is None:
         return ""
     return f"{run.algorithm}: without privacy ({run.regret.twin}) the regret is {run.regret.baseline:.6g}."
 
 
 def _odometer(run: RanOnline) -> str:
-    """Returns from which episode on how much is spent, where that changes; at most 16 figures, the last among them."""
+    """Spent budget by episode, where it changes, as a line of at most 16 figures including the last; else empty."""
     pure = run.spent is not None and run.spent.pure_epsilon is not None
     steps = [(step.episode, step.pure_epsilon if pure else step.rho) for step in run.odometer or ()]
     if len(steps) < 2 or steps[-1][1] is None:
@@ -335,7 +336,7 @@ def _odometer(run: RanOnline) -> str:
 
 
 def _reason(run: RanOnline) -> str:
-    """Returns why what is spent bounds what has leaked, and of what it is a guarantee."""
+    """Why the spent budget bounds the leakage, and the guarantee it belongs to, as a sentence."""
     if run.spent is None or not run.spent.theorem:
         return ""
     return wrap(f"{run.algorithm}, spent: {run.spent.theorem}; {run.spent.note}.")
@@ -350,7 +351,7 @@ def _say_spent(cost: SpentCost | None) -> str:
 
 
 def describe_diagnosis(result: Diagnosis) -> str:
-    """Returns problems first, then versions."""
+    """Text of a diagnosis: problems first, then versions."""
     lines = ["no problems found"] if result.ok else [wrap(f"problem: {p}") for p in result.problems]
     facts = [*result.versions.items(), ("platform", result.platform), ("cores", str(result.cores))]
     facts += [(f"noise, {name}", words) for name, words in result.noise_sources.items()]
@@ -360,7 +361,7 @@ def describe_diagnosis(result: Diagnosis) -> str:
 
 
 def describe_planned(result: PlannedWork) -> str:
-    """Returns what a command would do, part by part."""
+    """Text of a dry run: the work of the command, part by part."""
     rows = [
         (p.what, ", ".join(f"{n} {size:,}" for n, size in p.sizes.items()), say_seconds(p.seconds), say_bytes(p.bytes))
         for p in result.parts
@@ -382,7 +383,7 @@ def describe_planned(result: PlannedWork) -> str:
 
 
 def describe_started(result: StartedPackage) -> str:
-    """Returns the files, and what to do with them."""
+    """Text of a new package: its files, and the commands to run next."""
     return "\n".join([
         *result.files,
         "",
@@ -394,7 +395,7 @@ def describe_started(result: StartedPackage) -> str:
 
 
 def _plain(symbol: str) -> str:
-    """Returns a LaTeX symbol as the terminal can show it."""
+    """A LaTeX symbol as the terminal can show it."""
     for latex, character in ((r"\Delta_1", "Δ₁"), (r"\Delta_2", "Δ₂"), (r"\rho", "ρ"), (r"\varepsilon", "ε")):
         if symbol.startswith(latex):
             return character
@@ -402,7 +403,7 @@ def _plain(symbol: str) -> str:
 
 
 def describe_sweep(result: Sweep) -> str:
-    """Returns the headline, what to know before using a figure, and every point."""
+    """Text of a sweep: the headline, every point, and the warnings about them."""
     standings = [one.standing for one in result.points if one.standing is not None]
     table = points_table(result)
     assert table is not None

@@ -139,7 +139,7 @@ def run(
 ) -> None:  # fmt: skip
     """Run the agent NAME on sampled users or your own data; several online agents are compared.
 
-    With --out, the same command continues a run of an online agent that was stopped.
+    With --out, the same command continues a stopped run of an online agent.
 
     \b
     Examples:
@@ -219,7 +219,7 @@ def check(
 ) -> None:  # fmt: skip
     """Check NAME: account, verify, audit and run it, and write one report.
 
-    With --noise release the run draws noise for a release; audits, which repeat what they test, draw simulated noise.
+    With --noise release the run draws release noise; audits, which repeat the releases, draw simulated noise.
 
     \b
     Examples:
@@ -259,7 +259,7 @@ def check(
 def _tell_planned(
     command: str, foreseen: Foreseen, *, out: Path | None, as_json: bool, delta: str | None = None
 ) -> None:
-    """Prints what a command would do."""
+    """Print the dry run of a command."""
     from privcheck.cli.printing import describe_planned
     from privcheck.commands.estimates import planned_work
     from privcheck.commands.settings import parse_delta
@@ -305,9 +305,9 @@ def sweep(
     names: tuple[str, ...], *, over: tuple[str, ...], sets: tuple[str, ...], out: Path | None, cluster: str | None,
     dry_run: bool, yes: bool, as_json: bool, **how: Any,
 ) -> None:  # fmt: skip
-    """Run the agents NAME over a grid of parameters: what is learned at which ε, with simulated noise.
+    """Run the agents NAME over a grid of parameters, with simulated noise, and compare value against ε.
 
-    With --out, the same command goes on with a sweep that was stopped, and takes the points that another one finished.
+    With --out, the same command resumes a stopped sweep, and reuses points that another sweep finished.
 
     \b
     Examples:

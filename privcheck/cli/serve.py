@@ -1,4 +1,4 @@
-"""`privcheck serve`: the HTTP service; everything heavy is imported when it runs."""
+"""`privcheck serve`: the HTTP service; heavy imports are made when it runs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def serve(
 
 
 def check_extra() -> None:
-    """Refuses to go on without the extra.
+    """Check that the extra is installed.
 
     Raises:
         ParameterError: A package of the extra is not installed.
@@ -106,10 +106,10 @@ def check_extra() -> None:
 
 
 def check_address(host: str, *, tls: bool, behind_proxy: bool) -> None:
-    """Refuses an address that other machines reach in clear text.
+    """Refuse an address that other machines can reach in clear text.
 
     Raises:
-        ParameterError: It is not this machine's own, and there is neither TLS nor a proxy.
+        ParameterError: The address is not a loopback address, and there is neither TLS nor a proxy.
     """
     if tls or behind_proxy or host == "localhost":
         return

@@ -1,7 +1,7 @@
-"""What each command computes, as values of `privcheck.reports.values`.
+"""Results of the commands, as values of `privcheck.reports.values`.
 
-Imports every room but `cli`, `testing` and the HTTP service. Promises: no parsing and no printing; what is returned is
-what `--json`, the functions of `privcheck.api` and the service show.
+Imports every room but `cli`, `testing` and the HTTP service. Promises: no parsing and no printing; the results are what
+`--json`, the functions of `privcheck.api` and the service show.
 """
 
 from __future__ import annotations

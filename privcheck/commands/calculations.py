@@ -1,7 +1,7 @@
-"""What the service calculates without a store: JSON in, JSON out, by the functions behind the commands.
+"""Calculations of the service that need no store: JSON in, JSON out, by the functions behind the commands.
 
-Nothing here knows HTTP; it runs in the processes of `privcheck.service.worker`. Numbers leave as decimal
-strings that are never below the float they stand for.
+Nothing here knows HTTP; it runs in the processes of `privcheck.service.worker`. Numbers are returned as decimal strings
+that are never below the float they represent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NOISE: Final = frozenset(
 
 
 def decimal_up(number: float) -> str | None:
-    """Returns a float as a decimal that is not below it: the shortest one where that will do; None for ∞.
+    """A float as a decimal string that is not below it: the shortest repr if that suffices; None for ∞.
 
     >>> decimal_up(0.5), decimal_up(0.1), decimal_up(0.3)
     ('0.5', '0.10000000000000001', '0.3')
@@ -59,7 +59,7 @@ def decimal_up(number: float) -> str | None:
 
 
 def compose(body: Mapping[str, Any]) -> Json:
-    """Returns ε at δ, or δ at ε, of events on the same data: the tight value and the certified bound."""
+    """ε at δ, or δ at ε, of events on the same data: the tight value and the certified bound."""
     curve = _curve(body["events"])
     if body.get("delta") is not None:
         at = {"delta": body["delta"]}
@@ -79,7 +79,7 @@ def compose(body: Mapping[str, Any]) -> Json:
 
 
 def calibrate(body: Mapping[str, Any]) -> Json:
-    """Returns the least noise: by which factor the spreads of all events may be multiplied to keep (ε, δ)."""
+    """The least noise: the factor on the spreads of all events that meets (ε, δ)."""
     target = (real("epsilon", body["epsilon"]), real("delta", body["delta"], strict=False, most=1))
     events: Sequence[Mapping[str, Any]] = body["events"]
     if not any(_spread(event) for event in events):
@@ -106,7 +106,7 @@ def calibrate(body: Mapping[str, Any]) -> Json:
 
 
 def afford(body: Mapping[str, Any]) -> Json:
-    """Returns the least noise, in six digits, with which an event fits so and so many times into what is free."""
+    """The least noise, in six digits, with which an event fits each number of times into the free budget."""
     return {"answers": [{"times": times, **_afford(body, times)} for times in body["times"]]}
 
 
@@ -148,7 +148,7 @@ def _spread(event: Mapping[str, Any]) -> list[str]:
 def _scaled(
     event: Mapping[str, Any], factor: Fraction, *, digits: int = _READABLE, names: Sequence[str] | None = None
 ) -> Json:  # fmt: skip
-    """Returns an event with its noise multiplied, which is never less than the product; names: by which fields."""
+    """Multiply the noise of an event, rounded towards more noise; `names` are the fields to scale."""
     changed = dict(event)
     for name in _spread(event) if names is None else names:
         power = _SPREADS[name]
@@ -163,7 +163,7 @@ def _curve(events: Sequence[Mapping[str, Any]]) -> Curve:
 
 
 def convert(body: Mapping[str, Any]) -> Json:
-    """Returns what a guarantee implies: ε at δ or δ at ε, and its cost in the ordered currencies."""
+    """Implications of a guarantee: ε at δ or δ at ε, and its cost in the ordered currencies."""
     given = body["guarantee"]
     guarantee = _guarantee(given)
     answer: Json = {"guarantee": given, "epsilon": None, "delta": None}
@@ -194,7 +194,7 @@ def _guarantee(given: Mapping[str, Any]) -> Guarantee:
 
 
 def _cost(given: Mapping[str, Any], currency: CurrencyName) -> str | None:
-    """Returns what the guarantee costs in a currency; None where nothing finite is known."""
+    """Cost of the guarantee in a currency, rounded up; None if no finite cost is known."""
     if given["type"] == "gdp":
         mu = exact(given["mu"])
         cost = {"rho": mu * mu / 2, "mu2": mu * mu, "epsilon": None if mu else Fraction(0)}[currency]
@@ -207,28 +207,28 @@ def _cost(given: Mapping[str, Any], currency: CurrencyName) -> str | None:
 
 
 def algorithms(_: Mapping[str, Any]) -> Json:
-    """Returns every registered algorithm, as `privcheck list`."""
+    """Every registered algorithm, as `privcheck list`."""
     return document(declarations.list_algorithms())
 
 
 def show(body: Mapping[str, Any]) -> Json:
-    """Returns a declaration in words, as `privcheck show`."""
+    """A declaration in words, as `privcheck show`."""
     return document(declarations.show(resolve_setting(body["name"], {})))
 
 
 def budget(body: Mapping[str, Any]) -> Json:
-    """Returns what the releases of an algorithm cost, as `privcheck budget`."""
+    """Cost of the releases of an algorithm, as `privcheck budget`."""
     setting = resolve_setting(body["name"], body["parameters"])
     return document(declarations.price_releases(setting, parse_delta(body["delta"], setting)))
 
 
 def verify(body: Mapping[str, Any]) -> Json:
-    """Returns the verdict on an algorithm's claim, as `privcheck verify`."""
+    """The verdict on an algorithm's claim, as `privcheck verify`."""
     return document(declarations.verify_claim(resolve_setting(body["name"], body["parameters"])))
 
 
 def claim(body: Mapping[str, Any]) -> Json:
-    """Returns whether an algorithm's claim holds, and what its releases cost as an event of each currency."""
+    """Verdict on an algorithm's claim and, if it holds, the cost of its releases as an event of each currency."""
     setting = resolve_setting(body["name"], body["parameters"])
     verified = declarations.verify_claim(setting)
     verdict = "fails" if verified.joint == "refuted" else verified.verdict
@@ -238,21 +238,21 @@ def claim(body: Mapping[str, Any]) -> Json:
 
 
 def curve(body: Mapping[str, Any]) -> Json:
-    """Returns ε at every δ of all that a dataset's grants will ever admit together."""
+    """ε at every δ of all charges that a dataset's grants can ever admit together."""
     policy, grants = BudgetPolicy.of(dict(body["policy"])), [Grant.of(dict(grant)) for grant in body["grants"]]
     bounds = {d: bound_whole(replace(policy, delta=exact(d)), grants) for d in body["deltas"]}
     return {"points": [{"delta": d, "epsilon": decimal_up(bound)} for d, bound in bounds.items()]}
 
 
 def certify(body: Mapping[str, Any]) -> Json:
-    """Returns ε of a new grant beside those that a dataset has: what making it will compute, where it can be killed."""
+    """ε of a new grant together with the existing grants, computed in a process that can be killed."""
     read = read_plan if "events" in body["fields"] else read_adaptive
     grants = [*(Grant.of(dict(grant)) for grant in body["grants"]), read(**body["fields"])]
     return {"epsilon": decimal_up(bound_grants(grants, delta=exact(body["delta"])))}
 
 
 def dp_event(body: Mapping[str, Any]) -> Json:
-    """Returns the dp-accounting event of events, written as Python."""
+    """The dp-accounting event of events, written as Python."""
     return {"text": write_dp_event(body["events"])}
 
 
@@ -263,11 +263,11 @@ TASKS: Final[Mapping[str, Callable[[Mapping[str, Any]], Json]]] = {
 
 
 def answer(name: str, body: Mapping[str, Any]) -> Json:
-    """Returns the answer to a task, or why it was refused or failed: no task ends the process that it runs in.
+    """Answer a task, or say why it was refused or failed: no exception of a task ends the process.
 
     Args:
         name: The task, one of `TASKS`.
-        body: What the task is given.
+        body: Input of the task.
 
     Returns:
         The answer as `result`; `refused` with message, hint, name of the field and kind of error; or `crashed` with the

@@ -1,4 +1,4 @@
-"""`check`: everything about one algorithm as one report; and the report of its audits alone."""
+"""`check`: the full report on one algorithm; and reports of audits without a check."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _SAME = ("algorithm", "parameters", "options", "choices", "privcheck")
 
 
 def earlier_views(setting: Chosen, directory: Path) -> Views:
-    """Returns the views that an earlier audit of the same reported into the directory.
+    """The views in the report of an earlier audit of the same setting in the directory.
 
     Raises:
-        ParameterError: The directory holds the report of a check, or of an audit of other settings, which would be
+        ParameterError: The directory contains the report of a check, or of an audit of other settings, which would be
             lost.
-        FileFormatError: What is there is no report that this version can read.
+        FileFormatError: The report there cannot be read by this version.
     """
     if not (directory / JSON_NAME).exists():
         return {}
@@ -55,7 +55,7 @@ def earlier_views(setting: Chosen, directory: Path) -> Views:
 
 
 def _difference(name: str, there: Any, here: Any) -> str:
-    """Returns in what two reports differ: of mappings the first entry that does."""
+    """The difference between two reports; for mappings, the first entry that differs."""
     if isinstance(there, Mapping) and isinstance(here, Mapping):
         key = next(key for key in {**there, **here} if there.get(key) != here.get(key))
         return f"there {key} = {there.get(key, 'not given')}, here {here.get(key, 'not given')}"
@@ -63,14 +63,14 @@ def _difference(name: str, there: Any, here: Any) -> str:
 
 
 def audit_report(setting: Chosen, result: Audited, earlier: Views, *, command: Sequence[str], began: Began) -> Report:
-    """Returns the report of one audit, beside earlier ones of other views.
+    """Report of one audit, with earlier audits of other views.
 
     Args:
-        setting: What was audited.
-        result: As `privcheck.commands.runs.audit` returns it.
-        earlier: By view, from `earlier_views`.
+        setting: The audited algorithm.
+        result: Result of `privcheck.commands.runs.audit`.
+        earlier: Earlier audits by view, from `earlier_views`.
         command: The command line.
-        began: When the audit did.
+        began: Start of the audit.
     """
     views = {**earlier, result.view: result}
     return replace(
@@ -81,7 +81,7 @@ def audit_report(setting: Chosen, result: Audited, earlier: Views, *, command: S
 
 
 def begin_report(setting: Chosen) -> Report:
-    """Returns a report that says what it is about, and nothing else yet."""
+    """An empty report with its subject: algorithm, parameters, options, choices and unit."""
     return Report(
         privcheck=about(),
         algorithm=setting.algorithm.name,
@@ -116,26 +116,26 @@ def check(
     progress: Callable[[str], Progress],
     paying: Paying | None = None,
 ) -> Report:
-    """Returns the report of one algorithm on one dataset: shown, accounted, verified, audited, run.
+    """Report on one algorithm with one dataset: shown, priced, verified, audited, run.
 
     Args:
         setting: The algorithm.
-        source: The data the agent learns from; for an agent that learns as it acts, where it acts; None where there
-            is a declaration only, and nothing is run.
-        delta: δ of the ε that are reported.
-        replicates: Repetitions of the run; None for 5 on simulated users and 1 on a user's own data, whom every
-            repetition would cost the budget again, and with release noise.
-        noise: Of the run; audits draw simulated noise.
-        seed: Of simulated noise, data and audits, which spawn their own from it.
+        source: Data of the agent, or environment of an online agent; None for a declaration without an agent, so that
+            nothing is run.
+        delta: δ of the reported ε.
+        replicates: Repetitions of the run; None for 5 on simulated users, and for 1 with release noise or on a user's
+            own data, where every repetition costs the budget again.
+        noise: Noise of the run; audits draw simulated noise.
+        seed: Seed of simulated noise, data and audits.
         trials: Runs under each neighbour in the views that bound ε, `SAMPLED`; None for each plan's default. Lockstep
-            and noise audits, of which a few runs say all, keep their own numbers.
-        confidence: Of each audit.
+            and noise audits, which need only a few runs, keep their own numbers.
+        confidence: Confidence of each audit.
         workers: Threads; None for all cores.
-        out: Where the ledger and the policy go; None for nowhere.
-        command: What the report was made by.
+        out: Folder of the ledger and the policy; None to write nothing.
+        command: The command line or call, for the record.
         progress: Makes a progress callback for a named part of the work.
-        paying: Who pays for the run, called before its first draw; where audits find a violation before, it is not run,
-            nor is it with release noise.
+        paying: Budget hooks of the run, called before its first draw. After an audit's violation nothing is run if a
+            budget is charged or the noise is release noise.
     """
     payer = paying or Nobody()
     began = Began()
@@ -195,24 +195,24 @@ def check(
 
 
 def count_replicates(replicates: int | None, noise: NoiseKind, *, own_data: bool) -> int:
-    """Returns how often the agent is run: as told, else once on what may be released once, and several times else."""
+    """Number of runs: as given, else 1 for own data or release noise, and `REPLICATES` otherwise."""
     return replicates or (1 if own_data or noise == "release" else REPLICATES)
 
 
 def is_own(source: Source | World | None) -> bool:
-    """Returns whether the users are somebody's own, not simulated."""
+    """Whether the source is a user's own data, not simulated users."""
     return isinstance(source, Source) and not source.data.public
 
 
 def _seeds(seed: int, noise: NoiseKind) -> dict[str, int]:
-    """Returns what was seeded; release noise is not."""
+    """The seeds by purpose; release noise has none."""
     return {"data": seed, **({"noise": seed} if noise == "simulated" else {}), "audit": seed}
 
 
 def _price(setting: Chosen, judged: Chosen, delta: float) -> Budget:
-    """Returns what the releases cost as they are drawn.
+    """Cost of the releases with the noise that is drawn.
 
-    Its curve bounds the declared mechanism too, of which the audits draw: they are compared with it.
+    Its curve also bounds the declared mechanism, from which the audits draw: they are compared with the curve.
     """
     budget = price_releases(judged, delta, full=True)
     if judged is setting or budget.curve is None:
@@ -223,10 +223,9 @@ def _price(setting: Chosen, judged: Chosen, delta: float) -> Budget:
 
 
 def _enough(setting: Chosen, delta: float) -> CalibratedNoise | None:
-    """Returns the least noise for what the claim amounts to in (ε, δ)-DP; under a pure claim at δ = 1e-5 if δ is 0.
+    """The least noise for the claim converted to (ε, δ)-DP, at δ = 1e-5 if δ is 0.
 
-    None where the claim leaves ε = 0 or ∞, or no amount of the declared noise would do (messages that are integers, a
-    draw that is used again).
+    None if ε is not in (1e-6, 1e6), or if no amount of the declared noise suffices (integer messages, a reused draw).
     """
     at = delta if delta > 0 else PURE_DELTA
     epsilon = claim_epsilon(setting.declared.claim.guarantee, setting.values, at)
@@ -237,15 +236,15 @@ def _enough(setting: Chosen, delta: float) -> CalibratedNoise | None:
 
 
 def audited_views(setting: Chosen, plan: AuditPlan) -> list[str]:
-    """Returns the views that a check looks from."""
+    """The views that a check audits."""
     return [view for view in plan.views if not plan.lacks(setting.declared, view)]
 
 
 def exit_code(report: Report) -> int:
-    """Returns 1 where the claim fails or an audit found a violation, 3 where either is undecided, else 0.
+    """Exit code: 1 if the claim fails or an audit found a violation, 3 if either is undecided, else 0.
 
-    A sampled audit of too few runs leaves it at the claim's verdict; an agent that does not repeat does not, nor does a
-    run whose record bounds nothing.
+    A sampled audit with too few runs does not change the code; an agent that does not repeat its output makes it 3, and
+    so does a run whose record has no finite bound.
     """
     verdict = "undecided" if report.verify is None else report.verify.verdict
     views = {} if report.audit is None else report.audit.views
@@ -256,10 +255,10 @@ def exit_code(report: Report) -> int:
 
 
 def _is_run_unbounded(report: Report) -> bool:
-    """Returns whether nothing bounds what a run has cost.
+    """Whether the cost of a run has no known bound.
 
-    Messages behind a shuffler have no price in zCDP, in which ledgers add up. The ledger was held against the
-    declaration, release by release, so that the declaration's own bound is the run's, if its noise was drawn.
+    Messages behind a shuffler have no price in zCDP, in which ledgers add up. The ledger was checked against the
+    declaration, release by release, so that the declaration's bound holds for the run if it drew the declared noise.
     """
     run = report.run
     if run is None or run.spent is None or (run.spent.rho is not None and math.isfinite(run.spent.rho)):

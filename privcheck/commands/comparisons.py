@@ -1,7 +1,7 @@
-"""How several algorithms came off, in one unit: every guarantee as ε at one δ, converted so that it is never too small.
+"""Comparison of several algorithms in one unit: every guarantee as ε at one δ, rounded up in the conversion.
 
-The ε of a comparison is the accountant's for the declared releases, which the run's ledger was checked against; the
-claim's own ε stands beside it, converted to the same δ.
+The ε of a comparison is the accountant's for the declared releases, against which the run's ledger was checked; the
+claim's own ε is reported beside it, converted to the same δ.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _USUAL = 1e-5  # where no claim names a δ above 0
 
 
 def common_delta(settings: Sequence[Chosen], given: str | float | Fraction | None = None) -> float:
-    """Returns the δ of a comparison: the given one, else the least that a claim names, else 1e-5.
+    """The δ of a comparison: the given one, else the smallest positive δ of the claims, else 1e-5.
 
-    At the least of them every claim of a larger δ has no finite ε of its own, and none is made to look better.
+    At the smallest δ a claim with a larger δ has no finite ε of its own, so that no claim is made to look better.
 
     Args:
         settings: The algorithms.
-        given: As it was given; None where nobody did.
+        given: The δ that the caller gave; None for the default.
 
     Raises:
-        ParameterError: It is no number in [0, 1).
+        ParameterError: The given δ is not a number in [0, 1).
     """
     private = [setting for setting in settings if setting.declaration is not None]
     if given is not None:
@@ -43,11 +43,11 @@ def common_delta(settings: Sequence[Chosen], given: str | float | Fraction | Non
 
 
 def price_claim(setting: Chosen, delta: float) -> PricedClaim | None:
-    """Returns an algorithm's guarantee as ε at δ, with the verdict on its claim; None where it is not private.
+    """Guarantee of an algorithm as ε at δ, with the verdict on its claim; None if it is not private.
 
     Args:
-        setting: The algorithm, with the noise that is drawn.
-        delta: The comparison's.
+        setting: The algorithm, with the noise it draws.
+        delta: δ of the comparison.
     """
     if setting.declaration is None:
         return None
@@ -71,11 +71,11 @@ def price_claim(setting: Chosen, delta: float) -> PricedClaim | None:
 
 
 def stand(run: Ran | RanOnline, guarantee: PricedClaim | None) -> Standing:
-    """Returns how a run came off.
+    """Row of a run in a comparison: its value, optimum, share, twin and guarantee.
 
     Args:
-        run: Of an agent that learns as it acts, or from data.
-        guarantee: What the algorithm guarantees; None where it is not private.
+        run: A run of an online agent, or of one that learns from data.
+        guarantee: Guarantee of the algorithm; None if it is not private.
     """
     simulated = run.ledger is not None and run.ledger.noise.startswith("simulated")
     value: float | None
@@ -109,11 +109,11 @@ def stand(run: Ran | RanOnline, guarantee: PricedClaim | None) -> Standing:
 
 
 def made_by(command: Sequence[str], *, seed: int) -> MadeBy:
-    """Returns by what a comparison was made.
+    """Provenance of a comparison: command, seed and package versions.
 
     Args:
         command: The command line or call.
-        seed: Of users' responses and simulated noise.
+        seed: Seed of the users' responses and of simulated noise.
     """
     python = ".".join(map(str, sys.version_info[:3]))
     return MadeBy(command=" ".join(command), seeds={"run": seed}, versions={"python": python, **versions()})

@@ -1,4 +1,4 @@
-"""From `--env ENV`, `--data FILE` or data in memory to a dataset, with the sizes that a declaration must agree with."""
+"""Loading of `--env ENV`, `--data FILE` or data in memory as a dataset, with the sizes for the declaration."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from privcheck.terms.unit import Unit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where trajectories come from, and what is left of the user's settings for the algorithm.
+    """A dataset, and the user's settings that remain for the algorithm.
 
     Attributes:
         data: The dataset.
-        given: The NAME=VALUE pairs that were not the environment's own.
+        given: The NAME=VALUE pairs that are not parameters of the environment.
         sizes: H, S and A of the data, and the dimensions of its features.
-        labels: What the codebook beside a prepared file calls states and actions.
+        labels: Names of states and actions from the codebook beside a prepared file.
     """
 
     data: Dataset
@@ -54,17 +54,17 @@ def load(
     features: Path | None = None,
     users: Users = NO_STATEMENT,
 ) -> Source:
-    """Returns the dataset of a registered environment, or of a file.
+    """Load the dataset of a registered environment, of a file, or of data in memory.
 
     Args:
-        env: An environment's name.
+        env: Name of an environment.
         data: An environment's name, a file's path, or trajectories or a table in memory.
         rewards: A file with the public reward function, for data from a file.
         given: The user's NAME=VALUE pairs.
-        algorithm: Whose choices say which readings go with data that have no public reward function.
-        seed: Of the sampled trajectories.
+        algorithm: The algorithm, whose readings for private rewards are chosen if there is no public reward function.
+        seed: Seed of the sampled trajectories.
         features: A file with public features of states and actions, for data from a file.
-        users: What is said about the users of a file or of data in memory.
+        users: Statement about the users of a file or of data in memory.
 
     Raises:
         ParameterError: Neither or both of `env` and `data` are given, or a file of public knowledge comes with an
@@ -105,7 +105,7 @@ def _from_environment(name: str, given: Mapping[str, str], seed: int) -> Source:
 
 
 def simulated_unit(name: str, steps: int) -> Unit:
-    """The users of an environment, of one trajectory each."""
+    """Unit of privacy of a simulated environment: users with one trajectory each."""
     return Unit(who="simulated user", trajectories=1, steps=steps, basis="simulation", stated_by=f"environment {name}")
 
 
@@ -159,7 +159,7 @@ def _from_users(
 
 
 def _trajectories(given: Mapping[str, str], algorithm: Algorithm) -> int:
-    """Returns how many trajectories a user may have, as the declared relation says at the given parameters."""
+    """The number of trajectories a user may have, from the declared relation at the given parameters."""
     if algorithm.declare is None:
         return 1
     declared = algorithm.declare({r.name: given[r.name] for r in algorithm.readings if r.name in given})

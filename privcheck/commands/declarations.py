@@ -32,15 +32,15 @@ _SHOWN_POINTS = 20  # of the parameters' box, where a trend is not proved: `show
 
 
 def list_algorithms() -> report.Listing:
-    """Returns every registered algorithm with its model, claim and parameters, from its declaration.
+    """Every registered algorithm with its model, claim and parameters, from its declaration.
 
-    `privcheck.cli.listing` has the same rows from a file, without making declarations.
+    `privcheck.cli.listing` reads the same rows from a file, without making declarations.
     """
     return report.Listing(algorithms=tuple(map(list_algorithm, registry.names("algorithms"))))
 
 
 def list_algorithm(name: str) -> report.Listed:
-    """Describe one registered algorithm; one of a broken package has the error in place of everything else."""
+    """Describe one registered algorithm; for a broken package the error replaces everything else."""
     try:
         return _describe(resolve_setting(name, {}))
     except Exception as error:  # the other algorithms of the list are no worse for it
@@ -76,7 +76,7 @@ def _describe(setting: Chosen) -> report.Listed:
 
 
 def _constants(algorithm: Algorithm) -> tuple[report.AgentConstant, ...]:
-    """Returns the agent's options, and the readings by which its presets differ, in both."""
+    """The agent's options, and the readings by which its presets differ, with their values in both presets."""
     if not algorithm.runs:
         return ()
     named = [(p.name, str(p.default), p.meaning) for p in algorithm.options]
@@ -88,7 +88,7 @@ def _constants(algorithm: Algorithm) -> tuple[report.AgentConstant, ...]:
 
 
 def show(setting: Chosen) -> report.Shown:
-    """Returns the declaration in words and LaTeX, with the derivation of its cost line by line."""
+    """A declaration in words and LaTeX, with the derivation of its cost line by line."""
     declaration, composed = setting.declared, setting.priced.account
     derivation = tuple(map(_step, composed.derivation))
     lines = [
@@ -149,7 +149,7 @@ def _step(line: DerivationLine) -> report.DerivationStep:
 
 
 def _trends(composed: Account) -> tuple[report.CostTrend, ...]:
-    """Returns how the composed cost moves with each parameter; nothing where it is infinite."""
+    """Trend of the composed cost in each parameter; empty if the cost is infinite."""
     cost = composed.rho if composed.pure is None else composed.pure
     if cost.infinite:
         return ()
@@ -159,18 +159,18 @@ def _trends(composed: Account) -> tuple[report.CostTrend, ...]:
 
 
 def _equation(step: report.DerivationStep) -> str:
-    """Returns a line of the derivation in LaTeX: the result, and behind it what it was computed from."""
+    """A line of the derivation in LaTeX: the result, followed by its inputs."""
     given = r",\ ".join(item.latex for item in step.inputs)
     return step.latex + (rf"\quad\text{{from}}\quad {given}" if given else "")
 
 
 def price_releases(setting: Chosen, delta: float, *, full: bool = False) -> report.Budget:
-    """Returns what the declared releases cost, release by release and together, at δ.
+    """Cost of the declared releases, release by release and together, at δ.
 
     Args:
-        setting: Whose releases.
-        delta: At which ε is reported.
-        full: Adds δ against ε for a plot, and asks dp-accounting for a second opinion on Gaussian jobs.
+        setting: The algorithm at its parameters.
+        delta: δ at which ε is reported.
+        full: Add δ against ε for a plot, and a second opinion of dp-accounting on Gaussian jobs.
 
     Raises:
         PrivcheckError: The second opinion contradicts ours.
@@ -256,10 +256,10 @@ def _price(cost: ReleaseCost) -> str:
 
 
 def calibrate_noise(setting: Chosen, *, epsilon: float, delta: float) -> report.CalibratedNoise:
-    """Returns the least noise for (ε, δ), release by release, against the declared one.
+    """The least noise for (ε, δ), release by release, beside the declared noise.
 
     Args:
-        setting: Whose releases.
+        setting: The algorithm at its parameters.
         epsilon: Target ε.
         delta: Target δ.
     """
@@ -292,7 +292,7 @@ def _compare_noise(rows: Sequence[LeastNoise]) -> tuple[report.NeededNoise, ...]
 
 
 def _curve(setting: Chosen) -> report.DeltaCurve:
-    """Returns δ against ε for the accountant and for the claim, over the range that is worth looking at."""
+    """δ against ε for the accountant and for the claim, from ε = 0 to where the accountant's δ is about 1e-10."""
     numbers = setting.priced.numbers
     claim = setting.declared.claim.guarantee
     furthest = numbers.epsilon(1e-10)
@@ -307,7 +307,7 @@ def _curve(setting: Chosen) -> report.DeltaCurve:
 
 
 def verify_claim(setting: Chosen) -> report.Verified:
-    """Returns the verdict on the claim, with the findings and the witness."""
+    """The verdict on the claim, with the findings and the witness."""
     verification = judge(setting.priced)
     return report.Verified(
         algorithm=verification.algorithm,
@@ -347,9 +347,9 @@ def verify_claim(setting: Chosen) -> report.Verified:
 
 
 def verify_each() -> Iterator[report.Verified | report.Unverified]:
-    """Yields the verdict on every registered declaration at its defaults, each as soon as it is found.
+    """Yield the verdict on every registered declaration at its defaults, each as soon as it is found.
 
-    An algorithm whose package is broken is one result among the others; an internal error ends the whole.
+    An algorithm of a broken package is one result among the others; an internal error is raised.
     """
     for name in registry.names("algorithms"):
         try:
@@ -364,12 +364,12 @@ def verify_each() -> Iterator[report.Verified | report.Unverified]:
 
 
 def verify_all() -> report.AllVerified:
-    """Returns the verdict on every registered declaration, at its defaults."""
+    """The verdict on every registered declaration, at its defaults."""
     return join_verdicts(verify_each())
 
 
 def join_verdicts(found: Iterable[report.Verified | report.Unverified]) -> report.AllVerified:
-    """Join what `verify_each` yields."""
+    """Join the results of `verify_each`."""
     every = tuple(found)
     return report.AllVerified(
         results=tuple(one for one in every if isinstance(one, report.Verified)),
@@ -378,7 +378,7 @@ def join_verdicts(found: Iterable[report.Verified | report.Unverified]) -> repor
 
 
 def sentence(verification: Verification) -> str:
-    """Returns the verdict as a sentence."""
+    """The verdict as a sentence."""
     up, low = ratio(verification.upper_ratio, rounding="up"), ratio(verification.lower_ratio, rounding="down")
     known = (
         f"the worst known pair loses {low} of it" if verification.witness else "no pair that loses anything is known"
@@ -395,7 +395,7 @@ def sentence(verification: Verification) -> str:
 
 
 def _witness(witness: Witness | None, *, most: int | None = None) -> report.VerdictWitness | None:
-    """Returns the witness; its pair is left out where it is longer than `most` steps (Python's `verify` has it)."""
+    """The witness as report values; a pair longer than `most` steps is omitted (`privcheck.verify` has it)."""
     if witness is None:
         return None
     steps = max((u.horizon for u in witness.pair if isinstance(u, Trajectories | Regressors)), default=0)
@@ -422,5 +422,5 @@ def _user(user: object) -> dict[str, Any] | str | None:
 
 
 def finite(value: float | None) -> float | None:
-    """Returns the number, or None where there is none: a guarantee of ∞ is no guarantee."""
+    """The number if it is finite, otherwise None: a guarantee of ∞ is no guarantee."""
     return value if value is not None and math.isfinite(value) else None

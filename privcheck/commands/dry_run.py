@@ -1,4 +1,4 @@
-"""A command's work before it begins: for `--dry-run`, and to refuse what would take too long. Nothing is sampled."""
+"""Estimated work of a command, for `--dry-run` and to refuse work that takes too long; users are not sampled."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Given = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreseen:
-    """What a command would do.
+    """Estimated work of a command.
 
     Attributes:
-        settings: Of its algorithms; none where the data decide them and are not read yet.
-        parts: Of its work.
+        settings: Settings of its algorithms; empty if they depend on data that are not read yet.
+        parts: Parts of its work.
     """
 
     settings: tuple[Chosen, ...]
@@ -39,7 +39,7 @@ class Foreseen:
 def foresee_audit(
     name: str, given: Given, *, view: str, method: str, confidence: float, trials: int | None, workers: int | None
 ) -> Foreseen:
-    """Returns the work of one audit.
+    """Estimate the work of one audit.
 
     Raises:
         PrivcheckError: The audit would be refused.
@@ -60,16 +60,16 @@ def foresee_run(
     workers: int | None,
     read: bool,
 ) -> Foreseen:
-    """Returns the work of a run.
+    """Estimate the work of a run.
 
     Args:
-        names: Of the algorithms.
+        names: Names of the algorithms.
         given: The user's NAME=VALUE pairs.
-        place: Where they learn.
-        replicates: Repetitions.
-        seed: Of a model that is itself drawn at random.
+        place: Environment or data.
+        replicates: Number of repetitions.
+        seed: Seed of a randomly drawn model.
         workers: Threads; None for all cores.
-        read: Whether a user's file is read for it; if not, its numbers are taken for the least possible.
+        read: Whether a user's file may be read; if not, the smallest possible sizes are assumed.
 
     Raises:
         PrivcheckError: The run would be refused.
@@ -97,7 +97,7 @@ def foresee_check(
     workers: int | None,
     read: bool,
 ) -> Foreseen:
-    """Returns the work of a check: its audits and its run; as `foresee_run`."""
+    """Estimate the work of a check: its audits and its run; see `foresee_run`."""
     algorithm = registry.algorithm(name)
     own_data = usual_place(algorithm, place).environment is None
     repeated = checks.count_replicates(replicates, noise, own_data=own_data)

@@ -1,4 +1,4 @@
-"""About how long a command takes and how much memory, from its sizes; nothing is drawn for that.
+"""Estimates of a command's time and memory from its sizes; nothing is drawn.
 
 The rates were measured on one core of a common machine, at the shipped algorithms' defaults (`benchmarks/`). Another
 algorithm or machine may be ten times as fast or as slow: enough to tell minutes from years.
@@ -38,11 +38,11 @@ _CURVES: Final = 3 * 400 * 8 * 2  # bytes of a replicate's curves
 
 
 def audit_part(setting: Chosen, plan: AuditPlan, view: str, *, trials: int | None, workers: int | None) -> PlannedPart:
-    """Returns the work of one audit.
+    """Estimated work of one audit.
 
     Args:
-        setting: What is audited.
-        plan: Its plan, which has the view.
+        setting: The audited algorithm.
+        plan: Its plan, which contains the view.
         view: The view.
         trials: Runs under each neighbour; None for the plan's number.
         workers: Threads; None for all cores.
@@ -62,13 +62,13 @@ def audit_part(setting: Chosen, plan: AuditPlan, view: str, *, trials: int | Non
 def online_part(
     setting: Chosen, sizes: Mapping[str, int], *, episodes: int, replicates: int, workers: int | None
 ) -> PlannedPart:
-    """Returns the work of an online agent's run; its noiseless twin's, which takes less, is not counted.
+    """Estimated work of an online agent's run; the smaller work of its noiseless twin is not counted.
 
     Args:
         setting: The agent.
-        sizes: H, S and A of its world, and the dimensions of its features.
-        episodes: K.
-        replicates: All of which are in memory at a time.
+        sizes: H, S and A of its environment, and the dimension of its features.
+        episodes: Number of episodes K.
+        replicates: Number of repetitions, all in memory at the same time.
         workers: Threads; None for all cores.
     """
     counters = sizes["H"] * sizes["S"] * sizes["A"] * (sizes["S"] + 2)
@@ -85,13 +85,13 @@ def online_part(
 
 
 def offline_part(setting: Chosen, sizes: Mapping[str, int], *, users: int, replicates: int) -> PlannedPart:
-    """Returns the work of learning from a dataset.
+    """Estimated work of learning from a dataset.
 
     Args:
         setting: The agent.
         sizes: H, S and A of the data.
-        users: Episodes.
-        replicates: Repetitions.
+        users: Number of episodes.
+        replicates: Number of repetitions.
     """
     cells = float(sizes["H"] * sizes["S"] ** 2 * sizes["A"])
     return PlannedPart(
@@ -103,7 +103,7 @@ def offline_part(setting: Chosen, sizes: Mapping[str, int], *, users: int, repli
 
 
 def sampling_part(environment: str, *, users: int, steps: int) -> PlannedPart:
-    """Returns the work of sampling a dataset: its number of users and of their steps."""
+    """Estimated work of sampling a dataset of `users` episodes with `steps` steps each."""
     return PlannedPart(
         what=f"sample {environment}",
         sizes={"episodes": users, "H": steps},
@@ -120,14 +120,14 @@ def planned_work(
     delta: Callable[[Chosen], float],
     writes: str | None,
 ) -> PlannedWork:
-    """Returns what a command would do.
+    """The dry run of a command: its parts, totals, guarantees and output.
 
     Args:
-        command: Its name.
-        settings: Of its algorithms.
-        parts: Of its work.
-        delta: At which δ an algorithm's ε is told.
-        writes: Where to.
+        command: Name of the command.
+        settings: Settings of its algorithms.
+        parts: Parts of its work.
+        delta: δ at which an algorithm's ε is stated.
+        writes: Output path; None for no output.
     """
     seconds, most = _total(parts)
     return PlannedWork(
@@ -144,7 +144,7 @@ def planned_work(
 
 
 def within_limits(parts: Sequence[PlannedPart]) -> bool:
-    """Returns whether the parts together take an hour at most, and none of them more memory than 8 GB."""
+    """Whether the parts together take at most an hour, and each of them at most 8 GB of memory."""
     seconds, most = _total(parts)
     return seconds <= SECONDS and most <= BYTES
 
@@ -154,14 +154,14 @@ def _total(parts: Sequence[PlannedPart]) -> tuple[float, float]:
 
 
 def refuse_long(parts: Sequence[PlannedPart], *, yes: bool) -> None:
-    """Refuses work that takes longer than an hour or more memory than 8 GB.
+    """Refuse work that takes longer than an hour or more memory than 8 GB.
 
     Args:
-        parts: Of the work.
-        yes: The user wants it all the same.
+        parts: Parts of the work.
+        yes: Skip the check.
 
     Raises:
-        ParameterError: It is above a limit; the message has the estimate.
+        ParameterError: The estimate exceeds a limit; the message states it.
     """
     if yes or within_limits(parts):
         return
@@ -177,7 +177,7 @@ def refuse_long(parts: Sequence[PlannedPart], *, yes: bool) -> None:
 
 
 def say_seconds(seconds: float) -> str:
-    """Returns a duration in the unit that fits.
+    """A duration in the unit that fits.
 
     >>> say_seconds(90.0), say_seconds(6e7)
     ('1.5 min', '1.9 years')
@@ -189,7 +189,7 @@ def say_seconds(seconds: float) -> str:
 
 
 def say_bytes(number: float) -> str:
-    """Returns an amount of memory in the unit that fits.
+    """An amount of memory in the unit that fits.
 
     >>> say_bytes(2e8), say_bytes(8e9)
     ('200 MB', '8 GB')

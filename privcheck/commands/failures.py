@@ -1,7 +1,7 @@
-"""Why a command or a request ended early: one message, what was given, what to do, and an exit code.
+"""Failures of a command or a request: a message, the offending value, a hint and an exit code.
 
-0 done, and the claim holds where one was checked; 1 a claim fails, an audit found a violation, a charge was refused;
-2 misuse or bad input; 3 undecided; 70 an internal error; 130 interrupted; 141 nobody reads the output any more.
+0 success, and a checked claim holds; 1 a claim fails, an audit found a violation, a charge was refused; 2 misuse or bad
+input; 3 undecided; 70 an internal error; 130 interrupted; 141 the output was closed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ UNREAD: Final = 141  # as of a process that SIGPIPE ended
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a command ended early.
+    """Failure of a command.
 
     Attributes:
-        error: Of which kind, in one word.
-        message: What was given, what was expected.
-        given: What was given, as text; None where that is not known.
-        hint: What to do; None where the message is all there is to say.
+        error: Kind of the error, in one word.
+        message: The given and the expected value.
+        given: The offending value as text; None if unknown.
+        hint: What to do; None if the message says it all.
         code: The exit code.
     """
 
@@ -40,11 +40,11 @@ class Failure:
 
 
 def explain(error: BaseException, arguments: Sequence[str] = ()) -> Failure:
-    """Returns why an error ended a command, in words and with the exit code that belongs to it.
+    """Explain an error of a command, in words and with its exit code.
 
     Args:
         error: The error.
-        arguments: Of the command line, of which the message names the option whose value it is about.
+        arguments: Command line; the message names the option with the offending value.
     """
     if isinstance(error, PrivcheckError):
         return _of_ours(error, arguments)
@@ -60,12 +60,12 @@ def explain(error: BaseException, arguments: Sequence[str] = ()) -> Failure:
 
 
 def interrupted(error: BaseException) -> Failure:
-    """The failure of a command that a user interrupted, with the notes of what was left behind."""
+    """The failure of an interrupted command, with the notes about files left behind."""
     return describe("interrupted", _with_notes("interrupted", error.__cause__ or error), code=INTERRUPTED)
 
 
 def _of_code(error: BaseException) -> Failure:
-    """Returns the failure of code: a registered package's, named with its file and line, or ours."""
+    """The failure of code: a registered package's, with its file and line, or an internal error."""
     if (culprit := find_culprit(error)) is not None:
         return describe("package", culprit, hint="mend the package, or uninstall it")
     message = f"internal error, nothing was decided: {error!r}"
@@ -73,7 +73,7 @@ def _of_code(error: BaseException) -> Failure:
 
 
 def pair_options(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yields every option with its value, as `--option value` or `--option=value`."""
+    """Yield every option with its value, from `--option value` or `--option=value`."""
     for at, argument in enumerate(arguments):
         option, equals, value = argument.partition("=")
         if option.startswith("--") and equals:
@@ -83,7 +83,7 @@ def pair_options(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _name_option(message: str, name: str, given: object, arguments: Sequence[str]) -> str:
-    """Returns the message with the option in front, where it is about a value that one gave and does not name it."""
+    """Prefix the message with the option it concerns, if it is about a given value and names no option."""
     if "--" in message:
         return message
     for option, value in pair_options(arguments):
@@ -110,6 +110,6 @@ def _of_ours(error: PrivcheckError, arguments: Sequence[str]) -> Failure:
 
 
 def describe(error: str, message: str, *, given: object = None, hint: str | None = None, code: int = MISUSE) -> Failure:
-    """A failure whose texts show no password."""
+    """Make a failure, with passwords hidden in its texts."""
     shown = None if given is None else hide_passwords(str(given))
     return Failure(error=error, message=hide_passwords(message), given=shown, hint=hint, code=code)

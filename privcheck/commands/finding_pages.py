@@ -1,4 +1,4 @@
-"""Pages of findings, one a paper, written from the verification itself: nothing in them is typed by hand."""
+"""Pages of findings, one per paper, generated from the verification: nothing in them is typed by hand."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ COLUMNS = ("text", "verdict", "elsewhere", "cost/claim", "worst pair/claim", "jo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere:
-    """A verdict at a setting that is not the default in one respect.
+    """A verdict at a setting that differs from the default in one choice or set of parameters.
 
     Attributes:
-        words: In which, as "log = ln".
-        result: The verdict there.
-        default: Whether it is the default after all, listed for comparison.
+        words: The difference, such as "log = ln".
+        result: The verdict at that setting.
+        default: Whether this is the default itself, listed for comparison.
     """
 
     words: str
@@ -52,8 +52,8 @@ class Judged:
 
     Attributes:
         setting: Its declaration at the defaults.
-        result: The verdict there.
-        elsewhere: Every reading of every choice, and the parameters that its registration names.
+        result: The verdict at the defaults.
+        elsewhere: Verdicts at every reading of every choice, and at the parameters named in its registration.
     """
 
     setting: Chosen
@@ -62,23 +62,23 @@ class Judged:
 
     @property
     def name(self) -> str:
-        """Returns the system's."""
+        """Name of the system."""
         return self.result.algorithm
 
     @property
     def of_paper(self) -> bool:
-        """Returns whether the verdict is one on the authors' text or program."""
+        """Whether the verdict is about the authors' text or program."""
         origin = self.result.origin
         return origin is not None and origin.of_paper
 
     @property
     def turns(self) -> tuple[Elsewhere, ...]:
-        """Returns where the verdict is another."""
+        """The settings at which the verdict differs from the default's."""
         return tuple(one for one in self.elsewhere if one.result.verdict != self.result.verdict)
 
 
 def judge(result: Verified) -> Judged:
-    """Returns the system whose verdict at the defaults is known, with those at its other settings."""
+    """Judge a system at its other settings, given its verdict at the defaults."""
     setting = resolve_setting(result.algorithm, {})
     return Judged(setting=setting, result=result, elsewhere=tuple(_at_other_values(setting, result)))
 
@@ -97,25 +97,25 @@ def _at_other_values(setting: Chosen, result: Verified) -> Iterator[Elsewhere]:
 
 
 def say_parameters(values: Mapping[str, str]) -> str:
-    """Returns parameters in words: "K = 20 000, ε = 1"."""
+    """Parameters in words: "K = 20 000, ε = 1"."""
     said = ((label(name), figure(int(value) if value.isdigit() else value)) for name, value in values.items())
     return ", ".join(f"{name} = {value}" for name, value in said)
 
 
 def say_verdict(result: Verified) -> str:
-    """Returns the verdict in the words of the command line: "holds, proved", or "holds, given arms"."""
+    """The verdict in the words of the command line: "holds, proved", or "holds, given arms"."""
     if result.verdict == "holds":
         return say_holds(result.method, result.given)
     return f"{result.verdict}, {result.method}" if result.verdict != "undecided" else "undecided"
 
 
 def say_ratios(result: Verified) -> tuple[str, str]:
-    """Returns cost over claim and the worst pair's loss over claim, each rounded as it errs; never 1 but for 1."""
+    """Cost over claim, rounded up, and the worst pair's loss over claim, rounded down; "1" only for exactly 1."""
     return ratio(result.upper_ratio, rounding="up"), ratio(result.lower_ratio, rounding="down")
 
 
 def say_turns(judged: Judged) -> str:
-    """Returns where the verdict is another, in words; empty where it is the same everywhere."""
+    """The settings at which the verdict differs, as text; empty if it is the same everywhere."""
     by_verdict: dict[str, list[str]] = {}
     for one in judged.turns:
         by_verdict.setdefault(one.result.verdict, []).append(one.words)
@@ -124,7 +124,7 @@ def say_turns(judged: Judged) -> str:
 
 
 def say_columns(judged: Judged) -> tuple[str, ...]:
-    """Returns a system's cells in the tables of findings."""
+    """A system's cells in the tables of findings."""
     result = judged.result
     text = result.origin.kind if result.origin is not None else "–"
     return (text, say_verdict(result), say_turns(judged) or "–", *say_ratios(result), result.joint or "–")
@@ -147,20 +147,20 @@ _WORDS = (
 
 
 def paper_page(paper: registry.Paper, systems: Sequence[Judged]) -> str:
-    """Returns the page as Markdown."""
+    """The page of one paper as Markdown."""
     return "\n".join(_page(paper, systems)) + "\n"
 
 
 def table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yields a Markdown table line by line."""
+    """Yield a Markdown table line by line."""
     for row in (heading, ["---"] * len(heading), *rows):
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
 
 
 def count_verdicts(systems: Sequence[Judged]) -> str:
-    """Returns how many systems hold, fail and are undecided at their defaults: the authors' own apart from the others'.
+    """Count the systems that hold, fail and are undecided at their defaults, by the origin of their text.
 
-    Only what is printed or published counts as a verdict on a paper.
+    Only printed texts and published code count as verdicts on a paper.
     """
     said = []
     for kind, words in KINDS.items():
@@ -178,7 +178,7 @@ def _say_counts(systems: Sequence[Judged]) -> str:
 
 
 def _say_all_turns(systems: Sequence[Judged]) -> str:
-    """Returns for which systems the verdict is another elsewhere, and where; empty where it never is."""
+    """The systems whose verdict differs elsewhere, and where, as a sentence; empty if there are none."""
     turning = [f"`{one.name}` ({say_turns(one)})" for one in systems if one.turns]
     return f" Elsewhere the verdict differs for {', '.join(turning)}." if turning else ""
 
@@ -206,7 +206,7 @@ def _page(paper: registry.Paper, systems: Sequence[Judged]) -> Iterator[str]:
 
 
 def _statements(systems: Sequence[Judged]) -> Iterator[str]:
-    """Yields every printed statement with its verdict, system by system."""
+    """Yield every printed statement with its verdict, system by system."""
     rows = [
         (judged.statement.name, f"[{one.name}](#{one.name})", judged.standing, judged.why)
         for one in systems
@@ -294,7 +294,7 @@ def _costs(setting: Chosen) -> Iterator[str]:
 
 
 def _elsewhere(judged: Judged) -> Iterator[str]:
-    """Yields the verdict under every reading of every choice, the others at their default, and at other parameters."""
+    """Yield the verdict under each reading of each choice, the others at their default, and at other parameters."""
     rows = [
         (one.words + (" (default)" if one.default else ""), say_verdict(one.result), *say_ratios(one.result))
         for one in judged.elsewhere
@@ -329,7 +329,7 @@ def _least_noise(setting: Chosen) -> Iterator[str]:
 
 
 def _need(setting: Chosen, epsilon: float, delta: float) -> str:
-    """Returns what the least noise is for: where the claim has no δ, a weaker promise than the claim's."""
+    """Heading of the least-noise table; if the claim has no δ, it says that the target is weaker than the claim."""
     claim = setting.declared.claim.guarantee
     at = f"ε = {figure(epsilon, rounding='up')} at δ = {figure(delta)}"
     if claimed_delta(claim) is not None and not isinstance(claim, PureDP):
@@ -352,10 +352,10 @@ Papers = Mapping[registry.Paper, Sequence[Judged]]
 
 
 def write_pages(directory: Path, every: AllVerified) -> list[Path]:
-    """Writes one page a paper and a picture of every worst pair, each whole or not at all, and returns their paths.
+    """Write one page per paper and a picture of each worst pair, each file atomically, and return their paths.
 
     Args:
-        directory: Where they go.
+        directory: Output folder; created if missing.
         every: The verdicts on all registered declarations, at their defaults.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -368,7 +368,7 @@ def write_pages(directory: Path, every: AllVerified) -> list[Path]:
 
 
 def paper_pages(every: AllVerified) -> dict[str, str]:
-    """Returns the pages as Markdown and the pictures as SVG, by file name; systems in the order of their names."""
+    """The pages as Markdown and the pictures as SVG, by file name; papers sorted by name."""
     papers: dict[registry.Paper, list[Judged]] = {}
     for result in every.results:
         paper = registry.algorithm(result.algorithm).paper
@@ -410,7 +410,7 @@ def _index(papers: Papers) -> Iterator[str]:
 
 
 def _words() -> Iterator[str]:
-    """Yields the words of the tables, which are those of `privcheck verify`."""
+    """Yield the explanation of the tables' terms, which are those of `privcheck verify`."""
     yield "* *verdict*: at the parameters on the system's page, as `privcheck verify NAME` says it. *Holds, proved* is"
     yield "  for all parameters, *holds, checked* for these, *holds, given* a name as long as what the author of that"
     yield "  states is true. *Fails, witness* names a pair of neighbouring datasets that loses more than is claimed."

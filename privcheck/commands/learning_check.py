@@ -1,7 +1,7 @@
-"""Whether a run learned anything: by what its policies are truly worth and by what the agent itself knows.
+"""Detection of runs that learned nothing, from the policies' true values and the agent's diagnostics.
 
-A run that closed more than a twentieth of the gap between uniformly random play and the optimum is never said to have
-learned nothing, unless its policy never changed at all.
+A run that closed more than a twentieth of the gap between uniformly random play and the optimum counts as having
+learned, unless its policy never changed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _LEARNS: Final = 0.5  # of what uniformly random play loses: the twin without pr
 
 
 def judge_acting(setting: Chosen, result: OnlineResult, regret: Regret) -> NotLearned | None:
-    """Returns why an agent that learns as it acts did not; None where it did, or where there is nothing to learn.
+    """Why an online agent did not learn; None if it did, or if there is nothing to learn.
 
     Args:
         setting: The algorithm.
         result: Its run, of all replicates.
-        regret: The same, beside that of policies that learn nothing.
+        regret: Its regret, with that of policies that learn nothing.
     """
     episodes = float(result.episodes[-1])
     uniform = (regret.uniform or 0.0) / episodes
@@ -43,7 +43,7 @@ def judge_acting(setting: Chosen, result: OnlineResult, regret: Regret) -> NotLe
 
 
 def _late_loss(result: OnlineResult) -> float:
-    """Returns what the last quarter's policies lose an episode, on average."""
+    """Mean regret per episode of the last quarter's policies."""
     at = result.episodes
     first = min(int(np.searchsorted(at, _LAST * at[-1])), at.size - 1)
     if first == at.size - 1:
@@ -77,12 +77,12 @@ def _twin_learned(regret: Regret) -> bool:
 
 
 def judge_learned(setting: Chosen, result: RunResult, gap: Gap) -> NotLearned | None:
-    """Returns why an agent that learns from data did not; None where it did, or nobody knows.
+    """Why an agent that learns from data did not; None if it did, or if it is unknown.
 
     Args:
         setting: The algorithm.
         result: Its run, of all replicates.
-        gap: Between its policies and the best one, where the truth is known.
+        gap: Gap between its policies and the optimum, if the true values are known.
     """
     if result.worthless == 1:
         because = "every Q̂ is 0: its penalty for what is uncertain exceeds what can be earned, at every step and state"
@@ -94,7 +94,7 @@ def judge_learned(setting: Chosen, result: RunResult, gap: Gap) -> NotLearned | 
 
 
 def _advise(setting: Chosen) -> str:
-    """Returns what to try: constants that learn, another agent at the same budget, more data or a larger budget."""
+    """Advice: constants that learn, another agent at the same budget, more data or a larger budget."""
     algorithm = setting.algorithm
     more = ["more episodes (K)" if algorithm.online is not None else "more users"]
     more += [f"a larger {name}" for name in ("epsilon", "rho") if name in setting.values][:1]

@@ -1,6 +1,6 @@
-"""Where commands and runs ask the ledger: a store on this computer, or a service; the same questions to either.
+"""Clients of a ledger for commands and runs: a store opened directly, or a service, with the same methods.
 
-Answers are the ledger's as JSON, and errors those of `privcheck.ledger.Book`, whichever of the two it is.
+Both answer in JSON and raise the errors of `privcheck.ledger.Book`.
 """
 
 from __future__ import annotations
@@ -36,102 +36,102 @@ _STATED: Final = ("algorithm", "parameters", "noise", "record")  # of what a ser
 
 
 class Desk(Protocol):
-    """A ledger, and who asks it."""
+    """A ledger with the identity of its caller."""
 
     @property
     def service(self) -> Client | None:
-        """Returns the client, where it is a service, which judges claims itself; None of a store."""
+        """The client of a service, which judges claims itself; None for a store."""
 
     def currency(self, grant: str) -> CurrencyName:
-        """Returns what a grant is summed in."""
+        """Currency in which a grant is summed."""
 
     def quote(self, *, grant: str, event: Spending, unit: Stated, blocks: Sequence[str] | None) -> Json:
-        """Returns what a charge would cost; nothing is written."""
+        """Price a charge; nothing is written."""
 
     def charge(
         self, *, grant: str, event: object, key: str | None, unit: Stated = None, claim: Json | None = None,
         blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
-        """Charges what is about to be released, with its unit beside it or in the claim; a refusal is an answer."""
+        """Charge a coming release, with its unit as argument or in the claim; a refusal is an answer, not an error."""
 
     def reserve(
         self, *, grant: str, event: object, key: str | None, unit: Stated = None, claim: Json | None = None,
         seconds: int = 3600, blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
-        """Sets budget aside."""
+        """Set budget aside."""
 
     def commit(self, charge: str) -> Json:
-        """Commits a reservation."""
+        """Commit a reservation."""
 
     def release(self, charge: str, *, evidence: str) -> Json:
-        """Gives a reservation back."""
+        """Give a reservation back."""
 
     def find_charge(self, charge: str) -> Json:
-        """Returns a charge as it stands."""
+        """A charge in its current state."""
 
     def show(self, dataset: str | None = None) -> Json:
-        """Returns all datasets, or one."""
+        """All datasets, or one."""
 
     def charges(self, dataset: str) -> Iterator[Json]:
-        """Yields all charges to a dataset, in order."""
+        """Yield all charges to a dataset, in order."""
 
     def verify(
         self, receipts: Sequence[Receipt], heads: Sequence[Head] = (), *, checkpoint: Path | None = None
     ) -> Json:
-        """Returns whether the chains fit together, and still have what receipts and heads were given for.
+        """Check that the chains are consistent and still contain the rows of the given receipts and heads.
 
-        Where a file of an earlier check is given, what that has read is not read again, and the file goes on.
+        With the file of an earlier check, the rows checked before are not read again, and the file is updated.
         """
 
     def public_key(self) -> Json:
-        """Returns the key that checks receipts and heads: `key` in PEM, `fingerprint`."""
+        """The key that checks receipts and heads: `key` in PEM, `fingerprint`."""
 
     def prove(self, kept: Evidence) -> tuple[Evidence, list[str]]:
-        """Returns the signed heads of now, with proofs that what was kept is in them, and what contradicts it."""
+        """The current signed heads, with proofs that they contain the kept evidence, and the contradictions found."""
 
     def rebuild(self) -> None:
-        """Writes the list of open reservations anew, from the rows."""
+        """Rebuild the list of open reservations from the rows."""
 
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
-        """Lets a store be written again that was put back, once it was compared."""
+        """Re-open a restored store for writing after comparing it with receipts."""
 
     def set_policy(self, **fields: Any) -> Json:
-        """Opens a dataset; returns its policy."""
+        """Open a dataset and return its policy."""
 
     def add_blocks(self, dataset: str, names: Sequence[str], *, disjoint_users: str | None) -> list[Json]:
-        """Divides a dataset; returns all blocks that it has."""
+        """Divide a dataset and return all its blocks."""
 
     def grant(self, **fields: Any) -> Json:
-        """Makes a grant, with the fields of `Book.grant`, or of `Book.plan`; returns it with its policy."""
+        """Make a grant, with the fields of `Book.grant` or `Book.plan`, and return it with its policy."""
 
     def add_evidence(self, charge: str, *, verdict: Any, report: str) -> str:
-        """Adds what an audit found; returns the row's hash."""
+        """Add the result of an audit and return the row's hash."""
 
     def freeze(self, grant: str, *, reason: str) -> str:
-        """Stops all spending on a grant; returns the row's hash."""
+        """Stop all spending on a grant and return the row's hash."""
 
     def make_token(self, *, name: str, role: str, grants: tuple[str, ...], expires: str | None) -> str:
-        """Returns a new token."""
+        """Make a token and return it."""
 
     def revoke_token(self, name: str) -> None:
-        """Ends a token."""
+        """Revoke a token."""
 
     def tokens(self) -> list[Json]:
-        """Returns whose tokens there are."""
+        """All tokens by owner, without their secrets."""
 
     def close(self) -> None:
-        """Lets go of what is open."""
+        """Close open resources."""
 
 
 def read_token(token_file: Path | None) -> str:
-    """Returns the token of a file, or else of the environment; empty where there is none."""
+    """The token of a file, or else of the environment variable; empty if there is none."""
     return (os.environ.get(TOKEN, "") if token_file is None else token_file.read_text(encoding="utf-8")).strip()
 
 
 def local_officer() -> Actor:
-    """The user of this computer, by the number under which this process runs, who may do all that the file allows.
+    """The user of this process, by its user id, as an officer: file permissions are the only limit.
 
-    The environment is not asked: whoever could choose a name there would attest his or her own reservations.
+    Environment variables are not read: a user who could choose a name there could attest to their own reservations.
     """
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
@@ -141,10 +141,10 @@ def local_officer() -> Actor:
 
 
 def make_ledger(url: str) -> Json:
-    """Returns the first officer's token of a new ledger.
+    """Make a ledger and return the first officer's token.
 
     Raises:
-        ParameterError: It is to be made where a service keeps it.
+        ParameterError: The URL is that of a service, which makes its own ledger.
     """
     if is_service(url):
         message = f"{hide_passwords(url)} is a service: a ledger is made where its store is, by privcheck serve"
@@ -159,10 +159,10 @@ def make_ledger(url: str) -> Json:
 
 
 def open_desk(url: str, token_file: Path | None) -> Desk:
-    """Returns a ledger and who asks it: by a token, or the user who may write the file.
+    """Open a ledger as the owner of a token or, for a SQLite file, as the user who may write it.
 
     Raises:
-        AuthorityError: The token is unknown, revoked or over, or there is none and the store is not a file.
+        AuthorityError: The token is unknown, revoked or expired, or is missing and the store is not a file.
         StoreError: There is no ledger.
     """
     if is_service(url):
@@ -171,10 +171,10 @@ def open_desk(url: str, token_file: Path | None) -> Desk:
 
 
 def open_book(url: str, token_file: Path | None) -> tuple[Book, Actor]:
-    """Returns the ledger of a store, and who asks it; errors as of `open_desk`.
+    """Open the ledger of a store, with its caller; errors as of `open_desk`.
 
     Raises:
-        ParameterError: It is a service.
+        ParameterError: The URL is that of a service.
     """
     _refuse_service(url)
     token = read_token(token_file)
@@ -190,11 +190,11 @@ def open_book(url: str, token_file: Path | None) -> tuple[Book, Actor]:
 
 
 def put_back(url: str, file: Path, *, replace_newer: bool) -> Json:
-    """Puts a backup in the place of a ledger; whoever may make one there may do so, and officers alone write to it.
+    """Replace a ledger by a backup; needs only the right to create one there, but afterwards only officers write.
 
     Raises:
-        ParameterError: It is a service.
-        StoreError: What is there is in use, newer, another ledger or broken.
+        ParameterError: The URL is that of a service.
+        StoreError: The existing ledger is in use, newer, another ledger or broken.
     """
     _refuse_service(url)
     stamp = datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")
@@ -203,7 +203,7 @@ def put_back(url: str, file: Path, *, replace_newer: bool) -> Json:
 
 @contextmanager
 def open_till(url: str) -> Iterator[Desk]:
-    """Yields the ledger that a run pays; who pays is in PRIVCHECK_LEDGER_TOKEN. Errors as of `open_desk`."""
+    """Open the ledger a run is charged to; the token is in PRIVCHECK_LEDGER_TOKEN. Errors as of `open_desk`."""
     desk = open_desk(url, None)
     try:
         yield desk
@@ -212,7 +212,7 @@ def open_till(url: str) -> Iterator[Desk]:
 
 
 def is_service(url: str) -> bool:
-    """Returns whether a ledger's URL is that of a service."""
+    """Whether a ledger's URL is that of a service."""
     return url.lower().startswith(("http://", "https://"))
 
 
@@ -232,7 +232,7 @@ def _open_service(url: str, token: str) -> _Service:
 
 
 class _Store:
-    """A store on this computer, or one that it reaches itself."""
+    """Client of a store that this process opens directly."""
 
     def __init__(self, book: Book, actor: Actor) -> None:
         self.book, self.actor = book, actor
@@ -334,7 +334,7 @@ class _Store:
 
 
 class _Service:
-    """A service: it knows who asks by the token, and reads what it is sent as a store does."""
+    """Client of a service, which identifies the caller by the token and parses requests as a store does."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -445,7 +445,7 @@ class _Service:
         return self.client.tokens()
 
     def close(self) -> None:
-        """Does nothing: every request has a connection of its own."""
+        """No-op: every request has its own connection."""
 
 
 def _in_utc(name: str, moment: object) -> str | None:
@@ -453,10 +453,10 @@ def _in_utc(name: str, moment: object) -> str | None:
 
 
 def _state(unit: Stated, claim: Json | None) -> Json:
-    """The unit of privacy and the origin of an event, for a service; the verdict is the service's own.
+    """The unit of privacy and the origin of an event, for a service, which makes its own verdict.
 
     Raises:
-        ParameterError: There is a unit beside the claim's.
+        ParameterError: A unit is given beside that of the claim.
     """
     given = claim or {}
     own = given.get("unit")

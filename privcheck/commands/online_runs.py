@@ -1,4 +1,4 @@
-"""Runs of online agents: K users, one after the other, in a model with a known truth; with the non-private twin."""
+"""Runs of online agents: K users, one after the other, in a known model; with the non-private twin."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _CHEAP = 10**11  # counters times episodes up to which a twin is run too: it pla
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """The non-private twin in the same world, with the same users and options.
+    """Result of the non-private twin in the same environment, with the same users and options.
 
     Attributes:
-        name: None where there is no twin.
-        regret: Mean over replicates; None where a run would take long, or more memory than a run may take.
-        value: The last policy's true expected return, mean over replicates; likewise.
+        name: Name of the twin; None if there is no twin.
+        regret: Mean regret over replicates; None if a run would take too long or too much memory.
+        value: True expected return of the last policy, mean over replicates; None as for `regret`.
     """
 
     name: str | None = None
@@ -59,7 +59,7 @@ PlayTwin = Callable[[Algorithm, OnlineRequest], OnlineResult]
 
 
 def run_twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
-    """Returns what the twin of an algorithm does where that acts, by `play`; nothing where it has none."""
+    """Run the twin of an algorithm by `play`, if it has an online twin; an empty `Twin` otherwise."""
     twin = None if setting.algorithm.twin is None else registry.algorithm(setting.algorithm.twin)
     if twin is None or twin.online is None:
         return Twin()
@@ -86,10 +86,10 @@ USERS = "n"  # an environment's number of simulated users, which only datasets h
 
 
 def online_only(algorithms: Sequence[Algorithm]) -> bool:
-    """Returns whether the algorithms learn as they act.
+    """Whether the algorithms are online agents.
 
     Raises:
-        ParameterError: Some do and some learn from data, or several are named that learn from data.
+        ParameterError: Several algorithms are named and at least one of them is not online.
     """
     offline = [algorithm.name for algorithm in algorithms if algorithm.online is None]
     if len(algorithms) > 1 and offline:
@@ -99,16 +99,16 @@ def online_only(algorithms: Sequence[Algorithm]) -> bool:
 
 
 def load_world(env: str, given: Mapping[str, str], *, seed: int) -> tuple[World, dict[str, str]]:
-    """Returns the environment's model and what is left of the user's NAME=VALUE pairs.
+    """The environment's model, and the user's remaining NAME=VALUE pairs.
 
     Args:
-        env: A registered environment's name, or a family's with its member, `FAMILY:MEMBER`.
+        env: Name of a registered environment, or of a family with its member, `FAMILY:MEMBER`.
         given: The user's NAME=VALUE pairs.
-        seed: Of a model that is itself drawn at random.
+        seed: Seed of a randomly drawn model.
 
     Raises:
         UnknownNameError: There is no such environment.
-        ParameterError: It has no finite model, or a value is refused.
+        ParameterError: The environment has no finite model, or a value is refused.
     """
     environment = registry.environment(env)
     if environment.model is None:
@@ -126,16 +126,16 @@ def _models() -> list[str]:
 
 
 def online_settings(names: Sequence[str], given: Mapping[str, str], world: World) -> list[Chosen]:
-    """Returns the setting of each algorithm that is registered under a name; as `settle_together`."""
+    """The settings of registered algorithms; as `settle_together`."""
     return settle_together([registry.algorithm(name) for name in names], given, world)
 
 
 def settle_together(algorithms: Sequence[Algorithm], given: Mapping[str, str], world: World) -> list[Chosen]:
-    """Returns each algorithm's setting; a NAME=VALUE pair goes to every algorithm that knows the name.
+    """The setting of each algorithm; a NAME=VALUE pair goes to every algorithm that knows the name.
 
     Raises:
-        UnknownNameError: A name that none of them knows.
-        ParameterError: A value is refused.
+        UnknownNameError: A name is unknown to all of them.
+        ParameterError: A value is refused, or an algorithm is named twice.
     """
     sizes = world.sizes
     names = [algorithm.name for algorithm in algorithms]
@@ -153,20 +153,20 @@ def settle_together(algorithms: Sequence[Algorithm], given: Mapping[str, str], w
 
 
 def keep_readings(algorithm: Algorithm, given: Mapping[str, str]) -> dict[str, str]:
-    """Returns the readings that are asked for: some parameters are declared in one of them only."""
+    """The given pairs that choose a preset or a reading: some parameters are declared in one reading only."""
     own = (PRESET, *(reading.name for reading in algorithm.readings))
     return {name: given[name] for name in own if name in given}
 
 
 def keep_known(setting: Chosen) -> set[str]:
-    """Returns the names that a user may set of an algorithm in its chosen readings."""
+    """The names that a user may set for an algorithm in its chosen readings."""
     declared = {p.name for p in setting.declaration.parameters} if setting.declaration else set()
     own = {PRESET, *(p.name for p in setting.algorithm.options), *(c.name for c in setting.algorithm.readings)}
     return declared | own
 
 
 def episodes_of(setting: Chosen) -> int:
-    """Returns K, from the declaration's parameters or the agent's options."""
+    """Number of episodes K, from the declaration's parameters or the agent's options."""
     episodes = setting.values.get("K", setting.options.get("K"))
     if episodes is None:
         raise ParameterError(f"{setting.algorithm.name} has no parameter K, the number of episodes", name="K")
@@ -188,30 +188,30 @@ def run_online(
     compared: str | None = None,
     play_twin: PlayTwin = Algorithm.play,
 ) -> RanOnline:
-    """Returns what an online agent did and what that has cost, from its ledger.
+    """Run an online agent and price its ledger.
 
-    The ledger is checked against the declaration before anything is reported. A run that was stopped is continued where
-    `out` holds its checkpoint, with the same result.
+    The ledger is checked against the declaration before anything is reported. A stopped run is continued if `out`
+    contains its checkpoint, with the same result.
 
     Args:
         setting: The algorithm.
-        world: Where it acts.
+        world: Its environment.
         replicates: Independent repetitions.
-        noise: Where it comes from. A run with release noise is not continued: what left is not drawn again.
-        seed: Of the users' responses and the simulated noise.
+        noise: Source of the noise. A run with release noise is not continued: released noise is not drawn again.
+        seed: Seed of the users' responses and of simulated noise.
         workers: Threads; None for all cores. The result does not depend on it.
-        out: Where the first replicate's ledger and the checkpoint go.
+        out: Folder of the first replicate's ledger and of the checkpoint.
         progress: Called as the work goes on.
-        trivial: What the policies that learn nothing are worth there, where that is known; None to compute it.
+        trivial: Values of the policies that learn nothing in this environment; None to compute them.
         begin: Called before the first draw.
         play_twin: Runs the non-private twin.
         compared: As for `privcheck.commands.runs.run`.
 
     Raises:
-        ParameterError: A number is out of range, the directory holds another run's checkpoint, or with release noise
-            the agent hands back what its releases do not hold.
-        LedgerError: The run released something else than was declared, or the directory holds a ledger that was changed
-            or is another run's.
+        ParameterError: A number is out of range, the directory contains another run's checkpoint, or with release noise
+            the agent's output does not follow from its releases.
+        LedgerError: The run deviated from its declaration, or the directory contains a ledger that was changed or is of
+            another run.
     """
     if replicates < 1:
         raise ParameterError(f"--replicates expects a whole number, at least 1, got {replicates}", name="replicates")
@@ -284,10 +284,10 @@ def run_online(
 
 
 def _refuse_release(setting: Chosen, replicates: int, out: Path | None) -> None:
-    """Refuses release noise for agents that have none, for several replicates, and where a run has left its ledger.
+    """Refuse release noise for compiled agents, for several replicates, and in a folder with an earlier run's ledger.
 
     Raises:
-        ParameterError: It is one of these.
+        ParameterError: One of these conditions is met.
     """
     refuse_replicates(replicates)
     if not setting.algorithm.publishes:
@@ -302,7 +302,7 @@ def _refuse_release(setting: Chosen, replicates: int, out: Path | None) -> None:
 
 
 def _refuse_ledger(setting: Chosen, out: Path | None) -> None:
-    """Refuses to go on where the ledger of a finished run was changed, or is another run's: it would be replaced."""
+    """Refuse to replace a finished run's ledger that was changed or is of another run."""
     path = None if out is None else out / FILE_NAME
     if path is None or setting.declaration is None or not path.exists():
         return
@@ -326,17 +326,17 @@ def compare(
     seed: int = 0,
     **how: Any,
 ) -> Compared:
-    """Returns the runs of several online agents in one environment; each writes into its own folder of `out`.
+    """Run several online agents in one environment and compare them; each writes into its own folder of `out`.
 
     Args:
         settings: The algorithms.
-        world: Where they act.
-        out: Where each one's folder goes.
+        world: Their environment.
+        out: Parent of the agents' folders.
         progress: Makes a progress callback for a named agent.
-        delta: At which δ their guarantees are compared; None for the least that a claim names, or 1e-5.
-        command: By what the comparison is made, in words.
+        delta: δ at which their guarantees are compared; None for the smallest positive δ of a claim, or 1e-5.
+        command: The command line or call, for the record.
         noise: As for `run_online`.
-        seed: Likewise.
+        seed: As for `run_online`.
         how: As for `run_online`.
     """
     at = common_delta(settings, delta)

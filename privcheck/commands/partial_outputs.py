@@ -1,4 +1,4 @@
-"""What is left where a command ends early: an interrupt, a full disk. Told from what lies there, not from memory."""
+"""Files left by a command that ended early (interrupt, full disk), as found on disk."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from privcheck.support.files import PARTIAL, partial_path
 
 @contextmanager
 def telling_what_is_kept(out: Path | None, *, resumes: bool) -> Iterator[None]:
-    """Lets an interrupt and an error of the disk say what is kept, as a note; removes folders that were left empty.
+    """Add a note about kept files to an interrupt or a disk error, and remove folders left empty.
 
     Args:
-        out: The command's directory; None where it writes nothing.
-        resumes: Whether the same command goes on from a directory.
+        out: The command's directory; None if it writes nothing.
+        resumes: Whether the same command resumes from a directory.
     """
     new = [] if out is None else [path for path in (out, *out.parents) if not path.exists()]
     try:
@@ -36,7 +36,7 @@ def telling_what_is_kept(out: Path | None, *, resumes: bool) -> Iterator[None]:
 
 
 def describe_kept(out: Path | None, *, resumes: bool) -> str:
-    """Returns what of an unfinished command lies in its directory, and whether it can go on from there."""
+    """The kept files of an unfinished command, as text, and whether it can resume from them."""
     if out is None or not out.exists():
         advice = "; with --out, the same command would go on from where it stopped" if resumes and out is None else ""
         return f"nothing was kept{advice}"
@@ -60,7 +60,7 @@ def describe_kept(out: Path | None, *, resumes: bool) -> str:
 
 
 def _remove_empty(out: Path, new: list[Path]) -> None:
-    """Removes the plans of audits of which no block was finished, and folders without a file."""
+    """Remove plans of audits without a finished block, and folders without a file."""
     for plan in (out / BLOCKS).glob("*/stream-*/plan.json"):
         if not any(plan.parent.glob("*/*.npz")):
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Where a report comes from (versions, seeds, command line, time), and whether this installation is sound."""
+"""Provenance of a report (versions, seeds, command line, time), and problems of this installation."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def _now() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Began:
-    """When the work began.
+    """Start of the work.
 
     Attributes:
-        at: The time of day.
-        clock: The clock that durations are measured by.
+        at: Date and time in UTC.
+        clock: Reading of the clock that measures durations.
     """
 
     at: str = field(default_factory=_now)
@@ -42,23 +42,23 @@ class Began:
 
 
 def packages() -> tuple[str, ...]:
-    """Returns the distribution and what it cannot do without, as its metadata say."""
+    """The distribution and its required dependencies, from its metadata."""
     return ("privcheck", *_required(""))
 
 
 def extras() -> dict[str, bool]:
-    """Returns the extras of `pip install 'privcheck[…]'` that users ask for, and whether all of each is installed."""
+    """The user-facing extras of `pip install 'privcheck[…]'`, and whether each is completely installed."""
     return {name: all(_is_installed(package) for package in _required(name)) for name in EXTRAS}
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions of what a result may depend on: the required, and what agents and environments add."""
+    """The versions that a result may depend on: required packages, and installed extras of agents and environments."""
     optional = [package for name in ("agents", "icu-sepsis") for package in _required(name) if _is_installed(package)]
     return {name: version(name) for name in (*packages(), *optional)}
 
 
 def _required(extra: str) -> list[str]:
-    """Returns the distributions that an extra needs; the empty one is what is always needed."""
+    """The distributions that an extra needs; for the empty name, the required ones."""
     asked = [line.partition(";") for line in requires("privcheck") or ()]
     mine = [name for name, _, marker in asked if _EXTRA.findall(marker) == ([extra] if extra else [])]
     return sorted(re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in mine)
@@ -73,17 +73,17 @@ def _is_installed(package: str) -> bool:
 
 
 def about() -> About:
-    """Returns by which version of privcheck a report was made, and which form it has."""
+    """The version of privcheck that made a report, and the version of the report's format."""
     return About(version=version("privcheck"))
 
 
 def exact_parameters(setting: Chosen) -> dict[str, str]:
-    """Returns the declaration's parameters as exact texts."""
+    """The declaration's parameters as exact texts."""
     return {name: str(value) for name, value in setting.values.items()}
 
 
 def state_claim(words: str, parameters: Mapping[str, str]) -> str:
-    """Returns a claim with the values of the parameters in it.
+    """A claim with the values of its parameters.
 
     >>> state_claim("(epsilon, delta)-DP", {"epsilon": "1", "delta": "1/100000", "K": "5"})
     '(epsilon, delta)-DP with epsilon = 1, delta = 1/100000'
@@ -93,7 +93,7 @@ def state_claim(words: str, parameters: Mapping[str, str]) -> str:
 
 
 def preset_used(setting: Chosen) -> PresetUsed:
-    """Returns which preset of the agent's constants was taken, with those by which its presets differ."""
+    """The chosen preset of the agent's constants, with the constants in which its presets differ."""
     used = {**setting.options_used, **setting.readings}
     constants = {name: used[name] for name in setting.algorithm.printed}
     return PresetUsed(
@@ -105,12 +105,12 @@ def preset_used(setting: Chosen) -> PresetUsed:
 
 
 def provenance(began: Began, *, command: Sequence[str], seeds: Mapping[str, int]) -> Provenance:
-    """Returns versions, seeds, command line and duration, up to now.
+    """Versions, seeds, command line and duration up to now.
 
     Args:
-        began: When the work did.
+        began: Start of the work.
         command: The command line.
-        seeds: By what they seeded.
+        seeds: Seeds by purpose.
     """
     return Provenance(
         versions={"python": platform.python_version(), **versions()},
@@ -125,7 +125,7 @@ OWN = ("privcheck", "privcheck_algorithms", "privcheck_audits")
 
 
 def diagnose() -> Diagnosis:
-    """Returns versions, cores, noise sources, registered names and every problem found."""
+    """Versions, cores, noise sources, registered names and every problem found."""
     problems = []
     for name in packages():
         try:
@@ -153,7 +153,7 @@ def _told(extra: str, *, there: bool) -> str:
 
 
 def _release_noise() -> str:
-    """Returns what release noise is drawn by, or how to install it: an extra that is not there is no problem."""
+    """The source of release noise, or how to install it: a missing extra is not a problem."""
     try:
         return ReleaseNoise().words
     except ParameterError as error:

@@ -1,8 +1,8 @@
-"""`publish`: from the folder of a run to a folder that may be handed on, whole or not at all.
+"""`publish`: from the folder of a run to a folder that may be shared, written whole or not at all.
 
-What may be published is read from the run's own files and judged again: the policy was compared on neighbours, its
-noise was a release's, the record of its releases is what the declaration declares, and the claim holds. The files have
-no times, paths or figures of the run: each of their numbers is a function of the releases or a public fact.
+The conditions are read from the run's own files and checked again: the policy was compared on neighbours, its noise was
+release noise, the record of its releases matches the declaration, and the claim holds. The files contain no times,
+paths or figures of the run: each of their numbers is a function of the releases or a public fact.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ _COUNTS: Final = "the numbers of rows, users and episodes, which are private"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
-    """What the publisher says, in words that stand on the card.
+    """Statements of the publisher, printed on the card.
 
     Attributes:
-        learned_for: For whom or what the policy was learned; empty where nothing is said.
-        not_for: What else it must not be used for.
+        learned_for: For whom or what the policy was learned; empty if not stated.
+        not_for: Further uses that are ruled out.
         dated: The day of publication, as 2026-11-24; empty for none.
-        accepts_uncovered: Whether what no noise covers is published all the same.
+        accepts_uncovered: Publish even with warnings about data that no noise covers.
 
     Raises:
-        ParameterError: A sentence is not plain text of at most 300 characters, or the day is none.
+        ParameterError: A sentence is not printable text of at most 300 characters, or the day is invalid.
     """
 
     learned_for: str = ""
@@ -101,19 +101,19 @@ class Publisher:
 def publish(
     directory: Path, out: Path, *, delta: str | float | Fraction | None = None, publisher: Publisher
 ) -> Published:
-    """Write the folder that may be published, and return what is in it.
+    """Write the folder that may be published, and return its contents.
 
     Args:
-        directory: Of a run with release noise.
+        directory: Folder of a run with release noise.
         out: The new folder.
         delta: δ at which ε is stated; None for the claim's own, 0 for a pure claim, otherwise 1e-5.
-        publisher: What the publisher says.
+        publisher: Statements of the publisher.
 
     Raises:
-        ParameterError: The run may not be published, or the folder is occupied; the message says what to do.
+        ParameterError: The run may not be published, or the folder is not empty; the message says what to do.
         FileFormatError: A file of the run is missing or damaged.
-        LedgerError: The record of the releases was changed, or is not of what is declared.
-        OSError: The folder cannot be written; nothing of it is left.
+        LedgerError: The record of the releases was changed, or does not match the declaration.
+        OSError: The folder cannot be written; no part of it remains.
     """
     directory = run_folder(directory)
     _refuse_occupied(out, directory)
@@ -170,7 +170,8 @@ def _refuse_unpublishable(record: PolicyRecord, directory: Path, publisher: Publ
     """Return the guarantee of a policy that may be published.
 
     Raises:
-        ParameterError: It may not: no privacy, simulated noise, not compared, or something that no noise covers.
+        ParameterError: The policy may not be published: no privacy, simulated noise, not compared, no protected unit,
+            or a warning about data that no noise covers.
     """
     stated, name = record.guarantee, record.algorithm
     wrong = ""
@@ -199,7 +200,7 @@ def _read_record(directory: Path, stated: PolicyGuarantee) -> tuple[dict[str, An
     """Return the header and the slices of the record of the releases.
 
     Raises:
-        LedgerError: It is missing, changed, or another run's.
+        LedgerError: The record is missing, changed, or of another run.
     """
     path = directory / LEDGER_NAME
     if not path.exists():
@@ -221,10 +222,10 @@ def _read_record(directory: Path, stated: PolicyGuarantee) -> tuple[dict[str, An
 
 
 def _read_run(directory: Path, report: Report | None, stated: PolicyGuarantee) -> Ran | RanOnline:
-    """Return what the run said of itself, for the remarks that belong beside a policy.
+    """Return the run's own result, for the remarks that belong beside a policy.
 
     Raises:
-        FileFormatError: There is nothing of the kind, or it is of another run.
+        FileFormatError: There is no result of this run.
     """
     own, shared = find_file(directory, RUN_NAME), find_file(directory.parent, RUN_NAME)
     found = read_runs(own) if own.exists() else None if report is None else report.run
@@ -241,10 +242,10 @@ def _read_run(directory: Path, report: Report | None, stated: PolicyGuarantee) -
 
 
 def _refuse_audited(report: Report | None) -> None:
-    """Refuse what an audit found to leak, or could not decide.
+    """Refuse a run whose audit found a violation or was undecided.
 
     Raises:
-        ParameterError: An audit in the run's folder says so.
+        ParameterError: An audit in the run's report found a violation or a doubt.
     """
     views = {} if report is None or report.audit is None else report.audit.views
     for name, view in views.items():
@@ -258,11 +259,11 @@ def _refuse_audited(report: Report | None) -> None:
 
 
 def _resolve(record: PolicyRecord, report: Report | None, unit: Unit) -> Chosen:
-    """Return the algorithm as it was run, with the discrete noise that was drawn.
+    """Return the algorithm as it was run, with the discrete noise it drew.
 
     Raises:
         UnknownNameError: The algorithm is not registered here.
-        ParameterError: Parameters or readings are not what this version of it has, or protect somebody else.
+        ParameterError: Parameters or readings are unknown to this version of the algorithm, or protect another unit.
     """
     choices = record.choices or ({} if report is None else report.choices)
     chosen = settle(registry.algorithm(record.algorithm), {**record.parameters, **choices})
@@ -277,10 +278,10 @@ def _resolve(record: PolicyRecord, report: Report | None, unit: Unit) -> Chosen:
 
 
 def _refuse_other_record(setting: Chosen, header: dict[str, Any], entries: list[Entry]) -> None:
-    """Refuse a record that is not of what the algorithm declares here.
+    """Refuse a record that does not match the registered declaration.
 
     Raises:
-        LedgerError: It is not; in files of an earlier version the readings are missing, and are not guessed.
+        LedgerError: The record does not match; files of an earlier version lack the readings, which are not guessed.
     """
     try:
         check_entries(header, entries, setting.charged.priced)
@@ -294,7 +295,7 @@ def _refuse_other_record(setting: Chosen, header: dict[str, Any], entries: list[
 
 
 def _judge(setting: Chosen) -> Verified:
-    """Return the verdict on the discrete mechanism that was drawn.
+    """Return the verdict on the discrete mechanism of the run.
 
     Raises:
         ParameterError: The claim does not hold, or joint DP does not follow.
@@ -316,7 +317,7 @@ def _state(
     setting: Chosen, record: PolicyRecord, stated: PolicyGuarantee, verified: Verified, *, delta: float,
     noise: str, slices: int, receipt: str | None,
 ) -> PublishedGuarantee:  # fmt: skip
-    """Return the guarantee with its cost, from the declaration that the record of the releases was held against.
+    """Return the guarantee with its cost, from the declaration against which the record was checked.
 
     Raises:
         ParameterError: No finite ε is known at δ.
@@ -357,10 +358,10 @@ def _state(
 
 
 def _read_receipt(directory: Path) -> Receipt | None:
-    """Return the signed receipt of a team's ledger; None where the run was charged to none.
+    """Return the signed receipt of a team's ledger; None if the run was not charged to one.
 
     Raises:
-        FileFormatError: What is there is no receipt.
+        FileFormatError: The file does not contain a receipt.
     """
     path = find_file(directory, RECEIPT_NAME)
     if not path.exists():
@@ -375,7 +376,7 @@ def _read_receipt(directory: Path) -> Receipt | None:
 def _texts(
     policy: Policy, directory: Path, guarantee: PublishedGuarantee, receipt: Receipt | None, *, dated: str
 ) -> dict[str, bytes]:
-    """Return the files that the card is about, by name.
+    """Return the files that the card describes, by name.
 
     Raises:
         FileFormatError: The policy's array changed since it was read.
@@ -403,10 +404,10 @@ def _digest(content: bytes) -> str:
 
 
 def _write(out: Path, texts: dict[str, bytes]) -> None:
-    """Write a folder that takes its name when all of it is on the disk.
+    """Write a folder under a temporary name, and rename it when all of it is on disk.
 
     Raises:
-        OSError: It cannot be written; nothing of it is left.
+        OSError: The folder cannot be written; no part of it remains.
     """
     partial = partial_path(out)
     out.parent.mkdir(parents=True, exist_ok=True)

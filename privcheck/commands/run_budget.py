@@ -1,4 +1,4 @@
-"""What a run is charged with, as those who run it see it; and what audits found, as a ledger's evidence says it."""
+"""Budget hooks of a run, and the text of audit findings for a ledger's evidence."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ _MOST = 1900  # characters of an evidence's text
 
 
 class Paying(Protocol):
-    """Who pays for a run; it is called before the first draw."""
+    """Budget hooks of a run; called before the first draw."""
 
     def __call__(self) -> None:
-        """Commits what was reserved."""
+        """Commit the reservation."""
 
     def judge(self, views: Iterable[Audited]) -> bool:
-        """Records what audits found; returns whether the run may begin."""
+        """Record the findings of audits, and say whether the run may begin."""
 
 
 class Nobody:
-    """A run that is charged to nobody's budget."""
+    """Budget hooks of a run that is not charged."""
 
     def __call__(self) -> None:
-        """Does nothing."""
+        """No-op: nothing is charged."""
 
     def judge(self, _: Iterable[Audited]) -> bool:
-        """Returns that the run may begin, whatever was found: the report says it."""
+        """The run may always begin: the findings are in the report."""
         return True
 
 
 def describe_finding(views: Iterable[Audited]) -> tuple[str, str] | None:
-    """Returns the verdict of audits together, and what each found in words; None where none of them decided."""
+    """Joint verdict of audits, with each finding in words; None if all are undecided."""
     decided = [one for one in views if one.verdict in ("consistent", "violation")]
     if not decided:
         return None

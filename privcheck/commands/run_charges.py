@@ -1,7 +1,7 @@
-"""What a run costs a team's budget: only what holds is charged, reserved before the run, committed before it draws.
+"""Charging a run to a team's budget: only claims that hold, reserved before the run, committed before it draws.
 
-Reserved is what the releases cost by the accountant, whatever the paper states. From the moment that noise may have
-been drawn the charge stays, whatever becomes of the run; it is released only where the run ended before.
+The reservation is the accountant's cost of the releases, whatever the paper states. Once noise may have been drawn, the
+charge stays, whatever happens to the run; it is released only if the run ended before.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ def charged(
     key: str | None = None,
     out: Path | None = None,
 ) -> Iterator[Paying]:
-    """Yields who pays: to be called before the first draw, which commits what was reserved.
+    """Reserve the cost of a run; calling the yielded hooks before the first draw commits it.
 
     Args:
-        setting: What is run.
-        ledger: The budget's store; None charges nobody.
+        setting: The algorithm of the run.
+        ledger: Store of the budget; None to charge nothing.
         grant: The grant to charge.
-        noise: Of the run.
-        replicates: How often the releases are made.
-        key: Under which a run that is continued is charged once.
-        out: Where the receipt goes.
+        noise: Noise of the run.
+        replicates: Number of times the releases are made.
+        key: Idempotency key, under which a continued run is charged once.
+        out: Folder of the receipt; None to write none.
 
     Raises:
         BudgetError: The grant cannot afford it, or its claim does not hold; nothing was drawn.
@@ -88,12 +88,12 @@ def charged(
 
 
 def price_setting(setting: Chosen, currency: CurrencyName, *, replicates: int = 1) -> tuple[Event, dict[str, Any]]:
-    """The cost of an algorithm's releases to one of its users, as an event of a currency, and the claim charged for.
+    """Cost of an algorithm's releases to one of its users, as an event of a currency, with the claim for the charge.
 
-    The claim is judged under its own relation, the cost is that of all trajectories of a user.
+    The claim is judged under its own relation; the cost is that of all trajectories of a user.
 
     Raises:
-        BudgetError: Its claim is not one that holds.
+        BudgetError: The claim does not hold.
         ParameterError: There is no finite cost in the currency.
     """
     judged = setting.judged
@@ -108,21 +108,21 @@ def price_setting(setting: Chosen, currency: CurrencyName, *, replicates: int = 
 
 
 def event_of(setting: Chosen, currency: CurrencyName) -> Event | None:
-    """Returns what an algorithm's releases cost, as an event of a currency; None where that is infinite."""
+    """Cost of an algorithm's releases as an event of a currency; None if it is infinite."""
     priced = setting.charged.priced
     composed = priced.account
     return _as_event(priced.numbers, currency, rho=composed.rho, pure=composed.pure, values=priced.values)
 
 
 def describe_claim(setting: Chosen, verdict: str, *, given: Sequence[str] = ()) -> dict[str, Any]:
-    """The claim of an algorithm that is charged: its name, parameters, unit of privacy and what its author states.
+    """Claim of a charged algorithm: name, parameters, unit of privacy and statements of its author.
 
-    Of joint DP it has how each condition of the billboard lemma is known; None: it is not met.
+    For joint DP it has the evidence for each condition of the billboard lemma; None means not met.
 
     Args:
-        setting: The algorithm's.
-        verdict: On its claim.
-        given: What the author states that the verdict rests on, by name.
+        setting: The algorithm.
+        verdict: Verdict on its claim.
+        given: Names of the author's statements that the verdict assumes.
     """
     declaration = setting.declared
     about: dict[str, Any] = {
@@ -146,12 +146,12 @@ def charge_algorithm(
     desk: Desk, grant: str, algorithm: str, sets: Mapping[str, str], *, key: str | None,
     blocks: Sequence[str] | None = None,
 ) -> Event:  # fmt: skip
-    """Charges an algorithm's releases, whose claim holds, at what they cost by the accountant.
+    """Charge an algorithm's releases, if its claim holds, at the accountant's cost.
 
     A service judges the claim itself, with the algorithms that are installed there.
 
     Raises:
-        BudgetError: Its claim is not one that holds.
+        BudgetError: The claim does not hold.
         ParameterError: There is no finite cost in the grant's currency.
     """
     if desk.service is not None:
@@ -162,11 +162,11 @@ def charge_algorithm(
 
 
 def _judge_there(service: Client, algorithm: str, sets: Mapping[str, str]) -> str:
-    """Returns the name of a claim that a service found to hold, once it has.
+    """Wait until a service has judged a claim that holds, and return the claim's name.
 
     Raises:
-        BudgetError: It does not hold.
-        StoreError: It is not judged within five minutes.
+        BudgetError: The claim does not hold.
+        StoreError: The claim is not judged within five minutes.
     """
     end = time.monotonic() + _JUDGED_WITHIN
     while (told := service.claim(algorithm, sets))["state"] == "running":
@@ -184,17 +184,17 @@ def _not_holding(algorithm: str, verdict: str) -> str:
 
 
 def import_run(desk: Desk, grant: str, path: Path, *, unit: str | None = None) -> Event:
-    """Charges what a run has spent, from its own record (ledger.jsonl); the same record is charged once.
+    """Charge a finished run from its own record (ledger.jsonl); the same record is charged once.
 
     Args:
         desk: The ledger.
-        grant: To which grant.
-        path: The record.
-        unit: Of a record that has no unit of privacy, from before runs wrote theirs: as of a charge.
+        grant: The grant to charge.
+        path: Path of the record.
+        unit: Unit of privacy, only for an older record without one; as for a charge.
 
     Raises:
         LedgerError: The record was changed or cut short.
-        ParameterError: It has no finite cost in the grant's currency, or no unit, or two.
+        ParameterError: The record has no finite cost in the grant's currency, or there is no unit or there are two.
     """
     header, entries = read_ledger(path)
     own = header.get("unit")
@@ -220,7 +220,7 @@ def import_run(desk: Desk, grant: str, path: Path, *, unit: str | None = None) -
 
 
 def find_audited(setting: Chosen, *, ledger: str | None, charge: str | None) -> Callable[[Audited], None]:
-    """Returns what records an audit's verdict as evidence of a charge; a violation freezes the grant.
+    """A function that records an audit's verdict as evidence of a charge; a violation freezes the grant.
 
     Raises:
         ParameterError: One of ledger and charge is missing, or the charge is of another algorithm or other parameters.
@@ -248,20 +248,20 @@ def find_audited(setting: Chosen, *, ledger: str | None, charge: str | None) -> 
 
 
 def run_key(setting: Chosen, **more: object) -> str:
-    """Returns the key of a run that may be continued: the same for the same run in the same place."""
+    """Idempotency key of a run that may be continued: the same for the same run with the same details."""
     parts = {"algorithm": setting.algorithm.name, "parameters": exact_parameters(setting), **setting.readings}
     return f"run-{digest(canonical({**parts, **setting.options_used, **{n: str(v) for n, v in more.items()}}))[:32]}"
 
 
 class _Purse:
-    """One reservation, until the run has begun or ended; calling it commits."""
+    """Reservation of a run until it has begun or ended; calling it commits."""
 
     def __init__(self, till: Desk, charge: str, out: Path | None, *, released: bool) -> None:
         self._till, self._charge, self._out, self._released = till, charge, out, released
         self._begun = False
 
     def __call__(self) -> None:
-        """Commits; from here on it stays, also where it is not known whether that was written."""
+        """Commit; from here on the charge stays, even if it is unknown whether the commit was written."""
         self._begun = True
         decision = self._till.commit(self._charge)
         if decision["state"] != "committed":
@@ -271,20 +271,20 @@ class _Purse:
             write_whole(folder_for(self._out, released=self._released) / RECEIPT, canonical(decision) + "\n")
 
     def judge(self, views: Iterable[Audited]) -> bool:
-        """Records what audits found of what is about to run; after a violation, which freezes the grant, it is not."""
+        """Record the audits of the coming run; False after a violation, which freezes the grant."""
         found = describe_finding(views)
         if found is not None:
             self._till.add_evidence(self._charge, verdict=found[0], report=found[1])
         return found is None or found[0] == "consistent"
 
     def give_back(self, why: str) -> None:
-        """Releases what was reserved, unless noise may have been drawn."""
+        """Release the reservation, unless noise may have been drawn."""
         if not self._begun:
             self._till.release(self._charge, evidence=why)
 
 
 def _reserve(till: Desk, grant: str, setting: Chosen, replicates: int, key: str | None) -> str:
-    """Returns the name of a reservation of what a run costs."""
+    """Reserve the cost of a run and return the reservation's id."""
     event, claim = price_setting(setting, till.currency(grant), replicates=replicates)
     for attempt in range(1000):
         own = None if key is None else f"{key}-{attempt}"
@@ -305,7 +305,7 @@ def _as_event(
     pure: Expr | None = None,
     values: Mapping[str, Fraction] | None = None,
 ) -> Event | None:
-    """Returns a cost as an event of a currency; None where it is infinite there."""
+    """A cost as an event of a currency; None if it is infinite in that currency."""
     pure_epsilon = cost.pure if isinstance(cost, NumericAccount) else cost.pure_epsilon
     if isinstance(cost, NumericAccount) and cost.unbounded:
         return None
@@ -326,7 +326,7 @@ def _as_event(
 
 
 def _write(bound: float, expression: Expr | None = None, values: Mapping[str, Fraction] | None = None) -> str | None:
-    """Returns a bound as a decimal of 15 digits, rounded up; exactly, where its expression is such a decimal."""
+    """A bound as a decimal of 15 digits, rounded up; exact if its expression is such a decimal."""
     if bound == float("inf"):
         return None
     exact = None if expression is None else expression.rational(values)

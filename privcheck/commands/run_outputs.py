@@ -1,4 +1,4 @@
-"""What a run leaves: the policy, with why it may be published, and the cost by its own record."""
+"""Outputs of a run: the policy, with the reason why it may be published, and the cost by its own record."""
 
 from __future__ import annotations
 
@@ -59,24 +59,24 @@ def keep_policy(
     compared: str = "",
     warnings: tuple[str, ...] = (),
 ) -> Policy:
-    """Returns the policy, with its files written where there is a directory for them.
+    """Make the policy, and write its files if a directory is given.
 
     Args:
-        setting: What learned it.
-        probabilities: (H, S, A).
-        directory: The run's folder; None for nowhere. Under release noise a policy that was not compared goes into
-            private/.
-        learned_from: The data or the environment.
-        true: Its expected return, where a model says.
+        setting: The algorithm that learned it.
+        probabilities: Action probabilities, shape (H, S, A).
+        directory: The run's folder; None to write nothing. Under release noise a policy that was not compared is
+            written to private/.
+        learned_from: Name of the data or the environment.
+        true: Its exact expected return; None without a model.
         claimed: The agent's own estimate.
-        spent: What the ledger has cost.
-        ledger: Of the run that learned it; None without privacy.
-        labels: What users call states and actions.
-        compared: What lockstep found to be the same on neighbours (`say_compared`).
-        warnings: What of the data's reading no noise covers.
+        spent: Cost of the ledger's releases.
+        ledger: Ledger of the run; None without privacy.
+        labels: Names of states and actions in the data.
+        compared: Quantities that lockstep found to be equal on neighbours (`say_compared`).
+        warnings: Data-dependent choices in reading the data that no noise covers.
 
     Raises:
-        OSError: They cannot be written.
+        OSError: The files cannot be written.
     """
     guarantee = None
     released = ledger is not None and ledger.header["protects"]
@@ -118,16 +118,16 @@ def keep_policy(
 
 
 def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy:
-    """Returns what a policy's files say, and writes its heat map where a picture is asked for.
+    """Read a policy's files, and write its heat map if a picture is requested.
 
     Args:
-        path: Of a policy's file, or of the directory of both.
-        picture: Where the heat map goes: a name that ends in .svg, .png or .pdf.
-        whole: Every row, not only the first ones.
+        path: Path of a policy's file, or of the directory with both files.
+        picture: Path of the heat map, ending in .svg, .png or .pdf; None for no picture.
+        whole: Return every row, not only the first ones.
 
     Raises:
         FileFormatError: There is no policy, or its files do not belong together.
-        ParameterError: The picture's name ends otherwise.
+        ParameterError: The picture's name has another ending.
     """
     policy = load_policy(path)
     if picture is not None:
@@ -151,7 +151,7 @@ def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy
 
 
 def claim_of(setting: Chosen) -> str:
-    """Returns the claim at its parameters, and for whom it is, where that is less than what the users of the data have.
+    """The claim at its parameters; with the number of trajectories it covers, if less than the users' unit.
 
     Raises:
         ParameterError: The algorithm is a non-private baseline.
@@ -173,10 +173,10 @@ def _note(guarantee: PolicyGuarantee | None, true: float | None) -> str:
 
 
 def price_run(ledger: Ledger | None, setting: Chosen) -> SpentCost | None:
-    """Returns what a run has spent, after its ledger was held against the declaration; None where it has none.
+    """Price a run after checking its ledger against the declaration; None without a ledger or declaration.
 
     Raises:
-        LedgerError: It has released something else than was declared.
+        LedgerError: The run deviated from its declaration.
     """
     if ledger is None or setting.declaration is None:
         return None
@@ -188,16 +188,17 @@ def price_run(ledger: Ledger | None, setting: Chosen) -> SpentCost | None:
 
 
 def odometer(ledger: Ledger, setting: Chosen, episodes: Sequence[int]) -> tuple[OdometerReading, ...]:
-    """Returns what the run has cost the user who has paid most, after each of the episodes: where it changes.
+    """Cost to the user who has spent most, after each of the episodes, listed where it changes.
 
-    From the ledger's own charges: a tree's outputs hold a user in one node more whenever the number of episodes passes
-    a power of two; a release of every episode in one more each time; batches and users' own messages are paid once.
-    Each reading is a filter's (`privcheck.runtime.spending.follow_ledger`), whose cap is what the whole run costs.
+    The cost follows from the ledger's charges: with a tree, a user is in one more node whenever the number of episodes
+    passes a power of two; with a release every episode, in one more output each time; batches and users' own messages
+    are charged once. Each reading is that of a filter (`privcheck.runtime.spending.follow_ledger`) whose cap is the
+    cost of the whole run.
 
     Args:
-        ledger: The run's.
-        setting: Whose schedules say when a charge falls due.
-        episodes: Ascending.
+        ledger: Ledger of the run.
+        setting: The algorithm, whose schedules say when a charge is due.
+        episodes: Numbers of episodes, ascending.
     """
     schedules = {release.name: release.schedule for release in setting.released.noisy}
     shares = [{name: _share(schedule, setting.values, k) for name, schedule in schedules.items()} for k in episodes]
@@ -213,12 +214,12 @@ def odometer(ledger: Ledger, setting: Chosen, episodes: Sequence[int]) -> tuple[
 
 
 def readings(grid: Iterable[int], K: int) -> list[int]:
-    """Returns the episodes of a grid and the powers of two, where trees charge one node more."""
+    """The episodes of a grid and the powers of two, at which trees charge one more node."""
     return sorted({*map(int, grid), *(2**level for level in range(K.bit_length()))})
 
 
 def _share(schedule: Schedule, values: Mapping[str, Fraction], k: int) -> Fraction:
-    """Returns which share of the outputs that will hold the first user have left after k episodes."""
+    """Share of the outputs with the first user that are released after k episodes."""
     if isinstance(schedule, Tree):
         leaves = int(schedule.leaves.number(values))
         return Fraction(min(k, leaves).bit_length(), max(leaves.bit_length(), 1))

@@ -60,14 +60,14 @@ _DECIDING: Final = ("privcheck", "numpy")  # packages whose versions decide what
 
 @contextmanager
 def cluster_executor(address: str) -> Iterator[Executor]:
-    """Yields the executor of the Dask cluster at an address, and leaves the cluster running.
+    """Open the executor of the Dask cluster at an address; the cluster is left running.
 
     Args:
-        address: Of the scheduler, like tcp://10.0.0.1:8786.
+        address: Address of the scheduler, like tcp://10.0.0.1:8786.
 
     Raises:
         ParameterError: Dask is not installed, no scheduler answers, there is no worker, or a worker has other versions
-            of what decides the result.
+            of privcheck or NumPy, which determine the result.
     """
     try:
         distributed = import_module("distributed")
@@ -130,27 +130,27 @@ def run(
     begin: Callable[[], None] = nothing,
     compared: str | None = None,
 ) -> Ran:
-    """Returns what the agent learned and what that has cost, from its ledger.
+    """Run an offline agent and price its ledger.
 
     The ledger is checked against the declaration, release by release, before anything is reported.
 
     Args:
         setting: The algorithm.
         source: The data.
-        replicates: Independent repetitions, noise of their own.
-        noise: Where it comes from; release noise has no seed.
-        seed: Of the simulated noise.
-        out: Where the first replicate's ledger goes, as ledger.jsonl.
+        replicates: Independent repetitions, each with its own noise.
+        noise: Source of the noise; release noise has no seed.
+        seed: Seed of simulated noise.
+        out: Folder of the first replicate's ledger, ledger.jsonl, and of the policy; None to write nothing.
         progress: Called as the work goes on.
         begin: Called before the first draw.
-        compared: What lockstep found to be the same on neighbours; None where it has not looked yet, as it does then
+        compared: Quantities that lockstep found to be equal on neighbours; None if it has not run yet: it then runs
             before release noise is drawn.
 
     Raises:
-        ParameterError: The algorithm has no agent, or with release noise hands back what its releases do not hold; or
-            a user's own data would be released more than once, by several replicates or over the ledger of an earlier
-            run; or release noise cannot be drawn.
-        LedgerError: The run released something else than was declared.
+        ParameterError: The algorithm has no agent, or with release noise its output does not follow from its releases;
+            or a user's own data would be released more than once, by several replicates or in the folder of an earlier
+            run's ledger; or release noise cannot be drawn.
+        LedgerError: The run deviated from its declaration.
     """
     refuse_no_agent(setting)
     if replicates < 1:
@@ -221,7 +221,7 @@ def run(
 
 
 def _tell_several(setting: Chosen, spent: SpentCost | None) -> tuple[RunRemark, ...]:
-    """Says that a claim is about fewer trajectories than users have."""
+    """Remark that the claim is about fewer trajectories than a user may have; empty if it is not."""
     if setting.setting.covering is None or setting.setting.unit is None:
         return ()
     unit = setting.setting.unit
@@ -239,10 +239,10 @@ def _tell_several(setting: Chosen, spent: SpentCost | None) -> tuple[RunRemark, 
 
 
 def why_withheld(setting: Chosen, source: Source) -> str:
-    """Returns why the numbers of rows, users and episodes are withheld beside a release; empty where they are public.
+    """Why the numbers of rows, users and episodes are withheld beside a release; empty if they are public.
 
-    Public are those of simulated users, and the number of a table's users, of one trajectory each, where neighbours
-    replace one of them and no row was left out by what stands in it.
+    They are public for simulated users, and for a table of users with one trajectory each if neighbours replace one
+    user and no choice in reading the table depended on the data.
     """
     if source.data.public or setting.declaration is None:
         return ""
@@ -257,13 +257,14 @@ def why_withheld(setting: Chosen, source: Source) -> str:
 
 
 def compare_outputs(setting: Chosen, seed: int) -> str:
-    """Returns what of an agent is the same on neighbours behind the same billboards, before anything is released.
+    """Compare an agent's outputs on neighbours with the same billboards, before anything is released.
 
     Returns:
-        As `say_compared`; empty where the algorithm has no view lockstep.
+        The text of `say_compared`; empty if the algorithm has no view lockstep.
 
     Raises:
-        ParameterError: One user moves a release further than is charged, or what the agent hands back beside it.
+        ParameterError: A user changes a release by more than its charged sensitivity, or changes the agent's other
+            output.
     """
     plan = registry.plan_for(setting.algorithm)
     if setting.declaration is None or LOCKSTEP not in plan.views or plan.lacks(setting.declared, LOCKSTEP):
@@ -279,17 +280,17 @@ def compare_outputs(setting: Chosen, seed: int) -> str:
 
 
 def say_compared(found: Audited | None) -> str:
-    """Returns what a lockstep audit found to be the same, in words; empty where it found or ran nothing of the kind."""
+    """The quantities that a lockstep audit found equal, as text; empty unless it ran the agent and is consistent."""
     if found is None or found.verdict != "consistent" or not found.agent_ran or not found.evidence.get("compared"):
         return ""
     return f"{found.evidence['compared']}; bit for bit on {found.trials} pairs of neighbours"
 
 
 def refuse_no_agent(setting: Chosen) -> None:
-    """Refuses to run what has no agent that learns from data.
+    """Refuse to run an algorithm without an agent that learns from data.
 
     Raises:
-        ParameterError: It has none.
+        ParameterError: The algorithm has no such agent.
     """
     if not setting.algorithm.from_data:
         message = f"{setting.algorithm.name} is declared but has no agent to run; `privcheck list` shows which have one"
@@ -299,11 +300,11 @@ def refuse_no_agent(setting: Chosen) -> None:
 def refuse_second_release(
     setting: Chosen, source: Source, replicates: int, out: Path | None, *, noise: NoiseKind = "simulated"
 ) -> None:
-    """Refuses to release about a user's own data, or with release noise, more often than is charged.
+    """Refuse to release a user's own data, or with release noise, more often than charged.
 
     Raises:
-        ParameterError: Several replicates, or a directory that holds the ledger of an earlier run, of release noise
-            also that of one that was cut short, or files of a run with noise of the other kind.
+        ParameterError: There are several replicates, or the directory contains the ledger of an earlier run, files of a
+            run with the other kind of noise or, for release noise, the ledger of an interrupted run.
     """
     if noise == "release":
         refuse_replicates(replicates)
@@ -327,10 +328,10 @@ def refuse_second_release(
 
 
 def refuse_torn_ledger(out: Path | None) -> None:
-    """Refuses a directory in which a run was cut short: what it drew is spent, and is not drawn again.
+    """Refuse the directory of an interrupted run: its noise is spent, and must not be drawn again.
 
     Raises:
-        ParameterError: There is the ledger of one.
+        ParameterError: The directory contains the ledger of an interrupted run.
     """
     if out is not None and (torn := partial_path(out / LEDGER)).exists():
         message = (
@@ -354,7 +355,7 @@ def _summarise_value(result: RunResult, source: Source, *, private: bool) -> Lea
 
 
 def _measure_gap(result: RunResult, source: Source) -> Gap:
-    """Returns how far the learned policies are from the best one, on average; nothing where no truth is known."""
+    """Mean gap between the learned policies and the optimum; empty if the true values are unknown."""
     optimum, random = (source.data.references.get(name) for name in ("optimum", "random"))
     if result.returns is None or optimum is None:
         return Gap()
@@ -366,7 +367,7 @@ def _measure_gap(result: RunResult, source: Source) -> Gap:
 
 
 def summarise_ledger(ledger: Ledger | None, out: Path | None) -> LedgerSummary | None:
-    """Returns what stands in a ledger, release by release, for reports."""
+    """Summary of a ledger, release by release, for reports."""
     if ledger is None:
         return None
     slices = Counter(entry.release for entry in ledger.entries)
@@ -408,25 +409,25 @@ def audit(
     out: Path | None = None,
     progress: Progress = silent,
 ) -> Audited:
-    """Returns a lower bound on the loss, or what lockstep and noise audits saw.
+    """Run an audit: a lower bound on the privacy loss, or the observations of lockstep and noise audits.
 
     Args:
-        setting: Whose releases or agent.
-        plan: How it is audited; None for what is made of the algorithm.
-        view: A registered view's name.
-        method: The statistical test, of `METHODS`; "auto" for the one that the view's plan would choose.
+        setting: The algorithm with the audited releases or agent.
+        plan: The audit plan; None for the algorithm's own.
+        view: Name of a registered view.
+        method: The statistical test, of `METHODS`; "auto" for the default of the view's plan.
         trials: N, runs under each neighbour; None for the plan's default.
-        confidence: 1 − α of the whole audit.
-        delta: δ of the ε that is bounded.
-        seed: Of the trials.
+        confidence: Confidence 1 − α of the whole audit.
+        delta: δ of the bounded ε.
+        seed: Seed of the trials.
         workers: Threads; None for all cores.
         cluster: Address of a Dask scheduler whose workers run the trials instead.
-        out: Where finished blocks of trials are kept, in the folder blocks/, and looked for; None for nowhere.
+        out: Folder whose blocks/ stores finished blocks of trials and is searched for them; None to store nothing.
         progress: Called as the work goes on.
 
     Raises:
         ParameterError: The plan has no such view, the method does not fit it, a number is out of range, the cluster
-            cannot be used, or `out` holds blocks of another audit.
+            cannot be used, or `out` contains blocks of another audit.
     """
     plan = plan or registry.plan_for(setting.algorithm)
     asked = choose_view(setting, plan, view, method=method, confidence=confidence)
@@ -459,10 +460,10 @@ def audit(
 
 
 def choose_view(setting: Chosen, plan: AuditPlan, view: str, *, method: str, confidence: float) -> AuditView:
-    """Returns the view that is asked for, which the plan has.
+    """Check the requested view, method and confidence, and return the view.
 
     Raises:
-        ParameterError: It has no such view, the method is none, or the confidence is out of range.
+        ParameterError: The plan has no such view, the method is unknown, or the confidence is out of range.
     """
     asked = next((known for known in plan.views if known == view), None)
     if asked is None:
@@ -509,15 +510,15 @@ def _describe_audit(setting: Chosen, result: AuditResult, seed: int, seconds: fl
 
 
 def _measure_speed(result: AuditResult) -> float:
-    """Returns runs a second, 2N in all; set-up and learning left out where the view measures them apart."""
+    """Runs per second, 2N in all; without set-up and learning if the view measures them separately."""
     measured = result.evidence.get("trials_per_second")
     return measured if isinstance(measured, float) else 2 * result.trials / max(result.seconds, 1e-9)
 
 
 def _refutes_elsewhere(setting: Chosen, result: AuditResult) -> bool:
-    """Returns whether a claim is refuted at other parameters only, which leaves that at those asked for undecided.
+    """Whether the claim is refuted at other parameters only, so that it is undecided at the requested ones.
 
-    Where verification refutes it at the parameters asked for, the violation stands.
+    If verification refutes it at the requested parameters, the violation stands.
     """
     if result.view != "releases" or "audited_at" not in result.evidence or result.verdict != "violation":
         return False

@@ -1,4 +1,4 @@
-"""From `NAME --set A=B …` to a declaration, its parameters and the agent's options; from `--over` to a grid of them."""
+"""Resolution of `NAME --set A=B …` to a declaration, its parameters and the agent's options; grids of `--over`."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _TABULAR: Final = frozenset({"H", "S", "A"})  # sizes that a user may state of a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """An algorithm with everything that a user may set, resolved; looked up once a command.
+    """An algorithm with all its settings resolved; looked up once per command.
 
     Attributes:
         algorithm: The registered algorithm.
         setting: Its declaration in the chosen readings, with parameters and options.
-        preset: Which constants of the agent are taken where the user set none.
-        given: The names that the user set.
+        preset: Preset of the agent's constants that the user did not set.
+        given: Names of the settings that the user gave.
     """
 
     algorithm: Algorithm
@@ -43,27 +43,27 @@ class Chosen:
 
     @property
     def declaration(self) -> Declaration | None:
-        """Returns what may be released; None for a non-private baseline."""
+        """The declaration; None for a non-private baseline."""
         return self.setting.declaration
 
     @property
     def values(self) -> Mapping[str, Fraction]:
-        """Returns the declaration's parameters."""
+        """Values of the declaration's parameters."""
         return self.setting.values
 
     @property
     def options(self) -> Mapping[str, Fraction]:
-        """Returns the agent's options."""
+        """Values of the agent's options."""
         return self.setting.options
 
     @property
     def readings(self) -> Mapping[str, str]:
-        """Returns the chosen readings."""
+        """The chosen readings."""
         return self.setting.readings
 
     @property
     def released(self) -> Declaration:
-        """Returns the declaration that noise is drawn for: the discrete one under release noise.
+        """The declaration of the noise that is drawn: the discrete one under release noise.
 
         Raises:
             ParameterError: The algorithm is a non-private baseline.
@@ -72,7 +72,7 @@ class Chosen:
 
     @property
     def judged(self) -> Chosen:
-        """Returns the setting in which what is drawn is what is declared, for verdicts on a release."""
+        """The setting whose declaration has the noise that is drawn, for verdicts on a release."""
         return self if self.setting.drawn is None else self._declaring(self.setting.drawn)
 
     @property
@@ -86,7 +86,7 @@ class Chosen:
 
     @property
     def charged(self) -> Chosen:
-        """The setting in which the declaration is that of the run's cost to one of its users."""
+        """The setting whose declaration gives the run's cost to one of its users."""
         return self if self.declaration is None else self._declaring(self.released)
 
     def _declaring(self, declaration: Declaration) -> Chosen:
@@ -95,7 +95,7 @@ class Chosen:
         return replace(self, setting=replace(self.setting, declaration=declaration, drawn=None, covering=None))
 
     def protecting(self, unit: Unit | None) -> Chosen:
-        """The setting for the users of a table.
+        """The setting for the users of a table, with their unit of privacy.
 
         Raises:
             ParameterError: The declaration has no price for users with several trajectories.
@@ -103,10 +103,10 @@ class Chosen:
         return replace(self, setting=self.setting.protecting(unit))
 
     def with_noise(self, noise: NoiseKind) -> Chosen:
-        """Returns the setting with what is drawn by noise of that kind.
+        """The setting with noise of that kind.
 
         Raises:
-            ParameterError: Release noise cannot be drawn for it, or OpenDP is not there.
+            ParameterError: Release noise cannot be drawn for the declaration, or OpenDP is not installed.
         """
         if noise == "simulated":
             return self
@@ -114,22 +114,22 @@ class Chosen:
         return self.as_released()
 
     def as_released(self) -> Chosen:
-        """Returns the setting with what release noise draws, whether or not it can be drawn here.
+        """The setting with the noise of a release, whether or not it can be drawn on this machine.
 
         Raises:
-            ParameterError: Release noise cannot be drawn for it.
+            ParameterError: Release noise cannot be drawn for the declaration.
         """
         drawn = as_drawn(self.declared, self.values, prices=self.setting.prices)
         return replace(self, setting=self.setting.drawing(drawn))
 
     @property
     def options_used(self) -> dict[str, str]:
-        """Returns the options as the agent uses them, as floats in shortest form."""
+        """The options as the agent uses them: floats in shortest form."""
         return {name: repr(float(value)).removesuffix(".0") for name, value in self.options.items()}
 
     @property
     def declared(self) -> Declaration:
-        """Returns the declaration.
+        """The declaration.
 
         Raises:
             ParameterError: The algorithm is a non-private baseline.
@@ -141,19 +141,19 @@ class Chosen:
 
 
 def parse_sets(sets: Iterable[str]) -> dict[str, str]:
-    """Returns NAME=VALUE pairs by name.
+    """Parse the NAME=VALUE pairs of --set.
 
     Raises:
-        ParameterError: One is not of this form, or a name is given twice.
+        ParameterError: A text is not of this form, or a name is given twice.
     """
     return parse_pairs(sets, option="--set", example="H=20 or rho=1/2")
 
 
 def parse_pairs(texts: Iterable[str], *, option: str, example: str = "episode=patient_id") -> dict[str, str]:
-    """Returns NAME=VALUE pairs of an option by name.
+    """Parse the NAME=VALUE pairs of an option.
 
     Raises:
-        ParameterError: One is not of this form, or a name is given twice.
+        ParameterError: A text is not of this form, or a name is given twice.
     """
     parsed: dict[str, str] = {}
     for text in texts:
@@ -170,26 +170,26 @@ def parse_pairs(texts: Iterable[str], *, option: str, example: str = "episode=pa
 
 
 def resolve_setting(name: str, given: Mapping[str, str], *, sizes: Mapping[str, int] | None = None) -> Chosen:
-    """Returns the setting of the algorithm that is registered under a name; as `settle`.
+    """The setting of a registered algorithm; as `settle`.
 
     Raises:
-        UnknownNameError: The algorithm or a name in `given` is not known.
+        UnknownNameError: The algorithm or a name in `given` is unknown.
         ParameterError: A value is not of its parameter's kind, or contradicts the data.
     """
     return settle(registry.algorithm(name), given, sizes=sizes)
 
 
 def settle(algorithm: Algorithm, given: Mapping[str, str], *, sizes: Mapping[str, int] | None = None) -> Chosen:
-    """Returns the algorithm's setting.
+    """Resolve an algorithm's setting.
 
     Args:
-        algorithm: The registered one.
+        algorithm: The registered algorithm.
         given: The user's NAME=VALUE pairs.
-        sizes: H, S and A of the data at hand, and the dimensions of its features; they take the place of the
-            declaration's defaults, and what the user gave has to agree with them.
+        sizes: H, S and A of the data at hand, and the dimensions of its features; they replace the declaration's
+            defaults, and the user's values must agree with them.
 
     Raises:
-        UnknownNameError: A name in `given`, or the preset, is not known.
+        UnknownNameError: A name in `given`, or the preset, is unknown.
         ParameterError: A value is not of its parameter's kind, or contradicts the data.
     """
     asked = frozenset(given)
@@ -222,10 +222,10 @@ def settle(algorithm: Algorithm, given: Mapping[str, str], *, sizes: Mapping[str
 
 
 def parse_delta(given: str | float | Fraction | None, setting: Chosen) -> float:
-    """Returns δ as a float: the given one, else that of the claim (0 of pure DP) and 1e-5 where it names none.
+    """δ as a float: the given one, else that of the claim (0 of pure DP), or 1e-5 if the claim has none.
 
     Raises:
-        ParameterError: It is not a number in [0, 1), or so close to 0 that no float holds it.
+        ParameterError: The given δ is not a number in [0, 1), or is positive and below 1e-300.
     """
     if given is None:
         claimed = claimed_delta(setting.declared.claim.guarantee)
@@ -238,14 +238,14 @@ def parse_delta(given: str | float | Fraction | None, setting: Chosen) -> float:
 
 
 def parse_number(given: str | float | Fraction, *, option: str) -> Fraction:
-    """Returns the value of an option exactly; it will be a float, which must neither vanish nor overflow.
+    """Parse the value of an option exactly; as a float it must neither vanish nor overflow.
 
     Args:
-        given: As it was given; a level to report at may well be a float.
-        option: Its name, for messages.
+        given: The given value; floats are accepted.
+        option: Name of the option, for messages.
 
     Raises:
-        ParameterError: It is no number, or neither 0 nor between 1e-300 and 1e300.
+        ParameterError: The value is not a number, or its size is neither 0 nor between 1e-300 and 1e300.
     """
     name = option.lstrip("-")
     try:
@@ -266,15 +266,15 @@ Grid = dict[str, tuple[str, ...]]
 
 
 def parse_over(texts: Iterable[str], given: Mapping[str, str]) -> Grid:
-    """Returns the values by parameter, in the order in which they were given.
+    """Parse the values by parameter, in the given order.
 
     Args:
-        texts: As NAME=VALUE,VALUE,….
-        given: What was set besides, whose names cannot be swept too.
+        texts: Texts of the form NAME=VALUE,VALUE,….
+        given: Parameters set with --set, which cannot be swept as well.
 
     Raises:
-        ParameterError: One is not of this form; a name or a value is given twice, or a name is set besides; there is
-            nothing to sweep over, or the grid has more than 10 000 points.
+        ParameterError: A text has another form, a name or a value is given twice, a name is also set, there is no
+            parameter, or the grid has more than 10 000 points.
     """
     return check_grid({name: values.split(",") for name, values in _split(texts).items()}, given)
 
@@ -284,11 +284,11 @@ def _split(texts: Iterable[str]) -> dict[str, str]:
 
 
 def check_grid(over: Mapping[str, Sequence[str]], given: Mapping[str, str]) -> Grid:
-    """Returns the grid, checked; as `parse_over`.
+    """Check the grid and return it; as `parse_over`.
 
     Args:
         over: Values as texts by parameter.
-        given: What was set besides.
+        given: Parameters set with --set.
     """
     if not over:
         raise ParameterError(f"--over expects a parameter with its values, such as {_EXAMPLE}; got none", name="over")
@@ -317,7 +317,7 @@ def check_grid(over: Mapping[str, Sequence[str]], given: Mapping[str, str]) -> G
 
 
 def number(text: str) -> Fraction | str:
-    """Returns the exact number that a text is; the text itself where it is none, as of readings."""
+    """The exact number in a text; the text itself if it is not a number, such as a reading."""
     try:
         return exact(text)
     except ParameterError:
@@ -325,7 +325,7 @@ def number(text: str) -> Fraction | str:
 
 
 def list_points(grid: Grid) -> list[dict[str, str]]:
-    """Returns every combination of values; the last parameter moves first.
+    """Every combination of values; the last parameter varies fastest.
 
     >>> list_points({"K": ("10", "20"), "epsilon": ("1", "2")})[:2]
     [{'K': '10', 'epsilon': '1'}, {'K': '10', 'epsilon': '2'}]

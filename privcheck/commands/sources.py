@@ -1,4 +1,4 @@
-"""What an agent learns from or acts in: from what a user names or hands over to a setting with data or a model."""
+"""Resolution of the user's environment or data to a setting with the data or model that the agent uses."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FILES = "--data, --rewards or --features"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where an agent is to learn, as a user says it.
+    """Environment or data of an agent, as the user gives them.
 
     Attributes:
-        env: A registered environment's name, or None.
+        env: Name of a registered environment, or None.
         data: A file, an environment's name or data in memory, or None.
         rewards: A file with the public reward function, or None.
         features: A file with public features, or None.
-        users: What is said about the users of the data.
+        users: Statement about the users of the data.
     """
 
     env: str | None = None
@@ -38,25 +38,25 @@ class Place:
 
     @property
     def files(self) -> bool:
-        """Returns whether anything but an environment is named."""
+        """Whether files, data in memory or a statement about users are given."""
         named = any(one is not None for one in (self.data, self.rewards, self.features))
         return named or self.users != NO_STATEMENT
 
     @property
     def environment(self) -> str | None:
-        """Returns the environment that users are sampled from; None where they are in a file or in memory."""
+        """The environment from which users are sampled; None if they are in a file or in memory."""
         if self.env is not None or not isinstance(self.data, str):
             return self.env if self.data is None else None  # both are refused where the data are loaded
         return self.data if registry.has_environment(self.data) else None
 
     def or_else(self, env: str) -> Place:
-        """Returns the same place; the environment where neither one nor data are named."""
+        """The same place, with `env` as its environment if it names neither an environment nor data."""
         chosen = env if self.env is None and self.data is None else self.env
         return replace(self, env=chosen)
 
 
 def source_to_run(algorithm: Algorithm, given: Mapping[str, str], place: Place, *, seed: int) -> tuple[Chosen, Source]:
-    """Returns the setting of an agent that learns from data, and its data.
+    """The setting of an agent that learns from data, and its data.
 
     Raises:
         ParameterError: Neither or both of an environment and data are named, or a value is refused.
@@ -73,10 +73,10 @@ def source_to_run(algorithm: Algorithm, given: Mapping[str, str], place: Place, 
 def world_to_run(
     algorithms: Sequence[Algorithm], given: Mapping[str, str], place: Place, *, seed: int
 ) -> tuple[list[Chosen], World]:
-    """Returns the settings of agents that learn as they act, and where they act.
+    """The settings of online agents, and their environment.
 
     Raises:
-        ParameterError: No environment is named, or files are, or a value is refused.
+        ParameterError: No environment is named, files are given, or a value is refused.
     """
     refuse_files(algorithms, place)
     assert place.env is not None
@@ -86,10 +86,11 @@ def world_to_run(
 
 
 def refuse_files(algorithms: Sequence[Algorithm], place: Place) -> None:
-    """Refuses files, or no environment, for agents that learn as they act.
+    """Refuse files or a missing environment for online agents.
 
     Raises:
-        ParameterError: There are files, or there is no environment; or several are named and some do not act.
+        ParameterError: Files are given, no environment is named, or several algorithms are named and some are not
+            online.
     """
     if online_only(algorithms) and (place.env is None or place.files):
         names = ", ".join(algorithm.name for algorithm in algorithms)
@@ -99,12 +100,12 @@ def refuse_files(algorithms: Sequence[Algorithm], place: Place) -> None:
 def anything_to_check(
     algorithm: Algorithm, given: Mapping[str, str], place: Place, *, seed: int
 ) -> tuple[Chosen, Source | World | None]:
-    """Returns the setting with the data it learns from, or with the model it acts in; defaults where none is named.
+    """The setting with its data or environment, by default those on which the algorithm is checked.
 
-    Where there is a declaration only, the setting and None.
+    For an algorithm with a declaration but no agent, the setting and None.
 
     Raises:
-        ParameterError: Something is named that nothing learns from, or a value is refused.
+        ParameterError: An environment or data are named for an algorithm without an agent, or a value is refused.
         PrivcheckError: The data are refused.
     """
     if not algorithm.runs and algorithm.declare is not None:
@@ -120,7 +121,7 @@ def anything_to_check(
 
 
 def usual_place(algorithm: Algorithm, place: Place) -> Place:
-    """Returns the place, or where an algorithm is checked if none is named."""
+    """The given place, or the default place on which an algorithm is checked."""
     if algorithm.online is not None:
         return place.or_else(algorithm.environment or registry.usual_environment("online"))
     regresses = algorithm.offline is not None and algorithm.offline.regressing is not None

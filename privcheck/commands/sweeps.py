@@ -1,11 +1,11 @@
-"""Sweeps: every point of a grid planned, refused or run, and kept whole or not at all.
+"""Sweeps: every point of a grid is planned, refused or run, and stored whole or not at all.
 
-A point depends on its own setting and seed alone, so that the result depends neither on the number of workers nor on
-where the points ran nor on how often the sweep was stopped. Its file says nothing of the time.
+A point depends only on its own setting and seed, so that the result does not depend on the number of workers, on where
+the points ran, or on how often the sweep was stopped. Its file contains no times.
 
-A point's folder is called `<name>.partial` until everything in it is written: its run, its ledger, what the sweep needs
-of it. Then it is renamed. Its name has a digest of all that its figures depend on, so that another sweep in the same
-directory takes what it shares with this one and nothing else.
+A point's folder is called `<name>.partial` until everything in it is written: run, ledger and the sweep's row. Then it
+is renamed. Its name has a digest of everything its figures depend on, so that another sweep in the same directory
+reuses exactly the points the two have in common.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ _LONGEST: Final = 80  # characters of a folder's name in front of the digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is to be run at a point, in texts, so that any process can do it.
+    """Input of a point as texts, so that any process can run it.
 
     Attributes:
-        algorithm: Its name.
-        over: The swept parameters that it knows, or its environment does.
-        given: All NAME=VALUE pairs, those of `over` among them.
-        place: Where it learns.
+        algorithm: Name of the algorithm.
+        over: Swept parameters known to the algorithm or its environment.
+        given: All NAME=VALUE pairs, including those of `over`.
+        place: Environment or data.
         replicates: Independent repetitions.
-        seed: Of sampled users and simulated noise.
-        delta: At which δ its ε is.
+        seed: Seed of the sampled users and of simulated noise.
+        delta: δ at which ε is stated.
         workers: Threads; None for all cores.
-        content: A digest of the files or tables that it learns from.
+        content: Digest of the files or tables of the data.
     """
 
     algorithm: str
@@ -79,7 +79,7 @@ class Task:
 
     @property
     def folder(self) -> str:
-        """Returns the name of its folder: readable, and different for whatever changes a figure."""
+        """Name of its folder: readable, and distinct for every input that changes a figure."""
         about = {
             "format": _FORMAT, "version": version("privcheck"), "numpy": version("numpy"), "algorithm": self.algorithm,
             "given": dict(sorted(self.given.items())), "env": self.place.env, "content": self.content,
@@ -95,12 +95,12 @@ class Task:
 
 @dataclass(slots=True)
 class Twins:
-    """The runs of non-private twins of this sweep: points that differ in privacy alone share one."""
+    """Cache of the runs of non-private twins: points that differ only in privacy share one."""
 
     _played: dict[str, OnlineResult] = field(default_factory=dict)
 
     def play(self, twin: Algorithm, request: OnlineRequest) -> OnlineResult:
-        """Returns the twin's run, the one before where it is the same."""
+        """Run the twin, or return its earlier run for the same request."""
         mark = fingerprint(request, twin.name)
         if mark not in self._played:
             self._played[mark] = twin.play(request)
@@ -114,16 +114,16 @@ def run_point(
     progress: Progress = silent,
     play_twin: Callable[[Algorithm, OnlineRequest], OnlineResult] = Algorithm.play,
 ) -> tuple[SweepPoint, Ran | RanOnline | None]:
-    """Returns a point with its run; without one where the agent refuses the setting, which the point then says.
+    """Run a point; if the agent refuses the setting, the point says why and there is no run.
 
     Args:
-        task: What is to be run.
-        directory: Where its checkpoint and its ledger go; None for nowhere.
+        task: Input of the point.
+        directory: Folder of its checkpoint and ledger; None to write nothing.
         progress: Called as the work goes on.
         play_twin: Runs a non-private twin.
 
     Raises:
-        PrivcheckError: The data are refused, or the run released something else than was declared.
+        PrivcheckError: The data are refused, or the run deviated from its declaration.
     """
     algorithm = registry.algorithm(task.algorithm)
     how: dict[str, Any] = {"replicates": task.replicates, "seed": task.seed, "out": directory, "progress": progress}
@@ -174,14 +174,14 @@ def _describe(task: Task, ran: Ran | RanOnline, standing: Standing) -> SweepPoin
 
 
 def read_point(task: Task, points: Path) -> SweepPoint | None:
-    """Returns a point that was finished; None where it was not.
+    """Read a finished point; None if it is not finished.
 
     Args:
-        task: Whose.
+        task: Input of the point.
         points: The folder of all points.
 
     Raises:
-        FileFormatError: What lies there is no point that this version can read.
+        FileFormatError: The stored point cannot be read by this version.
     """
     file = points / task.folder / POINT
     if not file.exists():
@@ -193,10 +193,10 @@ def read_point(task: Task, points: Path) -> SweepPoint | None:
 
 
 def begin_point(task: Task, points: Path) -> Path:
-    """Returns the folder of a point that is being run, ready: what an online agent goes on from is in it.
+    """Prepare the partial folder of a point, keeping the checkpoint of an interrupted online run.
 
     Args:
-        task: Whose.
+        task: Input of the point.
         points: The folder of all points.
     """
     folder = partial_path(points / task.folder)
@@ -207,16 +207,16 @@ def begin_point(task: Task, points: Path) -> Path:
 
 
 def keep_point(task: Task, points: Path, point: SweepPoint, ran: Ran | RanOnline | None) -> None:
-    """Writes a finished point: everything into its partial folder, which then takes its name.
+    """Write a finished point into its partial folder, and rename the folder.
 
     Args:
-        task: Whose.
+        task: Input of the point.
         points: The folder of all points.
-        point: What the sweep needs of it.
-        ran: Its run; None where it was refused.
+        point: The sweep's row of the point.
+        ran: Its run; None if it was refused.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The point cannot be written.
     """
     folder = partial_path(points / task.folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -234,20 +234,20 @@ _SIZES: Final = frozenset({"H", "S", "A"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPlan:
-    """A sweep that nothing stands against.
+    """A checked sweep, ready to run.
 
     Attributes:
-        names: Of the algorithms.
+        names: Names of the algorithms.
         over: The grid.
-        budgets: Those of its parameters that are part of a guarantee.
-        tasks: Its points, by algorithm and in the order of the grid.
-        parts: Of its work.
-        place: Where they learn.
-        given: What was set besides.
-        replicates: Of every point.
-        seed: Of all of them.
-        delta: At which δ every ε is.
-        asked: That δ as a user gave it; None where nobody did.
+        budgets: Swept parameters that are part of a guarantee.
+        tasks: Points, by algorithm and in the order of the grid.
+        parts: Parts of the estimated work.
+        place: Environment or data.
+        given: Parameters set with --set.
+        replicates: Number of repetitions of every point.
+        seed: Seed of all points.
+        delta: δ at which every ε is stated.
+        asked: That δ as the user gave it; None for the default.
     """
 
     names: tuple[str, ...]
@@ -264,7 +264,7 @@ class SweepPlan:
 
     @property
     def command(self) -> list[str]:
-        """Returns the command line that makes the same result, whatever else was given."""
+        """A command line that reproduces the result, independent of other options."""
         named: dict[str, Any] = {
             "--env": self.place.env, "--data": _say_data(self.place.data), "--rewards": self.place.rewards,
             "--features": self.place.features, **self.place.users.options(), "--delta": self.asked,
@@ -292,21 +292,21 @@ def plan_sweep(
     delta: str | float | Fraction | None = None,
     workers: int | None = None,
 ) -> SweepPlan:
-    """Returns what a sweep will do, with every point settled.
+    """Plan a sweep, with every point settled.
 
     Args:
-        names: Of the algorithms, which all act or all learn from data.
-        over: The grid; each algorithm runs once for every combination of those of its parameters that it knows.
-        given: What is set besides, which goes to every algorithm that knows the name.
-        place: Where they learn.
-        replicates: Independent repetitions of every point; None for 5 where users are simulated, else 1.
-        seed: Of sampled users and simulated noise, the same at every point.
-        delta: At which δ every ε is; None for the least that a claim names, else 1e-5.
+        names: Names of the algorithms, all online or all learning from data.
+        over: The grid; each algorithm runs once for every combination of the parameters it knows.
+        given: Parameters set with --set; each goes to every algorithm that knows the name.
+        place: Environment or data.
+        replicates: Independent repetitions of every point; None for 5 on simulated users, else 1.
+        seed: Seed of the sampled users and of simulated noise, the same at every point.
+        delta: δ at which every ε is stated; None for the smallest positive δ of a claim, else 1e-5.
         workers: Threads of a point; None for all cores.
 
     Raises:
-        UnknownNameError: There is no such algorithm or environment, or none of them knows a name.
-        ParameterError: A value is refused, and at which point; or algorithms that act stand beside others.
+        UnknownNameError: An algorithm or environment does not exist, or a name is unknown to all of them.
+        ParameterError: A value is refused; the message names the point. Or online and offline algorithms are mixed.
         PrivcheckError: The data are refused.
     """
     algorithms = _find(names, place)
@@ -391,7 +391,7 @@ def _count_replicates(algorithms: Sequence[Algorithm], place: Place, asked: int 
 
 
 def _own_names(place: Place) -> frozenset[str]:
-    """Returns the names of the environment's own parameters; none of users' own data."""
+    """The names of the environment's parameters; empty for the user's own data."""
     name = place.environment
     return frozenset() if name is None else frozenset(p.name for p in registry.environment(name).parameters)
 
@@ -402,7 +402,7 @@ def _known(algorithm: Algorithm, given: Mapping[str, str]) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def _known_in(name: str, readings: tuple[tuple[str, str], ...]) -> frozenset[str]:
-    """Returns the names that a user may set of an algorithm in these readings; making a declaration takes a while."""
+    """The names that a user may set for an algorithm in these readings; cached, as making a declaration is slow."""
     return frozenset(keep_known(settle(registry.algorithm(name), dict(readings))))
 
 
@@ -421,13 +421,13 @@ def _is_reading(algorithms: Sequence[Algorithm], name: str) -> bool:
 
 
 def _keep(algorithm: Algorithm, given: Mapping[str, str], own: frozenset[str]) -> dict[str, str]:
-    """Returns the pairs that concern an algorithm or where it learns."""
+    """The pairs known to an algorithm or its environment."""
     known = _known(algorithm, given) | own | _SIZES
     return {name: value for name, value in given.items() if name in known}
 
 
 def _points_of(algorithm: Algorithm, over: Grid, given: Mapping[str, str], own: frozenset[str]) -> list[dict[str, str]]:
-    """Returns an algorithm's points, each once: what it does not know does not multiply them."""
+    """An algorithm's distinct points: parameters it does not know do not multiply them."""
     kept = (_keep(algorithm, {**given, **point}, own) for point in list_points(over))
     points = ({name: every[name] for name in over if name in every} for every in kept)
     return list({tuple(point.items()): point for point in points}.values())
@@ -440,7 +440,7 @@ def _budgets(settings: Sequence[Chosen], over: Grid) -> tuple[str, ...]:
 
 
 def _digest(place: Place, algorithm: Algorithm, given: Mapping[str, str], seed: int) -> str:
-    """Returns a digest of what is learned from; empty where an environment's name and the seed say all."""
+    """Digest of the data; empty if the environment's name and the seed determine them."""
     digest = hashlib.blake2b(digest_size=8)
     member = (place.environment or "").partition(":")[2]  # of table:FILE
     files = [place.data, place.rewards, place.features, member or None]
@@ -465,19 +465,18 @@ def sweep(
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Sweep:
-    """Returns all points; those that an earlier sweep finished in the same directory are read.
+    """Run all points, and read those that an earlier sweep finished in the same directory.
 
     Args:
-        plan: What is to be done.
-        out: Where points are kept as soon as each is finished, in the folder points/; None for nowhere.
-        executor: Where points run instead of here, a cluster's for example; the result does not depend on it. Without
-            one a point that was stopped is continued from its checkpoint, too.
+        plan: The planned points.
+        out: Folder whose points/ receives each point as soon as it is finished; None to keep nothing.
+        executor: Runs the points elsewhere, on a cluster for example; the result does not depend on it. Without one, a
+            stopped point is also continued from its checkpoint.
         progress: Called as the work goes on.
 
     Raises:
         ParameterError: No point could be run.
-        PrivcheckError: The data are refused, a run released something else than was declared, or a point that lies
-            there cannot be read.
+        PrivcheckError: The data are refused, a run deviated from its declaration, or a stored point cannot be read.
     """
     points = None if out is None else out / POINTS
     found = [None if points is None else read_point(task, points) for task in plan.tasks]
@@ -507,10 +506,10 @@ def sweep(
 def sweep_where(
     plan: SweepPlan, *, cluster: str | None, out: Path | None, progress: Progress, executor: Executor | None = None
 ) -> Sweep:
-    """Returns all points, run here, on an executor, or on the Dask cluster at an address; as `sweep`.
+    """Run all points here, on an executor, or on the Dask cluster at an address; see `sweep`.
 
     Raises:
-        ParameterError: The cluster cannot be used, an executor is given too, or no point could be run.
+        ParameterError: The cluster cannot be used, both a cluster and an executor are given, or no point could be run.
     """
     if cluster is not None and executor is not None:
         raise ParameterError("cluster and executor: the points run on one of them; leave one out", name="cluster")
@@ -525,7 +524,7 @@ Run = Callable[[Sequence[Task], Sequence[int], Found, Path | None, Progress], No
 
 
 def _here(tasks: Sequence[Task], left: Sequence[int], found: Found, points: Path | None, progress: Progress) -> None:
-    """Runs the points one after the other, each with threads of its own."""
+    """Run the points one after the other in this process, each with its own threads."""
     twins, total = Twins(), _UNITS * len(tasks)
     for order, place in enumerate(left):
         task, before = tasks[place], total - _UNITS * (len(left) - order)
@@ -542,7 +541,7 @@ def _here(tasks: Sequence[Task], left: Sequence[int], found: Found, points: Path
 
 
 def _elsewhere(executor: Executor) -> Run:
-    """Returns what runs the points on an executor; each is kept here as soon as it is back."""
+    """A function that runs the points on an executor and stores each here as soon as it is back."""
 
     def run(tasks: Sequence[Task], left: Sequence[int], found: Found, points: Path | None, progress: Progress) -> None:
         total = _UNITS * len(tasks)

@@ -1,7 +1,7 @@
-"""Reports: typed values of finished commands, kept as JSON, shown as text and as self-contained pages.
+"""Reports: typed values of finished commands, stored as JSON, shown as text and as self-contained pages.
 
-Imports `runtime`, `declare` and the rooms below them; knows neither commands nor the budget. Promises: nothing here
-computes. What a page shows is in the values, so `render_again` needs report.json alone. Light to import: Jinja2 and
+Imports `runtime`, `declare` and the rooms below them; knows neither commands nor the budget. Promises: nothing is
+computed here. A page shows only the values, so that `render_again` needs just report.json. Light to import: Jinja2 and
 Matplotlib are loaded when a page is rendered.
 """
 

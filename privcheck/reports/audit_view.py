@@ -1,4 +1,4 @@
-"""One audit on a page: what was asked, of which neighbours, what was found, and its pictures."""
+"""One audit on a page: its question, neighbours, result and plots."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Axis = Sequence[float]
 
 
 def _below(data: TradeOff, curve: Axis | None) -> tuple[float, float] | None:
-    """Returns where the band lies well below a curve, as (type-I error, gap), or None where it nowhere does.
+    """Where the band lies farthest below a curve, as (type-I error, gap), or None if it is nowhere below it.
 
-    Away from the ends, where the gap between curves that are steep is large and cannot be seen.
+    Gaps are weighted to avoid the ends, where steep curves have large gaps that cannot be seen.
     """
     gaps = [
         (allowed - high, x)
@@ -43,23 +43,23 @@ def _below(data: TradeOff, curve: Axis | None) -> tuple[float, float] | None:
 
 
 def _is_logarithmic(data: TradeOff) -> bool:
-    """Returns whether what is allowed runs so close to the corner that linear axes would hide it."""
+    """Whether the allowed curves are so close to the corner that linear axes would hide them."""
     return min(_corner(data, data.claim), _corner(data, data.accountant)) < _CORNER
 
 
 def _least(data: TradeOff) -> float:
-    """Returns where logarithmic axes begin: below every curve's corner, within reason."""
+    """Lower limit of logarithmic axes: below every curve's corner, and at least 1e-6."""
     corners = (_corner(data, curve) for curve in (data.claim, data.accountant, data.at_most))
     return max(_LEAST, 10.0 ** math.floor(math.log10(max(min(corners), _LEAST)) - 1))
 
 
 def _corner(data: TradeOff, curve: Axis | None) -> float:
-    """Returns the least that both errors of one test can be; 1 without a curve."""
+    """The minimum over tests of the larger of the two errors; 1 without a curve."""
     return min(map(max, zip(data.grid, curve or (), strict=bool(curve))), default=1.0)
 
 
 def _is_whole(data: TradeOff) -> bool:
-    """Returns whether all curves are finite and as long as their grids: a report may have been edited."""
+    """Whether all curves are finite and as long as their grids: the report may have been edited."""
     curves = (data.at_least, data.at_most, data.claim, data.accountant)
     fits = len(data.type_one) == len(data.type_two) and len(data.grid) > 1 and data.at_least and data.at_most
     return (
@@ -73,7 +73,7 @@ def _is_whole(data: TradeOff) -> bool:
 
 
 def trade_off_plot(view: Audited, *, name: str) -> Plot | None:
-    """Returns both kinds of error at every threshold beside what the claim and the accountant allow.
+    """Plot of both kinds of error at every threshold, with the curves of claim and accountant; None without data.
 
     Args:
         view: One audit.
@@ -108,7 +108,7 @@ def _count(thresholds: Sequence[float]) -> str:
 
 
 def history_plot(view: Audited, *, name: str) -> Plot | None:
-    """Returns the lower bound against the number of trials beside its limit, or None where there is no history.
+    """Plot of the lower bound against the number of trials, with its limit, or None without a history.
 
     Args:
         view: One audit.
@@ -141,7 +141,7 @@ def _finite(numbers: Axis) -> list[float]:
 
 
 def bars_plot(view: Audited, *, name: str) -> Plot | None:
-    """Returns a measured ratio a release, or None where there is none.
+    """Plot of one measured ratio per release, or None if there are none.
 
     Args:
         view: One audit.
@@ -212,7 +212,7 @@ def _paint_trade_off(axes: Axes, *, data: TradeOff, wide: bool) -> None:
 
 
 def _mark_crossing(axes: Axes, data: TradeOff, *, wide: bool) -> None:
-    """Draws how far the band lies below the claim where it does so most, enlarged where that is little."""
+    """Mark the gap by which the band lies below the claim or accountant, enlarged if it is small."""
     below = _below(data, data.claim) or _below(data, data.accountant)
     if below is None:
         return
@@ -230,7 +230,7 @@ def _mark_crossing(axes: Axes, data: TradeOff, *, wide: bool) -> None:
 
 
 def _enlarge(axes: Axes, data: TradeOff, x: float, *, wide: bool) -> Axes:
-    """Returns a window on the curves beside an end of theirs, in the empty corner of the picture."""
+    """Draw a window on the curves near one of their ends, in the empty corner of the plot."""
     inner = axes.inset_axes((0.62, 0.3, 0.36, 0.36) if wide else (0.5, 0.34, 0.46, 0.3))
     width = 2 * min(x, 1 - x)
     left = 0.0 if x < 0.5 else 1 - width
@@ -339,19 +339,19 @@ _ELSEWHERE = ("meaning", "plainest_pair", "trials_per_second", "runs")  # said i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """One audit.
+    """One audit on a page.
 
     Attributes:
-        name: The view's.
-        question: What it asks.
-        sentence: What it found; empty where the page's verdict says the same.
-        method: The test.
+        name: Name of the view.
+        question: Question of the view.
+        sentence: Its result; empty if the page's verdict says the same.
+        method: The statistical test.
         witness: The neighbours in words.
         pair: The neighbours side by side, or None.
-        plots: Its pictures, as far as there are any.
-        meaning: What the result means; empty where nobody says.
-        evidence: Further figures.
-        open: Whether a reader has to see it: it refutes something, or stands alone.
+        plots: Its plots.
+        meaning: Meaning of the result; empty if not stated.
+        evidence: Further values.
+        open: Whether it is unfolded at first: it found a violation, or is the only audit.
     """
 
     name: str
@@ -367,7 +367,7 @@ class View:
 
 
 def audit_views(report: Report) -> list[View]:
-    """Returns the audits of a report, in its order."""
+    """The audits of a report, in its order."""
     views = summary.audit_views(report)
     alone = len(views) == 1 and report.verify is None  # the verdict says it
     return [
@@ -392,14 +392,14 @@ def audit_views(report: Report) -> list[View]:
 
 
 def _witness(name: str, view: Audited) -> str:
-    """Returns the neighbours in words: those that the table shows, as plain as they could be made."""
+    """The neighbours in words, in the simplest form found."""
     if name == "noise":  # its witness is the tests that fail
         return ""
     return capitalise(words(view.evidence, "plainest_pair") or view.witness)
 
 
 def side_by_side(pair: ShownPair) -> tables.ReportTable | None:
-    """Returns the two neighbours' data beside each other, what differs marked; None where there is none."""
+    """Table of the two neighbours' data side by side, with differences marked; None if there are no rows."""
     columns, labels = pair.columns, pair.labels
     first, second = (_side(rows, len(labels), len(columns)) for rows in (pair.first, pair.second))
     apart = [any(one[k] != other[k] for one, other in zip(first, second, strict=True)) for k in range(len(columns))]
@@ -426,7 +426,7 @@ def side_by_side(pair: ShownPair) -> tables.ReportTable | None:
 
 
 def _side(rows: Sequence[Sequence[str]] | None, number: int, width: int) -> list[list[str]]:
-    """Returns the cells of one neighbour; those of a user who is absent say so."""
+    """The cells of one neighbour; "absent" for an absent user."""
     if rows is None or len(rows) != number:
         return [["absent"] * width for _ in range(number)]
     return [([*row] + [""] * width)[:width] for row in rows]

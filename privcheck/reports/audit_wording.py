@@ -1,4 +1,4 @@
-"""What an audit's verdict says in words, and what it does not."""
+"""Wording of an audit's verdict and of its limits."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ Word = Literal["Violation", "Consistent", "No verdict"]
 
 
 def verdict_word(views: Mapping[str, Audited]) -> Word:
-    """Returns the verdict of several views: a violation of one is a violation, one that is undecided leaves it open."""
+    """Joint verdict of several views: a violation if any found one, consistent only if all are."""
     verdicts = {view.verdict for view in views.values()}
     return "Violation" if "violation" in verdicts else "Consistent" if verdicts == {"consistent"} else "No verdict"
 
 
 def name_refuted_elsewhere(views: Mapping[str, Audited]) -> str:
-    """Returns at which other parameters the claim is refuted where it is not at those asked for; else nothing."""
+    """Other parameters at which the claim is refuted, if it is not refuted at the requested ones; else empty."""
     if verdict_word(views) == "Violation":
         return ""
     return next((at for view in views.values() if (at := words(view.evidence, "violation_at"))), "")
 
 
 def agent_not_run(views: Mapping[str, Audited]) -> bool:
-    """Returns whether no view ran the agent, so that all that was audited is what was declared."""
+    """Whether no view ran the agent, so that only the declaration was audited."""
     return bool(views) and all(view.agent_ran is False for view in views.values())
 
 
 def headline(views: Mapping[str, Audited]) -> str:
-    """Returns the verdict of several views, at which other parameters, and whether without the agent."""
+    """The joint verdict of several views, with other parameters and a missing agent mentioned."""
     said: str = verdict_word(views)
     if at := name_refuted_elsewhere(views):
         said += f"; violation at {at}"
@@ -43,7 +43,7 @@ def headline(views: Mapping[str, Audited]) -> str:
 
 
 def sentences(views: Mapping[str, Audited]) -> str:
-    """Returns what all views found: of several, the violations; the page has each view's own words further down."""
+    """The results of all views; for several views only the violations, since the page has each view's own words."""
     if len(views) == 1:
         return " ".join(sentence(name, view) for name, view in views.items())
     accused = {name: view for name, view in views.items() if view.verdict == "violation"}
@@ -55,7 +55,7 @@ def sentences(views: Mapping[str, Audited]) -> str:
 
 
 def sentence(name: str, view: Audited) -> str:
-    """Returns what one view found, in a sentence or two."""
+    """The result of one view, in a sentence or two."""
     if name == "lockstep":
         return _lockstep(view)
     if name == "noise":
@@ -65,7 +65,7 @@ def sentence(name: str, view: Audited) -> str:
 
 
 def _say_nothing_found(view: Audited) -> str:
-    """Returns that an audit has said nothing."""
+    """Text for an audit without a result."""
     if words(view.evidence, "audited_at") and view.epsilon_lower:
         return f"Nothing was audited at the parameters asked for. {_violation(view)}"
     return (
@@ -75,7 +75,7 @@ def _say_nothing_found(view: Audited) -> str:
 
 
 def _elsewhere(view: Audited) -> str:
-    """Returns what was found at other parameters than those asked for, which the verdict is not about."""
+    """The finding at parameters other than the requested ones, which the verdict does not cover; else empty."""
     evidence = view.evidence
     if not (at := words(evidence, "violation_at")):
         return ""
@@ -85,7 +85,7 @@ def _elsewhere(view: Audited) -> str:
 
 
 def explain_limits(views: Mapping[str, Audited]) -> str:
-    """Returns what the verdict does not mean."""
+    """What the verdict does not mean."""
     accused = [view for view in views.values() if view.verdict == "violation"]
     if not accused:
         left = [view.leaves_open for view in views.values() if view.leaves_open]
@@ -119,13 +119,13 @@ def _bound(view: Audited) -> str:
 
 
 def _limits(view: Audited) -> dict[str, str]:
-    """Returns what the claim and the accountant say of ε, as far as they do."""
+    """The ε of the claim and of the accountant, as far as known, as text."""
     said = {"the claim allows": view.epsilon_claimed, _CHARGES: view.epsilon_upper}
     return {who: f"ε = {figure(limit, rounding='up')}" for who, limit in said.items() if limit is not None}
 
 
 def _in_rho(view: Audited) -> str:
-    """Returns what an audit found of ρ-zCDP, in words; empty where it bounds no ρ."""
+    """The audit's finding about ρ-zCDP, in words; empty if it bounds no ρ."""
     evidence = view.evidence
     if value_of(evidence.get("rho_upper")) is None:  # of the divergence; the Gaussian curve bounds ε
         return ""

@@ -1,7 +1,7 @@
 """The card of a published policy: one page in plain words, as HTML and as Markdown from the same lines.
 
-It says what the policy is, for whom it was learned, who is protected and how strongly, what it was compared with, what
-it must not be used for, and how to check the files. Its numbers are functions of the releases or public facts.
+It states what the policy is, for whom it was learned, who is protected and how strongly, what it was compared with,
+what it must not be used for, and how to check the files. Its numbers are functions of the releases or public facts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DRAWN: Final[dict[TrustModel, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardSection:
-    """A heading with a few lines; what stands between two backticks in a line is code."""
+    """A heading with a few lines; text between two backticks in a line is code."""
 
     heading: str
     lines: tuple[str, ...]
@@ -50,14 +50,14 @@ class CardSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What both forms of a card show.
+    """Content of both forms of a card.
 
     Attributes:
-        title: What is published.
-        dated: The day, or empty.
-        strength: Of the guarantee.
-        verdict: In one sentence, first.
-        meaning: What it means to one person.
+        title: The published policy in words.
+        dated: Day of publication, or empty.
+        strength: Strength of the guarantee.
+        verdict: The verdict in short, at the top.
+        meaning: Its meaning for one person.
         sections: The rest.
         sums: Files with their SHA-256.
     """
@@ -75,17 +75,17 @@ def write_card(
     record: PolicyRecord, guarantee: PublishedGuarantee, run: Ran | RanOnline, *, title: str, source: str,
     learned_for: str, not_for: Sequence[str], dated: str, sums: Sequence[tuple[str, str]],
 ) -> Card:  # fmt: skip
-    """Return the card of a policy that may be published.
+    """Write the card of a policy that may be published.
 
     Args:
-        record: Of the policy.
-        guarantee: As guarantee.json has it, with a finite ε.
-        run: That learned the policy; its remarks and true values, where a model has any, are shown.
-        title: Of the algorithm.
-        source: Of the algorithm.
-        learned_for: The publisher's words; likewise `not_for` and `dated`.
-        not_for: What else the policy must not be used for.
-        dated: The day.
+        record: Record of the policy.
+        guarantee: Content of guarantee.json, with a finite ε.
+        run: Run that learned the policy; its remarks and true values, if a model gives them, are shown.
+        title: Title of the algorithm.
+        source: Source of the algorithm.
+        learned_for: Intended use, as stated by the publisher; `not_for` and `dated` are also the publisher's.
+        not_for: Further uses that are ruled out.
+        dated: Day of publication, or empty.
         sums: Files with their SHA-256.
     """
     cost, who = guarantee.cost, _plain(guarantee.unit.who)
@@ -111,13 +111,13 @@ def write_card(
 
 
 def card_page(card: Card) -> str:
-    """Return the card as an HTML page of its own, which prints on one sheet."""
+    """The card as a stand-alone HTML page, which prints on one sheet."""
     template = environment("privcheck.reports").get_template("card.html.j2")
     return template.render(card=card, line=_as_html)
 
 
 def card_text(card: Card) -> str:
-    """Return the card as Markdown."""
+    """The card as Markdown."""
     lines = [f"# {_as_markdown(card.title)}", "", f"**{_as_markdown(card.verdict)}**", ""]
     lines += [part for text in card.meaning for part in (_as_markdown(text), "")]
     if card.dated:
@@ -224,7 +224,7 @@ def _checks(guarantee: PublishedGuarantee) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text that is nobody's code."""
+    """The text without control characters and without backticks, which would mark code."""
     return strip_controls(text).replace(_CODE, "'")
 
 

@@ -1,4 +1,4 @@
-"""Several algorithms side by side: headline, one table in one unit, and the files of a sweep."""
+"""Comparison of algorithms: headline, one table in one unit, and the files of a sweep."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _SPREAD = 2.0  # standard errors of a difference: closer values are called equal
 
 
 def headline(standings: Sequence[Standing], *, delta: float) -> str:
-    """Returns who learned at which guarantee and why the others did not, in a sentence or two.
+    """The agents that learned, with their guarantees, and why the others did not, in a sentence or two.
 
     Args:
-        standings: Of the algorithms, in one environment.
-        delta: At which δ their ε are.
+        standings: Results of the algorithms in one environment.
+        delta: δ of their ε.
     """
     known = [one for one in standings if one.value is not None]
     if not known:
@@ -62,15 +62,15 @@ def headline(standings: Sequence[Standing], *, delta: float) -> str:
 
 
 def sweep_headline(points: Sequence[SweepPoint], *, over: Sequence[str], budgets: Sequence[str], delta: float) -> str:
-    """Returns who learned from which guarantee on, and why the others did not, in a sentence or two.
+    """The agents that learned, from which guarantee on, and why the others did not, in a sentence or two.
 
-    Where the grid has other parameters than those of guarantees, that is said of their last setting.
+    If the grid has parameters that are not part of a guarantee, the headline is about their last setting.
 
     Args:
-        points: All of a sweep.
+        points: All points of a sweep.
         over: The swept parameters.
-        budgets: Those of them that are part of a guarantee.
-        delta: At which δ every ε is.
+        budgets: Swept parameters that are part of a guarantee.
+        delta: δ of every ε.
     """
     others = [name for name in over if name not in budgets]
     settings = list_settings(points, others)
@@ -81,19 +81,19 @@ def sweep_headline(points: Sequence[SweepPoint], *, over: Sequence[str], budgets
 
 
 def list_settings(points: Sequence[SweepPoint], names: Sequence[str]) -> list[dict[str, str]]:
-    """Returns the values that the points have of these parameters, of those points that have the most of them."""
+    """The distinct settings of these parameters, from the points that have the largest number of them."""
     found = [{name: one.over[name] for name in names if name in one.over} for one in points if not one.refused]
     most = max((len(one) for one in found), default=0)
     return list({tuple(one.items()): one for one in found if len(one) == most and most}.values())
 
 
 def is_at(point: SweepPoint, setting: Mapping[str, str]) -> bool:
-    """Returns whether a point is at a setting, as far as it knows the parameters."""
+    """Whether a point is at a setting, as far as it has the parameters."""
     return all(point.over.get(name, value) == value for name, value in setting.items())
 
 
 def _say_courses(standings: Sequence[Standing], *, delta: float) -> str:
-    """Returns what becomes of each private algorithm as its ε grows, then what is reached without privacy."""
+    """The results of each private algorithm as its ε grows, then those without privacy, as text."""
     known = [one for one in standings if one.value is not None]
     courses: dict[str, list[Standing]] = {}
     for one in sorted(known, key=lambda one: math.inf if (e := _epsilon(one)) is None else e):
@@ -112,7 +112,7 @@ def _epsilon(one: Standing) -> float | None:
 
 
 def _say_course(course: Sequence[Standing], *, delta: float) -> str:
-    """Returns from which guarantee on an algorithm learns, and how far it gets."""
+    """The guarantee from which an algorithm learns, and its values, as text."""
     learned = [one for one in course if one.did_not_learn is None]
     name, last = course[0].algorithm, course[-1]
     if not learned:
@@ -169,11 +169,11 @@ def _at(guarantee: PricedClaim | None, delta: float) -> str:
 
 
 def say_guarantee(guarantee: PricedClaim | None, delta: float) -> str:
-    """Returns a guarantee in a comparison's unit.
+    """A guarantee in a comparison's unit, as text.
 
     Args:
-        guarantee: The algorithm's; None of one that is not private.
-        delta: The comparison's.
+        guarantee: Guarantee of the algorithm; None if it is not private.
+        delta: δ of the comparison.
     """
     if guarantee is None:
         return "no privacy"
@@ -184,7 +184,7 @@ def say_guarantee(guarantee: PricedClaim | None, delta: float) -> str:
 
 
 def _say_failed(failed: Sequence[Standing], *, delta: float, others: bool, all_of: bool) -> str:
-    """Returns who learned nothing and why; those of one reason together."""
+    """The agents that learned nothing and why, grouped by reason, as text."""
     causes = [one.did_not_learn.cause for one in failed if one.did_not_learn is not None]
     if len(set(causes)) == 1 and (others or all_of) and len(failed) > 1:
         who = "the others" if others else f"none of the {len(failed)} agents"
@@ -198,7 +198,7 @@ def _say_failed(failed: Sequence[Standing], *, delta: float, others: bool, all_o
 
 
 def _are_equal(one: Standing, other: Standing) -> bool:
-    """Returns whether two values are closer than two standard errors of their difference."""
+    """Whether two values are within two standard errors of their difference."""
     assert one.value is not None
     assert other.value is not None
     if one.std is None or other.std is None:
@@ -230,11 +230,11 @@ COLUMNS = ("agent", "guarantee", "claim", "#value", "#of the optimum")
 
 
 def standing_cells(one: Standing, *, delta: float) -> list[str | Cell]:
-    """Returns an algorithm's row under `COLUMNS`: guarantee, claim, what was reached.
+    """An algorithm's row under `COLUMNS`: guarantee, claim, value.
 
     Args:
-        one: How it came off.
-        delta: The common one.
+        one: Its result in the comparison.
+        delta: The common δ.
     """
     given = one.guarantee
     claim = NOTHING if given is None else Cell(text=_say_claim(given), tone=_TONES[given.verdict])
@@ -252,13 +252,13 @@ def standing_cells(one: Standing, *, delta: float) -> list[str | Cell]:
 
 
 def _say_claim(given: PricedClaim) -> str:
-    """Returns the ε that is claimed at the common δ and the verdict on the claim."""
+    """The claimed ε at the common δ, and the verdict on the claim."""
     claimed = "no number" if given.claimed is None else f"ε = {figure(given.claimed, digits=3, rounding='up')}"
     return f"{claimed}: {say_verdict(given)}"
 
 
 def say_verdict(given: PricedClaim) -> str:
-    """Returns the verdict on a claim in a few words; where only the releases hold it, that joint DP does not follow."""
+    """The verdict on a claim in a few words; if it holds only for the releases, with the state of joint DP."""
     if given.verdict != "holds":
         return given.verdict
     return (
@@ -267,17 +267,17 @@ def say_verdict(given: PricedClaim) -> str:
 
 
 def warnings(standings: Sequence[Standing], *, delta: float) -> tuple[Notice, ...]:
-    """Returns what a reader must know before using a figure: claims that do not hold, and simulated noise.
+    """Warnings to read before using a figure: claims that do not hold, and simulated noise.
 
     Args:
-        standings: Of the algorithms; what several points of one algorithm have in common is said once.
-        delta: The common one.
+        standings: Results of the algorithms; several points of one algorithm share one warning.
+        delta: The common δ.
     """
     return (*_warn_of_claims(standings, delta=delta), *_warn_of_simulated(standings))
 
 
 def remarks(standings: Sequence[Standing]) -> tuple[Notice, ...]:
-    """Returns what goes with the figures: who learned nothing and what to try, and guarantees of unlike kinds."""
+    """Remarks on the figures: agents that learned nothing, with advice, and guarantees of different kinds."""
     return (*_warn_of_nothing_learned(standings), *_warn_of_unlike(standings))
 
 
@@ -318,7 +318,7 @@ def _warn_of_simulated(standings: Sequence[Standing]) -> Iterator[Notice]:
 
 
 def _warn_of_unlike(standings: Sequence[Standing]) -> Iterator[Notice]:
-    """Yields that guarantees of unlike kinds or about unlike neighbours are no rank order."""
+    """Yield a remark that guarantees of different kinds or with different neighbours cannot be ranked."""
     private = {one.algorithm: one.guarantee for one in standings if one.guarantee is not None}
     kinds: dict[str, list[str]] = {}
     for name, given in private.items():
@@ -339,14 +339,14 @@ _OWN: Final = (
 
 
 def save_sweep(result: Sweep, directory: Path) -> None:
-    """Writes sweep.json, sweep.html and the plots alone, all or none; the same sweep gives the same bytes.
+    """Write sweep.json, sweep.html and the plots, all or none; the same sweep gives the same bytes.
 
     Args:
         result: A sweep.
-        directory: Where to.
+        directory: Output folder.
 
     Raises:
-        PrivcheckError: They cannot be written; what was there before is still there.
+        PrivcheckError: The files cannot be written; the previous ones are unchanged.
     """
     kept = result.without_clocks()
     pictures = _pictures(kept)
@@ -357,7 +357,7 @@ def save_sweep(result: Sweep, directory: Path) -> None:
 
 
 def _pictures(result: Sweep) -> dict[str, str]:
-    """Returns the plots as SVG files by name: frontier-1.svg and so on."""
+    """The plots as SVG files by name: frontier-1.svg and so on."""
     try:
         drawn = result.plot().svgs
     except ParameterError:  # nothing to draw
@@ -366,11 +366,11 @@ def _pictures(result: Sweep) -> dict[str, str]:
 
 
 def render_sweep_again(directory: Path) -> Path:
-    """Writes sweep.html from sweep.json alone and returns its path.
+    """Write sweep.html from sweep.json alone and return its path.
 
     Raises:
-        FileFormatError: There is no sweep that this version can read.
-        PrivcheckError: The page cannot be written; the old one is still there.
+        FileFormatError: The sweep is missing or cannot be read by this version.
+        PrivcheckError: The page cannot be written; the previous one is unchanged.
     """
     file = directory / JSON_NAME
     try:
@@ -383,7 +383,7 @@ def render_sweep_again(directory: Path) -> Path:
 
 
 def sweep_page(result: Sweep) -> str:
-    """Returns the page of a sweep."""
+    """Page of a sweep."""
     from privcheck.reports.html import (
         inline,
         made_facts,  # here, not above: they load matplotlib
@@ -411,7 +411,7 @@ def sweep_page(result: Sweep) -> str:
 
 
 def points_table(result: Sweep) -> tables.ReportTable | None:
-    """Returns the points, a row each."""
+    """Table of the points, one row each."""
     caption = (
         f"Guarantee: the accountant's bound on the declared releases. Claim: the ε that it implies at δ = "
         f"{figure(result.delta)}, and whether it holds, judged in its own unit. Value: true expected return of the "
@@ -458,21 +458,21 @@ def _where(over: Mapping[str, str]) -> str:
 
 
 def group_points(result: Sweep) -> list[tuple[dict[str, str], list[SweepPoint]]]:
-    """Returns the points by the setting of what is no part of a guarantee; a point that knows less is at several."""
+    """Group the points by their settings outside guarantees; a point with fewer parameters is in several groups."""
     others = [name for name in result.over if name not in result.budgets]
     settings = list_settings(result.points, others) or [{}]
     return [(setting, [one for one in result.points if is_at(one, setting)]) for setting in settings]
 
 
 def find_axis(result: Sweep) -> str | None:
-    """Returns the parameter to draw against where no swept one is part of a guarantee: the first of numbers."""
+    """The x axis if no swept parameter is part of a guarantee: the first parameter with positive numbers only."""
     if result.budgets:
         return None
     return next((name for name, values in result.over.items() if all(as_number(one) for one in values)), None)
 
 
 def as_number(text: str) -> float | None:
-    """Returns a value above 0 as a number; None where it is none."""
+    """A positive value as a number; None if it is not one."""
     try:
         value = float(Fraction(text))
     except (ValueError, ZeroDivisionError):

@@ -44,11 +44,11 @@ JSON_NAME = "report.json"
 
 
 def read_report(data: dict[str, Any]) -> Report:
-    """Returns the report that a JSON object holds.
+    """Read a report from a JSON object.
 
     Raises:
-        ParameterError: There is a NaN, the schema number is missing or newer than this version reads, or a field is
-            missing or of another type; the message says which.
+        ParameterError: The object contains a NaN, the schema number is missing or newer than this version reads, or a
+            field is missing or of another type; the message says which.
     """
     about = data.get("privcheck")
     schema = about.get("schema") if isinstance(about, dict) else None
@@ -62,35 +62,35 @@ def read_report(data: dict[str, Any]) -> Report:
 
 
 def encode(value: object) -> str:
-    """Returns the text of a JSON file that holds a report, or any other report value.
+    """The text of a JSON file with a report or any other report value.
 
     Raises:
-        ParameterError: There is a NaN in it, or what JSON has no form for.
+        ParameterError: The value contains a NaN, or a type that JSON cannot express.
     """
     return json.dumps(document(value), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
 def digest(text: str) -> str:
-    """Returns a fingerprint of report.json, which its page shows, so that one can tell which page belongs to which."""
+    """Fingerprint of report.json, shown on its page to identify which page belongs to which file."""
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def load_report(path: Path) -> Report:
-    """Returns the report in a directory or in a file.
+    """Load the report in a directory or a file.
 
     Raises:
-        FileFormatError: There is none, it is cut short or otherwise not JSON, it holds a NaN, its schema is newer
-            than this version reads, or it is not the report of this form; the message says where.
+        FileFormatError: The report is missing, cut short or otherwise not JSON, contains a NaN, has a newer schema than
+            this version reads, or has a field of another type; the message says where.
     """
     file = find_file(path, JSON_NAME) if path.is_dir() else path
     return parse(read_text(path), file)
 
 
 def read_text(path: Path) -> str:
-    """Returns the text of the report in a directory or in a file.
+    """Read the text of the report in a directory or a file.
 
     Raises:
-        FileFormatError: There is none, or it cannot be read.
+        FileFormatError: The report is missing or cannot be read.
     """
     file = find_file(path, JSON_NAME) if path.is_dir() else path
     try:
@@ -103,11 +103,11 @@ def read_text(path: Path) -> str:
 
 
 def parse(text: str, file: Path) -> Report:
-    """Returns the report that a text holds.
+    """Parse the text of a report.
 
     Args:
-        text: Of report.json.
-        file: How messages call it.
+        text: Content of report.json.
+        file: Name of the file in messages.
 
     Raises:
         FileFormatError: As `load_report`.
@@ -132,13 +132,13 @@ HTML_NAME = "report.html"
 
 
 def save_report(report: Report, directory: Path) -> tuple[Path, Path]:
-    """Writes report.json and report.html, both or neither, and returns their paths.
+    """Write report.json and report.html, both or neither, and return their paths.
 
     Both are rendered before anything is written, then written under temporary names (`….partial`), then renamed.
 
     Raises:
-        ParameterError: There is a NaN in the report.
-        PrivcheckError: The files cannot be written; what was there before is still there.
+        ParameterError: The report contains a NaN.
+        PrivcheckError: The files cannot be written; the previous ones are unchanged.
     """
     text = encode(report)
     write_together(directory, {JSON_NAME: text, HTML_NAME: _page(report, text)})
@@ -146,23 +146,23 @@ def save_report(report: Report, directory: Path) -> tuple[Path, Path]:
 
 
 def save_result(value: object, path: Path) -> None:
-    """Writes what a command prints as JSON, and the directory where it goes.
+    """Write a value as JSON, creating its folder.
 
     Raises:
-        ParameterError: There is a NaN in it, or what JSON has no form for.
-        OSError: It cannot be written; what was there before is still there.
+        ParameterError: The value contains a NaN, or a type that JSON cannot express.
+        OSError: The file cannot be written; the previous one is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, encode(value))
 
 
 def render_again(directory: Path) -> Path:
-    """Writes report.html from report.json alone and returns its path.
+    """Write report.html from report.json alone and return its path.
 
     Raises:
-        FileFormatError: There is no report that this version can read.
-        LedgerError: The ledger beside it was changed, or is another run's.
-        PrivcheckError: The page cannot be written; the old one is still there.
+        FileFormatError: The report is missing or cannot be read by this version.
+        LedgerError: The ledger beside it was changed, or is of another run.
+        PrivcheckError: The page cannot be written; the previous one is unchanged.
     """
     text, file = read_text(directory), find_file(directory, JSON_NAME)
     report = parse(text, file)
@@ -172,10 +172,10 @@ def render_again(directory: Path) -> Path:
 
 
 def refuse_other_ledger(directory: Path, recorded: LedgerSummary | None) -> None:
-    """Refuses a ledger in the directory that is not the one whose summary a report has.
+    """Refuse a ledger in the directory that differs from the one summarised in a report.
 
     Raises:
-        LedgerError: It was changed, or is another run's.
+        LedgerError: The ledger was changed, or is of another run.
     """
     from privcheck.runtime.ledger import FILE_NAME, read_ledger  # loads SymPy, which a page does not need
 
@@ -197,10 +197,10 @@ def _page(report: Report, text: str) -> str:
 
 
 def as_report(result: object) -> Report:
-    """Returns a report of which the result is the one section; a report itself as it is.
+    """Wrap a result as a report with one section; a report is returned unchanged.
 
     Raises:
-        ParameterError: It is no section of a report.
+        ParameterError: The result is not a section of a report.
     """
     if isinstance(result, Report):
         return result
@@ -220,7 +220,7 @@ def as_report(result: object) -> Report:
 
 
 def keep(result: object, path: Path) -> Path:
-    """Writes a result's JSON document or its page, by the path's ending, and returns the path; see `Result.save`."""
+    """Write a result's JSON document or its page, by the path's ending, and return the path; see `Result.save`."""
     if path.suffix not in (".json", ".html"):
         raise ParameterError(f"{path}: expected a name that ends in .json or .html", name="path", given=str(path))
     if path.suffix == ".json":
@@ -249,25 +249,25 @@ RUN_JSON, RUN_HTML = "run.json", "run.html"
 
 
 def save_runs(result: RanOnline | Compared, directory: Path) -> None:
-    """Writes run.json and run.html, both or neither.
+    """Write run.json and run.html, both or neither.
 
     Args:
-        result: What one online agent did, or several.
-        directory: Where to.
+        result: Run of one online agent, or of several.
+        directory: Output folder.
 
     Raises:
-        PrivcheckError: They cannot be written; what was there before is still there.
+        PrivcheckError: The files cannot be written; the previous ones are unchanged.
     """
     write_together(directory, {RUN_JSON: encode(result), RUN_HTML: _page_of_runs(result)})
 
 
 def render_runs_again(directory: Path) -> Path:
-    """Writes run.html from run.json alone and returns its path.
+    """Write run.html from run.json alone and return its path.
 
     Raises:
-        FileFormatError: There is no run that this version can read.
-        LedgerError: A ledger beside it was changed, or is another run's.
-        PrivcheckError: The page cannot be written; the old one is still there.
+        FileFormatError: The run is missing or cannot be read by this version.
+        LedgerError: A ledger beside it was changed, or is of another run.
+        PrivcheckError: The page cannot be written; the previous one is unchanged.
     """
     file, top = find_file(directory, RUN_JSON), run_folder(directory)
     result = read_runs(file)
@@ -283,10 +283,10 @@ def render_runs_again(directory: Path) -> Path:
 
 
 def read_runs(file: Path) -> Compared | RanOnline | Ran:
-    """Returns what a run.json holds.
+    """Read a run.json.
 
     Raises:
-        FileFormatError: There is no run that this version can read.
+        FileFormatError: The run is missing or cannot be read by this version.
     """
     try:
         data = json.loads(file.read_bytes().decode("utf-8"))
@@ -316,7 +316,7 @@ def _page_of_runs(result: RanOnline | Compared | Ran) -> str:
 
 
 def make_frame(content: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Returns a frame.
+    """Make a pandas frame.
 
     Args:
         content: Columns by name, or rows.

@@ -1,4 +1,4 @@
-"""A report, or a comparison, as one HTML page that needs nothing but itself: no network, no scripts."""
+"""A report, or a comparison, as one self-contained HTML page: no network, no scripts."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _RUN_PARTS = {**_INPUTS, "diagnostics": "Diagnostics"}
 
 
 def render_html(report: Report, *, fingerprint: str | None = None) -> str:
-    """Returns the page. The same report gives the same bytes.
+    """Render the page; the same report gives the same bytes.
 
     Args:
-        report: What it shows.
-        fingerprint: The digest of the report.json that it is rendered from; None where that is not written yet.
+        report: The report.
+        fingerprint: Digest of the report.json it is rendered from; None to compute it from the report.
 
     Raises:
-        ParameterError: There is a NaN in the report, or what JSON has no form for.
+        ParameterError: The report contains a NaN, or a type that JSON cannot express.
     """
     show, budget, run, made = report.show, report.budget, report.run, report.provenance
     name = report.algorithm or (show.name if show else "unnamed")
@@ -79,7 +79,7 @@ def render_html(report: Report, *, fingerprint: str | None = None) -> str:
 
 
 def _brief(report: Report) -> Facts:
-    """Returns what the box with the verdict adds to it: the guarantee in plain words, for what, and for whom."""
+    """Rows of the verdict box: guarantee in plain words, parameters, protected unit, neighbours, readers concerned."""
     promised, run = promise(report), report.run
     parameters = ", ".join(tables.assign(name, value) for name, value in report.parameters.items())
     relation = report.show.relation if report.show else report.budget.relation if report.budget else ""
@@ -103,7 +103,7 @@ def _own_users(run: Ran | RanOnline | None) -> str:
 
 
 def run_page(runs: Sequence[RanOnline]) -> str:
-    """Returns the page of one or several runs of online agents in one environment."""
+    """Page of one or several runs of online agents in one environment."""
     return template("run.html.j2").render(
         names=", ".join(run.algorithm for run in runs),
         title=runs[0].title if len(runs) == 1 else f"{len(runs)} agents compared",
@@ -116,12 +116,12 @@ def run_page(runs: Sequence[RanOnline]) -> str:
 
 
 def run_settings(run: RanOnline) -> list[tuple[str, Facts]]:
-    """Returns everything that a run was set to, by title."""
+    """All settings of a run, by title."""
     return [*_groups(run, _RUN_PARTS), ("Run", _run(run))]
 
 
 def template(name: str) -> Template:
-    """Returns a template of the reports' pages."""
+    """A template of the reports' pages."""
     made = environment("privcheck.reports")
     made.filters["formula"] = _formula
     return made.get_template(name)
@@ -132,7 +132,7 @@ def _picture(view: View) -> dict[str, Any]:
 
 
 def inline(plot: Plot | None) -> dict[str, Any] | None:
-    """Returns a plot as templates take it."""
+    """A plot in the form that templates expect."""
     # our own drawing; every text in it was escaped when the XML was written
     if plot is None:
         return None
@@ -140,7 +140,7 @@ def inline(plot: Plot | None) -> dict[str, Any] | None:
 
 
 def _formula(latex: str, mathml: str = "", *, block: bool = False) -> Markup | None:
-    """Returns the formula as MathML; None where it cannot be made safe, and its text is shown."""
+    """The formula as safe MathML; None if it cannot be made safe, so that its text is shown."""
     # LaTeX first: it states the whole equation where the ready-made MathML may be its right-hand side alone
     safe = safe_mathml(latex_to_mathml(join_roots(latex, LATEX)), block=block) or safe_mathml(mathml, block=block)
     return None if safe is None else Markup(safe)  # noqa: S704 - that is what safe means
@@ -156,7 +156,7 @@ def _subtitle(report: Report) -> str:
 
 
 def _groups(part: Report | RanOnline, titles: Mapping[str, str]) -> list[tuple[str, Facts]]:
-    """Returns the mappings among the fields that are not empty, by their titles."""
+    """The non-empty mappings among the fields, by their titles."""
     groups = ((title, _pairs(getattr(part, name))) for name, title in titles.items())
     return [(title, pairs) for title, pairs in groups if pairs]
 
@@ -192,13 +192,13 @@ def _provenance(made: Provenance) -> list[tuple[str, Facts]]:
 
 
 def compared_plots(result: Compared) -> list[Plot]:
-    """Returns value against ε, then regret, value and switches over episodes."""
+    """Plots of value against ε, then of regret, value and switches over episodes."""
     found = None if result.delta is None else frontier_plot(result.standings, delta=result.delta)
     return [*([] if found is None else [found]), *overlaid_plots(result.results)]
 
 
 def compared_page(result: Compared) -> str:
-    """Returns the page of several online agents in one environment."""
+    """Page of several online agents in one environment."""
     runs, first = result.results, result.results[0]
     users, seeds = figure(first.episodes), figure(first.replicates)
     if result.delta is None:  # an older document, which has no standings
@@ -219,11 +219,11 @@ def compared_page(result: Compared) -> str:
 
 
 def standings_table(standings: Sequence[Standing], *, delta: float) -> tables.ReportTable | None:
-    """Returns the algorithms side by side.
+    """Table of the algorithms side by side.
 
     Args:
-        standings: One an algorithm.
-        delta: The common one.
+        standings: One result per algorithm.
+        delta: The common δ.
     """
     caption = (
         f"Guarantee: the accountant's bound on the declared releases. Claim: the ε that it implies at δ = "
@@ -234,7 +234,7 @@ def standings_table(standings: Sequence[Standing], *, delta: float) -> tables.Re
 
 
 def made_facts(made: MadeBy | None) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
-    """Returns seeds and versions, by title."""
+    """Seeds and versions, by title."""
     if made is None:
         return []
     seeds = tuple((name, str(seed)) for name, seed in made.seeds.items())

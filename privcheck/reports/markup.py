@@ -1,10 +1,11 @@
 """Templates and formulas as safe HTML: everything escaped, LaTeX as MathML, MathML reduced to known elements.
 
-Not a TeX engine: letters with indices, fractions, roots, sums, brackets, Greek. Anything else gives None, and the page
-shows the source.
+The LaTeX is not that of a TeX engine: letters with indices, fractions, roots, sums, brackets, Greek. For anything else
+the result is None, and the page shows the source.
 
 SymPy renders formulas as presentation MathML; a report.json may have been edited since, and this is the only markup in
-it that reaches a page unescaped. What is not plain MathML gives None, and the page shows the formula's text instead.
+it that reaches a page unescaped. For anything but plain MathML the result is None, and the page shows the formula's
+text.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from privcheck.reports.wording import capitalise, figure, keep_together, spell_o
 
 @cache
 def environment(package: str) -> Environment:
-    """Returns the environment of a package's folder `templates`; pages of the same package share it."""
+    """The Jinja2 environment of a package's folder `templates`, shared by its pages."""
     made = Environment(
         loader=PackageLoader(package, "templates"),
         autoescape=True,
@@ -39,7 +40,7 @@ def environment(package: str) -> Environment:
 
 
 def breakable(text: str) -> Markup:
-    """Returns a hash or a path that may break after every few characters."""
+    """A hash or a path with a possible line break after every eight characters."""
     clean = strip_controls(text)
     return Markup("<wbr>").join(clean[i : i + 8] for i in range(0, len(clean), 8))
 
@@ -90,11 +91,11 @@ Parts = deque[str]
 
 
 class _UnknownLatexError(Exception):
-    """The source goes beyond what is understood here."""
+    """The source uses LaTeX that is not supported here."""
 
 
 def latex_to_mathml(source: str) -> str | None:
-    r"""Returns the inside of a `<math>` element, or None where the source uses anything not known here.
+    r"""The content of a `<math>` element, or None if the source uses unsupported LaTeX.
 
     >>> latex_to_mathml(r"\Delta_2")
     '<msub><mi mathvariant="normal">Δ</mi><mn>2</mn></msub>'
@@ -117,7 +118,7 @@ def _next(parts: Parts) -> str:
 
 
 def _sequence(parts: Parts, *, until: str | None, depth: int) -> str:
-    """Returns what stands before a closing part, which is taken off, or before the end."""
+    """The parts before a closing part, which is consumed, or before the end, as MathML."""
     if depth > _DEPTH:
         raise _UnknownLatexError
     drawn = []
@@ -129,7 +130,7 @@ def _sequence(parts: Parts, *, until: str | None, depth: int) -> str:
 
 
 def _script(parts: Parts, depth: int) -> str:
-    """Returns an atom with its primes, indices and exponents."""
+    """An atom with its primes, indices and exponents, as MathML."""
     base = _atom(parts, depth)
     scripts = {"_": "", "^": "", "'": ""}
     while parts and parts[0] in scripts:
@@ -229,11 +230,11 @@ _DEEPEST = 60  # deeper nesting is no formula a reader follows
 
 
 def safe_mathml(source: object, *, block: bool = False) -> str | None:
-    """Returns the formula as a `<math>` element without anything but MathML in it, or None where it is not that.
+    """The formula as a `<math>` element with only MathML in it, or None if it contains anything else.
 
     Args:
         source: MathML, with or without the outer `<math>`; SymPy's named entities are understood.
-        block: Displayed on a line of its own.
+        block: Display it on a separate line.
 
     >>> safe_mathml("<mi>x</mi>")
     '<math><mi>x</mi></math>'
@@ -268,7 +269,7 @@ def _name(element: ET.Element) -> str:
 
 
 def _content(element: ET.Element, depth: int) -> str | None:
-    """Returns the inside of an element, or None if anything in it is not MathML."""
+    """The content of an element, or None if any of it is not MathML."""
     token = _name(element) in _TOKENS
     if depth > _DEEPEST or (token and len(element)):
         return None

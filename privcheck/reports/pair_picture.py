@@ -1,4 +1,4 @@
-"""A picture of a witness: the two users side by side, what differs marked, and what the pair loses beside the claim."""
+"""A picture of a witness: the two users side by side with differences marked, and the pair's loss beside the claim."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ Lines = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """What both users do at some steps: a line a fact."""
+    """The actions of both users at some steps, one line per fact."""
 
     heading: str
     users: tuple[Lines, Lines]
 
 
 def draw_pair(result: Verified) -> str | None:
-    """Returns the picture as an SVG file, white in dark pages as well; None where no pair is known.
+    """The picture as an SVG file, light also on dark pages; None if no pair is known.
 
-    Bars are at most as long as the picture is wide: of a loss that is far above the claim the figure beside it tells.
+    Bars are scaled to the longest finite one; an infinite loss is a dashed bar. Exact factors are written beside them.
     """
     witness = result.witness
     if witness is None or witness.pair is None:
@@ -67,7 +67,7 @@ def _columns(pair: Sequence[Mapping[str, Any] | str | None]) -> list[_Column]:
 
 
 def _steps(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[_Column]:
-    """Returns a column for each run of steps at which neither user changes, and one for the states at the end."""
+    """One column per group of equal steps, and one for the final states."""
     users = [list(zip(u["states"], u["actions"], u["rewards"], strict=False)) for u in (first, second)]
     columns, start = [], 1
     for both, same in itertools.groupby(zip(*users, strict=True)):
@@ -107,7 +107,7 @@ def _short(value: object) -> str:
 
 
 def _wrapped(columns: Sequence[_Column], wide: float) -> Iterator[list[str]]:
-    """Yields the lines of every cell, as many as fit its width."""
+    """Yield the lines of every cell, wrapped to its width."""
     letters = max(10, int((wide - 16) / _LETTER))
     for column in columns:
         for lines in column.users:
@@ -135,7 +135,7 @@ def _cells(columns: Sequence[_Column], wide: float, top: int, high: int) -> Iter
 
 
 def _bars(result: Verified, top: float) -> Iterator[str]:
-    """Yields what is claimed, what the pair loses at least and what any pair loses at most, in the claim's unit."""
+    """Yield bars of the claim, of the pair's least loss and of any pair's largest loss, in the claim's unit."""
     least, most = result.lower_ratio, result.upper_ratio
     longest = max([1.0, *(ratio for ratio in (least, most) if math.isfinite(ratio))])
     bars = (

@@ -1,4 +1,4 @@
-"""Pictures of results for notebooks and files: the plots of the reports' pages, each able to stand alone."""
+"""Pictures of results for notebooks and files: the plots of the reports' pages as stand-alone images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Picture(Brief):
     """Plots of one result, as SVG: shown by notebooks, saved as files.
 
     Attributes:
-        captions: What each plot shows.
+        captions: Description of each plot.
         svgs: Each plot as an `<svg>` element on white paper.
     """
 
@@ -36,18 +36,18 @@ class Picture(Brief):
     svgs: tuple[str, ...] = field(repr=False)
 
     def _repr_html_(self) -> str:
-        """Returns the plots one below the other, which notebooks show."""
+        """The plots one below the other, as HTML for notebooks."""
         return "".join(f'<div style="max-width:720px">{svg}</div>' for svg in self.svgs)
 
     def save(self, path: Path | str) -> Path:
-        """Writes the plots and returns the path.
+        """Write the plots and return the path.
 
         Args:
             path: A name that ends in .svg, for one plot, or in .html, for any number.
 
         Raises:
-            ParameterError: The name ends otherwise, or there are several plots and it ends in .svg.
-            OSError: It cannot be written.
+            ParameterError: The name has another ending, or it ends in .svg and there are several plots.
+            OSError: The file cannot be written.
         """
         path = Path(path)
         if path.suffix not in (".svg", ".html"):
@@ -62,7 +62,7 @@ class Picture(Brief):
 
 
 def draw_result(result: object) -> Picture:
-    """Returns the plots of a result: those that its page has.
+    """Draw the plots of a result, the same as on its page.
 
     Raises:
         ParameterError: There is nothing to draw.
@@ -87,7 +87,7 @@ def _plots(report: Report) -> Iterator[Plot]:
 
 
 def _alone(plot: Plot) -> str:
-    """Returns the wide drawing in the colours of light paper, as an image of its own."""
+    """The wide drawing as a stand-alone image in the colours of light paper."""
     css = files("privcheck.reports").joinpath("templates/report.css").read_text(encoding="utf-8")
     light = dict(reversed(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", css)))  # what stands first is for light paper
     coloured = re.sub(r"var\(--([a-z]+)\)", lambda found: light[found[1]], plot.wide)

@@ -58,15 +58,15 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 
 def draw(paint: Callable[[Axes], None], *, name: str, width: int, height: int, title: str, description: str) -> str:
-    """Returns the drawing as an `<svg>` element with a title and a description.
+    """Draw an `<svg>` element with a title and a description.
 
     Args:
-        paint: Draws on the axes.
+        paint: Function that draws on the axes.
         name: Prefix of every id in the element; unique in its page.
-        width: In pixels at full size.
-        height: In pixels at full size.
-        title: For readers who do not see it.
-        description: What it shows, for the same.
+        width: Width in pixels at full size.
+        height: Height in pixels at full size.
+        title: Title for screen readers.
+        description: Description for screen readers.
     """
     with _LOCK, style.context(["default", {**_SETTINGS, "svg.hashsalt": name}]), warnings.catch_warnings():
         # a glyph that Matplotlib's own font lacks is only measured there; the browser's fonts draw it
@@ -99,7 +99,7 @@ def _inline(source: str, *, name: str, title: str, description: str) -> str:
 
 
 def _strip(element: ET.Element) -> None:
-    """Takes off namespaces, metadata and the style sheet, which would apply to the whole page."""
+    """Remove namespaces, metadata and the style sheet, which would apply to the whole page."""
     element.tag = element.tag.partition("}")[2]
     element.attrib = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
     for child in list(element):
@@ -143,13 +143,13 @@ _ROOM: Final = 0.3  # of the width: less of it left of a curve is too little for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveName:
-    """A curve that falls, and its name.
+    """A falling curve and its name.
 
     Attributes:
         text: The name.
-        colour: Of both.
-        x: Of the curve's points, ascending.
-        y: Of the same, positive and never rising.
+        colour: Colour of the curve and the name.
+        x: x of the curve's points, ascending.
+        y: y of the same points, positive and nonincreasing.
     """
 
     text: str
@@ -159,12 +159,12 @@ class CurveName:
 
 
 def name_curves(axes: Axes, curves: Sequence[CurveName], *, size: float) -> None:
-    """Writes each curve's name beside it.
+    """Write each curve's name beside it.
 
     Args:
-        axes: With its limits set and a logarithmic y axis.
-        curves: Of its curves; the outermost of them at half height is named on its right.
-        size: Of the text.
+        axes: The axes, with limits set and a logarithmic y axis.
+        curves: Its curves; the outermost at half height is named on its right.
+        size: Font size.
     """
     left, right = axes.get_xlim()
     wide = right - left
@@ -191,13 +191,13 @@ def name_curves(axes: Axes, curves: Sequence[CurveName], *, size: float) -> None
 
 
 def _level(axes: Axes, share: float) -> float:
-    """Returns the y that lies at a share of the height, from above."""
+    """The y at a share of the axis height, from the top."""
     low, high = (math.log(limit) for limit in axes.get_ylim())
     return math.exp(high - share * (high - low))
 
 
 def _cross(curve: CurveName, level: float) -> float:
-    """Returns the least x at which the curve is not above a level; ∞ where it is above it everywhere."""
+    """The least x at which the curve is at or below a level; ∞ if it is above it everywhere."""
     if curve.y[0] <= level:
         return curve.x[0]
     for (x0, y0), (x1, y1) in itertools.pairwise(zip(curve.x, curve.y, strict=True)):
@@ -208,7 +208,7 @@ def _cross(curve: CurveName, level: float) -> float:
 
 
 def _height(curve: CurveName, x: float) -> float:
-    """Returns the curve's y at the last of its points that is not right of x."""
+    """The curve's y at its last point that is not right of x."""
     return next((y for at, y in zip(reversed(curve.x), reversed(curve.y), strict=True) if at <= x), curve.y[0])
 
 
@@ -218,10 +218,10 @@ _LEAST_DELTA = 1e-30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A plot in two widths, of which a page shows the one that fits.
+    """A plot in two widths; a page shows the one that fits.
 
     Attributes:
-        caption: What it shows; also read to those who do not see it.
+        caption: Description of the plot, also for screen readers.
         wide: An `<svg>` element for laptops and paper.
         narrow: An `<svg>` element for phones.
     """
@@ -232,7 +232,7 @@ class Plot:
 
 
 def privacy_plot(report: Report) -> Plot | None:
-    """Returns δ(ε) as claimed, bounded above by the accountant and below by the audit, or None without any curve."""
+    """Plot of δ(ε): the claim, the accountant's upper and the audit's lower bound; None without any curve."""
     data = privacy(report)
     floor = _floor(data)
     if floor is None:
@@ -255,7 +255,7 @@ def privacy_plot(report: Report) -> Plot | None:
 
 
 def _say_pure(report: Report) -> str:
-    """Returns what the curve does not show of a pure claim: δ = 0 has no place on a logarithmic axis."""
+    """Remark on a pure claim, which a curve on a logarithmic axis cannot show at δ = 0; empty if it does not apply."""
     audit, total = report.audit, report.budget.guarantee if report.budget else None
     if total is None or total.pure_epsilon is None or audit is None or audit.epsilon_claimed is None or audit.delta:
         return ""
@@ -270,7 +270,7 @@ def _say_pure(report: Report) -> str:
 
 
 def value_plot(report: Report) -> Plot | None:
-    """Returns the learned policy's value among those it is compared with, or None where nothing was learned."""
+    """Plot of the learned policy's value with its references, or None if there are fewer than two values."""
     policies = rank_policies(report)
     if len(policies) < 2:
         return None
@@ -284,14 +284,14 @@ def value_plot(report: Report) -> Plot | None:
 
 
 def both_widths(paint: Callable[..., None], *, name: str, height: tuple[int, int], title: str, caption: str) -> Plot:
-    """Returns the plot in both widths.
+    """Draw a plot in both widths.
 
     Args:
-        paint: Called with the axes and `wide`, whether it is the wide one.
+        paint: Called with the axes and `wide`, whether this is the wide drawing.
         name: Prefix of every id; unique in its page.
-        height: Of the wide and of the narrow drawing, in pixels.
-        title: For readers who do not see it.
-        caption: What it shows.
+        height: Heights of the wide and the narrow drawing, in pixels.
+        title: Title for screen readers.
+        caption: Description of the plot.
     """
     wide, narrow = (
         draw(
@@ -304,7 +304,7 @@ def both_widths(paint: Callable[..., None], *, name: str, height: tuple[int, int
 
 
 def _floor(data: Privacy) -> float | None:
-    """Returns the lowest δ that is shown: three decades below the report's δ, or what the curves reach."""
+    """The lowest shown δ: three decades below the report's δ, or the lowest δ of the curves; None without a curve."""
     positive = [y for curve in data.curves for y in curve.delta if y > _LEAST_DELTA]
     if not positive:
         return None
@@ -355,7 +355,7 @@ def _paint_privacy(axes: Axes, *, data: Privacy, floor: float, wide: bool) -> No
 
 
 def power(value: float, _: object) -> str:
-    """Returns a power of ten as a tick of a logarithmic axis."""
+    """A power of ten as the tick label of a logarithmic axis."""
     exponent = round(math.log10(value))
     return "1" if not exponent else "10" + superscript(exponent)
 
@@ -415,13 +415,13 @@ def _paint_values(axes: Axes, *, policies: Sequence[PolicyValue], quantity: str,
 
 
 def shorten(name: str, length: int) -> str:
-    """Returns a name that fits beside a drawing, without control characters."""
+    """Shorten a name to fit beside a drawing, and remove control characters."""
     clean = strip_controls(name)
     return clean if len(clean) <= length else clean[: length - 1] + "…"
 
 
 def noise_plot(result: CalibratedNoise | None) -> Plot | None:
-    """Returns the standard deviations as bars; None where no noise is needed."""
+    """Plot of the standard deviations as bars; None if no noise is needed."""
     rows = () if result is None else result.releases
     if result is None or not rows or max(max(row.published_std, row.needed_std) for row in rows) <= 0:
         return None
@@ -459,13 +459,13 @@ _MOST_IN_LEGEND: Final = 24  # actions
 def draw_policy(
     probabilities: NDArray[np.float64], states: Sequence[str], actions: Sequence[str], *, title: str
 ) -> Figure:
-    """Returns the figure.
+    """Draw the figure.
 
     Args:
-        probabilities: (H, S, A).
-        states: What they are called.
-        actions: What they are called.
-        title: What learned the policy.
+        probabilities: Action probabilities, shape (H, S, A).
+        states: Names of the states.
+        actions: Names of the actions.
+        title: Name of the algorithm that learned the policy.
     """
     from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -1,7 +1,7 @@
-"""Learned policies as artefacts: policy.npz with the probabilities, policy.json with what is said about them.
+"""Learned policies as artefacts: policy.npz with the probabilities, policy.json with the metadata.
 
-A policy is what a private agent learns for; it is published where its guarantee holds and its noise protects. Both
-files are written together, and a policy whose two files do not belong together is refused.
+A policy is the output of a private agent; it is published if its guarantee holds and its noise protects. Both files are
+written together, and a policy with two files that do not match is refused.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _ROUNDING: Final = 1e-9  # by how much the probabilities of a state may miss 1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Policy(Brief):
-    """What to do at each step in each state, with where it comes from.
+    """A policy: action probabilities at each step and state, with its record.
 
     Attributes:
-        probabilities: (H, S, A), of each action.
-        record: Where it comes from, what it is worth, and why it may be published.
+        probabilities: Probability of each action, shape (H, S, A).
+        record: Its origin, its value, and why it may be published.
 
     Raises:
-        ParameterError: These are no probabilities, or of other sizes than the record's.
+        ParameterError: The array does not contain probabilities, or its sizes or labels do not match the record.
     """
 
     probabilities: NDArray[np.float64]
@@ -60,21 +60,21 @@ class Policy(Brief):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Returns what users call the states, in the order of their codes."""
+        """Names of the states, in the order of their codes; the codes if they have no names."""
         return self.record.labels.states or tuple(map(str, range(self.record.states)))
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """Returns what users call the actions, in the order of their codes."""
+        """Names of the actions, in the order of their codes; the codes if they have no names."""
         return self.record.labels.actions or tuple(map(str, range(self.record.actions)))
 
     def act(self, step: int, state: int | str, rng: np.random.Generator | None = None) -> str:
-        """Returns the label of an action: the likeliest one, or one drawn by the probabilities.
+        """Choose an action and return its label: the likeliest one, or one drawn by the probabilities.
 
         Args:
             step: From 0 to H − 1.
             state: Its code or its label.
-            rng: What draws; None for the likeliest action, the first of equals.
+            rng: Generator of the draw; None for the likeliest action, the first in case of ties.
 
         Raises:
             ParameterError: There is no such step or state.
@@ -98,7 +98,7 @@ class Policy(Brief):
         return int(state)
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns a pandas frame with step, state, action and probability, of actions that may be taken.
+        """A pandas frame with step, state, action and probability, for actions with positive probability.
 
         Raises:
             ParameterError: pandas is not installed.
@@ -115,16 +115,16 @@ class Policy(Brief):
         return make_frame(columns)
 
     def plot(self) -> Figure:
-        """Returns a heat map: the likeliest action of each state at each step, paler where it is less likely."""
+        """Heat map of the likeliest action of each state at each step, paler if it is less likely."""
         from privcheck.reports.plots import draw_policy
 
         return draw_policy(self.probabilities, self.states, self.actions, title=self.record.algorithm)
 
     def save(self, directory: Path | str) -> Path:
-        """Writes policy.npz and policy.json and returns the path of the former.
+        """Write policy.npz and policy.json and return the path of the former.
 
         Raises:
-            OSError: They cannot be written.
+            OSError: The files cannot be written.
         """
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
@@ -138,13 +138,13 @@ class Policy(Brief):
 
 
 def load_policy(path: Path | str) -> Policy:
-    """Returns a policy that `run` or `check` wrote.
+    """Load a policy written by `run` or `check`.
 
     Args:
         path: Its policy.npz, its policy.json, or the directory of both, or of the run.
 
     Raises:
-        FileFormatError: A file is missing, damaged, or does not belong to the other.
+        FileFormatError: A file is missing, damaged, or does not match the other.
     """
     given = Path(path)
     directory = find_file(given, JSON_NAME).parent if given.is_dir() else given.parent
@@ -171,11 +171,11 @@ def load_policy(path: Path | str) -> Policy:
 
 
 def describe_policy(policy: Policy, *, most: int = 20) -> list[tuple[str, ...]]:
-    """Returns rows of steps, state, likeliest action and its probability; equal steps of a state are one row.
+    """Rows of state, steps, likeliest action and its probability; equal steps of a state are one row.
 
     Args:
         policy: The policy.
-        most: So many rows at most; a last one says how many there are more.
+        most: Maximum number of rows; a further one gives the number of rows left out.
     """
     likeliest = policy.probabilities.argmax(axis=2)
     chance = policy.probabilities.max(axis=2)

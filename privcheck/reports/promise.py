@@ -1,8 +1,8 @@
-"""What a guarantee means to a user, in plain words: how often an attacker who guesses at even odds can be right.
+"""Meaning of a guarantee in plain words: how often an attacker who guesses at even odds can be right.
 
-For an (ε, δ)-DP mechanism that is (e^ε + δ)/(1 + e^ε) at most: of two equally likely datasets a test names the right
-one with probability (1 + P − Q)/2, where P ≤ e^ε Q + δ and 1 − Q ≤ e^ε (1 − P) + δ. The whole curve says more:
-(1 + δ(0))/2, by total variation. Both are rounded up.
+For an (ε, δ)-DP mechanism the probability is at most (e^ε + δ)/(1 + e^ε): a test names the right one of two equally
+likely datasets with probability (1 + P − Q)/2, where P ≤ e^ε Q + δ and 1 − Q ≤ e^ε (1 − P) + δ. The whole curve gives a
+second bound: (1 + δ(0))/2, by total variation. Both are rounded up.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _SLACK = 1 + 2.0**-50  # more than the rounding errors of the few operations bel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What a guarantee keeps an attacker from.
+    """Strength of a guarantee against an attacker.
 
     Attributes:
-        strength: Of ε and δ alone; "none" where no finite ε is known or an audit found a violation, "unshown" where a
-            claim is all that there is.
-        text: In plain words.
-        claimed: Whether it is the claimed one; what is declared may give another.
+        strength: Strength by ε and δ alone; "none" if no finite ε is known or an audit found a violation, "unshown" if
+            there is only a claim.
+        text: The guarantee in plain words.
+        claimed: Whether it is the claimed guarantee; False if the claim fails.
     """
 
     strength: Strength
@@ -41,7 +41,7 @@ class Promise:
 
     @property
     def headline(self) -> str:
-        """Returns how strong it is, in a sentence."""
+        """The strength as a sentence."""
         if self.strength == "unshown":
             return "A claim, not a guarantee."
         if self.strength == "none":
@@ -50,7 +50,7 @@ class Promise:
 
 
 def guess_right(epsilon: float, delta: float) -> float:
-    """Returns how often at most a guess between two equally likely neighbours is right, rounded up.
+    """Upper bound on the probability of guessing right between two equally likely neighbours, rounded up.
 
     Args:
         epsilon: ε, in nats; at least 0.
@@ -64,9 +64,9 @@ def guess_right(epsilon: float, delta: float) -> float:
 
 
 def promise(report: Report) -> Promise | None:
-    """Returns what the report's guarantee means; None where it has none.
+    """Meaning of the report's guarantee; None if it has none.
 
-    It is that of the accountant's bound on what is declared; a report of audits alone has the claim's.
+    The guarantee is the accountant's bound on the declared releases; in a report of audits alone, it is the claim.
     """
     audit, budget = report.audit, report.budget
     if budget is None:
@@ -94,7 +94,7 @@ def promise(report: Report) -> Promise | None:
 
 
 def _distance(report: Report) -> float | None:
-    """Returns the bound on δ at ε = 0, the total variation distance."""
+    """Bound on δ at ε = 0, the total variation distance; None without it."""
     curve = report.budget.curve if report.budget else None
     if curve is None or not curve.epsilon or curve.epsilon[0] != 0:
         return None
@@ -103,13 +103,13 @@ def _distance(report: Report) -> float | None:
 
 
 def grade(epsilon: float, delta: float) -> Strength:
-    """Return how strong a finite guarantee is, by ε and δ alone."""
+    """Strength of a finite guarantee, by ε and δ alone."""
     right = guess_right(epsilon, delta)
     return "strong" if right <= _STRONG else "moderate" if right <= _MODERATE else "weak"
 
 
 def _say(epsilon: float, delta: float, distance: float | None = None) -> str:
-    """Returns how often an attacker is right, by ε and δ alone and, where it says more, by the whole curve."""
+    """How often an attacker is right, by ε and δ alone and, if it is sharper, by the whole curve, as text."""
     alone, at = guess_right(epsilon, delta), f"ε = {figure(epsilon, rounding='up')}"
     who = (
         "an attacker who sees everything that is released, and knows all but which of two records a user has (50 : 50 "
@@ -126,7 +126,7 @@ def _say(epsilon: float, delta: float, distance: float | None = None) -> str:
 
 
 def concerned(report: Report) -> str:
-    """Returns who should care about the report's verdict, and why; empty where there is none."""
+    """The readers concerned by the report's verdict, and why; empty if there is none."""
     verify, made = report.verify, promise(report)
     refuted = any(view.verdict == "violation" for _, view in audit_views(report))
     if refuted and (verify is None or verify.verdict == "holds"):

@@ -22,14 +22,14 @@ _LEAST: Final = 0.064  # of the plot's height, between two names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineName:
-    """A line's name.
+    """The name of a line.
 
     Attributes:
         text: The name.
-        height: Where the line ends, in data coordinates; a line that leaves the plot is named at its edge.
-        colour: The line's.
-        end: Where the line ends, if that is not the plot's right edge.
-        strong: Whether it is about an agent of the comparison, and not about what it is compared with.
+        height: y at the line's end, in data coordinates; a line that leaves the plot is named at the edge.
+        colour: Colour of the line.
+        end: x at the line's end, if that is not the plot's right edge.
+        strong: Whether the line is that of a private agent, not of a reference.
     """
 
     text: str
@@ -40,12 +40,12 @@ class LineName:
 
 
 def name_lines(axes: Axes, names: Sequence[LineName], *, wide: bool) -> None:
-    """Writes each line's name right of the plot; names that would overlap are moved apart, with a stroke to their line.
+    """Write each line's name right of the plot; overlapping names are moved apart, with strokes to their lines.
 
     Args:
-        axes: With its limits set.
-        names: Of its lines.
-        wide: Whether the drawing is the wide one.
+        axes: The axes, with limits set.
+        names: Names of the lines.
+        wide: Whether this is the wide drawing.
     """
     low, high = axes.get_ylim()
     right, across = axes.get_xlim()[1], axes.get_yaxis_transform()
@@ -61,13 +61,13 @@ def name_lines(axes: Axes, names: Sequence[LineName], *, wide: bool) -> None:
 
 
 def part(heights: Sequence[float], least: float, low: float, high: float) -> list[float]:
-    """Returns ascending heights moved apart by at least `least`, about where they were, within the axes.
+    """Move ascending heights apart by at least `least`, close to their positions and within the axes.
 
     Args:
-        heights: Ascending.
-        least: The least distance.
-        low: The lowest height there may be, as long as all fit.
-        high: The highest.
+        heights: Heights in ascending order.
+        least: Minimum distance.
+        low: Lowest allowed height, as long as all fit.
+        high: Highest allowed height.
 
     >>> [round(height, 3) for height in part([1.0, 1.0, 3.0], 0.5, 0.0, 4.0)]
     [0.75, 1.25, 3.0]
@@ -98,7 +98,7 @@ _HEIGHTS = (330, 290)  # wide and narrow
 
 
 def curve_plots(runs: Sequence[RanOnline]) -> list[Plot]:
-    """Returns the plots of runs with curves: regret, value, switching cost, and privacy spent bit by bit."""
+    """The plots of online runs: regret, value, switching cost, and privacy if it is spent in several steps."""
     spends = any(_is_spent_bit_by_bit(run) for run in runs)
     return [*overlaid_plots(runs), *([_privacy(runs)] if spends else [])]
 
@@ -109,7 +109,7 @@ def _is_spent_bit_by_bit(run: RanOnline) -> bool:
 
 
 def overlaid_plots(runs: Sequence[RanOnline]) -> list[Plot]:
-    """Returns the plots that compare runs whatever their privacy is told in: regret, value, switching cost."""
+    """The plots that compare runs independently of their unit of privacy: regret, value, switching cost."""
     drawn = (
         ("regret", "Cumulative regret", "cumulative regret"),
         ("value", "True expected return of the policy of each episode", "expected return"),
@@ -119,7 +119,7 @@ def overlaid_plots(runs: Sequence[RanOnline]) -> list[Plot]:
 
 
 def _is_constant(runs: Sequence[RanOnline], name: str) -> bool:
-    """Returns whether a curve says the same number throughout, of every agent; a table has it."""
+    """Whether a curve is constant for every agent; then a table is enough."""
     return all(len(set(band.mean)) == 1 and not any(band.std or ()) for band in (_band(run, name) for run in runs))
 
 
@@ -176,7 +176,7 @@ def _paint(axes: Axes, *, runs: Sequence[RanOnline], name: str, axis: str, wide:
 
 
 def _trivial(runs: Sequence[RanOnline]) -> list[tuple[str, float]]:
-    """Returns the regret of the policies that learn nothing after all episodes; equal ones are one line."""
+    """Regret after all episodes of the policies that learn nothing; equal values are one line."""
     regret, lines = runs[0].regret, list[tuple[str, float]]()
     for name, value in (("uniform", regret.uniform), ("myopic", regret.myopic), ("prior-only", regret.prior_only)):
         if value is None:
@@ -190,10 +190,10 @@ def _trivial(runs: Sequence[RanOnline]) -> list[tuple[str, float]]:
 
 
 def _paint_trivial(axes: Axes, runs: Sequence[RanOnline]) -> list[LineName]:
-    """Draws the regret of the policies that learn nothing, without giving the agents less than half of the plot.
+    """Draw the regret of the policies that learn nothing, leaving at least half of the height to the agents.
 
     Returns:
-        Their names.
+        Names of these lines.
     """
     lines, (low, top) = _trivial(runs), axes.get_ylim()
     for (_, regret), dash in zip(lines, _TRIVIAL, strict=False):
@@ -245,11 +245,11 @@ _JOINED: Final = " = "  # between the names of such lines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """What the frontier is drawn against where that is not ε: a swept parameter.
+    """A swept parameter as the x axis of the frontier, in place of ε.
 
     Attributes:
-        name: The parameter's, in words.
-        at: Its value at every standing, above 0.
+        name: Name of the parameter, in words.
+        at: Its positive value for every standing.
     """
 
     name: str
@@ -261,12 +261,12 @@ class Track:
     """The points of one algorithm, from left to right.
 
     Attributes:
-        name: The algorithm's.
-        colour: Of its line.
-        plain: Whether it is not private.
-        x: Where each stands on the axis.
-        value: What was reached at each.
-        std: Likewise; None where a point has a single replicate.
+        name: Name of the algorithm.
+        colour: Colour of its line.
+        plain: Whether the algorithm is not private.
+        x: Position of each point on the axis.
+        value: Value at each point.
+        std: Standard deviation at each point; None for a single replicate.
     """
 
     name: str
@@ -279,13 +279,13 @@ class Track:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """What is the same along the axis.
+    """A reference value that is constant along the axis.
 
     Attributes:
-        name: Whose.
+        name: Name of the policy or algorithm.
         value: The expected return.
-        learns: Whether it learns, without privacy; the optimum and uniformly random play do not.
-        colour: Of its line.
+        learns: Whether it is a non-private learner; False for the optimum and uniformly random play.
+        colour: Colour of its line.
     """
 
     name: str
@@ -297,13 +297,13 @@ class Level:
 def frontier_plot(
     standings: Sequence[Standing], *, delta: float, name: str = "frontier", over: Axis | None = None
 ) -> Plot | None:
-    """Returns value against ε at the common δ; None where nothing private has a value at a finite ε.
+    """Plot of value against ε at the common δ; None if no private algorithm has a value at a finite ε.
 
     Args:
-        standings: All in the same environment, with as many users unless that is what the axis is.
-        delta: The common one.
+        standings: Results in the same environment, with the same number of users unless that is the axis.
+        delta: The common δ.
         name: Prefix of every id; unique in its page.
-        over: What they are drawn against in place of ε.
+        over: The x axis in place of ε; None for ε.
     """
     tracks = _tracks(standings, over)
     if not tracks:
@@ -358,16 +358,16 @@ def _tracks(standings: Sequence[Standing], over: Axis | None) -> list[Track]:
 
 
 def _name_twin(one: Standing, twin: str) -> str:
-    """Returns what a non-private twin is called, which runs with the constants of the private algorithm."""
+    """Name of a non-private twin that runs with the private algorithm's constants."""
     return twin if " " in twin else f"{twin}{_AS}{one.algorithm}"
 
 
 def _levels(standings: Sequence[Standing], *, learning: bool) -> list[Level]:
-    """Returns the lines of what is the same along the axis; equal ones are one line.
+    """The reference lines that are constant along the axis; equal ones are merged.
 
     Args:
-        standings: All of the plot.
-        learning: Whether what learns without privacy is among them, as along ε.
+        standings: All results of the plot.
+        learning: Whether to include non-private learners, as along ε.
     """
     colours, found = _colours(standings), list[Level]()
     drawn: list[tuple[str, float | None, str]] = []
@@ -392,7 +392,7 @@ def _levels(standings: Sequence[Standing], *, learning: bool) -> list[Level]:
 
 
 def _join_names(names: str, name: str) -> str:
-    """Returns the name of a line that several share; a twin of several private agents is named once."""
+    """Name of a line that several share; a twin of several private agents is named once."""
     parts = names.split(_JOINED)
     twin = name.partition(_AS)[0] + _AS if _AS in name else None
     for place, part in enumerate(parts):
@@ -404,7 +404,7 @@ def _join_names(names: str, name: str) -> str:
 
 
 def _colours(standings: Sequence[Standing]) -> dict[str, str]:
-    """Returns each algorithm's colour: that of its runs in the other plots of the page."""
+    """Colour of each algorithm, the same as in the other plots of the page."""
     names = dict.fromkeys(one.algorithm for one in standings)
     return {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
 
@@ -441,7 +441,7 @@ def _paint_frontier(axes: Axes, *, tracks: Sequence[Track], levels: Sequence[Lev
 
 
 def _top(levels: Sequence[Level]) -> float:
-    """Returns the optimum, above which no value can be; ∞ where it is not known."""
+    """The optimum, an upper limit of all values; ∞ if it is unknown."""
     return next((level.value for level in levels if "optimum" in level.name.split(_JOINED)), math.inf)
 
 
@@ -479,7 +479,7 @@ def _dress_frontier(axes: Axes, axis: str, *, wide: bool) -> None:
 
 
 def _ticks(left: float, right: float, most: int) -> list[float]:
-    """Returns round numbers on a logarithmic axis: 1, 2 and 5 times powers of ten, or fewer where these are many."""
+    """Round numbers on a logarithmic axis: 1, 2 and 5 times powers of ten, or fewer if there are too many."""
     decades = range(math.floor(math.log10(left)), math.ceil(math.log10(right)) + 1)
     for steps in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
         ticks = [step * 10.0**power for power in decades for step in steps if left <= step * 10.0**power <= right]
@@ -489,7 +489,7 @@ def _ticks(left: float, right: float, most: int) -> list[float]:
 
 
 def frontiers(result: Sweep) -> list[tuple[str, Plot]]:
-    """Returns the plots of a sweep, each with the setting that it is at; none where there is no value to draw."""
+    """The plots of a sweep, each with its setting; empty if there are no values to draw."""
     axis = find_axis(result)
     if axis is not None:
         return _against(result, axis)

@@ -1,4 +1,4 @@
-"""What a report says first, in words: the verdict, the figures beside it, curves, warnings, the values learned."""
+"""Summary of a report in words: the verdict, the key figures, curves, warnings and learned values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DrawnCurve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Privacy:
-    """What the privacy plot shows: three curves, each of which may be missing, and δ with the two bounds at it."""
+    """Data of the privacy plot: three curves, each of which may be missing, and δ with the two bounds on ε at it."""
 
     claim: DrawnCurve | None
     upper: DrawnCurve | None
@@ -49,12 +49,12 @@ class Privacy:
 
     @property
     def curves(self) -> tuple[DrawnCurve, ...]:
-        """Returns the curves that are there."""
+        """The curves that exist."""
         return tuple(curve for curve in (self.claim, self.upper, self.lower) if curve is not None)
 
 
 def privacy(report: Report) -> Privacy:
-    """Returns the curves and bounds that a report holds."""
+    """The curves and bounds in a report."""
     audit, guarantee = report.audit, report.budget.guarantee if report.budget else None
     views = [] if audit is None else [view for view in (audit, *audit.views.values()) if _here(report, view)]
     below: object = next((curve for view in views if (curve := view.evidence.get("curve"))), None)
@@ -73,12 +73,12 @@ def privacy(report: Report) -> Privacy:
 
 
 def _here(report: Report, view: Audited) -> bool:
-    """Returns whether an audit is about the parameters that the report's accountant is about."""
+    """Whether an audit is about the parameters of the report's accountant."""
     return report.budget is None or not view.evidence.get("audited_at")
 
 
 def _curve(epsilon: object, delta: object) -> DrawnCurve | None:
-    """Returns the curve through points that a report holds; None where there are none, or fewer than two."""
+    """The curve through the report's valid points; None if there are fewer than two, or all δ are 0."""
     if not isinstance(epsilon, list | tuple) or not isinstance(delta, list | tuple):
         return None
     pairs = []
@@ -92,7 +92,7 @@ def _curve(epsilon: object, delta: object) -> DrawnCurve | None:
 
 
 def find_crossing(data: Privacy) -> float | None:
-    """Returns an ε at which the audit's δ exceeds the accountant's, or None.
+    """An ε at which the audit's δ exceeds the accountant's, or None.
 
     Between the accountant's points the chord in e^ε bounds the true δ: a hockey-stick divergence is convex in e^ε (it
     is not in ε), so a δ above the chord contradicts the accountant wherever its points lie.
@@ -139,16 +139,16 @@ class Verdict:
     """The verdict in words.
 
     Attributes:
-        headline: In two or three words.
-        tone: For its colour.
+        headline: The verdict in two or three words.
+        tone: Tone that determines its colour.
         how: How it was reached.
-        claim: What was claimed, spelled out; empty where nobody says.
-        ratios: Cost over claim; empty where unknown.
+        claim: The claim, spelled out; empty if unknown.
+        ratios: Cost over claim; empty if unknown.
         sentence: The verdict's own sentence.
-        repair: The least change that makes a failing claim true or takes the slack out; empty where there is none.
-        joint: What follows for joint DP; empty where nothing of the kind is claimed.
-        statements: What the verdict says of each printed statement; empty where none is about this system.
-        origin: Whose text was judged; empty where nobody says.
+        repair: The smallest change that makes a failing claim true or removes the slack; empty if there is none.
+        joint: What follows for joint DP; empty if joint DP is not claimed.
+        statements: Verdict on each printed statement; empty if none applies to this system.
+        origin: Origin of the judged text; empty if unknown.
         meaning: What the verdict of an audit alone does not mean; empty for other verdicts.
     """
 
@@ -167,7 +167,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFigure:
-    """One of the few figures beside the verdict."""
+    """A key figure beside the verdict."""
 
     label: str
     value: str
@@ -176,7 +176,7 @@ class KeyFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Something a reader must know before using a figure of the report."""
+    """A warning or remark to read before using a figure of the report."""
 
     tone: Tone
     title: str
@@ -188,10 +188,10 @@ class PolicyValue:
     """The value of one policy.
 
     Attributes:
-        name: Whose policy.
-        value: Its true expected return (or the regret).
-        std: Over replicates; None for a single value.
-        role: The audited agent's, its non-private twin's, or a known policy's.
+        name: Name of the policy.
+        value: Its true expected return, or its regret.
+        std: Standard deviation over replicates; None for a single value.
+        role: Policy of the agent, of its non-private twin, or a known policy.
     """
 
     name: str
@@ -201,7 +201,7 @@ class PolicyValue:
 
 
 def verdict(report: Report) -> Verdict:
-    """Returns the verdict in words; without one it says so, which is never a pass."""
+    """The verdict in words; a report without one says so, which is never a pass."""
     own, verify = report.verdict or report.verify, report.verify
     if own is None and report.audit is not None:
         return _audit_verdict(report.audit)
@@ -227,7 +227,7 @@ def verdict(report: Report) -> Verdict:
 
 
 def _run_verdict(run: Ran | RanOnline) -> Verdict:
-    """Returns what a run alone says: it judges no claim."""
+    """Verdict of a run alone, which judges no claim."""
     sentence = f"A run judges no claim and tests no code: `privcheck check {run.algorithm}` does."
     if run.ledger is not None and run.ledger.noise.startswith("release") and run.ledger.protects is not False:
         sentence = f"Its noise was drawn for a release, at the cost below. {sentence}"
@@ -237,7 +237,7 @@ def _run_verdict(run: Ran | RanOnline) -> Verdict:
 
 
 def _audit_verdict(audit: Audits) -> Verdict:
-    """Returns the verdict of audits alone: never a pass."""
+    """The verdict of audits alone: never a pass."""
     views = dict(_order_views(audit))
     word = audit_wording.verdict_word(views)
     tones: dict[str, Tone] = {"Violation": "bad", "Consistent": "plain"}
@@ -265,7 +265,7 @@ def _ratios(kind: str, verify: Verified) -> str:
 
 
 def figures(report: Report) -> tuple[KeyFigure, ...]:
-    """Returns claim, bounds, who is protected, learned value and preset, as far as they are there."""
+    """The key figures that exist: claim, bounds, protected unit, learned value and preset."""
     made = (
         _claim(report), _upper(report), _lower(report), _protected(report), _value(report), _preset(report),
     )  # fmt: skip
@@ -273,7 +273,7 @@ def figures(report: Report) -> tuple[KeyFigure, ...]:
 
 
 def at_delta(delta: float) -> str:
-    """Returns "at δ = …", or "pure" for δ = 0."""
+    """Text "at δ = …", or "pure, δ = 0" for δ = 0."""
     return "pure, δ = 0" if delta == 0 else f"at δ = {figure(delta)}"
 
 
@@ -316,7 +316,7 @@ def _lower(report: Report) -> KeyFigure | None:
 
 
 def _protected(report: Report) -> KeyFigure | None:
-    """Who the users of a table are and what one of them has paid; None of simulated users."""
+    """The users of a table and the cost to one of them; None for simulated users."""
     run = report.run
     if run is None or run.unit is None or not run.unit.of_table:
         return None
@@ -342,7 +342,7 @@ def _value(report: Report) -> KeyFigure | None:
 
 
 def _estimate(report: Report) -> KeyFigure | None:
-    """Returns the agent's own estimate, where nobody knows the truth."""
+    """The agent's own estimate, for runs with an unknown true value."""
     if not isinstance(report.run, Ran) or not math.isfinite(report.run.value.claimed):
         return None
     seen = "the exact data" if report.run.ledger is None else "the noisy releases"
@@ -364,12 +364,12 @@ def _share_of_uniform(report: Report) -> float | None:
 
 
 def name_quantity(report: Report) -> str:
-    """Returns "regret" where the run reports one, otherwise "value"."""
+    """The quantity that the run reports: "regret" for online agents, otherwise "value"."""
     return "regret" if isinstance(report.run, RanOnline) else "value"
 
 
 def rank_policies(report: Report) -> tuple[PolicyValue, ...]:
-    """Returns the learned policy's value and those it is compared with, the best first; only finite ones."""
+    """The finite values of the learned policy and its references, the best first."""
     run = report.run
     if run is None:
         return ()
@@ -396,7 +396,7 @@ def rank_policies(report: Report) -> tuple[PolicyValue, ...]:
 
 
 def audit_views(report: Report) -> tuple[tuple[str, Audited], ...]:
-    """Returns the audits by view, in the order of a report."""
+    """The audits by view, in the order of a report."""
     return () if report.audit is None else _order_views(report.audit)
 
 
@@ -405,9 +405,9 @@ def _order_views(audit: Audits) -> tuple[tuple[str, Audited], ...]:
 
 
 def notices(report: Report) -> tuple[Notice, ...]:
-    """Returns what a reader must know: contradictions, that nothing was learned, noise that protects nobody, the rest.
+    """The notices of a report: contradictions, nothing learned, curves that cross, agent not run, noise, remarks.
 
-    Last, what the run itself says about its figures (`run.value.note`).
+    Last come the run's own remarks and its note on its values (`run.value.note`).
     """
     contradictions = [notice for name, view in audit_views(report) for notice in _contradictions(report, name, view)]
     return (
@@ -421,14 +421,14 @@ def notices(report: Report) -> tuple[Notice, ...]:
 
 
 def _warn_of_nothing_learned(report: Report) -> Iterator[Notice]:
-    """Yields why a run learned nothing, and what to try."""
+    """Yield why a run learned nothing, and what to try."""
     if report.run is not None and report.run.did_not_learn is not None:
         text = f"{report.run.algorithm} {report.run.did_not_learn.words}."
         yield Notice(tone="open", title=NOTHING_LEARNED, text=text)
 
 
 def _contradictions(report: Report, name: str, view: Audited) -> Iterator[Notice]:
-    """Yields where an audit contradicts what stands above it."""
+    """Yield the contradictions between an audit and the rest of the report."""
     if view.verdict == "violation" and report.verify is not None:
         against = ", although the claim was found to hold: the running code is not what was declared"
         if name == "releases" and (elsewhere := words(view.evidence, "audited_at")):
@@ -457,7 +457,7 @@ def _warn_of_crossing(report: Report) -> Iterator[Notice]:
 
 
 def _warn_of_declared_only(report: Report) -> Iterator[Notice]:
-    """Yields that the audits are about the declaration alone, where no view ran the agent."""
+    """Yield a notice that the audits are about the declaration alone, if no view ran the agent."""
     if audit_wording.agent_not_run(dict(audit_views(report))):
         text = (
             "What was audited are the releases as declared, drawn by our own channel. Nothing here says that running "
@@ -493,7 +493,7 @@ def _noise(report: Report) -> Iterator[Notice]:
 
 
 def _remarks(report: Report) -> Iterator[Notice]:
-    """Yields what the agent says about its run, and what goes with the data it learned from."""
+    """Yield the agent's remarks about its run, and the note on its values."""
     if isinstance(report.run, Ran):
         for remark in report.run.remarks:
             yield Notice(tone="open", title=remark.title, text=remark.text)

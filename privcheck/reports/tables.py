@@ -32,7 +32,7 @@ _AUDIT_TONES: dict[str, Tone] = {"violation": "bad", "consistent": "plain"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One cell: its text and its colour."""
+    """One cell: text and colour."""
 
     text: str
     tone: Tone = "plain"
@@ -43,10 +43,10 @@ class ReportTable:
     """A table without empty columns.
 
     Attributes:
-        caption: What it shows, in a sentence.
+        caption: Description in a sentence.
         columns: The headings.
-        numeric: Which columns hold numbers, set flush right.
-        rows: A cell a column.
+        numeric: Whether each column has numbers, which are set flush right.
+        rows: Rows, with one cell per column.
     """
 
     caption: str
@@ -56,10 +56,10 @@ class ReportTable:
 
 
 def table(caption: str, columns: Sequence[str], body: Sequence[Sequence[str | Cell]]) -> ReportTable | None:
-    """Returns the table without columns that say nothing, or None where there are no rows.
+    """Make a table without its empty columns; None if there are no rows.
 
     Args:
-        caption: What it shows.
+        caption: Description of the table.
         columns: The headings; one that starts with "#" is a column of numbers.
         body: The rows.
     """
@@ -76,7 +76,7 @@ def table(caption: str, columns: Sequence[str], body: Sequence[Sequence[str | Ce
 
 
 def budget_table(report: Report) -> ReportTable | None:
-    """Returns what each release costs."""
+    """Table of the cost of each release."""
     body = [
         [
             item.name,
@@ -103,7 +103,7 @@ def _cost(cost: ReleasePrice) -> str:
 
 
 def guarantee_table(report: Report) -> ReportTable | None:
-    """Returns the total cost in every currency it has."""
+    """Table of the total cost in every currency with a finite bound."""
     if report.budget is None:
         return None
     total, body = report.budget.guarantee, []
@@ -117,7 +117,7 @@ def guarantee_table(report: Report) -> ReportTable | None:
 
 
 def least_noise_table(report: Report) -> ReportTable | None:
-    """Returns how little noise would have been enough, beside what is declared."""
+    """Table of the least noise beside the declared noise."""
     least = report.calibrate
     if least is None:
         return None
@@ -138,12 +138,12 @@ def least_noise_table(report: Report) -> ReportTable | None:
 
 
 def _is_pure(report: Report) -> bool:
-    """Returns whether the report speaks of pure DP, with δ = 0."""
+    """Whether the report is about pure DP, with δ = 0."""
     return report.budget is not None and report.budget.guarantee.delta == 0
 
 
 def methods_table(report: Report) -> ReportTable | None:
-    """Returns ε at the report's δ by each method, with the direction in which it errs."""
+    """Table of ε at the report's δ by each method, with the direction of its error."""
     body = [
         [
             item.name,
@@ -157,7 +157,7 @@ def methods_table(report: Report) -> ReportTable | None:
 
 
 def findings_table(report: Report) -> ReportTable | None:
-    """Returns the findings, the gravest first."""
+    """Table of the findings, the gravest first."""
     body: list[list[str | Cell]] = [
         [
             Cell(text=item.severity, tone=_SEVERITIES[item.severity]),
@@ -171,13 +171,13 @@ def findings_table(report: Report) -> ReportTable | None:
 
 
 def gravest_first(report: Report) -> list[VerdictFinding]:
-    """Returns the findings, the gravest first."""
+    """Findings of a report, the gravest first."""
     order = list(_SEVERITIES)
     return sorted(report.verify.findings if report.verify else (), key=lambda item: order.index(item.severity))
 
 
 def grounds_table(report: Report) -> ReportTable | None:
-    """Returns the facts that the verdict rests on, the weakest first."""
+    """Table of the assumptions and evidence of the verdict, the weakest first."""
     body: list[list[str | Cell]] = [
         [
             Cell(text=item.kind or item.basis, tone="open" if item.basis == "stated" else "plain"),
@@ -194,7 +194,7 @@ def grounds_table(report: Report) -> ReportTable | None:
 
 
 def pair_table(witness: VerdictWitness) -> ReportTable | None:
-    """Returns the two users' trajectories that make a witness, equal neighbours in a row written once."""
+    """Table of the two users' trajectories of a witness, with repeated values written once."""
     body = []
     for dataset, user in zip(("D", "D′"), witness.pair or (), strict=False):
         if not isinstance(user, Mapping):
@@ -210,7 +210,7 @@ def _runs(values: Sequence[object]) -> str:
 
 
 def audit_table(report: Report) -> ReportTable | None:
-    """Returns every audit's bound beside the limit that its number of trials could have reached."""
+    """Table of every audit's bound beside the bound expected for its number of trials."""
     body: list[list[str | Cell]] = [
         [
             name,
@@ -241,7 +241,7 @@ def audit_table(report: Report) -> ReportTable | None:
 
 
 def value_table(report: Report) -> ReportTable | None:
-    """Returns the learned policy's value among those it is compared with."""
+    """Table of the learned policy's value with its references."""
     kinds = {"private": "learned from the billboard", "twin": "same data, no privacy", "reference": "known policy"}
     body = [
         [item.name, figure(item.value), NOTHING if item.std is None else figure(item.std, digits=2), kinds[item.role]]
@@ -254,7 +254,7 @@ def value_table(report: Report) -> ReportTable | None:
 
 
 def ledger_table(ledger: LedgerSummary | None) -> ReportTable | None:
-    """Returns what the ledger recorded, release by release."""
+    """Table of the ledger's releases."""
     body = [
         [
             item.release,
@@ -274,12 +274,12 @@ def ledger_table(ledger: LedgerSummary | None) -> ReportTable | None:
 
 
 def seconds(number: float) -> str:
-    """Returns a duration with its unit."""
+    """A duration with its unit."""
     return f"{figure(number, digits=2)} s" if number < 120 else f"{figure(number / 60, digits=2)} min"
 
 
 def facts(part: object, *, leave: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Returns the plain fields of an object, or items of a mapping, as pairs of words; no lists, objects and nulls."""
+    """The plain fields of an object, or items of a mapping, as pairs of words; no lists, objects and nulls."""
     items = part.items() if isinstance(part, Mapping) else _fields(part)
     return tuple(
         (label(str(name)), show_value(value, rounding=rounding_of(str(name))))
@@ -289,7 +289,7 @@ def facts(part: object, *, leave: Sequence[str] = ()) -> tuple[tuple[str, str], 
 
 
 def assign(name: str, value: object) -> str:
-    """Returns a parameter with its value: `rho` and 1 are "ρ = 1"."""
+    """A parameter with its value: `rho` and 1 give "ρ = 1"."""
     return f"{label(name)} = {show_value(value)}"
 
 
@@ -298,7 +298,7 @@ def _fields(part: object) -> list[tuple[str, object]]:
 
 
 def runs_table(runs: Sequence[RanOnline]) -> ReportTable | None:
-    """Returns regret, last value, switches and cost of each run of an online agent."""
+    """Table of regret, last value, switches and cost of each run of an online agent."""
     body = [
         [
             run.algorithm,
@@ -333,10 +333,10 @@ class Part:
     """One part of a page.
 
     Attributes:
-        key: Its place in the page, for links.
-        title: Its heading.
-        gist: What it says, in a line.
-        open: Whether a reader has to see it.
+        key: Anchor in the page, for links.
+        title: Heading.
+        gist: Summary in a line.
+        open: Whether it is unfolded at first.
     """
 
     key: str
@@ -346,7 +346,7 @@ class Part:
 
 
 def contents(report: Report) -> dict[str, Part]:
-    """Returns the parts that a report has, by key, in the page's order."""
+    """The parts of a report by key, in the page's order."""
     return {part.key: part for part in _parts(report)}
 
 

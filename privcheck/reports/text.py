@@ -16,11 +16,11 @@ _WIDEST = 44  # of one column; longer cells are cut, the page has them whole
 
 
 def render_text(report: Report, *, width: int = 100) -> str:
-    """Returns the report in plain text, without control characters, ending in a newline.
+    """The report in plain text, without control characters, ending in a newline.
 
     Args:
-        report: Of a finished check, or any part of one.
-        width: Where sentences are wrapped; tables may be wider.
+        report: Report of a finished check, or of any part of one.
+        width: Column at which sentences are wrapped; tables may be wider.
     """
     blocks = (
         _head(report, width),
@@ -73,7 +73,7 @@ def _notices(report: Report, width: int) -> Iterator[str]:
 
 
 def _violations(report: Report, width: int) -> Iterator[str]:
-    """Yields what each violation means, and the pair of neighbours that showed it."""
+    """Yield the meaning of each violation, and the pair of neighbours that showed it."""
     for name, view in summary.audit_views(report):
         if view.verdict == "violation" and name != "noise":  # which looks at no pair
             meaning, pair = words(view.evidence, "meaning"), view.witness
@@ -91,7 +91,7 @@ def _findings(report: Report, width: int) -> Iterator[str]:
 
 
 def _grounds(report: Report, width: int) -> Iterator[str]:
-    """Yields what the verdict rests on and is not proved; the page has the rest."""
+    """Yield the unproved assumptions of the verdict; the page has the rest."""
     every = report.verify.rests_on if report.verify else ()
     weak = [item for item in every if item.basis in {"stated", "assumed"}]
     if weak:

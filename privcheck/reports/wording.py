@@ -1,8 +1,8 @@
-"""How numbers, exact expressions and statements are written for readers, in pages and in terminals alike.
+"""Wording of numbers, exact expressions and statements, for pages and terminals.
 
-Verification words its findings in six digits, to the nearest; tables and headlines have four, rounded the way a bound
-errs. Read side by side 0.805 and 0.804834 look like two figures, 7.077 and 7.078 like an error: here a number that a
-sentence has in six digits, and that the report itself holds, is replaced by its text.
+Verification writes its findings with six digits, rounded to the nearest; tables and headlines have four, rounded in the
+bound's safe direction. Side by side, 0.805 and 0.804834 look like two numbers, 7.077 and 7.078 like an error: here a
+six-digit number in a sentence that is also a value of the report is replaced by the report's text for it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from privcheck.reports.values import Report, Verified
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notation:
-    """How a language writes roots and products.
+    """Notation of roots and products in a language.
 
     Attributes:
-        root: What opens a root, its bracket included.
-        opening: The brackets that open.
-        closing: Those that close.
-        times: Stands between factors.
-        group: A sum as a factor, with "{}" for it.
+        root: Opening of a root, including its bracket.
+        opening: Opening brackets.
+        closing: Closing brackets.
+        times: Text between factors.
+        group: Format of a sum as a factor, with "{}" for the sum.
     """
 
     root: str
@@ -44,7 +44,7 @@ _SUM = re.compile(r" [+-] ")
 
 
 def join_roots(text: str, notation: Notation) -> str:
-    r"""Returns the text with roots that stand beside each other, multiplied, as one; everything else as it is.
+    r"""Join adjacent, multiplied roots into one; the rest of the text is unchanged.
 
     >>> join_roots("2*sqrt(2)*sqrt(H)*sqrt(H - 1)/3", EXACT), join_roots(r"\sqrt{2} \sqrt{H}", LATEX)
     ('2*sqrt(2*H*(H - 1))/3', '\\sqrt{2 H}')
@@ -62,7 +62,7 @@ def join_roots(text: str, notation: Notation) -> str:
 
 
 def _factors(text: str, start: int, notation: Notation) -> tuple[list[str], int]:
-    """Returns what stands under each root of the product that begins here, and where it ends."""
+    """The radicands of the product that begins here, and its end."""
     found: list[str] = []
     place = end = start
     while text.startswith(notation.root, place):
@@ -77,7 +77,7 @@ def _factors(text: str, start: int, notation: Notation) -> tuple[list[str], int]
 
 
 def _closed(text: str, inner: int, notation: Notation) -> int | None:
-    """Returns the place after the bracket that closes what begins here, None where there is none."""
+    """Position after the bracket that closes the one opened before `inner`; None if it is not closed."""
     depth = 1
     for place in range(inner, len(text)):
         depth += (text[place] in notation.opening) - (text[place] in notation.closing)
@@ -87,7 +87,7 @@ def _closed(text: str, inner: int, notation: Notation) -> int | None:
 
 
 def _factor(part: str, notation: Notation) -> str:
-    """Returns a factor of a product: a sum in brackets."""
+    """A factor of a product: a sum is put in brackets."""
     level, sum_at_top = 0, False
     for place, letter in enumerate(part):
         level += (letter in notation.opening) - (letter in notation.closing)
@@ -116,13 +116,13 @@ _POWER_OF_TEN = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]\d{2,3})(?!\w)")
 
 
 def words(part: Mapping[str, Any], name: str) -> str:
-    """Returns a figure of an audit's evidence in words, empty where there is none."""
+    """A value of an audit's evidence as text; empty if it is missing."""
     value = part.get(name)
     return value if isinstance(value, str) else "" if value is None else show_value(value)
 
 
 def value_of(value: object) -> float | None:
-    """Returns a number, ±∞ included, or None where it is not one."""
+    """The value as a number, including ±∞, or None if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     if isinstance(value, str):
@@ -134,15 +134,15 @@ def value_of(value: object) -> float | None:
 
 
 def figure(value: object, *, digits: int = 4, rounding: Rounding = "nearest") -> str:
-    """Returns a number in at most `digits` significant digits, rounded the way a bound errs.
+    """A number with at most `digits` significant digits, rounded in the given direction.
 
     Args:
-        value: A number, "inf", or anything else, which is written as it is.
-        digits: Significant digits; whole numbers keep all of theirs.
+        value: A number, "inf", or any other value, which is written as text.
+        digits: Significant digits; whole numbers keep all of their digits.
         rounding: "up" for upper bounds, "down" for lower bounds.
 
     >>> figure(4.00012, rounding="up"), figure(4.99999, rounding="down"), figure(1e-5), figure(20000), figure("inf")
-    ('4.001', '4.999', '10⁻⁵', '20\u202f000', '∞')
+    ('4.001', '4.999', '10⁻⁵', '20 000', '∞')
     """
     number = value_of(value)
     if number is not None:
@@ -154,7 +154,7 @@ def figure(value: object, *, digits: int = 4, rounding: Rounding = "nearest") ->
 
 
 def ratio(value: float, *, rounding: Rounding) -> str:
-    """Returns a ratio to a claim; never "1" unless it is exactly 1, because at 1 the verdict turns.
+    """A ratio to a claim; "1" only if it is exactly 1, because the verdict changes at 1.
 
     >>> ratio(1.0, rounding="up"), ratio(1.00000012, rounding="down"), ratio(0.99999, rounding="up")
     ('1', '1.0000001', '0.99999')
@@ -165,12 +165,12 @@ def ratio(value: float, *, rounding: Rounding) -> str:
 
 
 def percent(value: float, *, rounding: Rounding = "nearest") -> str:
-    """Returns a share in per cent."""
+    """A share in per cent."""
     return f"{figure(value * 100, digits=3, rounding=rounding)} %"
 
 
 def spell_out(text: str) -> str:
-    """Returns an exact expression as people write it: Greek letters, roots, raised exponents, products without dots.
+    """An exact expression in mathematical notation: Greek letters, roots, raised exponents, products without dots.
 
     >>> spell_out("(rho)-zCDP"), spell_out("sqrt(2)*sqrt(H)"), spell_out("2*H**2/rho"), spell_out("H**(5/2)")
     ('ρ-zCDP', '√(2H)', '2H²/ρ', 'H^(5/2)')
@@ -192,13 +192,13 @@ def spell_out(text: str) -> str:
 
 
 def _raise_ten(written: re.Match[str]) -> str:
-    """Returns 3e-05 as 3 × 10⁻⁵."""
+    """Rewrite 3e-05 as 3 × 10⁻⁵."""
     power = "10" + superscript(int(written[2]))
     return power if written[1] == "1" else f"{written[1]} × {power}"
 
 
 def rounding_of(name: str) -> Rounding:
-    """Returns which way a figure of an audit or a ledger errs, by its name: bounds outward, else to the nearest."""
+    """The rounding direction of a value of an audit or a ledger, by its name: bounds outward, others to the nearest."""
     parts = set(name.split("_"))
     if "over" in parts:  # a measured ratio
         return "nearest"
@@ -208,7 +208,7 @@ def rounding_of(name: str) -> Rounding:
 
 
 def show_value(value: object, *, digits: int = 4, rounding: Rounding = "nearest") -> str:
-    """Returns any JSON value in a line: numbers rounded, expressions spelled out, objects as "name = value"."""
+    """Any JSON value in a line: numbers rounded, expressions spelled out, objects as "name = value"."""
     if isinstance(value, Mapping):
         return ", ".join(
             f"{spell_out(str(key))} = {show_value(item, digits=digits, rounding=rounding)}"
@@ -220,7 +220,7 @@ def show_value(value: object, *, digits: int = 4, rounding: Rounding = "nearest"
 
 
 def keep_together(text: str) -> str:
-    """Returns a text in which no line breaks within a share or a guarantee.
+    """The text with no-break spaces inside shares and guarantees.
 
     >>> keep_together("84 % at (1, 10⁻⁵)-DP, δ = 0").split(" ")[-1].split()
     ['δ', '=', '0']
@@ -229,22 +229,22 @@ def keep_together(text: str) -> str:
 
 
 def capitalise(text: str) -> str:
-    """Returns the text with a capital letter in front, as after a full stop."""
+    """The text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def as_sentence(text: str) -> str:
-    """Returns the text with a capital letter and a full stop, where it has none."""
+    """The text with a capital first letter and a full stop."""
     return capitalise(text) + "." if text and not text.endswith(".") else capitalise(text)
 
 
 def label(name: str) -> str:
-    """Returns a field's name in words: `noise_bound` is "noise bound"."""
+    """A field's name in words: `noise_bound` is "noise bound"."""
     return spell_out(name.replace("_", " ")) if name not in _LETTERS else _LETTERS[name]
 
 
 def say_holds(method: str, given: Sequence[str]) -> str:
-    """The words for a claim that holds: proved or checked, or only the names that it is given.
+    """Text of a claim that holds: proved or checked, or the names of the statements it assumes.
 
     >>> say_holds("proved", ()), say_holds("checked", ("own", "a law", "counts"))
     ('holds, proved', 'holds, given own, a law and 1 more')
@@ -253,7 +253,7 @@ def say_holds(method: str, given: Sequence[str]) -> str:
 
 
 def say_given(given: Sequence[str]) -> str:
-    """Returns whose sensitivity or price a verdict is given, shortly: the first clause of each name, and how many more.
+    """The assumed author statements in short: the first clause of up to two names, and the number of others.
 
     >>> say_given(("counts and sums of the clusters, points in [−1, 1]²",)), say_given(("own",) * 3)
     ('given counts and sums of the clusters', 'given own, own and 1 more')
@@ -272,12 +272,12 @@ def say_given(given: Sequence[str]) -> str:
 
 
 def superscript(number: int) -> str:
-    """Returns a whole number in raised digits."""
+    """A whole number in raised digits."""
     return str(number).translate(_RAISED)
 
 
 def strip_controls(text: str) -> str:
-    """Returns a text without control characters, which could drive a terminal or break a drawing."""
+    """The text without control characters, which could drive a terminal or break a drawing."""
     return "".join(" " if character in "\t\r\n" else character for character in text if _harmless(character))
 
 
@@ -328,25 +328,25 @@ _SAME = 1e-6  # relative: two bounds this close are one figure to a reader
 
 
 def are_one(verify: Verified) -> bool:
-    """Returns whether the upper and the lower ratio to the claim are the same to every digit that is shown."""
+    """Whether the upper and the lower ratio to the claim agree within a relative 1e-6."""
     upper, lower = verify.upper_ratio, verify.lower_ratio
     return math.isfinite(upper) and lower > 0 and upper - lower <= _SAME * upper
 
 
 def say_ratios(verify: Verified) -> tuple[str, str]:
-    """Returns cost over claim from above and from below; where the two are one figure, it twice."""
+    """Upper and lower bound on cost over claim; if the two agree, the upper one twice."""
     above = ratio(verify.upper_ratio, rounding="up")
     return above, above if are_one(verify) else ratio(verify.lower_ratio, rounding="down")
 
 
 def agree(report: Report, text: str) -> str:
-    """Returns a sentence of the report's verification with the figures written as elsewhere in the report."""
+    """Rewrite the numbers in a sentence of verification as elsewhere in the report."""
     texts = {f"{value:.6g}": said for value, said in _figures(report)}
     return _NUMBER.sub(lambda found: texts.get(found[0], found[0]), text)
 
 
 def _figures(report: Report) -> Iterator[tuple[float, str]]:
-    """Yields the figures that a sentence may speak of, the likeliest last."""
+    """Yield the values that a sentence may contain, with their texts; later ones take precedence."""
     for one in report.budget.releases if report.budget else ():
         for bound in (one.sensitivity.l1, one.sensitivity.l2):
             yield bound, figure(bound, rounding="up")
@@ -377,7 +377,7 @@ _MEANING: Final = {
 
 
 def say_statements(statements: Sequence[JudgedStatement]) -> str:
-    """Returns what becomes of each statement, the refuted first; empty where none is about this system.
+    """The verdict on each statement as text, the refuted first; empty if no statement applies to this system.
 
     "Lemma 5.1 is refuted; Corollary 5.2 is unproved".
     """
@@ -386,11 +386,11 @@ def say_statements(statements: Sequence[JudgedStatement]) -> str:
 
 
 def rank(standing: str) -> int:
-    """Returns the place of a verdict on a statement, the gravest first."""
+    """Rank of a verdict on a statement, the gravest first."""
     return _ORDER.index(standing)
 
 
 def say_origin(origin: Origin) -> str:
-    """Returns whose text was judged, in a sentence or two."""
+    """The origin of the judged text, in a sentence or two."""
     said = _MEANING[origin.kind].format(origin.text)
     return f"{said} {as_sentence(capitalise(origin.changed))}" if origin.changed else said

@@ -1,10 +1,9 @@
-"""Report values to JSON and back: the one encoder, and the one decoder, which says where a document is wrong.
+"""Report values to JSON and back: the only encoder, and the only decoder, which reports where a document is wrong.
 
-In a document a number is a number or null; where it is infinite it is null, and a text beside it says so:
-`{"epsilon": null, "epsilon_infinite": "inf"}`, and of a list by position, `{"curve": [0, null], "curve_infinite":
-{"1": "inf"}}`. Parts of documents have the strings "inf" and "-inf" themselves. NaN is refused on the way out and
-on the way in. Fields that a document lacks or that are null take their default, fields that a class does not know are
-ignored: documents may grow.
+In a document a number is a number or null; an infinite number is null, with a text beside it: `{"epsilon": null,
+"epsilon_infinite": "inf"}`, and in a list by position, `{"curve": [0, null], "curve_infinite": {"1": "inf"}}`. Parts of
+documents contain the strings "inf" and "-inf" instead. NaN is refused in writing and in reading. Fields that are
+missing or null take their default, and unknown fields are ignored: documents may grow.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _CALLED = {str: "a text", int: "a whole number", float: "a number", bool: "true 
 
 
 def to_json(value: Any, where: str = "report") -> Any:
-    """Returns a value as plain JSON: dataclasses as objects, tuples and arrays as lists, fractions and paths as texts.
+    """Encode a value as plain JSON: dataclasses as objects, tuples and arrays as lists, fractions and paths as texts.
 
     Args:
         value: A report value, or any part of one.
-        where: How messages call it.
+        where: Name of the value in messages.
 
     Raises:
-        ParameterError: There is a NaN, or a value that JSON has no form for; the message says where.
+        ParameterError: The value contains a NaN, or a type that JSON cannot express; the message says where.
     """
     plain: Any = value
     if isinstance(value, str):
@@ -63,7 +62,7 @@ def to_json(value: Any, where: str = "report") -> Any:
 
 
 def document(value: Any) -> dict[str, Any]:
-    """Returns a whole JSON document: the value's fields behind the number of the form that it has.
+    """A whole JSON document: the schema number, followed by the value's fields.
 
     Raises:
         ParameterError: As `to_json`.
@@ -72,22 +71,22 @@ def document(value: Any) -> dict[str, Any]:
 
 
 def from_json(kind: type[T], data: Any, where: str = "report") -> T:
-    """Returns the value of a class that a JSON document holds.
+    """Decode a JSON document as a value of a class.
 
     Args:
         kind: A dataclass of report values.
         data: As `json.loads` returns it; tuples and NumPy arrays are taken too.
-        where: How messages call it.
+        where: Name of the value in messages.
 
     Raises:
-        ParameterError: A field without a default is missing, or one is of another type; the message says which, what
-            was expected and what was given.
+        ParameterError: A field without a default is missing, or a field has another type; the message says which, with
+            the expected and the given value.
     """
     return cast("T", _read(kind, _join_infinite(to_json(data, where)), where))
 
 
 def _part_infinite(plain: Any) -> Any:
-    """Returns plain JSON in which infinite numbers are null, with a text of their own beside them."""
+    """Plain JSON with infinite numbers replaced by null, and texts for them in fields beside."""
     if isinstance(plain, list):
         return [_part_infinite(item) for item in plain]
     if not isinstance(plain, dict):
@@ -116,7 +115,7 @@ def _without(items: list[Any]) -> list[Any]:
 
 
 def _join_infinite(plain: Any) -> Any:
-    """Returns plain JSON with its infinite numbers back in their places."""
+    """Plain JSON with its infinite numbers put back in their places."""
     if isinstance(plain, list):
         return [_join_infinite(item) for item in plain]
     if not isinstance(plain, dict):
@@ -143,7 +142,7 @@ def _put(items: Any, path: str, text: str) -> None:
 
 
 def _read(kind: Any, data: Any, where: str) -> Any:
-    """Returns plain JSON as a value of a type: a dataclass, a mapping, a tuple, a union, a literal or a plain type."""
+    """Decode plain JSON as a value of a type: dataclass, mapping, tuple, union, literal or plain type."""
     if get_origin(kind) in {Union, types.UnionType}:
         kind = _member(get_args(kind), data)
     origin, given, read = get_origin(kind), get_args(kind), data
@@ -188,7 +187,7 @@ def _read_plain(kind: type, data: Any, where: str) -> Any:
 
 
 def _member(kinds: tuple[Any, ...], data: Any) -> Any:
-    """Returns the member of a union that plain JSON is of: by its type, and of classes by the fields that are there."""
+    """The member of a union that fits plain JSON: by its type, and for classes by the present fields."""
     if data is None and type(None) in kinds:
         return type(None)
     left = [kind for kind in kinds if kind is not type(None)]
@@ -203,7 +202,7 @@ def _member(kinds: tuple[Any, ...], data: Any) -> Any:
 
 
 def _pair_up(kinds: tuple[Any, ...], data: Any, where: str) -> list[tuple[Any, Any]]:
-    """Returns the items of a list with the type of each: `tuple[int, ...]` or `tuple[int, int]`."""
+    """The items of a list with the type of each, from `tuple[int, ...]` or `tuple[int, int]`."""
     if not isinstance(data, list):
         raise _refusal(where, "a list", data)
     if kinds[-1] is Ellipsis:
@@ -215,7 +214,7 @@ def _pair_up(kinds: tuple[Any, ...], data: Any, where: str) -> list[tuple[Any, A
 
 @cache
 def _list_fields(kind: Any) -> tuple[dataclasses.Field[Any], ...]:
-    """Returns the fields that documents have: those that are not private."""
+    """The fields of a class that documents contain: all that are not private."""
     return tuple(field for field in dataclasses.fields(kind) if not field.name.startswith("_"))
 
 

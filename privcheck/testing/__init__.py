@@ -1,4 +1,4 @@
-"""For the tests of those who declare algorithms or write mechanisms: assertions, strategies, enumeration.
+"""Tools for tests of declared algorithms and mechanisms: assertions, strategies, enumeration.
 
 Imports every room but `cli` and the budget. Promises: all tests of a session share one level α, and a failure prints
 code that fails in the same way.
@@ -55,7 +55,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Returns a public name, loading its module."""
+    """Load a public name's module and return the name."""
     if name not in _HOME:
         message = f"module 'privcheck.testing' has no attribute {name!r}; public names: {', '.join(__all__)}"
         raise AttributeError(message)
@@ -63,5 +63,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Returns the public names."""
+    """The public names."""
     return sorted(__all__)

@@ -1,7 +1,7 @@
 """Assertions about privacy for test suites. In a test marked `privacy` they share one α with the whole session.
 
-Inside `@given` the audits of a test share what it may spend, an audit's seed comes from its content, and one that was
-made is not made again: Hypothesis sees an example fail whenever it asks for it, and shrinks it.
+Inside `@given` the audits of a test share its allowance, an audit's seed comes from its content, and results are
+cached: an example that failed fails again whenever Hypothesis repeats it, so that it can be shrunk.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ def assert_declaration(
     confidence: float | None = None,
     seed: int | None = None,
 ) -> Verification:
-    """Asserts that a declaration's claim holds and that audits of its statistics and noise refute nothing.
+    """Assert that a declaration's claim holds and that audits of its statistics and noise refute nothing.
 
     Args:
-        declaration: What is asserted.
-        sets: Parameters that differ from the defaults.
-        views: The audits; α is divided among those that draw.
-        trials: Runs under each neighbour in the releases view; 10 000, or what the session's options say.
-        confidence: .99; in a test marked `privacy` the session decides and none may be given.
-        seed: 0, or what the session's options say.
+        declaration: The checked declaration.
+        sets: Parameters with other values than the defaults.
+        views: The audits; α is divided among those that draw noise.
+        trials: Runs under each neighbour in the releases view; by default 10 000, or the session's option.
+        confidence: By default 0.99; must be left out in a test marked `privacy`, where the session sets it.
+        seed: By default 0, or the session's option.
 
     Raises:
-        AssertionError: The claim fails or is undecided, a statistic moves further than it says, or an audit found a
+        AssertionError: The claim fails or is undecided, a statistic exceeds its stated sensitivity, or an audit found a
             violation.
         ParameterError: An argument is out of range, or the marker announced fewer audits.
     """
@@ -119,10 +119,10 @@ def assert_declaration(
 
 
 def allow(confidence: float | None) -> Allowance:
-    """Returns what an audit of the running test may spend; outside of a marked test, what was asked for.
+    """Allowance of an audit in the running test; outside a marked test, with the given confidence.
 
     Raises:
-        ParameterError: The test is marked and a confidence is given, or it has made all its audits.
+        ParameterError: The test is marked, and a confidence is given or all announced audits were made.
     """
     allowed = ALLOWANCE.get()
     given = CONFIDENCE if confidence is None else confidence
@@ -151,7 +151,7 @@ def _view(view: str, request: AuditRequest) -> AuditResult:
 
 
 def round_down(value: float) -> str:
-    """Returns four decimals of a lower bound, rounded down."""
+    """A lower bound with four decimals, rounded down."""
     return f"{math.floor(value * 1e4) / 1e4:g}" if math.isfinite(value) else "∞"
 
 
@@ -181,32 +181,31 @@ def assert_private(
     executor: Workers = None,
     **more: Any,
 ) -> MechanismAudit:
-    """Asserts that an audit does not refute the claim of a function or of a whole agent, and returns the audit.
+    """Assert that an audit does not refute the claim of a function or of a whole agent, and return the audit.
 
-    It never shows that the function is private: a bug that costs little, or that other neighbours would show, passes.
-
-    With Hypothesis the pair is an argument of the test, and the example that is reported is the smallest pair that was
-    seen to fail. The audits of all examples of a test share what one audit would spend.
+    It never shows that the function is private: a bug with a small effect, or one visible only on other neighbours,
+    passes. With Hypothesis the pair is an argument of the test, and the reported example is the smallest failing pair
+    found. The audits of all examples of a test share the α of one audit.
 
     Args:
-        mechanism: A function as in `privcheck.audit_mechanism`, for many runs a call or for one; a whole agent as in
-            `privcheck.audit_agent` where any argument of that is given (`dataset`, `joint`, …).
+        mechanism: A function as in `privcheck.audit_mechanism`, making many runs per call or one; a whole agent as in
+            `privcheck.audit_agent` if any argument of the latter is given (`dataset`, `joint`, …).
         claim: `PureDP`, `ApproxDP`, `ZCDP` or `GaussianDP`.
-        neighbours: Pairs of neighbouring datasets; of an agent, `dataset` may be given instead.
-        trials: Runs under each neighbour; 10 000, or what the session's options say, and 500 of an agent.
-        confidence: .99; in a test marked `privacy` the session decides and none may be given.
-        seed: 0, or what the session's options say.
-        stop: End as soon as the claim is refuted; a gross violation is after a few hundred runs. Only agents do
-            where nothing is said.
-        workers: Threads.
-        executor: Where blocks of runs are made instead, as in `privcheck.audit_mechanism`.
+        neighbours: Pairs of neighbouring datasets; for an agent, `dataset` may be given instead.
+        trials: Runs under each neighbour; by default 10 000, or the session's option, and 500 for an agent.
+        confidence: By default 0.99; must be left out in a test marked `privacy`, where the session sets it.
+        seed: By default 0, or the session's option.
+        stop: End as soon as the claim is refuted, which takes a few hundred runs for a gross violation. By default only
+            audits of agents do.
+        workers: Number of threads.
+        executor: Makes the blocks of runs instead, as in `privcheck.audit_mechanism`.
         more: Further arguments of `audit_mechanism` (`exceptions`, `one_at_a_time`) or `audit_agent`.
 
     Raises:
         AssertionError: The audit found a violation; the message has the bound, the pair, a test that repeats the audit,
-            and where the report is.
+            and the path of the report.
         ParameterError: An argument is out of range, the marker announced fewer audits, or a test with Hypothesis has a
-            deadline or data whose content cannot be seen.
+            deadline or data that cannot be fingerprinted.
         MechanismError: The function cannot be judged.
     """
     __tracebackhide__ = True
@@ -232,7 +231,7 @@ def assert_private(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Asked:
-    """What is asserted.
+    """Subject of the assertion.
 
     Attributes:
         mechanism: The function or agent.
@@ -251,7 +250,7 @@ class _Asked:
         return audit_agent if self.is_agent else audit_mechanism
 
     def repeat(self, found: MechanismAudit, directory: Path) -> Witness:
-        """Returns a test that makes the same audit; large data will be in the directory."""
+        """A test that repeats the audit; large data will be in the directory."""
         from privcheck.testing.failure_report import write_witness
 
         arguments = {"neighbours": list(found.neighbours), **({"joint": False} if self.is_agent else {})}
@@ -261,7 +260,7 @@ class _Asked:
 
 
 def _is_example() -> bool:
-    """Returns whether Hypothesis runs the test.
+    """Whether Hypothesis runs the test.
 
     Raises:
         ParameterError: The test has a deadline.
@@ -278,7 +277,7 @@ def _is_example() -> bool:
 
 
 def _allow_example(confidence: float | None) -> Allowance:
-    """Returns what the examples of the running test may spend together."""
+    """Joint allowance of the examples of the running test."""
     marked = ALLOWANCE.get()
     if marked is None:
         return replace(allow(confidence), examples=_ELSEWHERE)
@@ -292,7 +291,7 @@ def _allow_example(confidence: float | None) -> Allowance:
 def _examine(
     run: Callable[..., MechanismAudit], allowed: Allowance, asked: _Asked, arguments: Mapping[str, Any]
 ) -> tuple[MechanismAudit, int]:
-    """Returns the audit of an example, new or known, and the number of its summary line."""
+    """The audit of an example, new or cached, and the number of its summary line."""
     examples = allowed.examples
     content = fingerprint(asked.mechanism, str(asked.claim), sorted(arguments.items()))
     if content not in examples.known:
@@ -306,7 +305,7 @@ def _examine(
 
 
 def _record(found: MechanismAudit, allowed: Allowance, line: int, asked: _Asked) -> str:
-    """Keeps the audit for the summary and the report, and returns what is said of a violation."""
+    """Store the audit for the summary and the report, and return the message of a violation; else an empty text."""
     violated, place = found.verdict == "violation", allowed.place
     known = allowed.done[line] if line < len(allowed.done) else None  # by an example of the same test
     if known and not violated and (known.verdict == "violation" or found.lower <= allowed.examples.largest[line]):
@@ -335,7 +334,7 @@ def _record(found: MechanismAudit, allowed: Allowance, line: int, asked: _Asked)
 
 
 def _keep_data(asked: _Asked, found: MechanismAudit) -> Witness:
-    """Returns a test whose large data are in a directory of their own, where no report is written."""
+    """A test with its large data in a temporary directory, for audits without a report."""
     directory = Path(tempfile.mkdtemp(prefix="privcheck-"))
     witness = asked.repeat(found, directory)
     if witness.arrays or witness.texts:
@@ -367,18 +366,18 @@ _DEEPEST: Final = 100
 
 
 def fingerprint(*values: Any) -> str:
-    """Returns a text that is the same for values of the same content, in this process and in others.
+    """A text that is the same for values of the same content, in this process and in others.
 
-    Functions are told by their code, their defaults and what they have captured.
+    Functions are identified by module, name, code, defaults and captured variables.
 
     Raises:
-        ParameterError: The content of a value cannot be seen.
+        ParameterError: The content of a value cannot be read.
     """
     return hashlib.blake2b(repr([_content(value, 0) for value in values]).encode(), digest_size=16).hexdigest()
 
 
 def _content(value: Any, depth: int) -> Any:
-    """Returns nested tuples of texts."""
+    """Content of a value as nested tuples of texts."""
     if depth > _DEEPEST:
         raise _unknown(value)
     if value is None or type(value) in _PLAIN:
@@ -394,7 +393,7 @@ def _content(value: Any, depth: int) -> Any:
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """Returns what a value is made of."""
+    """The parts of a value."""
     for kinds, parts in _MADE_OF:
         if isinstance(value, kinds):
             return parts(value)

@@ -1,4 +1,4 @@
-"""Every trajectory and every pair of neighbours at tiny sizes: sensitivities compared for equality, not bounded.
+"""Enumeration of all trajectories and pairs of neighbours at tiny sizes: sensitivities are compared for equality.
 
 Rewards are 0 or 1: the statistics are linear in the rewards, so a supremum over [0, 1] is attained at its ends.
 """
@@ -33,7 +33,7 @@ _MOST_OWN: Final = 1_000  # users of one's own whose pairs are compared
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suprema:
-    """The largest changes that one user makes, over all pairs of neighbours.
+    """The largest changes by one user, over all pairs of neighbours.
 
     Attributes:
         l1: max ‖f(D) − f(D′)‖₁.
@@ -49,10 +49,10 @@ class Suprema:
 
 
 def all_users(horizon: int, num_states: int, num_actions: int) -> Trajectories:
-    """Returns every trajectory of one user with rewards 0 or 1, S^(H+1)·A^H·2^H of them, as one dataset.
+    """Every trajectory of one user with rewards 0 or 1, S^(H+1)·A^H·2^H in number, as one dataset.
 
     Raises:
-        ValueError: There are more than a test should go through.
+        ValueError: There are too many trajectories for a test.
     """
     how_many = how_many_users(horizon, num_states, num_actions)
     if how_many > MOST:
@@ -62,7 +62,7 @@ def all_users(horizon: int, num_states: int, num_actions: int) -> Trajectories:
 
 
 def all_pairs(relation: Relation, horizon: int, num_states: int, num_actions: int) -> Iterator[Pair]:
-    """Yields every pair of one user's data that the relation makes neighbours, in both orders."""
+    """Yield every neighbouring pair of one user's data under the relation, in both orders."""
     single, near = _everybody(relation, horizon, num_states, num_actions, values={})
     if near is None:
         for user in single:
@@ -76,10 +76,10 @@ def all_pairs(relation: Relation, horizon: int, num_states: int, num_actions: in
 def _everybody(
     relation: Relation, horizon: int, num_states: int, num_actions: int, *, values: Mapping[str, Fraction]
 ) -> tuple[list[Trajectories], NDArray[np.bool_] | None]:
-    """Returns all that one user may have, 1 to m trajectories in any order, and who may stand for whom.
+    """All possible data of one user, 1 to m trajectories in any order, and the matrix of allowed replacements.
 
     Raises:
-        ValueError: There are more than a test should go through.
+        ValueError: There are too many users for a test.
     """
     users, most = all_users(horizon, num_states, num_actions), most_trajectories(relation, values)
     chosen: list[tuple[int, ...]] = []
@@ -103,23 +103,23 @@ def suprema(
     *,
     values: Mapping[str, Fraction] | None = None,
 ) -> Suprema:
-    """Returns how far one user moves the statistic, by computing it for every user and subtracting.
+    """Exact sensitivity of the statistic, by computing it for every user and subtracting.
 
-    It uses `compute` only, never `difference` or `sensitivity`: a witness of its own.
+    It uses only `compute`, never `difference` or `sensitivity`, so that it is independent of them.
 
     Args:
-        statistic: What is computed.
-        relation: Which pairs are neighbours; users with several trajectories have every choice of them.
+        statistic: The statistic.
+        relation: The neighbouring relation; users with several trajectories have every combination of them.
         horizon: H.
         num_states: S.
         num_actions: A.
-        values: The parameters, where the relation depends on them.
+        values: The parameters, if the relation depends on them.
     """
     return _suprema(statistic, *_everybody(relation, horizon, num_states, num_actions, values=values or {}))
 
 
 def _suprema(statistic: Statistic[Any], users: Sequence[Any], near: NDArray[np.bool_] | None) -> Suprema:
-    """Returns the same over any users; `near` says which two are neighbours, None that each is one of nobody."""
+    """The same for any users; `near` says which two are neighbours, None that each is a neighbour of no user."""
     tables: NDArray[np.float64] = np.stack([statistic.compute(user).ravel() for user in users])
     if near is not None:
         left, right = np.nonzero(near)
@@ -145,18 +145,19 @@ def assert_sensitivity(
     *,
     users: Sequence[Any] | None = None,
 ) -> None:
-    """Asserts that the statistic's sensitivity is the supremum over all neighbours: no less, and no more.
+    """Assert that the statistic's sensitivity equals the supremum over all neighbours.
 
     Args:
-        statistic: What is checked.
-        relation: Which pairs are neighbours.
+        statistic: The checked statistic.
+        relation: The neighbouring relation.
         values: The parameters; "H", "S" and "A" size the trajectories and must be tiny.
-        users: Data of one's own: every user that there may be, at most 1 000, instead of all trajectories; under a
-            relation for several trajectories with all that each has.
+        users: Custom data in place of all trajectories: every possible user, at most 1 000; under a relation for
+            several trajectories, each with all of theirs.
 
     Raises:
         AssertionError: A norm differs; the message has both values and the pair.
-        ParameterError: Neither sizes nor users are given, or they are too many to be compared.
+        ParameterError: Neither sizes nor users are given, or the number of users is not 1 to 1 000, or the relation
+            cannot be used with custom data.
     """
     if users is not None:
         enumerated = _suprema_of_own(statistic, relation, users)

@@ -1,7 +1,7 @@
 """A failed audit in a test: its page, and code that can be pasted into a test file and fails in the same way.
 
-A value is written as an expression that makes an equal one; what has none is named and left to the reader. Large data
-go into files beside the report, and the code loads them.
+A value is written as an expression for an equal value; a value without one is named and left to the reader. Large data
+are written to files beside the report, and the code loads them.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _ARRAY_DTYPES: Final = ("int64", "float64", "bool", "int32", "float32")
 
 
 class UnwritableError(Exception):
-    """A value that no expression makes."""
+    """A value cannot be written as an expression."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Writer:
-    """Writes values as expressions, with what they need.
+    """Writer of values as expressions, with their imports and files.
 
     Attributes:
-        directory: Where files of large data will be; None where everything is written out.
-        imports: Lines.
-        arrays: Of the .npz file, by name.
-        texts: Files by name.
+        directory: Folder for files of large data; None to write out everything.
+        imports: Import lines.
+        arrays: Arrays of the .npz file, by name.
+        texts: Contents of other files, by name.
     """
 
     directory: Path | None
@@ -59,10 +59,10 @@ class Writer:
     texts: dict[str, str] = field(default_factory=dict)
 
     def write(self, value: Any) -> str:
-        """Returns an expression that makes an equal value.
+        """An expression for an equal value.
 
         Raises:
-            UnwritableError: There is none.
+            UnwritableError: There is no such expression.
         """
         if value is None or type(value) in _PLAIN:
             return repr(value)
@@ -82,10 +82,10 @@ class Writer:
         raise UnwritableError(f"a {type(value).__qualname__}")
 
     def name(self, given: Any) -> str:
-        """Returns the name of a function or a class, which is imported.
+        """The name of a function or a class, with its import added.
 
         Raises:
-            UnwritableError: It has none by which it could be.
+            UnwritableError: The object cannot be imported by name.
         """
         module, qualified = getattr(given, "__module__", None) or "", getattr(given, "__qualname__", "")
         found = sys.modules.get(module)
@@ -140,7 +140,7 @@ def _items(writer: Writer, value: Any) -> str:
 
 
 def _json(writer: Writer, value: Any) -> str | None:
-    """Returns how plain data that are long are loaded; None for all others."""
+    """Expression that loads long plain data from a file; None for all other data."""
     if writer.directory is None or not isinstance(value, list | dict) or len(repr(value)) <= _LONG:
         return None
     try:
@@ -209,12 +209,12 @@ _WRITERS: Final[tuple[tuple[Any, Callable[[Writer, Any], str]], ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """Code, and the files that it loads.
+    """Code, and the files it loads.
 
     Attributes:
         code: A test.
-        arrays: Of its .npz file.
-        texts: Of its other files, by name.
+        arrays: Arrays of its .npz file.
+        texts: Contents of its other files, by name.
     """
 
     code: str
@@ -222,7 +222,7 @@ class Witness:
     texts: Mapping[str, str]
 
     def save(self, directory: Path) -> None:
-        """Writes the files, and the code as witness.py."""
+        """Write the files, and the code as witness.py."""
         directory.mkdir(parents=True, exist_ok=True)
         if self.arrays:
             np.savez_compressed(directory / f"{DATA_NAME}.npz", **dict(self.arrays))  # type: ignore[arg-type]
@@ -237,13 +237,13 @@ def write_witness(
     *,
     directory: Path | None,
 ) -> Witness:
-    """Returns a test that makes the same audit.
+    """Write a test that repeats the audit.
 
     Args:
         mechanism: The function; one that cannot be imported is called `mechanism`.
-        claim: What was claimed.
-        arguments: Of `assert_private`, by name.
-        directory: Where large data will be saved; None to write out everything.
+        claim: The claim.
+        arguments: Arguments of `assert_private`, by name.
+        directory: Folder for large data; None to write out everything.
     """
     writer = Writer(directory=directory, imports={"from privcheck.testing import assert_private"})
     remarks: list[str] = []
@@ -265,7 +265,7 @@ def write_witness(
 
 
 def _public(module: str, given: Any) -> str:
-    """Returns the package that shows a name of ours, or its module."""
+    """The package that exports a name of privcheck, or its module."""
     package = module.partition(".")[0]
     shown = getattr(sys.modules.get(package), given.__qualname__.partition(".")[0], None)
     return package if package == "privcheck" and shown is not None else module
@@ -278,15 +278,15 @@ _ASKS: Final = "Do outputs of the function tell two neighbouring datasets apart 
 
 
 def save_page(found: MechanismAudit, directory: Path, *, mechanism: str, test: str, code: str, started: str) -> Path:
-    """Writes report.html and report.json, and returns the page's path.
+    """Write report.html and report.json, and return the page's path.
 
     Args:
         found: The audit.
-        directory: Where they go.
-        mechanism: The function's name.
-        test: Which test audited it.
-        code: That repeats the audit.
-        started: When the test did.
+        directory: Output folder.
+        mechanism: Name of the function.
+        test: Name of the test.
+        code: Code that repeats the audit.
+        started: Start time of the test.
 
     Raises:
         PrivcheckError: The files cannot be written.
@@ -345,7 +345,7 @@ def save_page(found: MechanismAudit, directory: Path, *, mechanism: str, test: s
 
 
 def show_records(first: Any, other: Any) -> ShownPair | None:
-    """Returns two datasets of users side by side, those records first that differ; None where there are none."""
+    """Two datasets side by side, differing records first; None if one of them is empty."""
     if not (_is_sequence(first) and _is_sequence(other)):
         first, other = [first], [other]
     if min(len(first), len(other)) == 0:

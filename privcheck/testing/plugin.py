@@ -1,8 +1,8 @@
 """The pytest plugin: the marker `privacy`, one α for the whole session, a summary at its end.
 
-A test marked `privacy` spends α/(audits of all marked tests that run); all of them together accuse correct mechanisms
-with probability at most α. Results travel as the test's properties, so that they come back from xdist's workers and
-stand in JUnit files.
+Each audit of a test marked `privacy` spends α/(audits of all marked tests that run); the false-positive rate of all of
+them together is at most α. Results are stored as the test's properties, so that they come back from xdist's workers and
+are in JUnit files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEADS = {"claim": "claim", "upper": "accountant", "lower": "audit", "trials": "
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the options."""
+    """Add the options."""
     group = parser.getgroup("privacy", "audits of privacy claims (privcheck)")
     group.addoption(
         "--privacy-trials",
@@ -59,7 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers the marker and refuses options out of range."""
+    """Register the marker and refuse options out of range."""
     config.addinivalue_line("markers", _MARKER)
     if not 0 < config.getoption("--privacy-confidence") < 1:
         given = config.getoption("--privacy-confidence")
@@ -69,14 +69,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Counts the audits among which α is divided: those of tests that run, in every xdist worker alike."""
+    """Count the audits among which α is divided: those of tests that run, the same in every xdist worker."""
     marks = (item.get_closest_marker("privacy") for item in session.items)
     session.config.stash[_NUMBER] = sum(_audits(mark) for mark in marks if mark is not None)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Gives a marked test its allowance, and keeps what it found."""
+    """Give a marked test its allowance, and store its results."""
     mark = item.get_closest_marker("privacy")
     allowed = _of_unmarked(item) if mark is None else _of_marked(item, mark)
     token = ALLOWANCE.set(allowed)
@@ -109,7 +109,7 @@ def _of_unmarked(item: pytest.Item) -> Allowance:
 
 
 def _place(item: pytest.Item) -> ReportPlace | None:
-    """Returns where the test's reports go: where was asked for, or into pytest's cache, and only of what fails."""
+    """Location of the test's reports: as requested or, for failures only, in pytest's cache; None without a cache."""
     given = item.config.getoption("--privacy-report") or item.config.getini("privacy_report")
     cache: pytest.Cache | None = getattr(item.config, "cache", None)
     if not given and cache is None:
@@ -133,7 +133,7 @@ def _write_reports(item: pytest.Item, allowed: Allowance) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Writes a line for every audit."""
+    """Write a line for every audit."""
     reports = [
         report
         for some in terminalreporter.stats.values()

@@ -1,6 +1,6 @@
-"""What one test may spend: the part of the session's α that the pytest plugin gives it, and what it did with it.
+"""Allowance of a test: its part of the session's α, given by the pytest plugin, and the record of its use.
 
-Only the standard library is imported here: the plugin is loaded by every pytest run on the machine.
+Only the standard library is imported here: the plugin is loaded by every pytest run in the environment.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class SummaryLine:
     """A line of the summary.
 
     Attributes:
-        claim: What was claimed.
-        upper: The accountant's bound; empty where there is none.
-        lower: The lower bound on the loss; empty where none was measured.
+        claim: The claim.
+        upper: The accountant's bound; empty if there is none.
+        lower: The lower bound on the loss; empty if none was measured.
         trials: Runs under each neighbour.
-        confidence: Of this audit.
+        confidence: Confidence of this audit.
         verdict: "violation", "consistent", "holds", "fails" or "undecided".
-        report: The page; empty where none is written.
+        report: Path of the page; empty if none is written.
     """
 
     claim: str
@@ -41,13 +41,13 @@ class SummaryLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPlace:
-    """Where a test's report pages go.
+    """Location of a test's report pages.
 
     Attributes:
-        root: Makes the directory of all reports, and returns it.
-        name: Of this test's directory in it; further audits of the test have a number behind it.
-        every: Whether audits that find nothing get one too.
-        test: The test's name.
+        root: Function that makes the directory of all reports and returns it.
+        name: Name of this test's directory in it; further audits of the test append a number.
+        every: Whether audits without a violation get a page too.
+        test: Name of the test.
     """
 
     root: Callable[[], Path]
@@ -58,14 +58,14 @@ class ReportPlace:
 
 @dataclass(slots=True, kw_only=True)
 class Examples:
-    """The audits that Hypothesis asked for in one test.
+    """The audits requested by Hypothesis in one test.
 
-    They share what the test may spend: α/(k (k + 1)) for the k-th different audit, which adds up to α for any number.
+    They share the test's α: α/(k (k + 1)) for the k-th distinct audit, which adds up to at most α for any number.
 
     Attributes:
-        number: Different audits so far.
-        known: What each found, by its content: Hypothesis asks again for what failed, and must see it fail.
-        lines: Where in the test's summary lines the audits of one mechanism and claim are.
+        number: Number of distinct audits so far.
+        known: Results by content: Hypothesis repeats failed examples, which must fail again.
+        lines: Index of the test's summary line for the audits of a mechanism and claim.
         largest: The largest lower bound of each such line.
     """
 
@@ -77,18 +77,18 @@ class Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What a test may spend.
+    """Allowance of a test.
 
     Attributes:
-        trials: Runs under each neighbour, where the test names none.
+        trials: Default number of runs under each neighbour.
         agent_trials: The same for whole agents.
-        confidence: Of each of its audits.
-        seed: Of each of its audits, where the test names none.
-        audits: How many audits the marker announces; None in a test that is not marked.
-        done: Those that were made.
-        examples: Those that Hypothesis asked for.
-        place: Where reports go, if anywhere.
-        reports: What writes the report of an audit, by its number among `done`.
+        confidence: Confidence of each of its audits.
+        seed: Default seed of each of its audits.
+        audits: Number of audits announced by the marker; None in an unmarked test.
+        done: Summary lines of the audits that were made.
+        examples: Audits requested by Hypothesis.
+        place: Location of reports; None for no reports.
+        reports: Functions that write the report of an audit, by its index in `done`.
     """
 
     trials: int

@@ -14,7 +14,7 @@ from privcheck.declare.relations import Pair, Relation, ReplaceOne, most_traject
 
 
 def rewards() -> st.SearchStrategy[float]:
-    """Returns rewards in [0, 1], two of three times a corner: uniform floats alone miss a 5 % understatement."""
+    """Rewards in [0, 1], two of three times a corner: uniform floats alone miss a 5 % understatement."""
     corners = st.sampled_from([0.0, 1.0])
     return st.one_of(corners, corners, st.floats(0, 1))
 
@@ -22,13 +22,13 @@ def rewards() -> st.SearchStrategy[float]:
 def trajectories(
     horizon: int, num_states: int, num_actions: int, *, users: int | st.SearchStrategy[int] = 1
 ) -> st.SearchStrategy[Trajectories]:
-    """Returns datasets of users with H steps each.
+    """Datasets of users with H steps each.
 
     Args:
         horizon: H.
         num_states: S.
         num_actions: A.
-        users: How many, or a strategy for it.
+        users: Number of users, or a strategy for it.
     """
 
     def of(how_many: int) -> st.SearchStrategy[Trajectories]:
@@ -46,7 +46,7 @@ def trajectories(
 
 
 def neighbouring_pairs(relation: Relation, horizon: int, num_states: int, num_actions: int) -> st.SearchStrategy[Pair]:
-    """Returns pairs of one user's data that the relation makes neighbours; None stands for a user who is not there."""
+    """Neighbouring pairs of one user's data under the relation; None is an absent user."""
     one = trajectories(horizon, num_states, num_actions, users=st.integers(1, most_trajectories(relation, {})))
     if not isinstance(relation, ReplaceOne):
         return st.one_of(one.map(lambda user: (user, None)), one.map(lambda user: (None, user)))
@@ -58,14 +58,14 @@ def neighbouring_pairs(relation: Relation, horizon: int, num_states: int, num_ac
 def neighbouring_datasets(
     relation: Relation, horizon: int, num_states: int, num_actions: int, *, others: int | st.SearchStrategy[int] = 3
 ) -> st.SearchStrategy[tuple[Trajectories, Trajectories]]:
-    """Returns two datasets that differ in one user, who comes first; a user who is not there leaves them shorter.
+    """Two datasets that differ in their first user; an absent user leaves a dataset shorter.
 
     Args:
         relation: The neighbouring relation.
         horizon: H.
         num_states: S.
         num_actions: A.
-        others: How many users both have, or a strategy for it.
+        others: Number of common users, or a strategy for it.
     """
     common = trajectories(horizon, num_states, num_actions, users=others)
     pairs = neighbouring_pairs(relation, horizon, num_states, num_actions)
@@ -80,13 +80,13 @@ def neighbouring_datasets(
 def neighbouring_records(
     *, size: int = 10, low: float = 0.0, high: float = 1.0, columns: int = 0
 ) -> st.SearchStrategy[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Returns two arrays of records that differ in one: the data of mechanisms that know nothing of trajectories.
+    """Two arrays that differ in one record, for mechanisms on data other than trajectories.
 
     Args:
-        size: Records in each.
-        low: Of every number.
-        high: Of every number; half of the numbers are one of the two.
-        columns: Numbers a record, for arrays (size, columns); 0 for arrays (size,).
+        size: Number of records in each.
+        low: Lower bound of every number.
+        high: Upper bound of every number; half of the numbers are one of the two bounds.
+        columns: Numbers per record, for arrays of shape (size, columns); 0 for shape (size,).
     """
     number = st.one_of(st.sampled_from([low, high]), st.floats(low, high))
     shape = (size, columns) if columns else (size,)

@@ -1,6 +1,6 @@
-"""`privcheck new`: write a package that passes its tests and its check from the first line on.
+"""`privcheck new`: writes a new algorithm's package, which passes its tests and its check from the start.
 
-The templates are beside this file, one folder a kind.
+The templates are beside this file, one folder per kind.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """What a package of one kind is made of.
+    """Parts of a package of one kind.
 
     Attributes:
-        modules: Beside `__init__`; each has a template, in the kind's folder or one for several kinds.
-        extras: Of privcheck, which it runs with.
-        tests: What its tests say of the noise and of audits, by the name in the template.
+        modules: Modules beside `__init__`; each has a template in the kind's folder or a shared one.
+        extras: Extras of privcheck that it needs.
+        tests: Values of its tests about noise and audits, by their names in the template.
     """
 
     modules: tuple[str, ...]
@@ -54,16 +54,16 @@ KINDS: Final[Mapping[str, _Kind]] = {
 
 
 def start_package(name: str, kind: str, directory: Path | None = None) -> StartedPackage:
-    """Writes the package, all of it or nothing.
+    """Write the package, all of it or nothing.
 
     Args:
-        name: Of the algorithm and of the distribution: lower-case words joined by hyphens.
+        name: Name of the algorithm and of the distribution: lower-case words joined by hyphens.
         kind: One of `KINDS`.
-        directory: Where; a new folder of that name by default.
+        directory: Folder of the package; by default a new folder of that name.
 
     Raises:
-        ParameterError: The name is none, or taken, or there is no such kind.
-        PrivcheckError: There is something at the place already, or it cannot be written.
+        ParameterError: The name is invalid or taken, or the kind is unknown.
+        PrivcheckError: The folder is not empty or cannot be written.
     """
     if kind not in KINDS:
         raise ParameterError(f"expected a kind out of {', '.join(KINDS)}, got {kind!r}", name="kind", given=kind)
@@ -89,10 +89,10 @@ def start_package(name: str, kind: str, directory: Path | None = None) -> Starte
 
 
 def _check_name(name: str) -> str:
-    """Returns the import name of the package.
+    """Check the name, and return the import name of the package.
 
     Raises:
-        ParameterError: The name is none, or registered, or another package is imported by it.
+        ParameterError: The name is invalid or registered, or the import name is taken by another package.
     """
     if not _NAME.fullmatch(name):
         message = f"expected a name of lower-case words joined by hyphens, such as my-ucb-vi, got {name!r}"
@@ -108,7 +108,7 @@ def _check_name(name: str) -> str:
 
 
 def _render(name: str, package: str, kind: str) -> dict[str, str]:
-    """Returns the texts of all files, by path; a kind's own template comes before the one for several kinds."""
+    """The texts of all files, by path; a kind's own template takes precedence over the shared one."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = Environment(

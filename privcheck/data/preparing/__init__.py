@@ -1,6 +1,6 @@
-"""From a raw table to trajectories that agents may learn from, chunk by chunk; every change is said.
+"""Preparation of raw tables as trajectories for agents, chunk by chunk; every change is recorded.
 
-What reads the table is loaded when it is first used: Arrow, and pandas with it, take half a second.
+The reader of tables is loaded when it is first used: Arrow, and pandas with it, take half a second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Loads `prepare` and what it returns when they are first used."""
+    """Load `prepare` and its result class when they are first used."""
     if name not in ("Prepared", "prepare"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from privcheck.data.preparing import stream

@@ -1,7 +1,7 @@
-"""Drafts of recipes: what a raw table seems to be, for a person to confirm.
+"""Drafts of recipes: guesses about a raw table, for a person to confirm.
 
-What is guessed is a name, a type, a spelling or an order. What has to be public (H, the bounds of rewards, how many
-episodes a user may have) is never guessed: the draft says what the data show, and leaves the value open.
+Names, types, spellings and orders are guessed. Values that must be public (H, the bounds of rewards, the number of
+episodes per user) are left open unless the data show only one plausible value; a comment says what the data show.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ _FORMATS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Draft(Brief):
-    """A recipe as a draft. All of it but the names is private: it was read from the data.
+    """A draft of a recipe. All of it except the names is private, because it comes from the data.
 
     Attributes:
-        recipe: Its text.
-        layout: The known layout that it follows; empty where none fits.
-        guessed: Columns: ours, theirs, its type, how many values are missing.
-        counts: Rows, episodes and what is odd with them.
-        open: What a person has to fill in, as `table.name`.
-        rows: The first rows as they would be read, after their names.
+        recipe: Text of the recipe.
+        layout: The known layout that it follows; empty if none fits.
+        guessed: Columns: our name, the file's name, type, number of missing values.
+        counts: Numbers of rows, episodes and irregularities.
+        open: Values to be filled in by a person, as `table.name`.
+        rows: Column names, then the first rows as they would be read.
     """
 
     recipe: str
@@ -82,7 +82,7 @@ class Draft(Brief):
 
 @dataclass(slots=True)
 class _Notes:
-    """A recipe in the making: values by table and name, each with a comment."""
+    """A recipe under construction: values by table and name, each with a comment."""
 
     lines: dict[str, list[str]] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
@@ -99,23 +99,23 @@ class _Notes:
 
 
 def layouts() -> dict[str, dict[str, Any]]:
-    """Returns the layouts that are known, by name: parts of recipes."""
+    """The known layouts by name, as parts of recipes."""
     folder = resources.files("privcheck.data.preparing") / "layouts"
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
     return {file.name.removesuffix(".toml"): tomllib.loads(file.read_text("utf-8")) for file in files}
 
 
 def draft_recipe(raw: Path, *, layout: str | None = None, columns: Mapping[str, str] | None = None) -> Draft:
-    """Returns the draft of a recipe for a raw table, which it holds in memory.
+    """Draft a recipe for a raw table, with the table in memory.
 
     Args:
         raw: The table.
-        layout: A known layout, by name; None for the first whose columns the table has.
-        columns: What the file calls columns, by our names, where that is known.
+        layout: A known layout, by name; None for the first one with all its columns in the table.
+        columns: Known column names of the file, by our names.
 
     Raises:
-        FileFormatError: The table cannot be read, or no column can be one of ours.
-        ParameterError: A name is none of ours.
+        FileFormatError: The table cannot be read, or no column fits one of ours that is needed.
+        ParameterError: A name is not one of ours.
         UnknownNameError: There is no such layout.
     """
     path = require_file(raw, tuple(FORMATS))
@@ -167,7 +167,7 @@ def draft_recipe(raw: Path, *, layout: str | None = None, columns: Mapping[str, 
 
 
 def _read(source: Source, columns: Mapping[str, str]) -> pa.Table:
-    """Returns columns of all rows by our names; episodes are counted where the table has none."""
+    """Columns of all rows by our names; episodes are counted if the table has no column of them."""
     _, table = read_whole(source, list(columns.values()))
     table = table.rename_columns(list(columns))
     return table if "episode" in columns else count_episodes(table, 0)[0]
@@ -217,7 +217,7 @@ def _choose_layout(name: str | None, there: Sequence[str]) -> tuple[str, Mapping
 
 
 def _draft_columns(path: Path, there: Sequence[str], known: Mapping[str, str], notes: _Notes) -> dict[str, str]:
-    """Returns what the file calls our columns, as far as can be guessed; users come later."""
+    """The file's names of our columns, as far as they can be guessed, without the users' column."""
     columns = {ours: name for ours, name in known.items() if ours != "user" and name in there}
 
     def find(ours: str) -> list[str]:
@@ -245,7 +245,7 @@ def _draft_columns(path: Path, there: Sequence[str], known: Mapping[str, str], n
 def _draft_steps(
     table: pa.Table, known: Mapping[str, Any], notes: _Notes, counts: dict[str, int]
 ) -> dict[str, Any]:  # fmt: skip
-    """Notes how rows become steps; returns the same choices, so that rows can be shown."""
+    """Note how rows become steps, and return the same choices for the preview."""
     episode = number_values(table.column("episode"))
     counts["episodes"] = int(np.unique(episode).size)
     starts = np.append(True, episode[1:] != episode[:-1])
@@ -284,7 +284,7 @@ def _draft_steps(
 
 
 def _has_decimal_commas(column: pa.ChunkedArray) -> bool:
-    """Returns whether text is numbers with a comma before their fraction, where a dot was expected."""
+    """Whether a text column has only numbers with a decimal comma, although a dot was expected."""
     if not pa.types.is_string(column.type):
         return False
     found = pc.match_substring_regex(column, r"^\s*[-+]?\d+(,\d+)?\s*$")
@@ -292,7 +292,7 @@ def _has_decimal_commas(column: pa.ChunkedArray) -> bool:
 
 
 def _find_times(source: Source, named: Mapping[str, str]) -> list[str]:
-    """Returns columns of times that differ within episodes, those with the most times first."""
+    """Columns of times that differ within episodes, those with the most distinct times first."""
     rest = [name for name in source.schema.names if name not in named.values()]
     read = _read(source, {"episode": named["episode"], **{f"\0{name}": name for name in rest}})
     episodes, found = pc.count_distinct(read.column("episode")).as_py(), {}
@@ -306,7 +306,7 @@ def _find_times(source: Source, named: Mapping[str, str]) -> list[str]:
 
 
 def _parse_times(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
-    """Returns the times that text says, by each format that fits all of it; empty where it says nothing."""
+    """The times in a text column, by each format that fits all of it; empty if none does."""
     if column.null_count == len(column):
         return {}
     head = column.slice(0, _LABELS)  # most text is no time, and shows it at once
@@ -318,7 +318,7 @@ def _parse_times(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
 
 
 def _read_times(step: pa.ChunkedArray, notes: _Notes) -> tuple[NDArray[Any] | None, str | None]:
-    """Returns numbers, or whole microseconds of times, with the format of those in text; None where neither."""
+    """Numbers, or whole microseconds of times, with the format of text times; (None, None) if the format is unclear."""
     form = None
     if pa.types.is_string(step.type):
         parsed = _parse_times(step)
@@ -340,7 +340,7 @@ def _read_times(step: pa.ChunkedArray, notes: _Notes) -> tuple[NDArray[Any] | No
 
 
 def _look_at_steps(episode: NDArray[np.int64], step: NDArray[Any]) -> tuple[int, int]:
-    """Returns how many sorted rows are of the step of another, and how many episodes do not count 0, 1, 2."""
+    """Number of sorted rows with the step of the row before, and of episodes whose steps do not count 0, 1, 2, …."""
     inside = episode[1:] == episode[:-1]
     leap = step[1:] - step[:-1]
     starts = np.append(True, ~inside)
@@ -375,7 +375,7 @@ def _draft_labels(table: pa.Table, notes: _Notes) -> None:
 
 
 def _join_spellings(counted: Mapping[str, int]) -> tuple[list[str], dict[str, str]]:
-    """Returns labels, and other spellings of them, which differ in case and blanks alone."""
+    """Labels, and other spellings of them, which differ only in case and blanks."""
     groups: dict[str, list[str]] = {}
     for label in counted:
         groups.setdefault(" ".join(label.casefold().split()), []).append(label)
@@ -405,7 +405,7 @@ def _draft_rewards(table: pa.Table, notes: _Notes) -> None:
 def _draft_lengths(
     path: Path, plan: PreparationPlan, notes: _Notes, counts: dict[str, int]
 ) -> tuple[tuple[str, ...], ...]:  # fmt: skip
-    """Notes H and what becomes of odd episodes; returns the first rows as they would be read, after their names."""
+    """Note H and the treatment of irregular episodes; return the column names and first rows of the preview."""
     shown: list[tuple[str, ...]] = []
     lengths: Counter[int] = Counter()
     missing = gaps = 0
@@ -443,7 +443,7 @@ def _show(chunk: Chunk, at: int) -> tuple[str, ...]:
 def _draft_users(
     source: Source, columns: Mapping[str, str], given: str | None, notes: _Notes, counts: dict[str, int]
 ) -> dict[str, str]:
-    """Notes who the users are; returns the column that names them, where one seems to, or was given."""
+    """Note the users; return the column that names them, if one was given or seems to."""
     rest = [name for name in source.schema.names if name not in columns.values()]
     episode = "episode" if "episode" in columns else "terminal"
     table = _read(source, {episode: columns[episode], **{name: name for name in rest if name != episode}})

@@ -1,6 +1,6 @@
-"""Raw tables in chunks of whole episodes: whatever pyarrow reads, with columns by our names.
+"""Raw tables in chunks of whole episodes: any format that pyarrow reads, with columns renamed to ours.
 
-Messages say where a value is, by the file's own rows, and what was expected; they never quote what pyarrow quotes.
+Messages give the row in the file and the expected value; they never repeat pyarrow's quotes of private values.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Change = tuple[int, str, str]  # row of the file, what was done, with what
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Chunk:
-    """Rows of whole episodes, in the order in which they are read.
+    """Rows of whole episodes, in the order of reading.
 
     Attributes:
-        numbers: (rows,) of each row in the file, from 1; a header is no row.
-        columns: Arrow arrays by our names; only those that the file has.
-        starts: Where each episode begins.
-        changes: What was done to rows before episodes were made of them.
+        numbers: Row numbers in the file, shape (rows,), from 1; a header does not count.
+        columns: Arrow arrays by our names, for the columns in the file.
+        starts: Index of each episode's first row.
+        changes: Changes to rows before episodes were formed.
     """
 
     numbers: NDArray[np.int64]
@@ -52,16 +52,16 @@ class Chunk:
 
     @property
     def rows(self) -> int:
-        """Returns the number of rows."""
+        """Number of rows."""
         return len(self.columns["episode"])
 
 
 def read_chunks(path: Path, plan: PreparationPlan) -> Iterator[Chunk]:
-    """Yields the file's episodes, some hundred thousand rows at a time.
+    """Yield the file's episodes, some hundred thousand rows at a time.
 
     Raises:
-        FileFormatError: The file cannot be read, lacks a column, or the rows of an episode do not stand together.
-        TrajectoryError: Rows of one step, or times, that the plan does not say what to do with.
+        FileFormatError: The file cannot be read, lacks a column, or the rows of an episode are not contiguous.
+        TrajectoryError: There are several rows of one step, or invalid times, and the plan has no rule for them.
     """
     source = open_table(path, plan)
     names = _find_columns(path, source.schema.names, plan)
@@ -84,12 +84,12 @@ def read_chunks(path: Path, plan: PreparationPlan) -> Iterator[Chunk]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A file that was opened.
+    """An opened file.
 
     Attributes:
-        schema: Of the file.
-        read: Reads columns: tables, each with the rows' numbers in the file.
-        dropped: The rows that cannot be read, and are left out.
+        schema: Schema of the file.
+        read: Function that yields columns as tables, each with the row numbers in the file.
+        dropped: Unreadable rows that are left out.
     """
 
     schema: pa.Schema
@@ -98,10 +98,10 @@ class Source:
 
 
 def open_table(path: Path, plan: PreparationPlan) -> Source:
-    """Opens a raw table.
+    """Open a raw table.
 
     Raises:
-        FileFormatError: It cannot be read.
+        FileFormatError: The file cannot be read, or text options are given for another format.
     """
     path = require_file(path, tuple(FORMATS))
     kind: Any = FORMATS[path.suffix.lower()]
@@ -148,7 +148,7 @@ def _delimiter(path: Path, plan: PreparationPlan) -> str:
 
 
 def _open_torn(path: Path, plan: PreparationPlan, options: dict[str, Any]) -> Source:
-    """Opens a text file of which rows with too few or too many values are left out."""
+    """Open a text file, leaving out rows with too few or too many values."""
     torn = find_torn(path, plan)
     left_out = np.array([row for row, _ in torn], np.int64)
     parsing = options["parse_options"]
@@ -177,7 +177,7 @@ def _open_torn(path: Path, plan: PreparationPlan, options: dict[str, Any]) -> So
 
 
 def find_torn(path: Path, plan: PreparationPlan) -> list[tuple[int, int]]:
-    """Returns the rows of a text file that have another number of values than its header, with that number."""
+    """The rows of a text file with another number of values than its header, with that number."""
     with path.open(encoding=plan.encoding, newline="") as file:
         lines = reader(file, delimiter=_delimiter(path, plan))
         wanted = len(next(lines, []))
@@ -186,7 +186,7 @@ def find_torn(path: Path, plan: PreparationPlan) -> list[tuple[int, int]]:
 
 
 def _explain(path: Path, plan: PreparationPlan, error: Exception, columns: Sequence[str]) -> NoReturn:
-    """Says what is wrong with a file, and where, without quoting it.
+    """Report the problem of a file and its place, without quoting values.
 
     Raises:
         FileFormatError: Always.
@@ -216,7 +216,7 @@ def _explain(path: Path, plan: PreparationPlan, error: Exception, columns: Seque
 
 
 def refuse_unknown_users(path: Path, plan: PreparationPlan) -> None:
-    """Refuses a raw table of unknown users; errors as of `privcheck.data.reading.users.refuse_unknown`."""
+    """Refuse a raw table of unknown users; errors as of `privcheck.data.reading.users.refuse_unknown`."""
     source = open_table(path, plan)
     names = _find_columns(path, source.schema.names, plan)
 
@@ -237,7 +237,7 @@ def refuse_unknown_users(path: Path, plan: PreparationPlan) -> None:
 
 
 def _find_columns(path: Path, there: Sequence[str], plan: PreparationPlan) -> dict[str, str]:
-    """Returns what the file calls each of our columns that it has."""
+    """The file's name of each of our columns that it has."""
     missing = [name for name in {*plan.needed, *plan.columns} if plan.find(name) not in there]
     if missing:
         lacks = ", ".join(plan.find(name) for name in COLUMNS if name in missing)
@@ -248,7 +248,7 @@ def _find_columns(path: Path, there: Sequence[str], plan: PreparationPlan) -> di
 
 
 def read_whole(source: Source, columns: Sequence[str]) -> tuple[NDArray[np.int64], pa.Table]:
-    """Returns columns of all rows, with their numbers in the file."""
+    """Columns of all rows, with their row numbers in the file."""
     read = [(numbers, _plain(table)) for numbers, table in source.read(columns)]
     if not read:
         return np.zeros(0, np.int64), source.schema.empty_table().select(list(columns))
@@ -258,7 +258,7 @@ def read_whole(source: Source, columns: Sequence[str]) -> tuple[NDArray[np.int64
 def _tables(
     source: Source, names: dict[str, str], plan: PreparationPlan, changes: list[Change]
 ) -> Iterator[pa.Table]:  # fmt: skip
-    """Yields the rows by our names, with the column `_ROW` of their numbers; notes what is done to them."""
+    """Yield the rows by our names, with their row numbers in the column `_ROW`; changes are recorded."""
     columns = list(names.values())
     changes.extend(source.dropped)
     finished = 0
@@ -278,10 +278,10 @@ def _tables(
 
 
 def _place(table: pa.Table, plan: PreparationPlan, changes: list[Change]) -> pa.Table:
-    """Returns a sorted table in which each step has one row, and its number where it had a time.
+    """The sorted table with one row per step, and step numbers in place of times.
 
     Raises:
-        TrajectoryError: Several rows are of one step, and the plan does not say which to keep.
+        TrajectoryError: There are several rows of one step, and the plan does not say which to keep.
     """
     if "step" not in table.column_names or not table.num_rows:
         return table
@@ -312,12 +312,13 @@ def _place(table: pa.Table, plan: PreparationPlan, changes: list[Change]) -> pa.
 def _bin(
     step: pa.ChunkedArray, starts: NDArray[np.intp], lengths: NDArray[np.intp], times: float, *, together: bool
 ) -> pa.Array:
-    """Returns the number of each row's step: its time after the first of its episode, in bins of so many seconds.
+    """Step number of each row: its time after the first of its episode, in bins of `times` seconds.
 
-    Bins of 0 seconds: rows count 0, 1, 2, … in the order of their times; those of one time are one step if `together`.
+    With bins of 0 seconds, rows are numbered 0, 1, 2, … in the order of their times; rows with equal times are one step
+    if `together`.
 
     Raises:
-        TrajectoryError: The column holds no times or numbers.
+        TrajectoryError: The column does not contain times or numbers.
     """
     values: Any
     width: float
@@ -341,7 +342,7 @@ def _bin(
 
 
 def count_episodes(batch: pa.Table, finished: int) -> tuple[pa.Table, int]:
-    """Returns rows with the number of their episode, which ends where `terminal` is true, and how many have ended.
+    """Add episode numbers to rows, where an episode ends if `terminal` is true; also return the number of ended ones.
 
     Raises:
         TrajectoryError: A value is neither true nor false.
@@ -359,7 +360,7 @@ def count_episodes(batch: pa.Table, finished: int) -> tuple[pa.Table, int]:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Returns the table with dictionaries written out: those of two chunks may number values differently."""
+    """The table with dictionaries decoded: those of two chunks may number values differently."""
     for index, column in enumerate(table.schema):
         if pa.types.is_dictionary(column.type):
             table = table.set_column(index, column.name, table.column(index).cast(column.type.value_type))
@@ -367,13 +368,13 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def _changes(episode: pa.ChunkedArray) -> NDArray[np.intp]:
-    """Returns where an episode begins, the first row included."""
+    """Index of each episode's first row."""
     codes = number_values(episode)
     return np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]])) if codes.size else np.zeros(0, np.intp)
 
 
 def number_values(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Returns a number for each distinct value; −1 for missing ones."""
+    """A number for each distinct value; −1 for missing ones."""
     encoded = pc.dictionary_encode(column.combine_chunks() if column.num_chunks != 1 else column.chunk(0))
     codes: NDArray[np.int64] = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     return codes

@@ -1,9 +1,9 @@
-"""Recipes: every public choice of a preparation and its codebooks, in one file that `prepare` replays.
+"""Recipes: all public choices of a preparation and its codebooks, in one file that `prepare` replays.
 
-A value of "?" is one that nobody has given yet. Nothing is prepared by a recipe that has one, or that nobody has
-confirmed: what a draft guesses from the data is private until somebody says that it is public.
+The value "?" is one still to be filled in. A recipe with such a value, or an unconfirmed one, is refused: the guesses
+of a draft come from the data and are private until a person confirms that they are public.
 
-Which states occur is private, so a codebook is given or confirmed, never made silently.
+The set of occurring states is private, so a codebook is given or confirmed, never made silently.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _KINDS: Final = ("states", "actions")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codebook:
-    """What states and actions are called; their code is the place in the list, from 0.
+    """Names of states and actions; the code is the position in the list, from 0.
 
     Attributes:
-        states: Their labels.
-        actions: Their labels.
+        states: Labels of the states.
+        actions: Labels of the actions.
         inferred: Whether it was made from the data.
-        data: The file that it was used for; empty where it was not yet.
+        data: The prepared file it belongs to; empty if none yet.
 
     Raises:
-        ParameterError: A list is empty, holds something else than texts, or a label twice.
+        ParameterError: A list is empty, or has an item that is not a non-empty text, or a label twice.
     """
 
     states: tuple[str, ...]
@@ -55,20 +55,20 @@ class Codebook:
                 raise ParameterError(f"{name}: a label stands twice: {', '.join(twice[:5])}", name=name, given=labels)
 
     def save(self, path: Path) -> None:
-        """Writes the codebook.
+        """Write the codebook.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The file cannot be written.
         """
         text = {"states": self.states, "actions": self.actions, "inferred": self.inferred, "data": self.data}
         write_whole(path, json.dumps(text, ensure_ascii=False, indent=1) + "\n")
 
 
 def read_codebook(path: Path) -> Codebook:
-    """Returns the codebook in a JSON file: `{"states": [...], "actions": [...]}`.
+    """Read the codebook in a JSON file: `{"states": [...], "actions": [...]}`.
 
     Raises:
-        FileFormatError: It is missing or holds something else.
+        FileFormatError: The file is missing or has other content.
     """
     try:
         given = json.loads(path.read_bytes().decode("utf-8"))
@@ -94,7 +94,7 @@ def _label_texts(labels: Sequence[Any]) -> tuple[str, ...]:
 
 
 def read_labels(data: Path) -> Codebook | None:
-    """Returns the codebook beside a prepared file; None where there is none, or it belongs to another file."""
+    """The codebook beside a prepared file; None if there is none, or it belongs to another file."""
     path = data.parent / FILE_NAME
     if not path.is_file():
         return None
@@ -103,7 +103,7 @@ def read_labels(data: Path) -> Codebook | None:
 
 
 def draft_codebook(states: Iterable[str], actions: Iterable[str]) -> Codebook:
-    """Returns a codebook of the labels that occur in data, in the order of their names."""
+    """A codebook of the labels that occur in data, sorted by name."""
     return Codebook(states=tuple(sorted(states)), actions=tuple(sorted(actions)), inferred=True)
 
 
@@ -130,36 +130,36 @@ class PreparationPlan:
     """How a raw table becomes trajectories.
 
     Attributes:
-        columns: What the file calls the columns, by our names; those not named are called as ours are. Where a
-            `terminal` is named, true in the last row of each episode, there is no column of episodes.
-        codebook: The public codes of states and actions; None where the file holds codes.
-        states: S, where the file holds codes and episodes may end early: the ended state is one more.
-        reward_range: The public bounds (low, high) of a step's reward, mapped to [0, 1]; None where it is there.
-        clip_rewards: Move rewards beyond the bounds to them, rather than refuse them.
-        horizon: H, public; longer episodes are cut. None where all episodes have one length.
-        missing: What becomes of an episode in which a value or a step is missing.
-        short: What becomes of an episode with fewer than H steps: padded in an ended state of its own, or dropped.
-        pad_reward: The reward of padded steps, in the file's unit.
-        users: What is said about the users. Their column is named in `columns`.
-        keep: Which episodes stay of a user who has more than `users.max_trajectories` (1 where nothing was said): the
-            first, or some at random; "refuse" refuses the table.
-        seed: Of the random choice.
-        sort: Sort the rows by episode and step first, which holds the file in memory; rows of one step, and those of
-            a file without steps, keep the file's order.
-        times: The column of steps holds times: "order" numbers rows by them, and a width such as "4h" bins them from
-            the first of each episode.
-        time_format: How text says a time, as strptime writes it; None for ISO 8601.
-        several: Which row counts where several of an episode are of one step, or of one time; "refuse" refuses rows
-            of one step, and numbers those of one time as they stand in the file.
-        aliases: Other spellings of labels: by "state" and "action", the label by its spelling.
-        encoding: Of a text file.
-        delimiter: Of a text file; None for a comma, in .tsv a tab.
-        decimal: The mark before a number's fraction in a text file: "." or ",".
-        malformed: What becomes of rows of a text file with too few or too many values.
-        show_values: Whether messages show what stands in rows, which is private, beside their numbers.
+        columns: The file's column names, by our names; columns not listed have our names. With a column `terminal`,
+            true in the last row of each episode, there is no column of episodes.
+        codebook: The public codes of states and actions; None if the file contains codes.
+        states: S, if the file contains codes and episodes may end early: the ended state is an additional one.
+        reward_range: The public bounds (low, high) of a step's reward, mapped to [0, 1]; None if rewards are in [0, 1].
+        clip_rewards: Clip rewards to the bounds instead of refusing those outside.
+        horizon: H, public; longer episodes are cut. None if all episodes have the same length.
+        missing: Treatment of an episode with a missing value or step: refuse or drop.
+        short: Treatment of an episode with fewer than H steps: refuse, pad in a separate ended state, or drop.
+        pad_reward: Reward of padded steps, in the file's unit.
+        users: Statement about the users. Their column is named in `columns`.
+        keep: Episodes to keep of a user with more than `users.max_trajectories` (1 if not stated): the first, or random
+            ones; "refuse" refuses the table.
+        seed: Seed of the random choice.
+        sort: Sort the rows by episode and step first, with the whole file in memory; rows of one step, and those of a
+            file without steps, keep the file's order.
+        times: Set if the column of steps contains times: "order" numbers rows by them, and a width such as "4h" bins
+            them from the first time of each episode.
+        time_format: Format of times in text, as for strptime; None for ISO 8601.
+        several: Row to keep if several of an episode have the same step or time; "refuse" refuses rows of the same
+            step, and numbers those of the same time in the file's order.
+        aliases: Other spellings of labels: for "state" and "action", the label by spelling.
+        encoding: Encoding of a text file.
+        delimiter: Delimiter of a text file; None for a comma, in .tsv a tab.
+        decimal: Decimal separator in a text file: "." or ",".
+        malformed: Treatment of rows of a text file with too few or too many values: refuse or drop.
+        show_values: Whether messages show the values of rows, which are private, beside the row numbers.
 
     Raises:
-        ParameterError: A choice means nothing, or two contradict each other; the message says what to do.
+        ParameterError: A choice is invalid, or two contradict each other; the message says what to do.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -255,32 +255,32 @@ class PreparationPlan:
 
     @property
     def most(self) -> int:
-        """At most how many episodes a user has."""
+        """Largest number of episodes of a user."""
         return self.users.max_trajectories or 1
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Returns the least and the largest reward of a step, in the file's unit."""
+        """The smallest and largest reward of a step, in the file's unit."""
         return (0.0, 1.0) if self.reward_range is None else self.reward_range
 
     @property
     def padded_with(self) -> float:
-        """Returns the reward of padded steps, in the file's unit: 0 where that is a reward, else the least."""
+        """The reward of padded steps, in the file's unit: 0 if it is within the bounds, else the smallest."""
         low, high = self.bounds
         return self.pad_reward if self.pad_reward is not None else 0.0 if low <= 0 <= high else low
 
     @property
     def ended(self) -> int | None:
-        """Returns the code of the state of ended episodes; None where there is none."""
+        """The code of the state of ended episodes; None if there is none."""
         return len(self.codebook.states) if self.codebook is not None else self.states
 
     def find(self, name: str) -> str:
-        """Returns what the file calls one of our columns."""
+        """The file's name of one of our columns."""
         return self.columns.get(name, name)
 
     @property
     def depends_on_data(self) -> tuple[str, ...]:
-        """Returns which of the choices look at the data, and how that is to be paid for."""
+        """The choices that depend on the data, with their consequences for privacy."""
         said = []
         if self.codebook is not None and self.codebook.inferred:
             said.append(
@@ -316,7 +316,7 @@ def read_seconds(times: str) -> float:
     """The width of a bin of times; 0 for "order".
 
     Raises:
-        ParameterError: It is neither "order" nor a positive number with its unit.
+        ParameterError: The text is neither "order" nor a positive number with a unit.
 
     >>> read_seconds("4h"), read_seconds("order")
     (14400.0, 0.0)
@@ -347,11 +347,11 @@ _FIELDS: Final[Mapping[str, Mapping[str, tuple[type, ...]]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """A recipe that was read.
+    """A recipe read from a file.
 
     Attributes:
-        plan: What it asks for.
-        digest: SHA-256 of the file, which says in a prepared table how it was made.
+        plan: Its choices.
+        digest: SHA-256 of the file, stored in prepared tables as their origin.
     """
 
     plan: PreparationPlan
@@ -359,15 +359,15 @@ class Recipe:
 
 
 def read_recipe(path: Path, *, show_values: bool = False) -> Recipe:
-    """Returns the recipe in a TOML file.
+    """Read the recipe in a TOML file.
 
     Args:
         path: The file.
-        show_values: Whether messages may show what stands in rows.
+        show_values: Whether messages may show values of rows.
 
     Raises:
-        FileFormatError: It is missing, is no recipe, has a value that nobody has given yet, or was not confirmed.
-        ParameterError: A choice means nothing, or two contradict each other.
+        FileFormatError: The file is missing, is not a recipe, has a value to be filled in, or is not confirmed.
+        ParameterError: A choice is invalid, or two contradict each other.
     """
     try:
         data = path.read_bytes()
@@ -454,7 +454,7 @@ def _texts(labels: list[Any]) -> tuple[Any, ...]:
 
 
 def write_toml(value: object) -> str:
-    """Returns a value as TOML; a text as a JSON string, which TOML reads as the same text."""
+    """A value as TOML; a text as a JSON string, which TOML reads as the same text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):

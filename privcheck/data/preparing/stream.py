@@ -1,4 +1,4 @@
-"""The preparation itself: the raw table is read in chunks of whole episodes and written whole or not at all."""
+"""The preparation itself: reads the raw table in chunks of whole episodes; writes the result whole or not at all."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Dense:
     """Episodes of H steps.
 
     Attributes:
-        rows: (episodes,) the first row of each in the file.
-        users: Of each; None where the file has none.
-        states: (episodes, H + 1) codes.
-        actions: (episodes, H) codes.
-        rewards: (episodes, H), in [0, 1].
-        changes: What was changed, in the order of the file's rows.
+        rows: First row of each episode in the file, shape (episodes,).
+        users: User of each episode; None if the file has no users.
+        states: Codes, shape (episodes, H + 1).
+        actions: Codes, shape (episodes, H).
+        rewards: Rewards in [0, 1], shape (episodes, H).
+        changes: Changes, in the order of the file's rows.
     """
 
     rows: NDArray[np.int64]
@@ -59,7 +59,7 @@ class Dense:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Rows:
-    """A chunk's values by row, with what is wrong with each."""
+    """A chunk's values by row, with masks of missing and clipped values."""
 
     state: NDArray[np.int64]
     action: NDArray[np.int64]
@@ -70,16 +70,16 @@ class _Rows:
 
 
 def shape_episodes(chunk: Chunk, plan: PreparationPlan, horizon: int, wanted: NDArray[np.bool_] | None) -> Dense:
-    """Returns the chunk's episodes, H steps each.
+    """The chunk's episodes, with H steps each.
 
     Args:
         chunk: Whole episodes.
-        plan: What is asked for.
+        plan: Choices of the preparation.
         horizon: H.
-        wanted: (episodes,) which are kept at all; None for every one.
+        wanted: Mask of the episodes to keep, shape (episodes,); None for all.
 
     Raises:
-        TrajectoryError: A value, a gap or a length that the plan does not say what to do with; with the rows.
+        TrajectoryError: The plan has no rule for a value, a gap or a length; the message has the rows.
     """
     starts = chunk.starts
     ends = np.append(starts[1:], chunk.rows)
@@ -173,7 +173,7 @@ def _read(chunk: Chunk, plan: PreparationPlan, ends: NDArray[np.intp]) -> _Rows:
 
 
 def _codes(chunk: Chunk, name: str, labels: tuple[str, ...] | None, plan: PreparationPlan) -> NDArray[np.int64]:
-    """Returns the codes of a column; −1 where a value is missing."""
+    """Codes of a column; −1 for missing values."""
     column = chunk.columns[name]
     if labels is None:
         if pa.types.is_floating(column.type):  # whole numbers beside missing ones
@@ -230,7 +230,7 @@ def _nulls(column: pa.Array) -> NDArray[np.bool_]:
 def find_gaps(
     chunk: Chunk, starts: NDArray[np.intp], episode: NDArray[np.intp], place: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
-    """Returns which rows are not the step that their place asks for; steps count from 0 or from 1."""
+    """Mask of the rows with another step than their position requires; steps count from 0 or from 1."""
     if "step" not in chunk.columns:
         return np.zeros(place.size, bool)
     column = chunk.columns["step"]
@@ -297,19 +297,19 @@ ENDED: Final = "(ended)"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Prepared(Brief):
-    """What a preparation did.
+    """Result of a preparation.
 
     Attributes:
-        data: The file that was written.
-        rows: Of the raw table.
-        episodes: That were written.
-        steps: H.
-        changed: How often each thing was done.
+        data: The written file.
+        rows: Number of rows of the raw table.
+        episodes: Number of written episodes.
+        steps: Number of steps per episode, H.
+        changed: Number of changes of each kind.
         changes: The file with every change, by the row of the raw table; as private as the data.
-        unit: Who the users are, and at most how many episodes one has.
-        codebook: The file with the labels; None where the raw table holds codes.
-        depends_on_data: Choices that looked at the data.
-        recipe: The digest of the recipe; empty without one.
+        unit: Unit of privacy: the users, and the largest number of episodes of one.
+        codebook: The file with the labels; None if the raw table contains codes.
+        depends_on_data: Choices that depend on the data.
+        recipe: Digest of the recipe; empty without one.
     """
 
     data: str
@@ -327,19 +327,19 @@ class Prepared(Brief):
 def prepare(
     raw: Path, out: Path, plan: PreparationPlan, *, recipe: str = "", progress: Progress = silent
 ) -> Prepared:  # fmt: skip
-    """Writes trajectories made of a raw table, with the codebook and the list of changes beside them.
+    """Write trajectories from a raw table, with the codebook and the list of changes beside them.
 
     Args:
-        raw: A table that pyarrow reads, a row a step.
-        out: Where the trajectories go: .parquet or .csv.
-        plan: What is asked for.
-        recipe: The digest of the recipe that says so, which the written file keeps; empty without one.
-        progress: Called with (rows, rows) after each chunk; nobody knows how many there will be.
+        raw: A table that pyarrow reads, with one row per step.
+        out: Output file: .parquet or .csv.
+        plan: Choices of the preparation.
+        recipe: Digest of the recipe with these choices, stored in the written file; empty without one.
+        progress: Called with (rows, rows) after each chunk; the total is unknown.
 
     Raises:
-        FileFormatError: A file cannot be read or written, or ends in something else.
-        TrajectoryError: A value that the plan does not say what to do with; nothing is written.
-        ParameterError: Nothing is left.
+        FileFormatError: A file cannot be read or written, or has another ending.
+        TrajectoryError: The plan has no rule for a value; nothing is written.
+        ParameterError: No episode is left.
     """
     if out.suffix.lower() not in _ENDINGS:
         raise FileFormatError(f"--out {out}: expected a file that ends in {', '.join(_ENDINGS)}")
@@ -387,7 +387,7 @@ def prepare(
 
 @dataclass(slots=True, kw_only=True)
 class _Sizes:
-    """What has gone through so far."""
+    """Sizes of the episodes and rows processed so far."""
 
     rows: int = 0
     episodes: int = 0
@@ -400,11 +400,11 @@ class _Sizes:
 
 
 def find_labels(raw: Path, plan: PreparationPlan) -> tuple[set[str], set[str]]:
-    """Returns the states and the actions that occur in a raw table, as texts: they are private until confirmed.
+    """The states and actions that occur in a raw table, as texts: they are private until confirmed.
 
     Args:
         raw: The table.
-        plan: How it is read; its codebook and codes do not count.
+        plan: How it is read; its codebook and number of codes are ignored.
     """
     states: set[str] = set()
     actions: set[str] = set()
@@ -429,12 +429,13 @@ def _shape(raw: Path, plan: PreparationPlan, chosen: set[int] | None) -> Iterato
 
 
 def _choose_episodes(raw: Path, plan: PreparationPlan) -> set[int] | None:
-    """Returns the first rows of the episodes that are kept, at most `plan.most` a user; None for all.
+    """First rows of the kept episodes, at most `plan.most` per user; None for all.
 
-    Random ones have the least hashes of seed, user and number, so that they depend on their own user's rows alone.
+    Random episodes are those with the smallest hashes of seed, user and number, so that the choice depends only on the
+    user's own rows.
 
     Raises:
-        FileFormatError: A row has no user, or an episode has rows of two.
+        FileFormatError: A row has no user, or an episode has rows of two users.
         TrajectoryError: A user has too many episodes, and the plan does not say which to keep.
     """
     if plan.users.one_episode_is_one_user:
@@ -487,7 +488,7 @@ def _refuse_two_users(chunk: Chunk, users: pa.Array) -> None:
 
 
 def _with_ended(codebook: Codebook, name: str) -> Codebook:
-    """Returns the codebook with the state of ended episodes, which has the last code."""
+    """The codebook with the state of ended episodes added as the last code."""
     return replace(codebook, states=(*codebook.states, ENDED), data=name)
 
 
@@ -497,7 +498,7 @@ def _line(change: Change) -> str:
 
 
 class _Writer:
-    """Trajectories to a file, as `read_trajectories` reads them: episodes from 0, steps from 1."""
+    """Writer of trajectories in the form of `read_trajectories`: episodes from 0, steps from 1."""
 
     def __init__(self, file: BinaryIO, plan: PreparationPlan, recipe: str, *, as_csv: bool) -> None:
         self._file, self._plan, self._recipe, self._csv = file, plan, recipe, as_csv

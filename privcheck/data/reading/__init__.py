@@ -1,4 +1,4 @@
-"""Reading users' own files: checked at the door, and what is wrong is said with row numbers, all of it at once."""
+"""Reading and checking of users' own files; all problems are reported at once, with row numbers."""
 
 from privcheck.data.reading.public_inputs import read_features, read_rewards
 from privcheck.data.reading.trajectories import (

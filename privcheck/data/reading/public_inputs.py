@@ -29,18 +29,18 @@ _LARGEST: Final = 10_000_000  # numbers of a table of features
 
 
 def read_features(path: Path | str, *, num_states: int | None = None, num_actions: int | None = None) -> FeatureMap:
-    """Returns public features φ(s, a) of norm at most 1.
+    """Read public features φ(s, a) of norm at most 1.
 
     Args:
-        path: A .npz file with the array `phi` (S, A, d); or a .csv or .parquet file with the columns state, action,
-            phi1, phi2, …, a row for every pair, in any order. It is taken as public: it must not be computed from the
-            users' data.
-        num_states: S, where it is known; else that of the file.
-        num_actions: A, where it is known; else that of the file.
+        path: A .npz file with the array `phi` of shape (S, A, d); or a .csv or .parquet file with the columns state,
+            action, phi1, phi2, …, with one row for every pair, in any order. It counts as public: it must not be
+            computed from the users' data.
+        num_states: S if known; else that of the file.
+        num_actions: A if known; else that of the file.
 
     Raises:
-        FileFormatError: The file is missing or not what its name says; a pair is missing, there twice or out of range,
-            a number is not finite, or a feature is longer than 1. Of a table one message has all of it.
+        FileFormatError: The file is missing or does not match its extension; a pair is missing, occurs twice or is out
+            of range, a number is not finite, or a feature has a norm above 1. For a table one message has all problems.
     """
     path = require_file(path, (".npz", ".parquet", ".csv"))
     if path.suffix.lower() == ".npz":
@@ -85,7 +85,7 @@ def _from_table(path: Path, num_states: int | None, num_actions: int | None) -> 
 def _place(
     table: Table, ids: list[Whole], values: NDArray[np.float64], sizes: tuple[int, int], problems: Problems
 ) -> NDArray[np.float64]:
-    """Returns the features (S, A, d), and adds the pairs that are missing or there twice."""
+    """The features (S, A, d); pairs that are missing or occur twice are added as problems."""
     (S, A), (state, action) = sizes, ids
     usable = check_range("state", state, S, table.place, problems)
     usable &= check_range("action", action, A, table.place, problems)
@@ -113,17 +113,17 @@ def _place(
 
 
 def read_rewards(path: Path | str, *, num_states: int, num_actions: int) -> NDArray[np.float64]:
-    """Returns a public reward function r(s, a) of shape (S, A, 1), or r(s, a, s′) of shape (S, A, S).
+    """Read a public reward function r(s, a) of shape (S, A, 1), or r(s, a, s′) of shape (S, A, S).
 
     Args:
-        path: A .csv or .parquet file with the columns state, action, reward and perhaps next_state; a row for every
-            cell, in any order. It is taken as public: it must not be computed from the users' data.
-        num_states: S.
-        num_actions: A.
+        path: A .csv or .parquet file with the columns state, action, reward and optionally next_state, with one row for
+            every cell, in any order. It counts as public: it must not be computed from the users' data.
+        num_states: Number of states, S.
+        num_actions: Number of actions, A.
 
     Raises:
-        FileFormatError: The file is missing or not what its name says; a cell is missing, there twice or out of range,
-            or a reward is outside [0, 1]. One message has all of it.
+        FileFormatError: The file is missing or does not match its extension; a cell is missing, occurs twice or is out
+            of range, or a reward is outside [0, 1]. One message has all problems.
     """
     path = require_file(path, (".parquet", ".csv"))
     problems = Problems()

@@ -1,6 +1,6 @@
-"""The door: rows (episode, step, state, action, reward, next_state) become trajectories, or are refused with reasons.
+"""Input check: rows (episode, step, state, action, reward, next_state) become trajectories, or are refused.
 
-Everything is looked at before anything is said, so one message has all kinds of problems.
+Everything is checked before anything is reported, so that one message has all kinds of problems.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class _Ids:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Order:
-    """Rows with a valid episode and step, sorted by (episode, step); repeated ones once.
+    """Rows with a valid episode and step, sorted by (episode, step), without repeated ones.
 
     Attributes:
         rows: Indices into the table.
-        episode: The episode's code of each.
-        step: The step of each.
-        starts: Where each episode begins.
-        base: 0 or 1, the first step's number.
+        episode: Episode code of each row.
+        step: Step of each row.
+        starts: Index of each episode's first row.
+        base: Number of the first step, 0 or 1.
         horizon: H, the length of most episodes.
     """
 
@@ -64,14 +64,14 @@ class _Order:
 def admit(
     table: Table, *, num_states: int | None, num_actions: int | None, trajectories: int = 1, problems: Problems
 ) -> Trajectories | None:
-    """Returns the trajectories, one row an episode in the order of the episodes' names; None if there are problems.
+    """The trajectories, one row per episode, sorted by episode name; None if there are problems.
 
     Args:
-        table: The columns `NEEDED`, and perhaps `user`.
-        num_states: S if it is known; otherwise the largest id decides.
-        num_actions: A, likewise.
-        trajectories: How many episodes a user may have, where users are named.
-        problems: Where problems are added.
+        table: The columns `NEEDED`, and optionally `user`.
+        num_states: S if known; otherwise the largest id + 1 is used.
+        num_actions: A, as for S.
+        trajectories: Largest allowed number of episodes of a user, if users are named.
+        problems: List to which problems are added.
     """
     episode = identifiers(table, "episode", problems)
     user = identifiers(table, "user", problems) if "user" in table.columns else None
@@ -123,13 +123,13 @@ def _sizes(table: Table, ids: _Ids, given: tuple[int | None, int | None], proble
 
 
 def refuse_too_large(num_states: int, num_actions: int, inferred: list[str], problems: Problems) -> None:
-    """Adds a problem if one step's table of S·A·S counts exceeds `TABLE_LIMIT`.
+    """Add a problem if one step's table of S·A·S counts exceeds `TABLE_LIMIT`.
 
     Args:
         num_states: S.
         num_actions: A.
-        inferred: The largest ids, in words with their places, of the columns from which S or A was taken.
-        problems: Where it is added.
+        inferred: The largest ids of the columns from which S or A was taken, in words with their places.
+        problems: List to which it is added.
     """
     size = num_states**2 * num_actions * 8
     if size <= TABLE_LIMIT:
@@ -143,7 +143,7 @@ def refuse_too_large(num_states: int, num_actions: int, inferred: list[str], pro
 
 
 def largest_id(name: str, column: Whole, place: Show) -> str:
-    """Returns a column's largest id and where it stands, in words."""
+    """A column's largest id and its place, in words."""
     if not column.valid.any():
         return f"no {name}"
     row = int(np.argmax(np.where(column.valid, column.values, -1)))

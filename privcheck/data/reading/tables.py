@@ -1,4 +1,4 @@
-"""CSV, Parquet and NPZ files as named columns, with the place of every row and all that is wrong with it."""
+"""CSV, Parquet and NPZ files as named columns, with the place of every row and a list of all problems."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ SHOWN = 5  # places of one kind that a message lists
 
 
 class Problems:
-    """A list of problems that grows while a file is looked through.
+    """A list of problems, collected while a file is checked.
 
     Attributes:
-        lines: One line a kind of problem.
+        lines: One line per kind of problem.
     """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def add(self, what: str, bad: NDArray[np.bool_] | NDArray[np.intp], show: Callable[[int], str]) -> None:
-        """Adds one kind of problem, unless it does not occur.
+        """Add one kind of problem, unless it does not occur.
 
         Args:
-            what: What is wrong, what was expected and what to do.
-            bad: A mask, or the indices, of where it is wrong.
-            show: The place of an index in the file, with what stands there.
+            what: The problem, the expected value and what to do.
+            bad: Mask or indices of the bad rows.
+            show: Text of an index: its place in the file, with its value.
         """
         where = np.flatnonzero(bad) if bad.dtype == np.bool_ else bad
         if not len(where):
@@ -45,7 +45,7 @@ class Problems:
         self.lines.append(f"{what}: {shown}{more}")
 
     def say(self, line: str) -> None:
-        """Adds a problem that has no place."""
+        """Add a problem without a place."""
         self.lines.append(line)
 
 
@@ -54,17 +54,17 @@ CONVENTIONS = {"line": "lines count the header as line 1", "row": "rows count fr
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """A file's columns, not yet looked at.
+    """A file's columns, not yet checked.
 
     Attributes:
         format: "CSV" or "Parquet".
-        unit: What places count: "line" of a text file or "row".
-        lines: The place of every row, in file order.
-        columns: Arrow columns by name; CSV columns are text. Taken out one by one, to free memory.
-        ignored: The columns of the file that were not asked for.
-        stored: The unit of privacy in a Parquet file's metadata, as JSON; None where there is none.
-        recipe: There too: the digest of the recipe that it was prepared by; empty without one.
-        depends_on_data: There too: the choices of its preparation that looked at the data, in words; empty without one.
+        unit: Unit of places: "line" of a text file or "row".
+        lines: Place of every row, in file order.
+        columns: Arrow columns by name; CSV columns are text. They are removed one by one, to free memory.
+        ignored: Columns of the file that were not requested.
+        stored: The unit of privacy in a Parquet file's metadata, as JSON; None if there is none.
+        recipe: Digest of its recipe in the same metadata; empty without one.
+        depends_on_data: Choices of its preparation that depend on the data, in the same metadata, in words; or empty.
     """
 
     format: str
@@ -78,19 +78,19 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """Returns the number of rows."""
+        """Number of rows."""
         return len(self.lines)
 
     def place(self, row: int) -> str:
-        """Returns where a row stands in the file, in words."""
+        """Place of a row in the file, in words."""
         return f"{self.unit} {self.lines[row]}"
 
 
 def require_file(path: Path | str, extensions: Sequence[str]) -> Path:
-    """Returns the path if it is a file with one of the extensions.
+    """Check that the path is a non-empty file with one of the extensions, and return it.
 
     Raises:
-        FileFormatError: It is missing, a directory, empty, or ends differently.
+        FileFormatError: The file is missing, a directory, empty, or has another extension.
     """
     path = Path(path)
     wanted = ", ".join(extensions)
@@ -106,17 +106,17 @@ def require_file(path: Path | str, extensions: Sequence[str]) -> Path:
 
 
 def read_table(path: Path, *, needed: Sequence[str], optional: Sequence[str], problems: Problems) -> Table:
-    """Returns the needed columns, and the optional ones that are there.
+    """Read the needed columns, and the optional ones that exist.
 
     Args:
         path: A .csv or .parquet file.
-        needed: Columns that must be there.
-        optional: Columns that are read if they are there.
-        problems: Lines with too few or too many values are added here.
+        needed: Required columns.
+        optional: Columns that are read if they exist.
+        problems: List to which lines with too few or too many values are added.
 
     Raises:
-        FileFormatError: The file is not what its name says, a needed column is missing, one occurs twice, or there are
-            no rows.
+        FileFormatError: The content does not match the extension, a needed column is missing, a column occurs twice, or
+            there are no rows.
     """
     try:
         if path.suffix.lower() == ".csv":
@@ -131,16 +131,18 @@ def read_table(path: Path, *, needed: Sequence[str], optional: Sequence[str], pr
 
 
 def as_table(held: Any, *, needed: Sequence[str], optional: Sequence[str]) -> Table:
-    """Returns the columns of a table in memory, as `read_table` does of one in a file.
+    """The columns of a table in memory, as `read_table` gives those of a file.
 
     Args:
-        held: A pandas frame, a pyarrow table, or any other that speaks Arrow (`__arrow_c_stream__`): polars, DuckDB.
-        needed: Columns that must be there.
-        optional: Columns that are read if they are there.
+        held: A pandas frame, a pyarrow table, or any other with the Arrow interface (`__arrow_c_stream__`): polars,
+            DuckDB.
+        needed: Required columns.
+        optional: Columns that are read if they exist.
 
     Raises:
-        FileFormatError: It has no rows, a needed column is missing, one occurs twice, or Arrow has no form for one.
-        ParameterError: It is neither.
+        FileFormatError: The table has no rows, a needed column is missing, a column occurs twice, or Arrow cannot
+            represent one.
+        ParameterError: The value is not such a table.
     """
     import pyarrow as pa
 
@@ -331,8 +333,8 @@ class Whole:
     """A column of whole numbers.
 
     Attributes:
-        values: (rows,) the numbers; 0 where `valid` is False.
-        valid: (rows,) whether there is a whole number, at least 0.
+        values: The numbers, shape (rows,); 0 where `valid` is False.
+        valid: Whether there is a whole number of at least 0, shape (rows,).
     """
 
     values: NDArray[np.int64]
@@ -341,10 +343,10 @@ class Whole:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Identifiers:
-    """A column of names: of episodes, of users.
+    """A column of names of episodes or users.
 
     Attributes:
-        codes: (rows,) the position of each row's name in `names`; −1 where there is none.
+        codes: Position of each row's name in `names`, shape (rows,); −1 where it is missing.
         names: The distinct names in ascending order.
     """
 
@@ -353,7 +355,7 @@ class Identifiers:
 
 
 def real_numbers(table: Table, name: str, problems: Problems) -> NDArray[np.float64]:
-    """Returns a column as floats; NaN, and a problem with its place, where there is no finite number."""
+    """A column as floats; values that are not finite numbers become NaN and a problem with its place."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -381,12 +383,12 @@ def real_numbers(table: Table, name: str, problems: Problems) -> NDArray[np.floa
 
 
 def whole_numbers(table: Table, name: str, problems: Problems) -> Whole:
-    """Returns a column of ids or steps; a problem with its place where there is no whole number, at least 0."""
+    """A column of ids or steps; values that are not whole numbers of at least 0 are problems with their places."""
     return as_whole(name, real_numbers(table, name, problems), table.place, problems)
 
 
 def as_whole(name: str, values: NDArray[np.float64], place: Show, problems: Problems) -> Whole:
-    """Returns finite floats as whole numbers (3.0 is one, 3.5 is not); NaN is invalid without another word."""
+    """Convert finite floats to whole numbers (3.0 is one, 3.5 is not); NaN is invalid without a further problem."""
     valid = np.isfinite(values)
     fraction = valid & (values != np.floor(values))
     problems.add(f"{name}: expected a whole number", fraction, lambda i: f"{place(i)} ({values[i]:.17g})")
@@ -399,21 +401,21 @@ def as_whole(name: str, values: NDArray[np.float64], place: Show, problems: Prob
 
 
 def check_range(name: str, column: Whole, size: int, place: Show, problems: Problems) -> NDArray[np.bool_]:
-    """Returns which ids are in [0, size); the others are a problem."""
+    """Mask of the ids in [0, size); the others are a problem."""
     beyond = column.valid & (column.values >= size)
     problems.add(f"{name}: expected an id in 0..{size - 1}", beyond, lambda i: f"{place(i)} ({column.values[i]})")
     return column.valid & ~beyond
 
 
 def check_unit_interval(name: str, values: NDArray[np.float64], place: Show, problems: Problems) -> None:
-    """Reports finite values outside [0, 1]."""
+    """Report finite values outside [0, 1]."""
     outside = np.isfinite(values) & ~((values >= 0) & (values <= 1))
     what = f"{name}: expected a value in [0, 1] (rescale by bounds that are publicly known, not by the data's own)"
     problems.add(what, outside, lambda i: f"{place(i)} ({float(values[i])!r})")
 
 
 def identifiers(table: Table, name: str, problems: Problems) -> Identifiers:
-    """Returns a column of names, whole numbers (sorted as such) or text; a problem where there is none."""
+    """A column of names, either whole numbers (sorted as numbers) or text; missing names are a problem."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -483,7 +485,7 @@ def _as_integers(distinct: Any) -> NDArray[np.int64] | None:
 
 
 def _parse(text: Any) -> tuple[Any, NDArray[np.bool_]]:
-    """Returns a column of text as floats, null where it is none, and where it is none although there is text."""
+    """A column of text as floats, null if missing or not a number, and a mask of the texts that are not numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -512,10 +514,10 @@ def _quote(table: Table, text: Any) -> Show:
 def load_arrays(
     path: Path, *, needed: Sequence[str], optional: Sequence[str] = ()
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """Returns the needed arrays, the optional ones that are there, and the names of all others.
+    """Load the needed arrays and the optional ones that exist; also return the names of all others.
 
     Raises:
-        FileFormatError: The file is no such archive, or a needed array is missing.
+        FileFormatError: The file is not such an archive, or a needed array is missing.
     """
     try:
         with np.load(path, allow_pickle=False) as file:

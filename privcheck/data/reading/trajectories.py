@@ -1,4 +1,4 @@
-"""Trajectories from a user's own file or from memory, and back to a file that `read_trajectories` reads."""
+"""Reading of trajectories from a user's own file or from memory, and writing them to a file."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _SIZES = ("num_states", "num_actions")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class FileTrajectories(Brief):
-    """What came from a file.
+    """Trajectories from a file, with facts about them.
 
     Attributes:
-        trajectories: The users' data, one row an episode, sorted by the episodes' names.
-        facts: Name, format, rows, users (episodes, where a user may have several), H, S and A by name, for a report;
-            who the users are and on whose word, "ignored columns" if there are any, and "warning" where S or A was
-            taken from the data.
+        trajectories: The users' data, one row per episode, sorted by episode name.
+        facts: Name, format, rows, users (or episodes, if a user may have several), H, S and A by name, for a report;
+            the protected unit and who stated it, "ignored columns" if there are any, and "warning" if S or A was taken
+            from the data.
     """
 
     trajectories: Trajectories
@@ -61,7 +61,7 @@ class FileTrajectories(Brief):
 
     @property
     def warning(self) -> str:
-        """Returns what the reader has to be told before a guarantee is believed; empty if there is nothing."""
+        """Warning to read before trusting a guarantee; empty if there is none."""
         return str(self.facts.get("warning", ""))
 
 
@@ -72,31 +72,30 @@ def read_trajectories(
     num_actions: int | None = None,
     users: Users = NO_STATEMENT,
 ) -> FileTrajectories:
-    """Returns the trajectories in a file, after looking at every row.
+    """Read the trajectories in a file, checking every row.
 
-    Parquet and CSV files have a row a step, in any order, with the columns episode, step, state, action, reward and
+    Parquet and CSV files have one row per step, in any order, with the columns episode, step, state, action, reward and
     next_state, and user; other columns are ignored and named in the facts. Steps count from 0 or from 1, the same for
-    all. NPZ files have the arrays states (users, H + 1), actions and rewards (users, H), and perhaps num_states and
+    all. NPZ files have the arrays states (users, H + 1), actions and rewards (users, H), and optionally num_states and
     num_actions. The users are those of the column `user`, or those that `prepare` wrote into a Parquet file's metadata;
-    else somebody has to say that each episode is another user's.
+    else the caller must state that each episode is another user's.
 
-    S and A that are neither given nor in an NPZ file are the largest id + 1. That is a property of the data which no
-    noise covers, so the facts then carry a warning.
+    If S or A is neither given nor in an NPZ file, the largest id + 1 is used. That is a property of the data that no
+    noise covers, so that the facts then contain a warning.
 
     Args:
-        path: A file that ends in .parquet, .csv or .npz.
+        path: A .parquet, .csv or .npz file.
         num_states: S, publicly known.
         num_actions: A, publicly known.
-        users: What you say about the users: how the file calls their column, how many episodes one has at most, or
+        users: Statement about the users: the file's name of their column, the largest number of episodes of one, or
             that each episode is another user's.
 
     Raises:
-        ParameterError: S, A or the number of episodes is not a positive whole number, or two statements about the
-            users contradict each other.
-        FileFormatError: The file is missing, empty, not what its name says, or lacks a column.
-        TrajectoryError: The table does not say who its users are, or rows are wrong. One message has all kinds of
-            problems, each with its first places: lines of a CSV file count the header as line 1, rows of a Parquet file
-            count from 1.
+        ParameterError: S, A or the number of episodes is not a positive whole number, or two statements about the users
+            contradict each other.
+        FileFormatError: The file is missing, empty, does not match its extension, or lacks a column.
+        TrajectoryError: The users are unknown, or rows are invalid. One message has all kinds of problems, with their
+            first places: lines of a CSV file count the header as line 1, rows of a Parquet file count from 1.
     """
     sizes = (num_states, num_actions)
     refuse_sizes(sizes)
@@ -113,10 +112,10 @@ def read_trajectories(
 
 
 def refuse_sizes(sizes: tuple[int | None, int | None]) -> None:
-    """Refuses S or A that is given and not a positive whole number.
+    """Refuse a given S or A that is not a positive whole number.
 
     Raises:
-        ParameterError: One is not.
+        ParameterError: S or A is not a positive whole number.
     """
     for name, size in zip(_SIZES, sizes, strict=True):
         if size is not None and not (isinstance(size, int) and not isinstance(size, bool) and size >= 1):
@@ -132,19 +131,19 @@ def admit_table(
     problems: Problems,
     look: Callable[[Sequence[str]], Mapping[str, Any]],
 ) -> FileTrajectories:
-    """Returns the trajectories in a table's rows.
+    """Check a table's rows and return its trajectories.
 
     Args:
         table: The columns.
-        path: How messages call where they come from.
-        sizes: S and A, where they are known.
-        users: What the person who reads it says about its users.
-        problems: Those that were found so far.
-        look: Reads more of its columns, for a refusal that names likely columns of users.
+        path: Name of the table in messages.
+        sizes: S and A, each None if unknown.
+        users: Statement of the reader about its users.
+        problems: Problems found so far.
+        look: Reads more of its columns, for a refusal that suggests columns of users.
 
     Raises:
         ParameterError: Two statements about the users contradict each other.
-        TrajectoryError: The table does not say who its users are, or rows are wrong.
+        TrajectoryError: The users are unknown, or rows are invalid.
     """
     num_states, num_actions = sizes
     stored = _read_stored(table, path)
@@ -170,12 +169,12 @@ def admit_table(
 def gather_facts(
     data: Trajectories, facts: dict[str, str | int], given: tuple[int | None, int | None]
 ) -> FileTrajectories:
-    """Returns trajectories with their sizes among the facts, and a warning where S or A was taken from the data.
+    """Trajectories with their sizes among the facts, and a warning if S or A was taken from the data.
 
     Args:
         data: The trajectories, with the unit of privacy.
-        facts: What is known of where they come from.
-        given: S and A, where somebody said them.
+        facts: Facts about their origin.
+        given: S and A, each None if not given.
     """
     unit = data.unit
     assert unit is not None  # every way to trajectories states it
@@ -201,10 +200,10 @@ def _refusal(path: Path, size: str, problems: Problems) -> TrajectoryError:
 
 
 def _read_stored(table: Table, path: Path) -> Unit | None:
-    """Returns the unit of privacy in a Parquet file's metadata.
+    """The unit of privacy in a Parquet file's metadata; None if there is none.
 
     Raises:
-        FileFormatError: It is damaged.
+        FileFormatError: The unit is damaged.
     """
     if table.stored is None:
         return None
@@ -283,7 +282,7 @@ def _finite(name: str, array: NDArray[Any], problems: Problems) -> tuple[NDArray
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a flat index of an array (users, width) stands, in words."""
+    """Place of a flat index of an array of shape (users, width), in words."""
 
     width: int
 
@@ -302,10 +301,10 @@ def _size_in(arrays: Mapping[str, NDArray[Any]], name: str, problems: Problems) 
 
 
 class ArrowTable(Protocol):
-    """A table that speaks Arrow, as frames of pandas and polars and tables of pyarrow do."""
+    """A table with the Arrow interface, such as frames of pandas and polars and tables of pyarrow."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Returns its rows as an Arrow stream."""
+        """Return its rows as an Arrow stream."""
         ...
 
 
@@ -315,21 +314,22 @@ Held: TypeAlias = Trajectories | FileTrajectories | ArrowTable
 def hold_trajectories(
     held: Held, *, num_states: int | None = None, num_actions: int | None = None, users: Users = NO_STATEMENT
 ) -> FileTrajectories:
-    """Returns the trajectories in a table in memory, after looking at every row; as `read_trajectories` of a file.
+    """Read the trajectories in a table in memory, checking every row; as `read_trajectories` for a file.
 
-    Trajectories are taken as they are: with the S, A and unit of privacy that they were made with.
+    `Trajectories` are taken as they are, with their S, A and unit of privacy.
 
     Args:
-        held: A pandas frame, a pyarrow table or another that speaks Arrow, with a row a step; or trajectories.
+        held: A pandas frame, a pyarrow table or another with the Arrow interface, with one row per step; or
+            trajectories.
         num_states: S, publicly known.
         num_actions: A, publicly known.
-        users: What the person who hands them over says about the users.
+        users: Statement of the caller about the users.
 
     Raises:
-        ParameterError: S or A is not a positive whole number, this is no table, or two statements about the users
-            contradict each other.
+        ParameterError: S or A is not a positive whole number, the value is not a table, or two statements about the
+            users contradict each other.
         FileFormatError: The table has no rows, or lacks a column.
-        TrajectoryError: The users are unknown, rows are wrong, or trajectories are of other sizes than those given.
+        TrajectoryError: The users are unknown, rows are invalid, or trajectories have other sizes than those given.
     """
     sizes = (num_states, num_actions)
     refuse_sizes(sizes)
@@ -353,10 +353,10 @@ def hold_trajectories(
 
 
 def _unit_of_held(data: Trajectories, users: Users) -> Unit:
-    """Returns the unit of trajectories, which a reader made, or who hands them over states.
+    """The unit of trajectories: their own, or that stated by the caller.
 
     Raises:
-        ParameterError: Two statements contradict each other.
+        ParameterError: The trajectories have a unit, and the caller states another.
         TrajectoryError: The users are unknown.
     """
     if data.unit is None and not users.one_episode_is_one_user:
@@ -374,14 +374,14 @@ def _unit_of_held(data: Trajectories, users: Users) -> Unit:
 
 
 def write_trajectories(path: Path | str, trajectories: Trajectories) -> None:
-    """Writes Parquet, CSV or NPZ by the path's ending, under a temporary name first: never half a file.
+    """Write Parquet, CSV or NPZ by the path's ending, under a temporary name first: never half a file.
 
     Parquet and CSV have the columns episode (from 0), step (from 1), state, action, reward and next_state; they do not
-    hold S and A, an NPZ file does. Parquet has the unit of privacy in its metadata; whoever reads another format states
-    it again.
+    contain S and A, unlike an NPZ file. Parquet has the unit of privacy in its metadata; for the other formats it must
+    be stated again when reading.
 
     Raises:
-        FileFormatError: The path ends in something else, or cannot be written.
+        FileFormatError: The path has another ending, or the file cannot be written.
     """
     path = Path(path)
     writers: dict[str, Callable[[BinaryIO, Trajectories], None]] = {

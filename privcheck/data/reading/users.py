@@ -1,7 +1,7 @@
-"""Who the users of a table are: a column says it, or a person; a table of unknown users is refused.
+"""Users of a table, as named in a column or stated by a person; a table of unknown users is refused.
 
-Every guarantee counts a user's episodes. A table that does not say whose they are would be read as one episode a user,
-which understates the loss of whoever has several.
+Every guarantee counts a user's episodes. A table without users would be read as one episode per user, which understates
+the loss of users with several.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _LOOKED_AT: Final = 1_000_000  # rows in which identifiers are looked for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Users:
-    """What a person says about the users of a table.
+    """Statement of a person about the users of a table.
 
     Attributes:
-        column: What the file calls the column that names the user of each row; None for `user`.
+        column: The file's name of the column with the user of each row; None for `user`.
         who: The noun for one user, such as "patient"; None for the noun of the column, else "user".
-        max_trajectories: At most how many episodes a user has; None for the number in the file's metadata, else 1.
-        one_episode_is_one_user: Whether each episode is another user's, on the word of who reads the table.
+        max_trajectories: Largest number of episodes of a user; None for the number in the file's metadata, else 1.
+        one_episode_is_one_user: Whether each episode is another user's, as stated by the reader of the table.
 
     Raises:
         ParameterError: The number is not whole and positive, a name is empty, or a column is named although each
@@ -63,7 +63,7 @@ class Users:
             raise ParameterError(message, name="one_episode_is_one_user", given=True)
 
     def options(self) -> dict[str, str | None]:
-        """The same statements as options of the command line; None where nothing was said."""
+        """The same statements as options of the command line; None for those not made."""
         most = None if self.max_trajectories is None else str(self.max_trajectories)
         return {
             "--column": None if self.column is None else f"user={self.column}",
@@ -74,7 +74,7 @@ class Users:
 
     @property
     def name(self) -> str:
-        """What the file calls the column of users."""
+        """The file's name of the column of users."""
         return self.column or COLUMN
 
 
@@ -82,13 +82,13 @@ NO_STATEMENT: Final = Users()
 
 
 def unit_of_table(users: Users, stored: Unit | None, *, named: bool, steps: int) -> Unit:
-    """The table's half of a unit of privacy: who, at most how many trajectories, on whose word.
+    """The table's part of a unit of privacy: the user, the number of trajectories, and who stated it.
 
     Args:
-        users: What the person who reads it says.
-        stored: The unit in the file's metadata, where `prepare` wrote one.
-        named: Whether the table has the column of users, whose episodes the reader counts.
-        steps: H.
+        users: Statement of the person who reads it.
+        stored: The unit in the file's metadata, if `prepare` wrote one.
+        named: Whether the table has the column of users; the reader then counts each user's episodes.
+        steps: Number of steps per episode, H.
     """
     if named:
         counted = stored if stored is not None and stored.basis == "column" else None
@@ -111,7 +111,7 @@ def unit_of_table(users: Users, stored: Unit | None, *, named: bool, steps: int)
 
 
 def most_of(users: Users, stored: Unit | None) -> int:
-    """At most how many episodes a user may have: as stated now, else as stored, else 1."""
+    """Largest number of episodes of a user: as stated now, else as stored, else 1."""
     return users.max_trajectories or (1 if stored is None else stored.trajectories)
 
 
@@ -122,18 +122,19 @@ def refuse_unknown(
     names: Sequence[str],
     look: Callable[[Sequence[str]], Mapping[str, Any]],
 ) -> None:
-    """Refuses a table that does not say who its users are, or says it twice.
+    """Refuse a table with unknown users, or with contradicting statements about them.
 
     Args:
-        where: How messages call the table.
-        users: What the person who reads it says.
+        where: Name of the table in messages.
+        users: Statement of the person who reads it.
         stored: The unit in the file's metadata.
-        names: The table's columns, as the file calls them.
+        names: The table's columns, by the file's names.
         look: Reads columns, by the file's names; the column of episodes is called "episode". For the refusal only.
 
     Raises:
-        ParameterError: A column of users is there, and each episode is said to be another user's.
-        TrajectoryError: Neither a column nor a person says who the users are.
+        ParameterError: The named column is missing; or each episode is stated to be another user's, although there is a
+            column of users or the metadata says otherwise.
+        TrajectoryError: Neither a column, a statement nor the metadata identifies the users.
     """
     named = users.name in names
     if users.column is not None and not named:
@@ -159,12 +160,12 @@ def refuse_unknown(
 
 
 def find_identifiers(columns: Mapping[str, Any]) -> tuple[int, list[str]]:
-    """The number of episodes, and the columns that look like identifiers of users, in words, likeliest first.
+    """The number of episodes, and the columns that look like user identifiers, in words, likeliest first.
 
-    Such a column has one value in each episode, the same one in several episodes, and many values or a telling name.
+    Such a column has one value per episode, and a telling name or many values of which some recur in several episodes.
 
     Args:
-        columns: Arrow arrays, the one of episodes by the name "episode".
+        columns: Arrow arrays by name, including "episode".
     """
     import pyarrow as pa
     import pyarrow.compute as pc

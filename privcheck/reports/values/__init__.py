@@ -1,4 +1,4 @@
-"""Report values: what commands compute and reports show, typed; one encoder to JSON and one decoder."""
+"""Report values: typed results of commands, shown in reports; one encoder to JSON and one decoder."""
 
 from privcheck.reports.values.declarations import (
     AllVerified,

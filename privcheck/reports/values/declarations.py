@@ -1,4 +1,4 @@
-"""Results about a declaration: listed, shown, accounted, calibrated, verified. The fields are those of the JSON."""
+"""Results about a declaration: listed, shown, priced, calibrated, verified. The fields are those of the JSON."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Listed:
     """A registered algorithm.
 
     Attributes:
-        name: What users type.
-        title: One line.
+        name: Name on the command line.
+        title: Title in one line.
         source: Paper and algorithm.
-        model: Of trust; None for a non-private baseline.
-        claim: In words; None for a non-private baseline.
-        parameters: The declaration's, then the agent's options.
-        choices: The readings.
-        agent: Whether there is one to run.
-        constants: The agent's, in both presets.
-        paper: Title of the judged paper that it is from; None where it is from none.
-        error: Why the algorithm cannot be loaded; None where it can. Its other fields are then empty.
+        model: Model of trust; None for a non-private baseline.
+        claim: Claim in words; None for a non-private baseline.
+        parameters: Parameters of the declaration, then options of the agent.
+        choices: Choices of readings.
+        agent: Whether it has an agent to run.
+        constants: Constants of the agent in both presets.
+        paper: Title of its judged paper; None if there is none.
+        error: Why the algorithm cannot be loaded, with the other fields empty; None if it can be.
     """
 
     name: str
@@ -69,12 +69,12 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Listing(Result):
-    """What `privcheck list` prints."""
+    """Result of `privcheck list`."""
 
     algorithms: tuple[Listed, ...]
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns a pandas frame, one row an algorithm.
+        """A pandas frame, one row per algorithm.
 
         Raises:
             ParameterError: pandas is not installed.
@@ -92,16 +92,16 @@ class ShownRelease:
     """One declared release.
 
     Attributes:
-        name: Its name.
-        statistic: What is released.
-        latex: Statistic and noise.
-        shape: Of the statistic.
-        mechanism: In words.
-        source: Where the paper says so.
+        name: Name of the release.
+        statistic: The released statistic.
+        latex: Statistic and noise, in LaTeX.
+        shape: Shape of the statistic.
+        mechanism: Mechanism in words.
+        source: Place in the paper.
         schedule: When it is released.
-        users: Whose data it holds; None where everybody's.
-        stated: The sensitivity that the paper states; None where it states none.
-        preconditions: What the data must satisfy.
+        users: Users whose data it contains; None for all users.
+        stated: Sensitivity stated in the paper; None if there is none.
+        preconditions: Conditions on the data.
     """
 
     name: str
@@ -118,7 +118,7 @@ class ShownRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInput:
-    """What a step of a derivation was computed from."""
+    """Input of a step of a derivation."""
 
     symbol: str
     value: str
@@ -130,15 +130,15 @@ class DerivationStep:
     """One step from sensitivity to cost.
 
     Attributes:
-        rule: Its name.
-        theorem: What it rests on.
-        where: Of which release.
-        symbol: Of the result, in LaTeX.
-        text: Why.
-        inputs: What it was computed from.
-        latex: The whole equation.
-        mathml: Its right-hand side.
-        result: The same as text.
+        rule: Name of the rule.
+        theorem: Theorem behind it.
+        where: Name of the release.
+        symbol: Symbol of the result, in LaTeX.
+        text: Explanation.
+        inputs: Inputs of the step.
+        latex: The whole equation, in LaTeX.
+        mathml: Right-hand side, in MathML.
+        result: Right-hand side as text.
     """
 
     rule: str
@@ -154,7 +154,7 @@ class DerivationStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostTrend:
-    """How the cost moves with one parameter, and how that is known."""
+    """Trend of the cost in one parameter, and the method that found it."""
 
     parameter: str
     trend: str
@@ -184,7 +184,7 @@ class Shown(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseSensitivity:
-    """How far one user moves a release: in both norms, rounded up, and the charged one as an expression, with why."""
+    """Sensitivity of a release: in both norms, rounded up, and the charged one as an expression, with the reason."""
 
     l1: float
     l2: float
@@ -194,7 +194,7 @@ class ReleaseSensitivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasePrice:
-    """What a release costs, rounded up; None where it has no finite cost in that currency."""
+    """Cost of a release, rounded up; None if there is no finite cost in that currency."""
 
     rho: float | None
     pure_epsilon: float | None
@@ -206,14 +206,14 @@ class BudgetRelease:
     """One release with its price.
 
     Attributes:
-        name: Its name.
-        count: Outputs that hold one user.
+        name: Name of the release.
+        count: Number of outputs with the data of one user.
         schedule: When it is released.
-        users: Whose data it holds; None where everybody's.
-        sensitivity: How far one user moves it.
-        mechanism: In words.
-        std: The noise's standard deviation.
-        cost: What it costs.
+        users: Users whose data it contains; None for all users.
+        sensitivity: Its sensitivity.
+        mechanism: Mechanism in words.
+        std: Standard deviation of the noise.
+        cost: Its cost.
     """
 
     name: str
@@ -228,7 +228,7 @@ class BudgetRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotalCost:
-    """What all releases cost together, rounded up; None where there is no finite bound in a currency."""
+    """Cost of all releases together, rounded up; None if there is no finite bound in a currency."""
 
     epsilon: float | None
     delta: float
@@ -239,7 +239,7 @@ class TotalCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodBound:
-    """ε by one method of accounting, and which way it errs."""
+    """ε by one method of accounting, and the direction of its error."""
 
     name: str
     epsilon: float
@@ -248,7 +248,7 @@ class MethodBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaCurve:
-    """δ against ε, as the accountant bounds it from above and as it is claimed."""
+    """δ against ε: the accountant's upper bound and the claim."""
 
     epsilon: tuple[float, ...]
     delta_upper: tuple[float, ...]
@@ -257,17 +257,17 @@ class DeltaCurve:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Budget(Result):
-    """What the declared releases cost.
+    """Cost of the declared releases.
 
     Attributes:
-        algorithm: Whose.
-        parameters: At which values.
+        algorithm: Name of the algorithm.
+        parameters: Values of its parameters.
         relation: The neighbours, in words.
-        model: Of trust.
-        releases: Release by release.
-        guarantee: All together.
+        model: Model of trust.
+        releases: Cost by release.
+        guarantee: Total cost.
         methods: ε by each method of accounting.
-        unit: Of privacy: who is protected, how many trajectories, relation, model, on whose word.
+        unit: Unit of privacy: protected user, number of trajectories, relation, model, and who stated it.
         curve: δ(ε), for reports.
     """
 
@@ -282,7 +282,7 @@ class Budget(Result):
     curve: DeltaCurve | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns a pandas frame, one row a release.
+        """A pandas frame, one row per release.
 
         Raises:
             ParameterError: pandas is not installed.
@@ -299,7 +299,7 @@ class Budget(Result):
         ])  # fmt: skip
 
     def plot(self) -> Picture:
-        """Returns δ against ε, of a budget that was asked for with its curve.
+        """Plot of δ against ε, for a budget with its curve.
 
         Raises:
             ParameterError: There is nothing to draw.
@@ -330,7 +330,7 @@ class NeededNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certified:
-    """The ε that the needed noise is certified to have at δ, by which method, least up to a relative tolerance."""
+    """Certified ε of the needed noise at δ, with the method and the relative tolerance of the minimum."""
 
     epsilon: float
     delta: float
@@ -341,7 +341,7 @@ class Certified:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CalibratedNoise(Result):
-    """The least noise for a target; with Gaussian noise or disjoint batches instead where that is another question."""
+    """The least noise for a target, also with Gaussian noise or disjoint batches instead if those differ."""
 
     algorithm: str
     parameters: Mapping[str, str]
@@ -353,7 +353,7 @@ class CalibratedNoise(Result):
     unit: Mapping[str, Any] | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns a pandas frame, one row a release and way of releasing it.
+        """A pandas frame, one row per release and variant (declared, Gaussian, batches).
 
         Raises:
             ParameterError: pandas is not installed.
@@ -371,7 +371,7 @@ class CalibratedNoise(Result):
         ])  # fmt: skip
 
     def plot(self) -> Picture:
-        """Returns the least noise beside the published one.
+        """Plot of the least noise beside the published noise.
 
         Raises:
             ParameterError: There is nothing to draw.
@@ -383,7 +383,7 @@ class CalibratedNoise(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictGround:
-    """A fact that a verdict rests on; see `privcheck.verification.grounds.Ground`."""
+    """An assumption or piece of evidence of a verdict; see `privcheck.verification.grounds.Ground`."""
 
     basis: str
     where: str
@@ -395,7 +395,7 @@ class VerdictGround:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """How far a pair of neighbours moves one release; the ℓ₂ distance squared."""
+    """Distance of one release between a pair of neighbours: ℓ₁, and ℓ₂ squared."""
 
     l1: float
     l2_squared: float
@@ -406,11 +406,12 @@ class VerdictWitness(Brief):
     """A pair of neighbours with its exact loss.
 
     Attributes:
-        words: What they are.
-        loss: In the claim's unit.
-        changes: By release.
+        words: Description of the pair.
+        loss: Exact loss in the claim's unit.
+        changes: Distances by release.
         group: The user's group in a partition of the users; None without one.
-        pair: The user in D and in D′: columns by name, None where there is no such user; None where it is too long.
+        pair: The user in D and in D′: columns by name, None for a missing user. The whole field is None if the
+            trajectories are too long.
     """
 
     words: str
@@ -456,7 +457,7 @@ class Verified(Result):
     sentence: str
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns a pandas frame, one row a finding.
+        """A pandas frame, one row per finding.
 
         Raises:
             ParameterError: pandas is not installed.
@@ -472,7 +473,7 @@ class Unverified:
     """A registered algorithm that could not be judged.
 
     Attributes:
-        algorithm: Its name.
+        algorithm: Name of the algorithm.
         error: The kind of failure, in one word.
         message: What failed, and where.
     """
@@ -484,7 +485,7 @@ class Unverified:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AllVerified(Result):
-    """What `privcheck verify --all` prints.
+    """Result of `privcheck verify --all`.
 
     Attributes:
         results: The verdicts.
@@ -495,7 +496,7 @@ class AllVerified(Result):
     errors: tuple[Unverified, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns a pandas frame, one row an algorithm.
+        """A pandas frame, one row per algorithm.
 
         Raises:
             ParameterError: pandas is not installed.

@@ -1,4 +1,4 @@
-"""A whole report, the audits in it, the policy beside it and what is published. The fields are those of the JSON."""
+"""A whole report, its audits, its policy and its publication. The fields are those of the JSON."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ class Audited(Result):
     """One audit; see `privcheck.runtime.results.AuditResult`.
 
     Attributes:
-        algorithm: Whose releases or agent.
-        view: Which audit.
+        algorithm: Name of the audited algorithm.
+        view: View of the audit.
         trials: N, runs under each neighbour.
-        confidence: 1 − α of the whole audit.
-        delta: At which the three ε are.
-        epsilon_lower: The loss is at least this; None where the view bounds no ε.
-        epsilon_upper: The accountant's bound; None where there is none.
-        epsilon_claimed: What the claim allows; None where it allows everything.
-        verdict: At the parameters asked for.
-        reachable: What the best test could have certified with as many runs.
-        method: The test.
+        confidence: Confidence 1 − α of the whole audit.
+        delta: δ of the three ε.
+        epsilon_lower: Lower bound on the loss; None if the view bounds no ε.
+        epsilon_upper: Upper bound of the accountant; None if there is none.
+        epsilon_claimed: ε allowed by the claim; None if the claim does not limit it.
+        verdict: Verdict at the requested parameters.
+        reachable: Lower bound that the best test could certify with the same number of runs.
+        method: The statistical test.
         witness: The neighbours, in words.
         evidence: Figures behind the verdict, by name.
-        seconds: Wall time.
-        trials_per_second: Runs a second, 2N in all.
-        claim: What was claimed.
-        seed: Of the trials.
-        agent_ran: Whether the registered agent itself was run; otherwise what was audited are its releases as declared.
-            None where an older report does not say.
-        asks: What the view asks, in a sentence.
-        leaves_open: What a result without a violation does not say.
-        audited_at: The parameters that were audited, where they are not those asked for.
-        trade_off: Picture; no verdict rests on this nor on the following.
-        history: Picture.
-        pair: Picture.
-        bars: Picture.
+        seconds: Wall-clock time.
+        trials_per_second: Runs per second, of 2N in all.
+        claim: The claim.
+        seed: Seed of the trials.
+        agent_ran: Whether the registered agent itself was run; otherwise its declared releases were audited. None in
+            older reports.
+        asks: Question of the view, in a sentence.
+        leaves_open: What a result without a violation does not show.
+        audited_at: The audited parameters, if they differ from the requested ones.
+        trade_off: Data of a plot; verdicts do not depend on this or the following.
+        history: Data of a plot.
+        pair: Data of a plot.
+        bars: Data of a plot.
     """
 
     algorithm: str = ""
@@ -79,7 +79,7 @@ class Audited(Result):
     bars: Bars | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns a pandas frame, one row a view.
+        """A pandas frame, one row per view.
 
         Raises:
             ParameterError: pandas is not installed.
@@ -92,7 +92,7 @@ class Audited(Result):
         return make_frame([{name: getattr(view, name) for name in names} for view in views])
 
     def plot(self) -> Picture:
-        """Returns trade-off curve, bound against the number of trials, a ratio a release.
+        """Plots: trade-off curve, bound against the number of trials, and one ratio per release.
 
         Raises:
             ParameterError: There is nothing to draw.
@@ -104,13 +104,13 @@ class Audited(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Audits(Audited):
-    """The audits of a report: the first view's own fields, and every view by name."""
+    """The audits of a report: the fields of the first view, and every view by name."""
 
     views: Mapping[str, Audited] = field(default_factory=dict)
 
 
 def together(views: Mapping[str, Audited]) -> Audits | None:
-    """Returns audits of several views as one section of a report; None where there are none."""
+    """Join audits of several views as one section of a report; None if there are none."""
     first = next(iter(views.values()), None)
     if first is None:
         return None
@@ -119,7 +119,7 @@ def together(views: Mapping[str, Audited]) -> Audits | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """Which version of privcheck made a report, and the form that it has."""
+    """The version of privcheck that made a report, and the version of the report's format."""
 
     version: str = ""
     schema: int = SCHEMA
@@ -148,26 +148,26 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Report(Result):
-    """What a page shows; a section that is None was not asked for, or there is none.
+    """Content of a page; a section that is None was not requested, or does not exist.
 
     Attributes:
-        privcheck: Who made it.
-        algorithm: Its name.
-        title: One line about it.
+        privcheck: Version of privcheck and of the format.
+        algorithm: Name of the algorithm.
+        title: Its title, in one line.
         source: Paper and algorithm.
-        model: Of trust.
-        parameters: The declaration's.
-        options: The agent's.
-        choices: The readings.
-        verdict: In brief.
+        model: Model of trust.
+        parameters: Parameters of the declaration.
+        options: Options of the agent.
+        choices: Chosen readings.
+        verdict: The verdict in brief.
         show: The declaration.
-        budget: What it costs.
-        verify: The verdict.
+        budget: Cost of its releases.
+        verify: The verdict in full.
         calibrate: The least noise for the same guarantee.
         audit: Every audit.
-        run: What the agent learned.
-        provenance: Where it comes from.
-        unit: Of privacy, of the declaration.
+        run: The run of the agent.
+        provenance: Versions, seeds, command line, start and duration.
+        unit: Unit of privacy of the declaration.
     """
 
     privcheck: About
@@ -189,7 +189,7 @@ class Report(Result):
     unit: Mapping[str, Any] | None = None
 
     def plot(self) -> Picture:
-        """Returns all plots of its page.
+        """All plots of its page.
 
         Raises:
             ParameterError: There is nothing to draw.
@@ -201,20 +201,20 @@ class Report(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedReport:
-    """What `privcheck report` prints: where the page is."""
+    """Result of `privcheck report`: the path of the page."""
 
     html: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartedPackage:
-    """What `privcheck new` prints.
+    """Result of `privcheck new`.
 
     Attributes:
-        name: Of the algorithm.
-        kind: Of package: "online" and so on.
-        directory: Where the package is.
-        files: All that were written.
+        name: Name of the algorithm.
+        kind: Kind of package, such as "online".
+        directory: Folder of the package.
+        files: All written files.
     """
 
     name: str
@@ -225,18 +225,18 @@ class StartedPackage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What `privcheck doctor` prints.
+    """Result of `privcheck doctor`.
 
     Attributes:
         ok: Whether there is no problem.
-        problems: In words.
-        versions: Of Python and the packages.
+        problems: The problems, in words.
+        versions: Versions of Python and the packages.
         platform: The operating system.
-        executable: Python's.
-        cores: Of the machine; None where nobody says.
+        executable: Path of the Python interpreter.
+        cores: Number of cores of the machine; None if unknown.
         extras: Whether each optional part is installed, in words, by name.
-        noise_sources: In words, by name.
-        registered: Names by group.
+        noise_sources: Sources of noise in words, by name.
+        registered: Registered names by group.
     """
 
     ok: bool
@@ -252,7 +252,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyLabels:
-    """What users call states and actions, in the order of their codes; None where codes are all there is."""
+    """Names of states and actions, in the order of their codes; None if there are only codes."""
 
     states: tuple[str, ...] | None = None
     actions: tuple[str, ...] | None = None
@@ -263,16 +263,16 @@ class PolicyGuarantee:
     """Why a policy may be published, or why not.
 
     Attributes:
-        claim: What is claimed of the releases that it was learned from.
-        relation: Between which data.
-        unit: Who is protected, on whose word; None in files of earlier versions, which did not say.
-        spent: What the run's ledger has cost one of them.
-        noise: Where the noise came from.
-        protects: Whether noise of that source protects anybody; simulated noise does not.
-        compared: What lockstep has found to be the same on neighbours behind the same billboards, on how many pairs;
-            empty where nothing was compared, or something was not the same: then nothing says that the agent handed
-            back functions of its releases alone.
-        ledger: The last link of the ledger's hash chain.
+        claim: The claim about the releases it was learned from.
+        relation: Neighbouring relation, in words.
+        unit: Protected unit, and who stated it; None in files of earlier versions.
+        spent: Cost of the run's ledger to one such unit.
+        noise: Source of the noise.
+        protects: Whether noise of that source protects the users; simulated noise does not.
+        compared: Quantities that lockstep found to be equal on neighbours with the same billboards, and the number of
+            pairs; empty if nothing was compared or something differed: then there is no evidence that the agent's
+            output depends on the data only through its releases.
+        ledger: Last hash of the ledger's chain.
     """
 
     claim: str
@@ -286,18 +286,18 @@ class PolicyGuarantee:
 
     @property
     def publishable(self) -> bool:
-        """Whether the noise protects, and what was handed back was compared."""
+        """Whether the noise protects and the agent's output was compared."""
         return self.protects and bool(self.compared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyValue:
-    """What a policy is worth.
+    """Value of a policy.
 
     Attributes:
-        true: Its expected return, where a model says; None where nobody knows it.
-        claimed: The agent's own pessimistic estimate; None where it makes none.
-        note: How to read these.
+        true: Its exact expected return; None without a model.
+        claimed: The agent's own pessimistic estimate; None if it makes none.
+        note: How to read these values.
     """
 
     true: float | None
@@ -307,18 +307,18 @@ class PolicyValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownPolicy:
-    """What `privcheck policy FILE` prints.
+    """Result of `privcheck policy FILE`.
 
     Attributes:
         policy: The file of the probabilities.
-        algorithm: What learned it.
-        learned_from: The data or the environment.
-        labels: What users call states and actions, their codes where they have no other name.
-        guarantee: None for an agent without privacy.
-        value: What it is worth.
-        warnings: What no noise covers.
+        algorithm: Algorithm that learned it.
+        learned_from: Name of the data or the environment.
+        labels: Names of states and actions; their codes if they have no names.
+        guarantee: Why it may be published; None for an agent without privacy.
+        value: Its value.
+        warnings: Uses of the data that no noise covers.
         rows: State, steps, likeliest action and its probability; equal steps of a state are one row.
-        picture: The file of the heat map; None where none was asked for.
+        picture: File of the heat map; None if not requested.
     """
 
     policy: str
@@ -334,25 +334,26 @@ class ShownPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PolicyRecord(Result):
-    """What policy.json holds.
+    """Content of policy.json.
 
     Attributes:
         policy: The file of the probabilities, beside this one.
         digest: SHA-256 of that file.
-        algorithm: What learned it.
-        learned_from: The data or the environment.
-        steps: H.
-        states: S.
-        actions: A.
-        labels: What users call them.
-        parameters: Of the declaration, exact.
-        options: Of the agent.
+        algorithm: Algorithm that learned it.
+        learned_from: Name of the data or the environment.
+        steps: Number of steps, H.
+        states: Number of states, S.
+        actions: Number of actions, A.
+        labels: Names of states and actions.
+        parameters: Parameters of the declaration, as exact texts.
+        options: Options of the agent.
         choices: The readings of the paper, by name; empty in files of earlier versions.
-        guarantee: None for an agent without privacy.
-        value: What it is worth.
-        warnings: What no noise covers: sizes that were taken from the data, choices that looked at it.
-        versions: Of privcheck and what it stands on.
-        made: When, in UTC; empty with release noise: how long exact data took is no function of the releases.
+        guarantee: Why it may be published; None for an agent without privacy.
+        value: Its value.
+        warnings: Uses of the data that no noise covers: sizes taken from the data, choices that depend on it.
+        versions: Versions of privcheck and its dependencies.
+        made: Time in UTC; empty with release noise, because the duration of work on exact data is not a function of the
+            releases.
     """
 
     policy: str
@@ -383,11 +384,11 @@ class PublishedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedFact:
-    """A fact that the guarantee rests on and that was not derived.
+    """An assumption of the guarantee that was not derived.
 
     Attributes:
         what: The fact.
-        by: On whose word it is, or which door checks it.
+        by: Who stated it, or which input check enforces it.
         kind: "stated by the author", "assumed about data", a "public fact" or "modelling".
         where: The release, or "all releases".
     """
@@ -400,7 +401,7 @@ class StatedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordHead:
-    """The record of the releases that a policy was learned from: its file, its last link, its number of slices."""
+    """Record of the releases behind a policy: file, last hash of the chain, number of slices."""
 
     file: str
     head: str
@@ -409,26 +410,26 @@ class RecordHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PublishedGuarantee(Result):
-    """What guarantee.json holds.
+    """Content of guarantee.json.
 
     Attributes:
         policy: SHA-256 of policy.npz.
-        algorithm: What learned the policy.
-        unit: Who is protected, on whose word.
+        algorithm: Algorithm that learned the policy.
+        unit: Protected unit, and who stated it.
         unit_words: The same in words.
-        relation: Between which data.
-        model: Of trust.
-        cost: What the releases cost one of those who are protected: ε at δ, ρ, μ, pure ε; upper bounds.
-        guessed_right: How often at most a guess between two equally likely records of one user is right.
-        claim: What was claimed of the releases.
-        verdict: On that claim, of the discrete mechanism that was drawn; always "holds".
-        joint: What follows for joint DP; None where nothing of the kind is claimed.
-        rests_on: The facts that were not derived.
-        compared: What lockstep found to be the same on neighbours.
-        not_covered: What no noise covers, as the publisher accepted it.
-        noise: Where the noise came from.
-        record: Of the releases.
-        receipt: The file of a team's signed receipt; None where no budget was charged.
+        relation: Neighbouring relation, in words.
+        model: Model of trust.
+        cost: Upper bounds on the cost to one protected unit: ε at δ, ρ, μ, pure ε.
+        guessed_right: Upper bound on the probability of guessing right between two equally likely records of one user.
+        claim: The claim about the releases.
+        verdict: Verdict on that claim for the discrete mechanism of the run; always "holds".
+        joint: What follows for joint DP; None if joint DP is not claimed.
+        rests_on: Assumptions that were not derived.
+        compared: Quantities that lockstep found to be equal on neighbours.
+        not_covered: Warnings about data that no noise covers, accepted by the publisher.
+        noise: Source of the noise.
+        record: Record of the releases.
+        receipt: File of a team's signed receipt; None if no budget was charged.
     """
 
     policy: str
@@ -452,14 +453,14 @@ class PublishedGuarantee(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Published(Result):
-    """What `privcheck publish` prints.
+    """Result of `privcheck publish`.
 
     Attributes:
-        folder: Where the files are.
-        files: Every file with its digest; that of SHA256SUMS stands for all.
-        guarantee: As in guarantee.json.
-        unit: Who is protected.
-        withheld: What of the run was left out.
+        folder: Folder of the files.
+        files: Every file with its digest; the digest of SHA256SUMS covers all others.
+        guarantee: Content of guarantee.json.
+        unit: Protected unit.
+        withheld: Parts of the run that were left out.
     """
 
     folder: str

@@ -1,4 +1,4 @@
-"""What every result has (a short repr, a table, its JSON, a file), and small values that several results share."""
+"""Common methods of results (short repr, table, JSON document, saving), and small values that several results share."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from privcheck.support.encoding import document
 
 
 class Result(Brief):
-    """A report value that commands and Python functions return: as `Brief`, with its JSON document."""
+    """A report value returned by commands and Python functions: a `Brief` with a JSON document."""
 
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON document: what the command of the same name prints with `--json`.
+        """The JSON document: the output of the command of the same name with `--json`.
 
         Raises:
-            ParameterError: There is a NaN in it, or what JSON has no form for.
+            ParameterError: The value contains a NaN, or a type that JSON cannot express.
         """
         return document(self)
 
     def save(self, path: Path | str) -> Path:
-        """Writes the JSON document, or the report's page where there is one, and returns the path.
+        """Write the JSON document, or the report's page if there is one, and return the path.
 
         Args:
-            path: A name that ends in .json or .html; directories on the way are made.
+            path: A name that ends in .json or .html; missing directories are created.
 
         Raises:
-            ParameterError: The name ends otherwise, or nothing of this kind has a page.
-            PrivcheckError: It cannot be written; what was there before is still there.
+            ParameterError: The name has another ending, or results of this kind have no page.
+            PrivcheckError: The file cannot be written; the previous one is unchanged.
         """
         from privcheck.reports.files import keep  # Jinja2 and Matplotlib only where a page is made
 
@@ -41,13 +41,13 @@ class Result(Brief):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConstant:
-    """One of an agent's constants, which post-processing alone depends on.
+    """A constant of an agent; only post-processing depends on it.
 
     Attributes:
-        name: Of the option, or of the reading.
-        practical: What the default preset has.
-        paper: What the paper prints, as the preset `paper` has it.
-        meaning: What it is.
+        name: Name of the option or reading.
+        practical: Value in the default preset.
+        paper: Value printed in the paper, in the preset `paper`.
+        meaning: Meaning in words.
     """
 
     name: str
@@ -58,13 +58,13 @@ class AgentConstant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresetUsed:
-    """Which preset ran.
+    """The preset of a run.
 
     Attributes:
         name: "practical" or "paper".
-        same: Whether the agent has one set of constants for both.
-        constants: Those by which its presets differ, as they were used.
-        overridden: Those of them that the user set.
+        same: Whether both presets have the same constants.
+        constants: Used values of the constants in which the presets differ.
+        overridden: Names of those that the user set.
     """
 
     name: str
@@ -74,7 +74,7 @@ class PresetUsed:
 
     @property
     def note(self) -> str:
-        """Returns the constants by which the presets differ, in words."""
+        """The constants in which the presets differ, in words."""
         if self.same:
             return "the agent has one set of constants: practical and paper are the same"
         set_by_user = dict.fromkeys(self.overridden, ", as set")
@@ -82,7 +82,7 @@ class PresetUsed:
 
     @property
     def words(self) -> str:
-        """Returns the preset with its constants, in words."""
+        """The preset with its constants, in words."""
         return f"{self.name} ({self.note})"
 
 
@@ -94,11 +94,11 @@ class NotLearned:
     """Why a run learned nothing, and what would help.
 
     Attributes:
-        because: The reason, as the rest of a sentence.
-        advice: What to try, likewise.
-        cause: The reason in a word: the bonus of an optimistic agent or the penalty of a pessimistic one exceeds what
-            can be earned, the policy never changed, or the noise; "unknown" where there is no evidence for any of
-            them, and in older reports.
+        because: The reason, as a clause after "because".
+        advice: What to try, as the object of "try".
+        cause: The reason in a word: the bonus of an optimistic agent or the penalty of a pessimistic one exceeds the
+            achievable return, the policy never changed, or the noise; "unknown" without evidence for any of them, and
+            in older reports.
     """
 
     because: str
@@ -107,7 +107,7 @@ class NotLearned:
 
     @property
     def words(self) -> str:
-        """Returns the rest of a sentence whose subject is the agent."""
+        """The predicate of a sentence with the agent as its subject."""
         return f"did not learn, because {self.because}; try {self.advice}"
 
 
@@ -116,10 +116,10 @@ class PlannedPart:
     """A part of the work.
 
     Attributes:
-        what: What is done.
-        sizes: How much of it, by name.
-        seconds: About how long that takes.
-        bytes: About how much memory that takes.
+        what: Name of the part.
+        sizes: Sizes by name.
+        seconds: Estimated duration.
+        bytes: Estimated memory.
     """
 
     what: str
@@ -130,18 +130,18 @@ class PlannedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWork(Brief):
-    """What a command would do, at which cost; nothing was drawn or written.
+    """The planned work of a command and its cost; nothing was drawn or written.
 
     Attributes:
-        command: Its name.
-        algorithms: Their names.
-        parameters: Of each algorithm, as exact texts.
-        parts: Of the work, in order.
-        seconds: Of all parts, about.
-        bytes: Of the largest part, about.
-        within: Whether both are below the limits, beyond which --yes is needed.
-        guarantee: What is claimed and what the releases cost, for each algorithm.
-        writes: Where to; None for nowhere.
+        command: Name of the command.
+        algorithms: Names of the algorithms.
+        parameters: Parameters of each algorithm, as exact texts.
+        parts: Parts of the work, in order.
+        seconds: Estimated duration of all parts.
+        bytes: Estimated memory of the largest part.
+        within: Whether both are within the limits; beyond them --yes is needed.
+        guarantee: Claim and cost of the releases, for each algorithm.
+        writes: Output path; None for no output.
     """
 
     command: str

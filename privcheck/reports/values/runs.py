@@ -1,7 +1,4 @@
-"""Results of runs: one agent, several side by side, a grid of parameters. The fields are those of the JSON.
-
-The fields are those of the JSON.
-"""
+"""Results of runs: one agent, several side by side, a grid of parameters. The fields are those of the JSON."""
 
 from __future__ import annotations
 
@@ -29,14 +26,14 @@ def _made(policy: Policy | None) -> Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpentCost:
-    """What a run has cost, from its ledger; None where there is no finite bound in a currency.
+    """Cost of a run, from its ledger; None if there is no finite bound in a currency.
 
     Attributes:
         rho: Σρ.
         pure_epsilon: Σε.
         mu: √Σμ².
-        theorem: Why each of these sums bounds what has leaked; empty in older reports.
-        note: Of what it is a guarantee; likewise.
+        theorem: Why each of these sums bounds the leakage; empty in older reports.
+        note: What the guarantee is about; empty in older reports.
     """
 
     rho: float | None
@@ -48,7 +45,7 @@ class SpentCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRelease:
-    """One charged release of a ledger: law, scale and sensitivities that were charged, and its number of slices."""
+    """One charged release of a ledger: charged law, scale and sensitivities, and its number of slices."""
 
     release: str
     law: str
@@ -60,17 +57,17 @@ class LedgerRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerSummary:
-    """What stands in a ledger.
+    """Summary of a ledger.
 
     Attributes:
-        path: Its file's name; None where it was not written.
-        entries: Slices.
-        digest: The last link of its hash chain.
-        noise: Where the noise came from.
-        as_declared: Whether it was fresh noise of the declared law; None where an older report does not say.
-        protects: Whether the outputs may be published, as release noise alone allows; likewise.
-        written: When: by the releases as they left, or before the run, as a plan of spending; empty in older reports.
-        releases: Release by release.
+        path: Name of its file; None if it was not written.
+        entries: Number of slices.
+        digest: Last hash of its chain.
+        noise: Source of the noise.
+        as_declared: Whether the noise was fresh and of the declared law; None in older reports.
+        protects: Whether the noise protects, as only release noise does; None in older reports.
+        written: When it was written: at each release, or before the run as a plan of spending; empty in older reports.
+        releases: The releases.
     """
 
     path: str | None
@@ -85,16 +82,16 @@ class LedgerSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedValue:
-    """The true value of what was learned, over replicates.
+    """True value of the learned policies, over replicates.
 
     Attributes:
-        mean: None where nobody knows it.
-        std: None for a single replicate.
-        baseline: The non-private twin's; None where it must not be computed.
-        optimal: The best policy's.
-        references: Of known policies.
-        claimed: The agent's own estimate.
-        note: How to read these; None where there is nothing to say.
+        mean: Mean value; None if unknown.
+        std: Standard deviation; None for a single replicate.
+        baseline: Value of the non-private twin; None if it must not be computed.
+        optimal: Value of the best policy; None if unknown.
+        references: Values of known policies.
+        claimed: Mean of the agent's own estimates.
+        note: How to read these values; None if there is no remark.
     """
 
     mean: float | None
@@ -108,12 +105,12 @@ class LearnedValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """How far the learned policy is from the best one; None where the true values are not known.
+    """Gap of the learned policy to the best one; fields are None if the true values are unknown.
 
     Attributes:
-        mean: V* − V^π, over replicates.
-        uniform: V* less the value of the policy that takes every action equally often.
-        share_of_uniform: Mean over uniform; None where that is 0, too.
+        mean: V* − V^π, with the mean of V^π over replicates, at least 0.
+        uniform: V* minus the value of uniformly random play.
+        share_of_uniform: Mean over uniform; None also if the latter is 0.
     """
 
     mean: float | None = None
@@ -123,7 +120,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRemark:
-    """What an agent says about its run, to be read before its figures."""
+    """A remark of an agent about its run, to be read before its figures."""
 
     title: str
     text: str
@@ -131,7 +128,7 @@ class RunRemark:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Ran(Result):
-    """What an agent learned from data; see `privcheck.runtime.results.RunResult`."""
+    """Run of an agent that learns from data; see `privcheck.runtime.results.RunResult`."""
 
     algorithm: str
     environment: str
@@ -157,7 +154,7 @@ class Ran(Result):
     _policy: Any = field(default=None, repr=False, compare=False)  # a Policy; in no document
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns a pandas frame, one row a policy: what it is worth and how that is known.
+        """A pandas frame, one row per policy: its value and how it is known.
 
         Raises:
             ParameterError: pandas is not installed.
@@ -175,7 +172,7 @@ class Ran(Result):
         return make_frame([dict(zip(("policy", "value", "std", "known"), row, strict=True)) for row in shown])
 
     def plot(self) -> Picture:
-        """Returns the learned policy's value among those it is compared with.
+        """Plot of the learned policy's value with its references.
 
         Raises:
             ParameterError: There is nothing to draw.
@@ -186,10 +183,10 @@ class Ran(Result):
 
     @property
     def policy(self) -> Policy:
-        """Returns the first replicate's policy.
+        """The first replicate's policy.
 
         Raises:
-            ParameterError: The result was read from a file, which lies beside the policy's own.
+            ParameterError: The result was read from a file; the policy is in a file beside it.
         """
         return _made(self._policy)
 
@@ -199,20 +196,19 @@ class Regret:
     """Cumulative regret after all episodes.
 
     Attributes:
-        mean: Over replicates.
-        std: None for a single replicate.
-        optimal: The optimum's, 0.
-        maximum: K·V*, the most there could be.
-        share: Mean over maximum; None where that is 0.
-        twin: The non-private twin's name; None where there is none.
-        baseline: Its mean regret; None where it was not run.
-        baseline_value: The true expected return of its last policy, mean over replicates; likewise, and None in older
-            reports.
-        uniform: K·(V* − V^uniform), of the policy that takes every action equally often; None in older reports, as are
-            the following.
-        myopic: Of the policy that takes an action of the largest mean reward of the step.
-        prior_only: Of the policy that plans with the true mean rewards and the public prior.
-        share_of_uniform: Mean over uniform; None where that is 0, too.
+        mean: Mean over replicates.
+        std: Standard deviation over replicates; None for a single replicate.
+        optimal: Regret of the optimum, 0.
+        maximum: K·V*, the largest possible regret.
+        share: Mean over maximum; None if the latter is 0.
+        twin: Name of the non-private twin; None if there is none.
+        baseline: Mean regret of the twin; None if it was not run.
+        baseline_value: True expected return of the twin's last policy, mean over replicates; None if it was not run,
+            and in older reports.
+        uniform: K·(V* − V^uniform), the regret of uniformly random play; None in older reports, as are the following.
+        myopic: Regret of the policy that takes the action with the largest mean reward of the step.
+        prior_only: Regret of the policy that plans with the true mean rewards and the public prior.
+        share_of_uniform: Mean over uniform; None also if the latter is 0.
     """
 
     mean: float
@@ -231,7 +227,7 @@ class Regret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """A curve over episodes: mean and standard deviation over replicates; no deviation for a single one."""
+    """A curve over episodes: mean and standard deviation over replicates; the latter is None for a single one."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...] | None
@@ -239,7 +235,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunCurves(Brief):
-    """Curves over episodes, at these numbers of episodes."""
+    """Curves over episodes, at the given numbers of episodes."""
 
     episodes: tuple[int, ...]
     regret: Band
@@ -247,7 +243,7 @@ class RunCurves(Brief):
     switches: Band
 
     def rows(self, **given: str) -> list[dict[str, Any]]:
-        """Returns a row for each number of episodes: mean and standard deviation of each curve behind what is given."""
+        """One row per number of episodes: the given fields, then mean and standard deviation of each curve."""
         curves = {"regret": self.regret, "value": self.value, "switches": self.switches}
         return [
             {
@@ -262,7 +258,7 @@ class RunCurves(Brief):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OdometerReading:
-    """What the user who has paid most has paid from an episode on."""
+    """Cost to the user who has spent most, from an episode on."""
 
     episode: int
     rho: float | None
@@ -272,7 +268,7 @@ class OdometerReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RanOnline(Result):
-    """What an agent did that learns as it acts; see `privcheck.runtime.results.OnlineResult`."""
+    """Run of an online agent; see `privcheck.runtime.results.OnlineResult`."""
 
     algorithm: str
     title: str
@@ -301,7 +297,7 @@ class RanOnline(Result):
     _policy: Any = field(default=None, repr=False, compare=False)  # a Policy; in no document
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns a pandas frame, one row a number of episodes.
+        """A pandas frame, one row per number of episodes.
 
         Raises:
             ParameterError: pandas is not installed.
@@ -311,7 +307,7 @@ class RanOnline(Result):
         return make_frame(self.curves.rows())
 
     def plot(self) -> Picture:
-        """Returns regret, value, switches and privacy over episodes.
+        """Plots of regret, value, switches and privacy over episodes.
 
         Raises:
             ParameterError: There is nothing to draw.
@@ -322,10 +318,10 @@ class RanOnline(Result):
 
     @property
     def policy(self) -> Policy:
-        """Returns the first replicate's last policy.
+        """The first replicate's last policy.
 
         Raises:
-            ParameterError: The result was read from a file, which lies beside the policy's own.
+            ParameterError: The result was read from a file; the policy is in a file beside it.
         """
         return _made(self._policy)
 
@@ -335,16 +331,18 @@ class PricedClaim:
     """A guarantee in a comparison's unit, and whether the algorithm's own claim holds.
 
     Attributes:
-        view: Of whom the guarantee is: "joint" (the other users' view, where the billboard lemma applies), "releases"
-            (what is released, where joint DP is claimed and does not follow), "local", "shuffle" or "central".
-        relation: Which datasets are neighbours.
-        claim: In its own unit, with its parameters' values.
-        claimed: The ε that the claim implies at the common δ; None where it implies none, or has an unstated constant.
-        epsilon: The accountant's ε of the declared releases at the common δ, rounded up; None where none is finite.
-        verdict: On the claim, in its own unit.
+        view: View that the guarantee is about: "joint" (the other users' view, if the billboard lemma applies),
+            "releases" (the released outputs, if joint DP is claimed and does not follow), "local", "shuffle" or
+            "central".
+        relation: Neighbouring relation, in words.
+        claim: The claim in its own unit, with its parameters' values.
+        claimed: The ε implied by the claim at the common δ; None if it implies no finite ε, or has an unstated
+            constant.
+        epsilon: The accountant's ε of the declared releases at the common δ, rounded up; None if there is no finite ε.
+        verdict: Verdict on the claim, in its own unit.
         method: How the verdict was reached.
-        given: Whose sensitivity or price their author states.
-        joint: What follows for joint DP; None where nothing of the kind is claimed.
+        given: Names of releases with a sensitivity or price stated by their author.
+        joint: What follows for joint DP; None if joint DP is not claimed.
         sentence: The verdict in words.
     """
 
@@ -362,23 +360,22 @@ class PricedClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How an algorithm came off.
+    """Result of an algorithm in a comparison.
 
     Attributes:
-        algorithm: Its name.
-        guarantee: What it guarantees and claims; None for one that is not private.
-        simulated: Whether its noise was simulated, which protects nobody.
-        value: The true expected return of the policy that it had learned in the end, mean over replicates; None where
-            nobody knows it.
-        std: Of the same over replicates; None for a single one.
-        replicates: Their number.
-        optimum: The best policy's expected return; None where nobody knows it.
-        uniform: Of the policy that takes every action equally often; likewise.
-        share: Value over optimum; None where one of them is not known or the optimum is not above 0.
+        algorithm: Name of the algorithm.
+        guarantee: Its guarantee and claim; None if it is not private.
+        simulated: Whether its noise was simulated, which gives no protection.
+        value: True expected return of the last policy, mean over replicates; None if unknown.
+        std: Standard deviation of `value` over replicates; None for a single replicate.
+        replicates: Number of replicates.
+        optimum: Expected return of the best policy; None if unknown.
+        uniform: Expected return of uniformly random play; None if unknown.
+        share: Value over optimum; None if one of them is unknown or the optimum is not positive.
         lost: The regret of all episodes, or the gap of a policy learned from data, as a share of the uniform policy's.
-        twin: The name of the same algorithm without privacy; None where there is none.
-        twin_value: What that reaches with the same users and constants; None where it was not run.
-        did_not_learn: Why nothing was learned; None where something was, or where nobody knows.
+        twin: Name of the same algorithm without privacy; None if there is none.
+        twin_value: Value of the twin with the same users and constants; None if it was not run.
+        did_not_learn: Why nothing was learned; None if something was learned, or if it is unknown.
     """
 
     algorithm: str
@@ -398,7 +395,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeBy:
-    """By what a comparison was made: command line, seeds by what they seeded, versions. It says nothing of the time."""
+    """Provenance of a comparison: command line, seeds by purpose, versions; it contains no times."""
 
     command: str
     seeds: Mapping[str, int]
@@ -410,13 +407,13 @@ class Compared(Result):
     """Several online agents in one environment.
 
     Attributes:
-        environment: Where they acted.
-        algorithms: Their names.
-        results: Each one's run.
-        delta: At which δ every ε of `standings` is; None in older documents.
-        headline: Who learned at which guarantee, and why the others did not.
-        standings: Each one's, in the order of the runs.
-        made_by: By what it was made.
+        environment: Name of the environment.
+        algorithms: Names of the algorithms.
+        results: The run of each algorithm.
+        delta: δ of every ε in `standings`; None in older documents.
+        headline: The agents that learned, with their guarantees, and why the others did not.
+        standings: Result of each algorithm, in the order of the runs.
+        made_by: Provenance of the comparison.
     """
 
     environment: str
@@ -428,7 +425,7 @@ class Compared(Result):
     made_by: MadeBy | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns a pandas frame, one row an agent and number of episodes.
+        """A pandas frame, one row per agent and number of episodes.
 
         Raises:
             ParameterError: pandas is not installed.
@@ -438,7 +435,7 @@ class Compared(Result):
         return make_frame([row for one in self.results for row in one.curves.rows(algorithm=one.algorithm)])
 
     def plot(self) -> Picture:
-        """Returns value against ε, then regret, value and switches over episodes.
+        """Plots of value against ε, then of regret, value and switches over episodes.
 
         Raises:
             ParameterError: There is nothing to draw.
@@ -453,23 +450,23 @@ class SweepPoint(Brief):
     """A point of the grid: one algorithm at one setting.
 
     Attributes:
-        algorithm: Its name.
-        over: The swept parameters that it knows, or its environment does, with their values.
-        refused: Why it was not run; empty where it was.
-        environment: Where it acted or learned from.
+        algorithm: Name of the algorithm.
+        over: Swept parameters known to the algorithm or its environment, with their values.
+        refused: Why it was not run; empty if it was.
+        environment: Name of the environment or data.
         replicates: Independent repetitions.
-        episodes: Users of each.
-        parameters: The declaration's, as exact texts.
-        options: The agent's.
-        choices: The readings.
-        standing: How it came off; None where it was refused.
-        regret: Of an agent that learns as it acts.
-        value: Of a policy learned from data.
-        gap: Likewise.
-        spent: What the ledger says it cost; None without privacy.
-        ledger: What stands in the first replicate's ledger.
-        seconds: Of learning; None in a sweep's file, which says nothing of the time.
-        episodes_per_second: Likewise.
+        episodes: Number of users in each repetition.
+        parameters: Parameters of the declaration, as exact texts.
+        options: Options of the agent.
+        choices: Chosen readings.
+        standing: Its result in the comparison; None if it was refused.
+        regret: Regret of an online agent; None otherwise.
+        value: Value of a policy learned from data; None otherwise.
+        gap: Gap of a policy learned from data; None otherwise.
+        spent: Cost by the ledger; None without privacy.
+        ledger: Summary of the first replicate's ledger.
+        seconds: Duration of learning; None in a sweep's file, which contains no times.
+        episodes_per_second: Speed of learning; None in a sweep's file.
     """
 
     algorithm: str
@@ -496,16 +493,16 @@ class Sweep(Result):
     """Several algorithms over a grid of parameters.
 
     Attributes:
-        environment: Where they acted or learned from.
-        algorithms: Their names.
-        over: The grid: values by parameter, as they were given.
-        budgets: Those of the swept parameters that are part of a guarantee.
-        own_data: Whether users' own data were learned from, all points from the same users'.
+        environment: Name of the environment or data.
+        algorithms: Names of the algorithms.
+        over: The grid: values by parameter, as given.
+        budgets: Swept parameters that are part of a guarantee.
+        own_data: Whether the data are a user's own, the same at every point.
         replicates: Independent repetitions of every point.
-        delta: At which δ every ε is.
-        headline: Who learned from which guarantee on, and why the others did not.
-        points: In the order of the algorithms, then of the grid.
-        made_by: By what it was made.
+        delta: δ at which every ε is stated.
+        headline: The agents that learned, from which guarantee on, and why the others did not.
+        points: Points in the order of the algorithms, then of the grid.
+        made_by: Provenance of the sweep.
     """
 
     environment: str
@@ -520,11 +517,11 @@ class Sweep(Result):
     made_by: MadeBy
 
     def without_clocks(self) -> Sweep:
-        """Returns the same without what depends on the machine: the same sweep gives the same file."""
+        """The same sweep without durations and speeds: the same sweep gives the same file."""
         return replace(self, points=tuple(replace(one, seconds=None, episodes_per_second=None) for one in self.points))
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns a pandas frame, one row a point.
+        """A pandas frame, one row per point.
 
         Raises:
             ParameterError: pandas is not installed.
@@ -548,7 +545,7 @@ class Sweep(Result):
         ])  # fmt: skip
 
     def plot(self) -> Picture:
-        """Returns the frontier: value against ε, a plot for every setting of what is no part of a guarantee.
+        """Plots of the frontier: value against ε, one per setting of the parameters that are not part of a guarantee.
 
         Raises:
             ParameterError: There is nothing to draw.
