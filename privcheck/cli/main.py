@@ -25,6 +25,7 @@ from privcheck.cli.options import (
     json_option,
     name_argument,
     set_option,
+    write,
 )
 from privcheck.cli.prepare import prepare
 from privcheck.cli.runs import audit, check, run, sweep
@@ -54,7 +55,7 @@ def list_command(*, as_json: bool) -> None:
     from privcheck.cli.listing import describe_algorithms, list_algorithms
 
     found = list_algorithms()
-    click.echo(json.dumps(found, allow_nan=False) if as_json else describe_algorithms(found))
+    write(json.dumps(found, allow_nan=False) if as_json else describe_algorithms(found))
     sys.exit(MISUSE if any(one["error"] for one in found["algorithms"]) else 0)
 
 

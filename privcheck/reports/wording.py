@@ -353,7 +353,10 @@ def _figures(report: Report) -> Iterator[tuple[float, str]]:
     for needed in report.calibrate.releases if report.calibrate else ():
         yield needed.ratio, ratio(needed.ratio, rounding="up")
     for method in report.budget.methods if report.budget else ():
-        yield method.epsilon, figure(method.epsilon, rounding="up")
+        yield (
+            method.epsilon,
+            figure(method.epsilon, rounding="down" if method.direction.split(" ")[0] == "lower" else "up"),
+        )
     if report.budget is not None:
         total = report.budget.guarantee
         for cost in (total.mu, total.rho, total.pure_epsilon, total.epsilon):

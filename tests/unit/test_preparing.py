@@ -260,3 +260,11 @@ def test_three_commands_lead_from_a_raw_table_to_a_policy(tmp_path):
     assert policy.states == (*sorted(STATES), "(ended)")
     assert policy.act(0, "ill") in ACTIONS
     assert read_labels(tmp_path / "other.parquet") is None
+
+
+def test_episodes_are_counted_in_a_table_without_rows_too():
+    rows = pa.table({"terminal": pa.array([0, 1, 0, 1], pa.int8()), "state": [1, 2, 3, 4]})
+    for size in range(5):
+        numbered, finished = raw_tables.count_episodes(rows.slice(0, size), 7)
+        assert numbered.column("episode").to_pylist() == [7, 7, 8, 8][:size]
+        assert finished == [7, 7, 8, 8, 9][size]

@@ -353,10 +353,10 @@ def count_episodes(batch: pa.Table, finished: int) -> tuple[pa.Table, int]:
         ends = pc.not_equal(pc.fill_null(column, 0), 0)
     if ends is None or column.null_count:
         raise TrajectoryError("column terminal: expected true or false, or 1 or 0, in every row")
-    last = np.cumsum(ends.to_numpy(zero_copy_only=False)) if batch.num_rows else np.zeros(0, np.int64)
-    before = finished + np.concatenate([[0], last[:-1]])
+    # so many episodes have ended before each row, and after the last one: one more number than rows, also of none
+    ended = finished + np.concatenate([[0], np.cumsum(ends.to_numpy(zero_copy_only=False))]).astype(np.int64)
     at = batch.column_names.index("terminal")
-    return batch.set_column(at, "episode", pa.array(before.astype(np.int64))), finished + int(last[-1])
+    return batch.set_column(at, "episode", pa.array(ended[:-1])), int(ended[-1])
 
 
 def _plain(table: pa.Table) -> pa.Table:
