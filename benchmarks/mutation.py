@@ -34,7 +34,7 @@ TARGETS = {  # a file, and the test files that kill its mutants soonest
     "privcheck/accounting/engine/zcdp.py": ("oracle/test_conversions.py",),
     "privcheck/accounting/conversions.py": ("oracle/test_conversions.py", "oracle/test_gaussian_curve.py"),
     "privcheck/accounting/filters.py": ("oracle/test_filters.py", "oracle/test_filters_attacked.py"),
-    "privcheck/symbols/ordering.py": ("unit/test_symbols.py", "unit/test_deciding.py"),
+    "privcheck/terms/symbols/ordering.py": ("unit/test_symbols.py", "unit/test_deciding.py"),
     "privcheck/ledger/transitions.py": ("unit/test_budget_ledger.py", "oracle/test_budget_states.py"),
 }
 # survivors that are no gap: function and change, and why no test can tell them from the code
