@@ -63,7 +63,7 @@ LINEAR = Paper(
         ),
         (
             "The clips of steps 10 and 11 are a slip: with Q̂ and Q̌ in [0, H] the claim holds by a wide margin, as "
-            "`dp-lsvi-ucb-pp` shows. The published program has the lower clip of Q̂ (line 451)."
+            "`dp-lsvi-ucb-pp` shows. The published program has the lower clip of Q̂ (code line 451)."
         ),
         (
             "The programs were written to compare regret, not to be run on anybody's data, and section 4 states no "
@@ -182,7 +182,7 @@ PURE_APVI = Statement(
 THEOREM_4_1 = Statement(
     name="Theorem 4.1",
     quotation="DP-VAPVI (Algorithm 2) satisfies ρ-zCDP.",
-    where="Qiao & Wang 2022, arXiv:2206.00810, section 4; its proof is Lemma E.1, line 702",
+    where="Qiao & Wang 2022, arXiv:2206.00810, section 4; its proof is Lemma E.1",
     neighbours=f"{_REPLACED} (Definitions 2.3 and 2.4)",
     assumes=("‖φ(s, a)‖ ≤ 1 (section 2)", "the data are split: each half of the statistics has its own trajectories"),
 )

@@ -73,7 +73,7 @@ def luyo(readings: Mapping[str, str]) -> Declaration:
         parameters=(_STEPS, _SIZE, _BATCHES, _BUDGET),
         centred=readings.get(CENTRED.name) == "on",
         changed="the noise is the least that makes the claim true; the authors' program "
-        f"({SAHU_CODE}/DP_LSVI_Luyo.py) never learns: line 396 waits for an episode before the first",
+        f"({SAHU_CODE}/DP_LSVI_Luyo.py) never learns: code line 396 waits for an episode before the first",
     )
 
 

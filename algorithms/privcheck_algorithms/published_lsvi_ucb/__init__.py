@@ -50,11 +50,12 @@ def declare_published(readings: Mapping[str, str]) -> Declaration:
         title="DP-LSVI-UCB++ as its published experiment code runs it",
         source="Sahu 2025, arXiv:2504.09339, published experiment code",
         noise="one draw",
-        pessimism="as printed",  # line 452: the minimum with 0
+        pessimism="as printed",  # code line 452: the minimum with 0
         origin=Origin(
             kind="published code",
-            text=f"{SAHU_CODE}/DP_LSVI_UCB_PlusPlus.py: one draw in lines 132–137, added again in 395 and 401–403; "
-            "features in lines 214–216; σ̄ = H in line 369",
+            text=f"{SAHU_CODE}/DP_LSVI_UCB_PlusPlus.py: "
+            "one draw in code lines 132–137, added again in 395 and 401–403; "
+            "features in code lines 214–216; σ̄ = H in code line 369",
         ),
         norm=_NORM,
         assumptions=(
@@ -62,8 +63,8 @@ def declare_published(readings: Mapping[str, str]) -> Declaration:
                 what="|Q̌|",
                 assumed=H,
                 attained=None,
-                repair="clip qQ to [−H, 0] (line 452); pQ is clipped to [0, H] (line 451)",
-                source="line 452, the minimum with 0",
+                repair="clip qQ to [−H, 0] (code line 452); pQ is clipped to [0, H] (code line 451)",
+                source="code line 452, the minimum with 0",
             ),
             _LONGER,
         ),
@@ -78,7 +79,8 @@ def declare_published(readings: Mapping[str, str]) -> Declaration:
 def declare_ngo(_readings: Mapping[str, str]) -> Declaration:
     """Returns the program's LSVI-UCB of Ngo et al.: every user's φφᵀ with noise of its own, sums anew at an update.
 
-    The Gram matrix grows by one noisy φφᵀ an episode (lines 376–382), so that its course shows each of them: no tree.
+    The Gram matrix grows by one noisy φφᵀ an episode (code lines 376–382), so that its course shows each of them: there
+    is no tree.
     With fewer episodes than some 4 400 at ρ = 1 the program makes no update: N_max is negative there (line 89).
     """
     phi = Column("phi", _NORM, r"\phi")
@@ -93,14 +95,14 @@ def declare_ngo(_readings: Mapping[str, str]) -> Declaration:
                 "gram",
                 GramMatrices(name="φφᵀ of a user", steps=H, dimension=d, vector=phi),
                 SymmetricGaussian(variance=log(K) ** 2 / (4 * rho), kind="goe"),  # (Z + Zᵀ)/2, Z of twice that
-                source="lines 376–382",
+                source="code lines 376–382",
                 schedule=Batches(size="one user"),
             ),
             Release(
                 "gains",
                 FeatureSums(name="φ·(r + V) sums", steps=H, dimension=d, vector=phi, target=gain),
                 Gaussian(variance=6 * H**2 * _UPDATES / rho),
-                source="lines 325–329",
+                source="code lines 325–329",
                 schedule=EveryEpisode(outputs=minimum(_UPDATES - 1, K - 1), after="policy update"),
             ),
         ),

@@ -56,7 +56,7 @@ def central(readings: Mapping[str, str]) -> Declaration:
             joint=Joint(),
             statements=(FIGURE_2, replace(LEMMA_5_1, inapplicable=_OTHER), replace(COROLLARY_5_2, inapplicable=_OTHER)),
         ),
-        origin=Origin(kind="published code", text=f"{CHOWDHURY_ZHOU_CODE}, lines 280–302"),
+        origin=Origin(kind="published code", text=f"{CHOWDHURY_ZHOU_CODE}, code lines 280–302"),
         parameters=(*SIZES, EPISODES, EPSILON),
     )
 
@@ -84,7 +84,7 @@ def local(readings: Mapping[str, str]) -> Declaration:
             source="section 6.2, Figure 2",
             statements=(FIGURE_2, replace(LEMMA_5_4, inapplicable=_OTHER)),
         ),
-        origin=Origin(kind="published code", text=f"{CHOWDHURY_ZHOU_CODE}, lines 215–248"),
+        origin=Origin(kind="published code", text=f"{CHOWDHURY_ZHOU_CODE}, code lines 215–248"),
         parameters=(*SIZES, EPISODES, EPSILON),
         model="local",
     )
