@@ -1,11 +1,11 @@
-"""Accounting: from numbers to what they cost.
+"""Accounting: from numbers to privacy costs.
 
-For people who only have numbers: events, `compose`, and the curve's `epsilon` and `delta`, each with a tight value and
+For callers with numbers only: events, `compose`, and the curve's `epsilon` and `delta`, each with a tight value and
 a certified upper bound; filters and odometers, calibration, plans, and conversions between guarantees.
 
 The room knows numbers only: it imports symbols, guarantees and the unit of privacy, and nothing that declares, prices,
-verifies or runs. Whoever has a declaration or the record of a run asks `privcheck.pricing`. It promises that every
-upper bound is rounded up and every lower bound down, and that no order of calls changes an answer.
+verifies or runs. Declarations and records of runs are priced by `privcheck.pricing`. Every upper bound is rounded up
+and every lower bound down, and no answer depends on the order of calls.
 """
 
 from privcheck.accounting.accuracy import error_bound, spread_for_error

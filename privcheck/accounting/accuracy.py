@@ -1,4 +1,4 @@
-"""Accuracy of additive noise: how far an answer is off, and the spread at which it is off by no more than allowed."""
+"""Accuracy of additive noise: error bound of an answer, and the largest spread that keeps the error within a bound."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _MOST_STD: Final = 1e6  # of discrete Gaussian noise whose tail is summed
 
 
 def error_bound(event: Event, *, probability: Real, answers: Real = 1) -> Figure:
-    """Returns the least t with P(|noise| > t) ≤ β for one release, rounded up.
+    """Compute the least t with P(|noise| > t) ≤ β for one release, rounded up.
 
-    Laplace: b ln 1/β; Gaussian: σΦ⁻¹(1 − β/2); on the integers, whole t, from the tails themselves. Of several answers
-    with noise of their own, P(max |noise| > t) ≤ β.
+    Laplace: b ln 1/β; Gaussian: σΦ⁻¹(1 − β/2); on the integers, whole t, from the tails themselves. For several answers
+    with independent noise, P(max |noise| > t) ≤ β.
 
     Args:
         event: Gaussian, Laplace, discrete Gaussian or discrete Laplace noise.
         probability: β, with which the error may be larger, in (0, 1).
-        answers: How many of them.
+        answers: Number of answers.
 
     Raises:
         ParameterError: The event is of another kind, or a number is out of range.
@@ -43,16 +43,16 @@ def error_bound(event: Event, *, probability: Real, answers: Real = 1) -> Figure
 
 
 def spread_for_error(kind: str | Callable[..., Event], *, error: Real, probability: Real, answers: Real = 1) -> float:
-    """Returns the largest spread for which P(|noise| > t) ≤ β, rounded down: std of Gaussian, b of Laplace noise.
+    """Compute the largest spread with P(|noise| > t) ≤ β, rounded down: std of Gaussian, b of Laplace noise.
 
     Args:
         kind: "gaussian", "laplace", "discrete_gaussian", "discrete_laplace", or the function of that name.
-        error: t; on the integers what exceeds it is ⌊t⌋ + 1.
+        error: t; on the integers the least error above it is ⌊t⌋ + 1.
         probability: β, with which the error may be larger, in (0, 1).
-        answers: How many answers with noise of their own.
+        answers: Number of answers with independent noise.
 
     Raises:
-        ParameterError: The kind is another one, or a number is out of range.
+        ParameterError: The kind is unknown, or a number is out of range.
 
     >>> from privcheck import accounting as acc
     >>> round(acc.spread_for_error(acc.laplace, error=10, probability=0.05), 4)
@@ -76,7 +76,7 @@ def spread_for_error(kind: str | Callable[..., Event], *, error: Real, probabili
 
 
 def _single(probability: Real, answers: Real) -> float:
-    """Returns β of one answer: 1 − (1 − β)^{1/n}, rounded down."""
+    """β of one answer: 1 − (1 − β)^{1/n}, rounded down."""
     beta, n = real("probability", probability, most=1), whole("answers", answers)
     if beta == 1:
         raise ParameterError("expected probability below 1, got 1: any noise has that", name="probability", given=1)
@@ -107,7 +107,7 @@ def _quantile(kind: str, spread: float, beta: float) -> float:
 
 
 def _tail(kind: str, spread: float, t: float) -> float:
-    """Returns P(|X| > t) of noise on the integers, rounded up."""
+    """P(|X| > t) of noise on the integers, rounded up."""
     first = math.floor(t) + 1
     if kind == "discrete_laplace":  # Σ_{x ≥ m} of (1 − a)/(1 + a)·a^x, a = e^{−1/b}, on both sides
         return min(1.0, 2 * math.exp(-first / spread) / (1 + math.exp(-1 / spread)) * _UP)
@@ -120,7 +120,7 @@ def _tail(kind: str, spread: float, t: float) -> float:
 
 @functools.lru_cache(maxsize=64)
 def _gaussian_sums(spread: float, first: int) -> tuple[float, float]:
-    """Returns Σ e^{−x²/2σ²} over the integers, and over those from `first` on."""
+    """Sums of e^{−x²/2σ²} over all integers, and over the integers from `first` on."""
     import numpy as np
 
     reach = math.ceil(40 * spread) + 1

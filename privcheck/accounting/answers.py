@@ -1,7 +1,7 @@
-"""ε or δ of a composition at any number of points: every question takes the same way, one by one or a hundred thousand.
+"""ε or δ of a composition at any number of points: one code path for one point or a hundred thousand.
 
-The composition's own (ε, δ)-parts lose 1 − ∏(1 − δᵢ) outright; what is left of δ is the others' (Kairouz, Oh &
-Viswanath 2015). Beside every method stands the sum of the largest losses, where it is finite.
+The composition's (ε, δ)-parts lose 1 − ∏(1 − δᵢ) outright; the rest of δ is available to the other parts (Kairouz, Oh &
+Viswanath 2015). Every method is capped by the sum of the largest losses, where it is finite.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ class Answers:
     """Values at many points.
 
     Attributes:
-        values: (m,) ε or δ, never below the truth but for estimates.
+        values: (m,) ε or δ, never below the truth except for estimates.
         how: (m,) index into the methods.
-        errs: (m,) index into "upper", "estimate", "exact": which way each errs, over both directions of the pairs.
-        certify: Makes certified values.
+        errs: (m,) index into "upper", "estimate", "exact": the direction of each error, over both directions of the
+            pairs.
+        certify: Computes the certified values.
     """
 
     values: Floats
@@ -59,24 +60,24 @@ class Answers:
 
     @property
     def method(self) -> str:
-        """Returns the names of the methods, as they come."""
+        """Names of the methods, in order of first appearance."""
         _, first = np.unique(self.how, return_index=True)
         return "; ".join(dict.fromkeys(NAMES[self.how[i]] for i in np.sort(first)))
 
     @property
     def direction(self) -> Errs:
-        """Returns which way the values err, at the worst of them."""
+        """Direction of the values' errors: that of the worst value."""
         return WAYS[int(self.errs.min())] if len(self.errs) else "exact"
 
 
 @functools.lru_cache(maxsize=256)
 def fetch_job(branch: tuple[Event, ...]) -> Job:
-    """Returns what the accountant needs of a composition."""
+    """Get the cached accounting job of a composition."""
     return job_of(branch)
 
 
 def epsilons_at(branch: tuple[Event, ...], deltas: Floats) -> Answers:
-    """Returns the least ε with δ(ε) ≤ δ, at (m,) δ in [0, 1)."""
+    """Compute the least ε with δ(ε) ≤ δ, at (m,) δ in [0, 1)."""
     job = fetch_job(branch)
     most = job.largest()
     log_rest = np.minimum(_log_left(job, deltas), 0.0)
@@ -107,7 +108,7 @@ def epsilons_at(branch: tuple[Event, ...], deltas: Floats) -> Answers:
 
 
 def deltas_at(branch: tuple[Event, ...], epsilons: Floats) -> Answers:
-    """Returns δ(ε) at (m,) ε ≥ 0."""
+    """Compute δ(ε) at (m,) ε ≥ 0."""
     job = fetch_job(branch)
     beyond = epsilons >= job.largest()
     values = _add_lost(job, np.where(beyond, -np.inf, 0.0))
@@ -130,9 +131,9 @@ def deltas_at(branch: tuple[Event, ...], epsilons: Floats) -> Answers:
 
 
 def _over_directions(answers: list[PointValues], *, joined: bool) -> tuple[Floats, NDArray[np.intp], NDArray[np.intp]]:
-    """Returns the largest values over the directions, their methods, and the worst way in which any of them errs.
+    """Take the largest values over the directions, their methods, and the worst error direction of any of them.
 
-    Exact arithmetic on laws that stand for others is a bound.
+    Where the laws are replaced by dominating ones (`joined`), exact arithmetic gives an upper bound.
     """
     values = np.stack([f.values for f in answers])
     if np.isnan(values).any():
@@ -145,7 +146,7 @@ def _over_directions(answers: list[PointValues], *, joined: bool) -> tuple[Float
 
 
 def _log_left(job: Job, deltas: Floats) -> Floats:
-    """Returns ln of what is left of δ once the (ε, δ)-parts have lost theirs, rounded down; −∞ for 0, NaN below."""
+    """Logarithm of the δ left after the (ε, δ)-parts have lost theirs, rounded down; −∞ for 0, NaN below."""
     with np.errstate(divide="ignore"):
         if job.lost == 0:
             return np.log(deltas)
@@ -163,7 +164,7 @@ def _log_left(job: Job, deltas: Floats) -> Floats:
 
 @functools.lru_cache(maxsize=1024)
 def _exactly_left(losts: tuple[tuple[float, int], ...], delta: float) -> float:
-    """Returns δ − (1 − ∏(1 − δᵢ)^nᵢ) computed exactly, rounded down."""
+    """δ − (1 − ∏(1 − δᵢ)^nᵢ) computed exactly, rounded down."""
     kept = math.prod(((1 - Fraction(d)) ** n for d, n in losts), start=Fraction(1))
     rest = Fraction(delta) - 1 + kept
     left = float(rest)
@@ -171,7 +172,7 @@ def _exactly_left(losts: tuple[tuple[float, int], ...], delta: float) -> float:
 
 
 def _add_lost(job: Job, log_deltas: Floats) -> Floats:
-    """Returns δ of all together, rounded up; an underflow too."""
+    """δ of all parts together, rounded up; an underflow is rounded up too."""
     rest = np.where(log_deltas == -np.inf, 0.0, np.maximum(np.exp(log_deltas) * (1 + 4 * UNIT), SMALLEST))
     if job.lost == 0:
         return np.minimum(rest, 1.0)

@@ -1,11 +1,12 @@
-"""What an attacker can do against a curve: tests between two neighbours, guesses at a prior, reconstruction.
+"""Success of attackers against a curve: tests between two neighbours, guesses at a prior, reconstruction.
 
 All follow from δ(ε) in both directions. The largest power at level x is inf_ε δ(ε) + e^ε x over all real ε (Dong, Roth
-& Su 2022, Proposition 2.12), with δ(−ε) = 1 − e^{−ε}(1 − δ(ε)) of the other direction: every ε gives a bound, so how
-well the least is found decides tightness only. An attacker's success is rounded up, his error down.
+& Su 2022, Proposition 2.12), with δ(−ε) = 1 − e^{−ε}(1 − δ(ε)) of the other direction: every ε gives a bound, so the
+accuracy of the minimiser affects tightness only. An attacker's success is rounded up, the error down.
 
-Which two neighbours are told apart is the curve's relation: a user who is in or is not ("add-remove"), or contributes
-nothing ("zero-out"), or one user's data or another's ("replace-one"); so it is with what is said of "the user is in".
+The curve's relation says which two neighbours are told apart: a user present or absent ("add-remove"), contributing or
+contributing nothing ("zero-out"), or one user's data or another's ("replace-one"); "the user is in" below is read
+accordingly.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _EDGE: Final = 1e-3  # of the smaller error: δ beyond which no ε is looked at
 
 
 def true_positive_rate(curve: Curve, false_positive_rate: Real) -> Figure:
-    """Returns the largest power of a test of the given level, rounded up: that of the users whom it tells apart best.
+    """Largest power of a test of the given level, over all groups of users, rounded up.
 
     Args:
-        curve: What is attacked.
+        curve: Curve under attack.
         false_positive_rate: Level x, in [0, 1].
 
     Raises:
@@ -50,10 +51,10 @@ def true_positive_rate(curve: Curve, false_positive_rate: Real) -> Figure:
 
 
 def trade_off(curve: Curve, false_positive_rate: Real) -> Figure:
-    """Returns the trade-off function: the least type II error of a test of the given level, rounded down.
+    """Trade-off function: the least type II error of a test of the given level, rounded down.
 
     Args:
-        curve: What is attacked.
+        curve: Curve under attack.
         false_positive_rate: Level x, in [0, 1].
 
     Raises:
@@ -66,13 +67,13 @@ def trade_off(curve: Curve, false_positive_rate: Real) -> Figure:
 
 
 def bayes_risk(curve: Curve, prior: Real) -> Figure:
-    """Returns the least probability of a wrong guess whether the user is in, at a prior; rounded down.
+    """Least probability of a wrong guess whether the user is in, at a prior; rounded down.
 
     R(π) = min(π, 1 − π)·(1 − δ(|ln((1 − π)/π)|)): a guess is a test, of risk (1 − π)·x + π·(1 − power), and the least
     over all tests is π(1 − δ(ε)) at e^ε = (1 − π)/π.
 
     Args:
-        curve: What is attacked.
+        curve: Curve under attack.
         prior: π, the probability that the user is in, in (0, 1).
 
     Raises:
@@ -90,13 +91,13 @@ def bayes_risk(curve: Curve, prior: Real) -> Figure:
 
 
 def posterior(curve: Curve, prior: Real, *, false_positive_rate: Real) -> Figure:
-    """Returns the largest probability that a user is in after a positive test, rounded up: its predictive value.
+    """Largest probability that a user is in after a positive test (its predictive value), rounded up.
 
-    πT/(πT + (1 − π)x) with T the largest power at level x. T/x falls as x grows, so that it holds for every test of
-    level x or above. At x = 0 it is that of ε-DP, πe^ε/(πe^ε + 1 − π), and holds for every output.
+    πT/(πT + (1 − π)x) with T the largest power at level x. T/x falls as x grows, so the bound holds for every test of
+    level x or above. At x = 0 it is the bound of ε-DP, πe^ε/(πe^ε + 1 − π), and holds for every output.
 
     Args:
-        curve: What is attacked.
+        curve: Curve under attack.
         prior: π, the probability that the user is in, in (0, 1).
         false_positive_rate: x, in [0, 1].
 
@@ -118,16 +119,16 @@ def posterior(curve: Curve, prior: Real, *, false_positive_rate: Real) -> Figure
 
 
 def reconstruction_rate(curve: Curve, prior: Real) -> Figure:
-    """Returns the largest probability with which a user's data are reconstructed, rounded up.
+    """Largest probability of reconstructing a user's data, rounded up.
 
-    It is the largest power at level κ (Hayes, Mahloujifar & Balle 2023, Theorem 2): success is an event whose
-    probability on the neighbouring data, averaged over what the user's may be, is at most κ, and power is concave in
-    it. That holds under every relation, since the neighbour's output has seen none of the user's data: they are not
-    there, are zeroed out, or are those of another user, drawn independently.
+    It is the largest power at level κ (Hayes, Mahloujifar & Balle 2023, Theorem 2): success is an event with
+    probability at most κ on the neighbouring data, averaged over the possible data of the user, and power is concave in
+    it. That holds under every relation, since the neighbour's output does not depend on the user's data: they are
+    absent, zeroed out, or replaced by those of another user, drawn independently.
 
     Args:
-        curve: What is attacked.
-        prior: κ, the largest probability with which a guess that sees nothing succeeds, in [0, 1].
+        curve: Curve under attack.
+        prior: κ, the largest success probability of a guess made without any output, in [0, 1].
 
     Raises:
         ParameterError: κ is out of range.
@@ -175,12 +176,12 @@ def _error(branch: Curve, x: float) -> Figure:
 
 
 def _bound_type_two(delta: float, x: float, e: float) -> float:
-    """Returns e^{−e}(1 − δ(e) − x), a bound on the type II error from ε = −e, rounded down."""
+    """e^{−e}(1 − δ(e) − x), a bound on the type II error from ε = −e, rounded down."""
     return math.exp(-e) * max(0.0, math.fsum([1.0, -delta, -x])) * (1 - 8 * UNIT * (1 + e))
 
 
 def _place(branch: Curve, x: float) -> float:
-    """Returns a real ε near which the bound on the power at level x is least; far out at level 0."""
+    """Find a real ε near the minimum of the bound on the power at level x; far out at level 0."""
     if x == 0:
         return _FARTHEST
     reach = branch.epsilon(delta=_EDGE * min(x, 1 - x)).value
@@ -202,7 +203,7 @@ def _place(branch: Curve, x: float) -> float:
 
 
 def _corners(branch: Curve, near: float) -> list[float]:
-    """Returns the losses around ε where they are few: δ is linear in e^ε between them, and the least at one of them."""
+    """Losses nearest to ε of a discrete loss: δ is linear in e^ε between losses, so the least is at one of them."""
     job = fetch_job(branch.branches[0])
     largest = job.largest()
     corners = [largest, -largest] if largest <= _FARTHEST else []
@@ -214,14 +215,14 @@ def _corners(branch: Curve, near: float) -> list[float]:
 
 
 def _gaussian(branch: Curve) -> float | None:
-    """Returns μ of a composition of Gaussians, None of any other."""
+    """μ of a composition of Gaussians, None for any other composition."""
     job = fetch_job(branch.branches[0])
     plain = not job.laws and not job.orders_only and job.lost == 0 and not any(e.note for e in branch.branches[0])
     return math.sqrt(job.mu_squared) if plain and job.mu_squared < _FARTHEST**2 else None
 
 
 def _gaussian_side(x: float, mu: float, *, error: bool = False) -> float:
-    """Returns Φ(Φ⁻¹(x) + μ), the power at level x, or what is missing to 1 (Dong, Roth & Su 2022, equation 6)."""
+    """Φ(Φ⁻¹(x) + μ), the power at level x, or 1 minus it (Dong, Roth & Su 2022, equation 6)."""
     from scipy.special import ndtr, ndtri
 
     if x == 0:
@@ -243,7 +244,7 @@ def _prior(value: Real) -> float:
 
 
 def _groups(curve: Curve) -> list[Curve]:
-    """Returns the curve of every group of users that sees only some of the events."""
+    """Curves of the groups of users that see only some of the events, one per branch."""
     return [replace(curve, branches=(branch,)) for branch in curve.branches]
 
 

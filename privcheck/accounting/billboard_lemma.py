@@ -1,4 +1,4 @@
-"""Joint differential privacy from a billboard, in one direction: what is checked, and only then what follows."""
+"""Joint differential privacy from a billboard, in one direction: preconditions are checked before anything follows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Check:
     """One precondition of the billboard lemma.
 
     Attributes:
-        name: Its name.
-        statement: In words.
-        holds: Whether it was found true; what nobody looked at does not hold.
+        name: Name of the precondition.
+        statement: The precondition in words.
+        holds: Whether it was verified; an unverified precondition does not hold.
     """
 
     name: str
@@ -32,11 +32,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointClaim:
-    """What the billboard lemma gives.
+    """Conclusion of the billboard lemma.
 
     Attributes:
         checks: The preconditions.
-        curve: The billboard's; None where a precondition fails, and nothing follows.
+        curve: Curve of the billboard; None where a precondition fails and nothing follows.
     """
 
     checks: tuple[Check, ...]
@@ -44,11 +44,11 @@ class JointClaim:
 
     @property
     def follows(self) -> bool:
-        """Returns whether joint DP follows; False never means that it is violated, the lemma goes one way."""
+        """Whether joint DP follows; False never means that it is violated, since the lemma goes one way."""
         return self.curve is not None
 
     def guarantee(self, *, delta: Real) -> tuple[float, float]:
-        """Returns (ε, δ) of joint DP, certified.
+        """Compute (ε, δ) of joint DP, certified.
 
         Raises:
             ParameterError: A precondition fails, so nothing follows.
@@ -62,14 +62,14 @@ class JointClaim:
 
 
 def joint(curve: Curve, *, preconditions: Mapping[str, bool]) -> JointClaim:
-    """Returns joint DP of what all other users see of one user, by the billboard lemma.
+    """Derive joint DP of all other users' outputs with respect to one user, by the billboard lemma.
 
-    If a billboard is (ε, δ)-DP and every output to user k depends on the billboard and k's own data only, the
-    mechanism is (ε, δ)-jointly DP (Hsu, Huang, Roth, Roughgarden & Wu 2014). Nothing follows from its failure.
+    If a billboard is (ε, δ)-DP and every output to user k depends only on the billboard and k's own data, the
+    mechanism is (ε, δ)-jointly DP (Hsu, Huang, Roth, Roughgarden & Wu 2014). If a precondition fails, nothing follows.
 
     Args:
-        curve: The billboard's.
-        preconditions: By name, "outputs" and "billboard", whether each was found true.
+        curve: Curve of the billboard.
+        preconditions: Whether each precondition was verified, by name: "outputs" and "billboard".
 
     Raises:
         ParameterError: A precondition is missing, unknown or not a bool.

@@ -1,7 +1,7 @@
 """Calibration: the least noise, or the most steps, users or sampling, for which a family of events keeps a target.
 
-A family maps a number to an event or a curve. Where its cost crosses the target is bracketed by extrapolation, and no
-number is evaluated twice.
+A family maps a number to an event or a curve. The point where its cost crosses the target is bracketed by
+extrapolation, and no number is evaluated twice.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ N = TypeVar("N", int, float)
 
 @dataclass(slots=True)
 class Misses:
-    """How far a family misses its target, at every x where it was asked for.
+    """Distance of a family from its target, at every x evaluated so far.
 
     Attributes:
         target: The target.
         family: From x to an event or a curve.
-        seek: "least" if larger x cost less, "largest" if they cost more.
-        seen: x and the miss there, above 0 where the target is missed.
+        seek: "least" if the cost falls as x grows, "largest" if it grows.
+        seen: The miss at each x, above 0 where the target is missed.
         refused: The last x that the family itself refused, with its reason: such an x counts as missing the target.
     """
 
@@ -46,7 +46,7 @@ class Misses:
     refused: ParameterError | None = None
 
     def __call__(self, x: float) -> float:
-        """Returns the miss at x."""
+        """Compute the miss at x."""
         if x not in self.seen:
             try:
                 miss = self.target.miss(self.curve(x))
@@ -57,16 +57,16 @@ class Misses:
         return self.seen[x]
 
     def curve(self, x: float) -> Curve:
-        """Returns the curve at x."""
+        """Build the curve at x."""
         made = self.family(x)
         return made if isinstance(made, Curve) else compose(made)
 
     def figure(self, x: float) -> Figure:
-        """Returns the target's figure at x."""
+        """Compute the target's figure at x."""
         return self.target.figure(self.curve(x))
 
     def step(self, x: float) -> float:
-        """Returns ln of how far to go from x: a little further than the slope seen last says."""
+        """Logarithm of the next step from x: 1.2 × the distance that the last slope suggests, within limits."""
         least, most = _STEPS
         size = abs(self.seen[x])
         others = [y for y in self.seen if y != x and abs(self.seen[y]) < FAR]
@@ -77,7 +77,7 @@ class Misses:
         return min(max(1.2 * size, least), most)
 
     def refuse(self, low: float, high: float) -> NoReturn:
-        """Says that nothing meets the target.
+        """Raise the error that nothing in the range meets the target.
 
         Raises:
             ParameterError: Always.
@@ -91,14 +91,15 @@ class Misses:
 
 
 def bracket(misses: Misses, start: N, low: N, high: N, *, multiply: Callable[[N, float], N]) -> tuple[N | None, N]:
-    """Returns (an argument that misses, one that meets); None for the first where the whole range meets.
+    """Find (an argument that misses, an argument that meets); None for the first where the whole range meets.
 
     Args:
-        misses: By how much an argument misses the target.
+        misses: Distance of an argument from the target.
         start: Where to begin.
-        low: The range's end.
-        high: The other.
-        multiply: The argument times e to the second number; another one, unless the range ends there.
+        low: Lower end of the range.
+        high: Upper end of the range.
+        multiply: The argument times e to the power of the second number; always different from the argument, unless the
+            range ends there.
 
     Raises:
         ParameterError: Nothing in the range meets the target.
@@ -129,10 +130,10 @@ def _check_monotone(seen: Mapping[float, float], seek: Seek) -> None:
 
 
 def seek_of(given: object) -> Seek:
-    """Returns a checked direction.
+    """Check a direction of search.
 
     Raises:
-        ParameterError: It is neither "least" nor "largest".
+        ParameterError: The value is neither "least" nor "largest".
     """
     if given == "least":
         return "least"
@@ -143,13 +144,13 @@ def seek_of(given: object) -> Seek:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """The least scale found (or the largest), and what it gives.
+    """The least (or largest) scale found, and its guarantee.
 
     Attributes:
         scale: The scale, in the unit of the family's argument.
-        target: What it keeps.
+        target: Target kept at the scale.
         figure: The accountant's answer there, certified to keep the target.
-        tolerance: By how much, relatively, a smaller scale (or a larger one) might still have done; beyond it the
+        tolerance: Relative distance within which a smaller (or larger) scale might still keep the target; beyond it the
             target is missed.
     """
 
@@ -160,7 +161,7 @@ class Calibrated:
 
     @property
     def epsilon(self) -> float:
-        """Returns the certified ε of the family there, at most the target's.
+        """Certified ε of the family at the scale, at most the target's.
 
         Raises:
             ParameterError: The target was not (ε, δ).
@@ -170,7 +171,7 @@ class Calibrated:
 
     @property
     def delta(self) -> float:
-        """Returns δ of the target.
+        """δ of the target.
 
         Raises:
             ParameterError: The target was not (ε, δ).
@@ -192,15 +193,15 @@ def calibrate(
     seek: Seek = "least",
     within: tuple[Real, Real] = _RANGE,
 ) -> Calibrated:
-    """Returns the least scale for which family(scale) keeps a target, or the largest.
+    """Find the least (or largest) scale for which family(scale) keeps a target.
 
-    The root is sought on the tight value of δ(ε), or of what an attacker achieves; the scale that is returned has its
-    certified bound within the target.
+    The root is sought on the tight value of δ(ε), or of the attacker's success; at the returned scale the certified
+    bound is within the target.
 
     Args:
-        target: (ε, δ); `PureDP` or `ApproxDP` whose numbers are known; or what an attacker may achieve: `Advantage`,
+        target: (ε, δ); `PureDP` or `ApproxDP` with known numbers; or a limit on an attacker's success: `Advantage`,
             `TruePositiveRate`, `Posterior`, `Reconstruction`, `BayesRisk`.
-        family: From a scale to an event or a curve; where it refuses a scale, that scale misses the target.
+        family: Maps a scale to an event or a curve; a scale that it refuses misses the target.
         start: Where to begin.
         seek: "least" if the cost falls as the argument grows (noise), "largest" if it grows (sampling rate).
         within: The range of scales.
@@ -237,7 +238,7 @@ def calibrate(
 
 
 def _root(misses: Misses, bad: float, good: float) -> float:
-    """Returns a scale that meets the target, at most a tolerance from one that does not: brackets, on log scales."""
+    """Find a scale that meets the target, within a tolerance of one that misses it, by bracketing on log scales."""
     from scipy.optimize import brentq
 
     low, high = math.log(bad), math.log(good)
@@ -254,14 +255,14 @@ def _inside(t: float, bad: float, good: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedWhole:
-    """The largest whole number found (or the least), and what it and its neighbour give.
+    """The largest (or least) whole number found, and the figures at it and at its neighbour.
 
     Attributes:
         value: The number.
-        target: What it keeps.
+        target: Target kept at the value.
         figure: The accountant's answer there, certified to keep the target.
-        beyond: Its answer at the next number, which is not certified to keep it; None at the end of the range, or where
-            the family refuses that number.
+        beyond: The accountant's answer at the next number, which is not certified to keep the target; None at the end
+            of the range, or where the family refuses that number.
     """
 
     value: int
@@ -278,13 +279,13 @@ def calibrate_whole(
     start: Real = 100,
     within: tuple[Real, Real] = (1, 10**9),
 ) -> CalibratedWhole:
-    """Returns the largest n for which family(n) keeps a target, or the least.
+    """Find the largest (or least) n for which family(n) keeps a target.
 
     Both n and the next number are evaluated: n is certified to keep the target, the other is not.
 
     Args:
         target: As for `calibrate`.
-        family: From a whole number to an event or a curve; where it refuses one, that one misses the target.
+        family: Maps a whole number to an event or a curve; a number that it refuses misses the target.
         seek: "largest" if the cost grows with n (steps, batch size), "least" if it falls (users behind a shuffler).
         start: Where to begin.
         within: The range of n.
@@ -333,7 +334,7 @@ def _multiply(n: int, log_factor: float) -> int:
 
 
 def _between(misses: Misses, bad: int, good: int) -> int:
-    """Returns the number next to one that misses, by secants on a log scale, and bisection where they hardly move."""
+    """Find the meeting number next to a missing one, by secants on a log scale, with bisection where they stall."""
     halve = False
     while abs(good - bad) > 1:
         low, high = min(bad, good), max(bad, good)

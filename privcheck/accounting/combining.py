@@ -1,4 +1,4 @@
-"""From events to a job: equal events joined, their laws counted, in an order that does not depend on the caller's."""
+"""From events to a job: equal events merged and their laws counted, in an order independent of the caller's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from privcheck.accounting.events import Event, Piece
 
 
 def combine(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Returns equal events joined, in a fixed order: neither order nor grouping matters from here on."""
+    """Merge equal events in a fixed order: neither order nor grouping matters from here on."""
     counts: Counter[Event] = Counter()
     for event in events:
         counts[replace(event, count=1)] += event.count
@@ -25,7 +25,7 @@ def combine(events: Sequence[Event]) -> tuple[Event, ...]:
 
 
 def job_of(events: Sequence[Event]) -> Job:
-    """Returns what the accountant needs of a composition."""
+    """Build the accounting job of a composition."""
     counts: Counter[Piece] = Counter()
     for event in events:
         for piece, times in event.pieces:
@@ -62,7 +62,7 @@ def job_of(events: Sequence[Event]) -> Job:
 
 
 def _few_laplaces(laws: list[tuple[Law, int]]) -> tuple[list[tuple[Law, int]], bool]:
-    """Returns the laws, very many different Laplace ones as fewer that dominate them, and whether there were any."""
+    """Replace very many different Laplace laws by fewer that dominate them; also say whether any were replaced."""
     steps = [(law.step, times) for law, times in laws if isinstance(law, LaplaceLaw)]
     if len(steps) <= MOST:
         return laws, False
@@ -76,7 +76,7 @@ def _key(law: Law) -> str:
 
 
 def _sum(terms: Iterable[float]) -> float:
-    """Returns the correctly rounded sum, so that neither order nor grouping shows; ±∞ where it overflows."""
+    """Correctly rounded sum, independent of order and grouping; ±∞ where it overflows."""
     numbers = list(terms)
     try:
         return math.fsum(numbers)

@@ -1,18 +1,18 @@
-"""A whole plan as one number: the least μ for which Gaussian noise hides no more than the plan does, certified.
+"""A whole plan as one number: the least μ for which μ-GDP covers the plan's curve, certified.
 
-A plan is a composition whose events are fixed in advance, and its exact curve is valid. Spending that is chosen as one
-goes needs a totally ordered currency. Both meet in Σμ²: where δ_plan(ε) ≤ δ_μ(ε) + δ₀ for *every* ε ≥ 0, in both
-directions, the plan's trade-off function is at least f_μ − δ₀, that of N(0, 1) against N(μ, 1) of which a mass δ₀ is
+A plan is a composition whose events are fixed in advance, and its exact curve is valid. Adaptively chosen spending
+needs a totally ordered currency. Both meet in Σμ²: where δ_plan(ε) ≤ δ_μ(ε) + δ₀ for *every* ε ≥ 0, in both directions,
+the plan's trade-off function is at least f_μ − δ₀, the trade-off function of N(0, 1) against N(μ, 1) with a mass δ₀
 revealed. The plan is then post-processing of that pair (Blackwell), and costs (μ², δ₀) in a filter for Σμ², like one
-release. δ₀ holds what the plan loses outright and, where one asks for it, a part of the tail.
+release. δ₀ contains the mass that the plan loses outright and, on request, a part of the tail.
 
-What makes it a proof rather than a look at a grid:
+It is a proof rather than a check on a grid:
 
 * **between points** δ_plan is convex in e^ε, so a chord bounds it from above; a tangent bounds δ_μ from below, and the
-  chord of an interval lies below the tangent where its two ends do;
+  chord of an interval lies below the tangent if its two ends do;
 * **beyond the last point** the plan's loss is bounded and δ is 0, or δ is below δ₀, or the plan is Gaussian noise
-  beside losses of at most b: its loss is at most N(μ_G²/2 + b, μ_G²), whose density is below that of N(μ²/2, μ²) from
-  the larger root of a quadratic on, and so is δ, its integral against (1 − e^(ε − l))₊;
+  beside losses of at most b: its loss is at most N(μ_G²/2 + b, μ_G²), and from the larger root of a quadratic on the
+  density of that law is below that of N(μ²/2, μ²); so is δ, its integral against (1 − e^(ε − l))₊;
 * every δ_plan is rounded up and every δ_μ down.
 """
 
@@ -52,14 +52,14 @@ _MOST: Final = 20_000  # points, for one branch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compressed:
-    """What a plan costs in Σμ², as one release.
+    """Cost of a plan in Σμ², as one release.
 
     Attributes:
         mu_squared: μ², rounded up.
-        lost: δ₀, that is lost outright or was set aside.
-        method: How μ came about.
-        points: At how many ε the plan's curve was computed.
-        relation: Under which the plan is priced; None where no event of it names one.
+        lost: δ₀: the mass lost outright and the δ set aside.
+        method: Origin of μ.
+        points: Number of ε at which the plan's curve was computed.
+        relation: Relation under which the plan is priced; None where no event of it names one.
     """
 
     mu_squared: Fraction
@@ -70,24 +70,24 @@ class Compressed:
 
     @property
     def mu(self) -> float:
-        """Returns μ, rounded up."""
+        """μ, rounded up."""
         return math.nextafter(math.sqrt(to_float(self.mu_squared, rounding="up")), math.inf)
 
     @property
     def cost(self) -> Cost:
-        """Returns what to spend, in a filter or odometer for "gdp"."""
+        """Cost to spend in a filter or odometer for "gdp"."""
         return Cost(amount=self.mu_squared, lost=self.lost, relation=self.relation)
 
 
 def compress_to_mu(*parts: Event | Curve | Iterable[Event | Curve], lost: Real = 0) -> Compressed:
-    """Returns the least μ², to 1e-4 or so, for which what is fixed in advance is μ-GDP but for a δ₀; certified.
+    """Find the least μ², to about 1e-4, for which a composition fixed in advance is μ-GDP up to a δ₀; certified.
 
-    Never above Σμ² of the events one by one, where that is finite. Of sampled noise, of discrete Gaussian noise and of
-    zCDP no tail is known that Gaussian noise of less than their own spread would cover: they need `lost`.
+    Never above Σμ² of the single events, where that is finite. For sampled noise, discrete Gaussian noise and zCDP no
+    tail bound is known that Gaussian noise of a smaller spread than theirs would cover: they need `lost`.
 
     Args:
         parts: Events and curves, as in `compose`; fixed in advance.
-        lost: δ set aside for the tail, beside what is lost outright.
+        lost: δ set aside for the tail, in addition to the mass lost outright.
 
     Raises:
         ParameterError: No finite μ is known, or lost is out of range.
@@ -108,7 +108,7 @@ def compress_to_mu(*parts: Event | Curve | Iterable[Event | Curve], lost: Real =
 
 
 def _compress(branch: tuple[Event, ...], aside: Fraction) -> Compressed:
-    """Returns the cost of events that all of a group of users see, whatever their relation."""
+    """Cost of the events that one group of users sees, whatever their relation."""
     outright = _lost_outright(branch)
     job = replace(job_of(branch), lost=0.0, losts=())
     ceiling = _sum_of_squares(branch)
@@ -145,7 +145,7 @@ def _refuse(branch: tuple[Event, ...]) -> Compressed:
 
 
 def _lost_outright(branch: tuple[Event, ...]) -> Fraction:
-    """Returns Σδ of what is lost outright, as written where that is exact."""
+    """Σδ lost outright, with the δ of `approximate` events taken exactly as written."""
     total = Fraction(0)
     for event in branch:
         for piece, times in event.pieces:
@@ -164,12 +164,12 @@ def _sum_of_squares(branch: tuple[Event, ...]) -> Fraction | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rest:
-    """A composition whose δ, less what is allowed beside a μ, has to lie below that of μ.
+    """A composition whose δ, minus the allowance δ₀, has to lie below the δ of μ.
 
     Attributes:
-        job: Without what is lost outright.
+        job: The composition without the mass lost outright.
         allowed: δ₀.
-        known: ln(δ − δ₀), rounded up, at the ε at which it was asked for; −∞ where nothing is left.
+        known: ln(δ − δ₀), rounded up, at each ε evaluated so far; −∞ where nothing is left.
     """
 
     job: Job
@@ -178,7 +178,7 @@ class _Rest:
 
     @property
     def gaussian(self) -> bool:
-        """Returns whether it is Gaussian noise beside losses that are bounded."""
+        """Whether the composition is Gaussian noise with otherwise bounded losses."""
         return self.job.mu_squared > 0 and not self.job.orders_only and math.isfinite(self._beside)
 
     @property
@@ -187,17 +187,17 @@ class _Rest:
 
     @property
     def tail(self) -> float:
-        """Returns an ε from which on δ ≤ δ₀; ∞ where there is none."""
+        """An ε from which on δ ≤ δ₀; ∞ if none is known."""
         largest = self.job.largest()
         return largest if self.allowed == 0 else min(largest, self.epsilon(math.log(self.allowed)))
 
     def epsilon(self, log_delta: float) -> float:
-        """Returns ε at ln δ, rounded up."""
+        """ε at ln δ, rounded up."""
         at = np.array([log_delta])
         return max(float(upper_epsilons(self.job, at, epsilons_of(self.job, at, d), d)[0]) for d in self.job.directions)
 
     def end(self, mu: float) -> float:
-        """Returns an ε from which on μ's δ is above for certain."""
+        """An ε from which on the δ of μ is certainly above."""
         if math.isfinite(tail := self.tail):
             return tail
         # ln of both densities of the loss at l, of the means m and variances v: their difference is al² + bl + c
@@ -209,7 +209,7 @@ class _Rest:
         return (math.sqrt(inside) - b) / (2 * a) * (1 + 1e-6) if inside > 0 else 0.0
 
     def ask(self, epsilons: Iterable[float]) -> None:
-        """Computes the curve at more points."""
+        """Compute the curve at the ε that are not known yet."""
         new = sorted(set(epsilons) - self.known.keys())
         if new:
             self.known.update(zip(new, self._logs(np.array(new)).tolist(), strict=True))
@@ -224,7 +224,7 @@ class _Rest:
 
 
 def _certify(rest: _Rest, most: float) -> float | None:
-    """Returns a μ, close to the least, whose curve lies above at every ε; None where none below `most` was found."""
+    """Find a μ, close to the least, with its curve above at every ε; None where none below `most` was found."""
     last = tail if math.isfinite(tail := rest.tail) else rest.epsilon(_FAR)
     rest.ask(np.linspace(0.0, last, _FIRST).tolist())
     mu = max(math.sqrt(rest.job.mu_squared), *(_needed(e, log) for e, log in rest.known.items())) * (1 + _STEP)
@@ -251,7 +251,7 @@ def _certify(rest: _Rest, most: float) -> float | None:
 
 
 def _needed(epsilon: float, log_delta: float) -> float:
-    """Returns the least μ with that δ at ε, about; ∞ where δ is 1."""
+    """The approximately least μ with that δ at ε; ∞ where δ is too close to 1."""
     if log_delta == -math.inf:
         return 0.0
     low, high = 1e-12, 1e3
@@ -266,12 +266,12 @@ def _needed(epsilon: float, log_delta: float) -> float:
 
 
 def _covers(mu: float, left: tuple[float, float], right: tuple[float, float]) -> bool:
-    """Returns whether μ's δ is above on an interval for certain: a tangent of it is above at both ends.
+    """Whether the δ of μ is certainly above on an interval: one of its tangents is above at both ends.
 
     Args:
         mu: μ.
-        left: ε, and ln δ to cover there.
-        right: The other end's.
+        left: ε, and ln δ to cover, at the left end.
+        right: The same at the right end.
     """
     (a, log_a), (b, log_b) = left, right
     if log_a == -math.inf:
@@ -280,7 +280,7 @@ def _covers(mu: float, left: tuple[float, float], right: tuple[float, float]) ->
 
 
 def _above(mu: float, at: float, epsilon: float, log_delta: float) -> bool:
-    """Returns whether the tangent at a point is above δ at an ε: δ(t)·(1 − s·(e^(ε − t) − 1)), over e^ε."""
+    """Whether the tangent at a point is above δ at an ε: δ(t)·(1 − s·(e^(ε − t) − 1)), linear in e^ε."""
     if epsilon - at > 1:
         return False
     log_there, slope = gdp_tangent(mu, at)

@@ -1,9 +1,9 @@
-"""From one guarantee to (ε, δ): Gaussian curve, zCDP, pure DP; with how a number came about and which way it errs.
+"""From one guarantee to (ε, δ): Gaussian curve, zCDP, pure DP; each with its method and its direction of error.
 
 1. The papers' ρ + 2√(ρ ln 1/δ) (Bun & Steinke 2016, Proposition 1.3).
 2. The best order: inf over α > 1 of ρα + ln(1 − 1/α) − ln(δα)/(α − 1) (Canonne, Kamath & Steinke 2020, Proposition 12).
-   Every α gives a valid bound, so the minimiser's accuracy decides tightness only; α is continuous, never a grid.
-3. Where every release is Gaussian the curve itself.
+   Every α gives a valid bound, so the minimiser's accuracy affects tightness only; α is continuous, never a grid.
+3. The curve itself, where every release is Gaussian.
 
 The same numbers as plain floats are in `privcheck.accounting.engine`.
 """
@@ -29,7 +29,7 @@ _ERRS: Final[Mapping[Rounding, Errs]] = {"up": "exact", "nearest": "estimate", "
 
 
 def gdp_epsilon(mu: Real, delta: Real, *, rounding: Rounding = "up") -> Figure:
-    """Returns the ε at which N(0, 1) against N(μ, 1) has δ(ε) = δ; 0 where δ(0) ≤ δ already.
+    """Compute the ε at which N(0, 1) against N(μ, 1) has δ(ε) = δ; 0 where δ(0) ≤ δ already.
 
     Balle & Wang 2018, Theorem 8; μ² = Σ(Δ/std)² for a composition of Gaussian releases (Dong, Roth & Su 2022).
 
@@ -52,7 +52,7 @@ def gdp_epsilon(mu: Real, delta: Real, *, rounding: Rounding = "up") -> Figure:
 
 
 def gdp_delta(mu: Real, epsilon: Real, *, rounding: Rounding = "up") -> Figure:
-    """Returns δ(ε) of N(0, 1) against N(μ, 1).
+    """Compute δ(ε) of N(0, 1) against N(μ, 1).
 
     Args:
         mu: μ, at least 0; may be ∞.
@@ -69,7 +69,7 @@ def gdp_delta(mu: Real, epsilon: Real, *, rounding: Rounding = "up") -> Figure:
 
 
 def zcdp_to_epsilon(rho: Real, delta: Real, *, method: Literal["classical", "optimal"] = "optimal") -> Figure:
-    """Returns an ε for which every ρ-zCDP mechanism is (ε, δ)-DP, rounded up.
+    """Compute an ε for which every ρ-zCDP mechanism is (ε, δ)-DP, rounded up.
 
     Args:
         rho: ρ in nats, at least 0; may be ∞.
@@ -91,7 +91,7 @@ def zcdp_to_epsilon(rho: Real, delta: Real, *, method: Literal["classical", "opt
 
 
 def zcdp_delta(rho: Real, epsilon: Real) -> Figure:
-    """Returns a δ for which every ρ-zCDP mechanism is (ε, δ)-DP, rounded up.
+    """Compute a δ for which every ρ-zCDP mechanism is (ε, δ)-DP, rounded up.
 
     δ = inf over α > 1 of exp((α − 1)(αρ − ε))·(1 − 1/α)^α/(α − 1) (Canonne, Kamath & Steinke 2020, Proposition 12).
 
@@ -106,13 +106,13 @@ def zcdp_delta(rho: Real, epsilon: Real) -> Figure:
 
 
 def pure_delta(epsilon: Real, at: Real) -> Figure:
-    """Returns the δ(at) of the worst ε-DP mechanism, randomised response: (e^ε − e^at)₊/(e^ε + 1), rounded up.
+    """Compute δ(at) of the worst ε-DP mechanism, randomised response: (e^ε − e^at)₊/(e^ε + 1), rounded up.
 
     Every ε-DP mechanism is a post-processing of it (Kairouz, Oh & Viswanath 2015).
 
     Args:
         epsilon: ε of the mechanism, at least 0; may be ∞.
-        at: Where δ is asked for, at least 0; may be ∞.
+        at: The ε at which δ is evaluated, at least 0; may be ∞.
 
     Raises:
         ParameterError: An argument is out of range or not a number.
@@ -125,11 +125,11 @@ def pure_delta(epsilon: Real, at: Real) -> Figure:
 
 
 def claim_epsilon(claim: Guarantee, values: Mapping[str, Fraction], delta: float) -> float:
-    """Returns the ε that the claim implies at δ for every mechanism that satisfies it, rounded up.
+    """Compute the ε that the claim implies at δ for every mechanism that satisfies it, rounded up.
 
-    For ZCDP the best-order conversion, for RenyiDP the one at its order (Canonne, Kamath & Steinke 2020, Proposition
-    12); for GaussianDP its curve; for PureDP its ε; for ApproxDP its ε where δ is at least the claimed one, ∞ below it;
-    for PrivacyProfile the least of its points.
+    For ZCDP the best-order conversion, for RenyiDP the conversion at its order (Canonne, Kamath & Steinke 2020,
+    Proposition 12); for GaussianDP its curve; for PureDP its ε; for ApproxDP its ε where δ is at least the claimed δ, ∞
+    below it; for PrivacyProfile the least of its points.
     """
     if isinstance(claim, PrivacyProfile):
         return min(claim_epsilon(point, values, delta) for point in claim.points)
@@ -147,7 +147,7 @@ def claim_epsilon(claim: Guarantee, values: Mapping[str, Fraction], delta: float
 
 
 def claim_delta(claim: Guarantee, values: Mapping[str, Fraction], epsilon: float) -> float:
-    """Returns the least δ that the claim implies at ε for every mechanism that satisfies it, rounded up."""
+    """Compute the least δ that the claim implies at ε for every mechanism that satisfies it, rounded up."""
     if isinstance(claim, PrivacyProfile):
         return min(claim_delta(point, values, epsilon) for point in claim.points)
     if isinstance(claim, ZCDP):
@@ -165,7 +165,7 @@ def claim_delta(claim: Guarantee, values: Mapping[str, Fraction], epsilon: float
 
 
 def _renyi_epsilon(claim: RenyiDP, values: Mapping[str, Fraction], delta: float) -> float:
-    """Returns D_α + ln(1 − 1/α) − ln(δα)/(α − 1), rounded up."""
+    """D_α + ln(1 − 1/α) − ln(δα)/(α − 1), rounded up."""
     order, divergence = claim.order.number(values, rounding="down"), claim.epsilon.number(values, rounding="up")
     rest = order - 1
     if delta == 0 or math.isinf(divergence):
@@ -177,7 +177,7 @@ def _renyi_epsilon(claim: RenyiDP, values: Mapping[str, Fraction], delta: float)
 
 
 def _renyi_delta(claim: RenyiDP, values: Mapping[str, Fraction], epsilon: float) -> float:
-    """Returns exp((α − 1)(D_α − ε))·(1 − 1/α)^α/(α − 1), at most 1, rounded up."""
+    """exp((α − 1)(D_α − ε))·(1 − 1/α)^α/(α − 1), at most 1, rounded up."""
     order, divergence = claim.order.number(values, rounding="down"), claim.epsilon.number(values, rounding="up")
     rest = order - 1
     if math.isinf(epsilon):
@@ -190,7 +190,7 @@ def _renyi_delta(claim: RenyiDP, values: Mapping[str, Fraction], epsilon: float)
 
 
 def _level(name: str, value: Real) -> float:
-    """Returns a checked number that may be ∞: of a parameter, no guarantee at all."""
+    """Check a number that may be ∞ (a parameter of ∞ is no guarantee at all)."""
     if isinstance(value, (float, np.floating)) and value == math.inf:
         return math.inf
     return real(name, value, strict=False)

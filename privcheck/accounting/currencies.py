@@ -1,4 +1,4 @@
-"""What an event costs in a totally ordered currency, exactly or rounded up: what fully adaptive spending is counted in.
+"""Cost of an event in a totally ordered currency, exact or rounded up: the unit of fully adaptive spending.
 
 | currency | cost of one release | guarantee of Σ cost ≤ cap, chosen adaptively |
 | --- | --- | --- |
@@ -8,8 +8,8 @@
 | `renyi` | D_α in both directions, one α | Feldman & Zrnic 2021 |
 
 A fraction is charged as the fraction, a float as the shortest decimal that names it, which is how it was written: a std
-of 0.1 is a tenth. So n costs of a cap's nth part fill the cap and no more. What is irrational, and what is made of
-several events (trees, groups, samples), is rounded up.
+of 0.1 is a tenth. So n costs of one nth of a cap fill the cap exactly. Irrational costs, and costs made of several
+events (trees, groups, samples), are rounded up.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ UNITS: Final[dict[Name, str]] = {"pure": "ε", "zcdp": "ρ", "gdp": "μ²", "ren
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Currency:
-    """What spending is counted in.
+    """Unit in which spending is counted.
 
     Attributes:
         name: "pure" (Σε), "zcdp" (Σρ), "gdp" (Σμ²) or "renyi" (ΣD_α).
@@ -74,13 +74,12 @@ class Currency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What is spent.
+    """Cost of an event or curve in a currency.
 
     Attributes:
         amount: In the currency, exact or rounded up.
-        lost: δ: the probability with which a release loses everything outright.
-        relation: Of the event or curve whose cost it is, where that names one; None of a number, or where the caller
-            applied one.
+        lost: δ, the probability that a release loses everything outright.
+        relation: Relation named by the event or curve; None for a number, or where the caller applied one.
     """
 
     amount: Fraction
@@ -93,7 +92,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What is known of one law of an event, None where nothing finite is."""
+    """Known guarantees of one law of an event, None where no finite one is known."""
 
     law: Piece
     pure: Fraction | None = None
@@ -104,10 +103,10 @@ class _Known:
 
 
 def cost_of(what: object, currency: Currency) -> Cost:
-    """Returns what an event, or a curve, costs; over disjoint users (`parallel`) the dearest branch.
+    """Compute the cost of an event or a curve; over disjoint users (`parallel`) the dearest branch.
 
     Raises:
-        ParameterError: It has no finite cost in the currency; the message says what to do.
+        ParameterError: The event has no finite cost in the currency; the message says what to do.
     """
     if isinstance(what, Event):
         return _repeat(_one(replace(what, count=1) if what.count != 1 else what, currency), what.count)
@@ -141,7 +140,7 @@ def _one(event: Event, currency: Currency) -> Cost:
 
 
 def _pieces(event: Event) -> tuple[tuple[Piece, int], ...]:
-    """Returns the laws; for discrete Gaussian noise that which is known of every move, Δ²/2σ²-zCDP, as one."""
+    """Laws of an event; discrete Gaussian noise as one ZcdpLaw of Δ²/2σ², which holds for every shift."""
     if event.kind != "discrete_gaussian" or not event.pieces:
         return event.pieces
     return ((ZcdpLaw(to_float((event.amount("sensitivity") / event.amount("std")) ** 2 / 2, rounding="up")), 1),)
@@ -169,7 +168,7 @@ def _least(*amounts: Fraction | None) -> Fraction | None:
 
 
 def _restate(event: Event, known: _Known) -> _Known:
-    """Returns what is known of a law, as exactly as the event's own parameters say it."""
+    """Tighten the guarantees of a law to the exact parameters of its event."""
     kind, get = event.kind, event.amount
     if isinstance(known.law, LostLaw):
         return replace(known, lost=get("delta")) if kind == "approximate" else known
@@ -187,7 +186,7 @@ def _restate(event: Event, known: _Known) -> _Known:
 
 
 def _stated_epsilon(event: Event) -> Fraction | None:
-    """Returns ε of pure DP as the event's parameters say it, exactly; None where they do not."""
+    """ε of pure DP exactly from the event's parameters; None where they do not state it."""
     kind, get = event.kind, event.amount
     if kind in ("laplace", "discrete_laplace"):
         return get("sensitivity") / get("scale")
@@ -205,10 +204,10 @@ def _stated_epsilon(event: Event) -> Fraction | None:
 
 
 def _know(piece: Piece) -> _Known:  # noqa: PLR0911 - one return a law
-    """Returns what is known of a law from its own numbers, rounded up.
+    """Guarantees of a law from its own numbers, rounded up.
 
     Bounded range η is η²/8-zCDP: f(s) = ln E_Q[e^{sL}] has f(0) = f(1) = 0 and f″ ≤ η²/4, the variance of a law on an
-    interval of length η, so that f(s) ≤ s(s − 1)η²/8 for s > 1 (Cesar & Rogers 2021).
+    interval of length η, so f(s) ≤ s(s − 1)η²/8 for s > 1 (Cesar & Rogers 2021).
     """
     if isinstance(piece, LostLaw):
         return _Known(law=piece, lost=Fraction(piece.delta) * _UP)
@@ -232,9 +231,9 @@ def _know(piece: Piece) -> _Known:  # noqa: PLR0911 - one return a law
 
 
 def laplace_rho(step: Fraction) -> Fraction:
-    """Returns a + e^(−a) − 1, the ρ of Laplace noise of ε = a, rounded up: D_α/α grows as α falls to 1.
+    """ρ of Laplace noise of ε = a, a + e^(−a) − 1, rounded up: D_α/α grows as α falls to 1.
 
-    Its alternating series above, below ½, where the terms cancel.
+    Below ½, where the terms cancel, an upper partial sum of its alternating series is used.
     """
     a = to_float(step, rounding="up")
     if a >= 0.5:
@@ -247,7 +246,7 @@ def laplace_rho(step: Fraction) -> Fraction:
 
 @functools.lru_cache(maxsize=4096)
 def pure_to_rho(epsilon: Fraction) -> Fraction:
-    """Returns ε·tanh(ε/2), the ρ of every ε-DP mechanism, rounded up.
+    """ε·tanh(ε/2), the ρ of every ε-DP mechanism, rounded up.
 
     Randomised response dominates it, and its D_α/α falls from KL = ε·tanh(ε/2) at α = 1.
     """
@@ -257,10 +256,10 @@ def pure_to_rho(epsilon: Fraction) -> Fraction:
 
 @functools.lru_cache(maxsize=4096)
 def pure_to_mu(epsilon: Fraction) -> Fraction:
-    """Returns the least μ for which every ε-DP mechanism is μ-GDP, −2Φ⁻¹(1/(1 + e^ε)), rounded up.
+    """Least μ for which every ε-DP mechanism is μ-GDP, −2Φ⁻¹(1/(1 + e^ε)), rounded up.
 
-    The trade-off function of randomised response has its kink at α = β = 1/(1 + e^ε) and is straight elsewhere; that
-    of μ-GDP is convex, ends in the same points and meets the kink, hence lies below.
+    The trade-off function of randomised response has its kink at α = β = 1/(1 + e^ε) and is straight elsewhere; that of
+    μ-GDP is convex, has the same end points and meets the kink, so it lies below.
     """
     e = to_float(epsilon, rounding="up")
     if e == 0:
@@ -278,14 +277,14 @@ def pure_to_mu(epsilon: Fraction) -> Fraction:
 
 
 def _hides(t: float, epsilon: float) -> bool:
-    """Returns whether erf(t) ≥ tanh(ε/2) for certain: for ε above 1 by the complements, which keep their digits."""
+    """Whether erf(t) ≥ tanh(ε/2) for certain; for ε of 1 or more by the complements, which keep their digits."""
     if epsilon < 1:
         return math.erf(t) * (1 - 4e-15) >= math.tanh(epsilon / 2)
     return math.erfc(t) * (1 + 4e-15) <= 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon))
 
 
 def _divergence(piece: Law | RenyiLaw, order: Fraction) -> Fraction | None:
-    """Returns D_α of a law, the larger direction, rounded up; its mass at loss ∞ is left out."""
+    """D_α of a law, the larger direction, rounded up; its mass at loss ∞ is left out."""
     z = to_float(order - 1, rounding="up")  # D grows with the order
     k = piece.bound(z) if isinstance(piece, RenyiLaw) else max(_cumulant(piece, z, d) for d in DIRECTIONS)
     return Fraction(max(k, 0.0)) / (order - 1) * _UP if math.isfinite(k) else None
@@ -297,7 +296,7 @@ def _cumulant(law: Law, z: float, direction: Literal["remove", "add"]) -> float:
 
 
 def _infinite(piece: Piece, currency: Currency) -> Fraction:
-    """Returns the mass at loss ∞, which the cumulant of a pair leaves out and δ has to hold."""
+    """Mass at loss ∞, left out by the cumulant of a pair and charged as δ instead."""
     if currency.name != "renyi" or isinstance(piece, LostLaw | ZcdpLaw | RenyiLaw | DiscreteGaussian):
         return Fraction(0)
     return Fraction(max(piece.infinite(d) for d in DIRECTIONS)) * _UP

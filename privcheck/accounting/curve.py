@@ -1,4 +1,4 @@
-"""The privacy curve of a composition: ε at δ, δ at ε, attack terms; tight values with certified bounds beside them."""
+"""Privacy curve of a composition: ε at δ, δ at ε, attack terms; tight values, each with a certified bound."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from privcheck.terms.unit import RelationName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """The privacy curve δ(ε) of a composition: the largest over branches and over directions of asymmetric pairs.
+    """Privacy curve δ(ε) of a composition: the largest over branches and over directions of asymmetric pairs.
 
     Attributes:
-        branches: Events that compose, one tuple for every group of users that sees only them.
-        relation: Under which all of them are priced; None where none of them names one.
+        branches: Composed events, one tuple for every group of users that sees only them.
+        relation: Relation under which all events are priced; None where no event names one.
 
     Raises:
-        ParameterError: Two of its events name different relations.
+        ParameterError: Two events name different relations.
     """
 
     branches: tuple[tuple[Event, ...], ...]
@@ -45,10 +45,10 @@ class Curve:
         object.__setattr__(self, "relation", one_relation(event for branch in self.branches for event in branch))
 
     def epsilon(self, *, delta: Real) -> Figure:
-        """Returns the least ε with δ(ε) ≤ δ, in nats.
+        """Compute the least ε with δ(ε) ≤ δ, in nats.
 
         Args:
-            delta: In [0, 1). At 0 it is ε of pure DP, ∞ where there is none.
+            delta: In [0, 1). At 0 the result is ε of pure DP, ∞ where there is none.
 
         Raises:
             ParameterError: δ is out of range.
@@ -62,7 +62,7 @@ class Curve:
         return self._under(_largest([_note(_epsilon(branch, _delta(delta)), branch) for branch in self.branches]))
 
     def delta(self, *, epsilon: Real) -> Figure:
-        """Returns δ(ε).
+        """Compute δ(ε).
 
         Args:
             epsilon: In nats, at least 0.
@@ -74,39 +74,39 @@ class Curve:
         return self._under(_largest([_note(_delta_at(branch, at), branch) for branch in self.branches]))
 
     def epsilons(self, deltas: ArrayLike) -> Figures:
-        """Returns ε at many δ in (0, 1), as `epsilon` does one by one."""
+        """Compute ε at many δ in (0, 1), with the same values as `epsilon`."""
         given = reals("deltas", deltas, below=1.0)
         return _figures([epsilons_at(b, given.ravel()) for b in self.branches], self, given.shape)
 
     def deltas(self, epsilons: ArrayLike) -> Figures:
-        """Returns δ at many ε ≥ 0, as `delta` does one by one."""
+        """Compute δ at many ε ≥ 0, with the same values as `delta`."""
         given = reals("epsilons", epsilons, below=math.inf)
         return _figures([deltas_at(b, given.ravel()) for b in self.branches], self, given.shape)
 
     def __mul__(self, times: object) -> Curve:
-        """Returns the curve of so many repetitions, the groups of `parallel` being the same in all of them."""
+        """Repeat the curve `times` times; the groups of `parallel` are the same in all repetitions."""
         return Curve(branches=tuple(sorted({tuple(e * times for e in b) for b in self.branches}, key=str)))
 
     __rmul__ = __mul__
 
     def __add__(self, other: Event | Curve) -> Curve:
-        """Returns the curve of both on the same data, as `compose` does."""
+        """Compose both on the same data, as `compose` does."""
         return compose(self, other)
 
     def __radd__(self, other: object) -> Curve:
-        """Returns the curve after the 0 at which `sum` begins."""
+        """Add the curve to the 0 at which `sum` begins."""
         if isinstance(other, int) and other == 0:
             return self
         raise ParameterError(f"expected events or curves on both sides of +, got {other!r}", name="other", given=other)
 
     def advantage(self) -> Figure:
-        """Returns the most by which an attacker's true-positive rate exceeds his false-positive rate: δ(0)."""
+        """Largest excess of an attacker's true-positive rate over the false-positive rate: δ(0)."""
         return self.delta(epsilon=0)
 
     def true_positive_rate(self, false_positive_rate: Real) -> Figure:
-        """Returns the largest power of a test of the given level that tells the neighbours apart, rounded up.
+        """Largest power of a test of the given level that tells the neighbours apart, rounded up.
 
-        See `privcheck.accounting.attack_risks` for this and the four below.
+        See `privcheck.accounting.attack_risks` for this and the next four methods.
 
         >>> from privcheck import accounting as acc
         >>> curve = acc.compose(acc.gaussian(std=2))
@@ -120,23 +120,23 @@ class Curve:
         return self._under(attack_risks.true_positive_rate(self, false_positive_rate))
 
     def trade_off(self, false_positive_rate: Real) -> Figure:
-        """Returns the least type II error of a test of the given level, rounded down."""
+        """Least type II error of a test of the given level, rounded down."""
         return self._under(attack_risks.trade_off(self, false_positive_rate))
 
     def bayes_risk(self, prior: Real) -> Figure:
-        """Returns the least probability of a wrong guess which of two neighbours it was, at a prior; rounded down."""
+        """Least probability of guessing the wrong one of two neighbours, at a prior; rounded down."""
         return self._under(attack_risks.bayes_risk(self, prior))
 
     def posterior(self, prior: Real, *, false_positive_rate: Real) -> Figure:
-        """Returns the largest probability of a neighbour after a positive test of that level or above."""
+        """Largest probability of a neighbour after a positive test of that level or above, rounded up."""
         return self._under(attack_risks.posterior(self, prior, false_positive_rate=false_positive_rate))
 
     def reconstruction_rate(self, prior: Real) -> Figure:
-        """Returns the largest probability with which a user's data are reconstructed, rounded up."""
+        """Largest probability of reconstructing a user's data, rounded up."""
         return self._under(attack_risks.reconstruction_rate(self, prior))
 
     def renyi_divergence(self, order: Real) -> Figure:
-        """Returns D_α, the larger of both directions, in nats, rounded up; ∞ where mass is lost outright.
+        """D_α, the larger of both directions, in nats, rounded up; ∞ where mass is lost outright.
 
         Args:
             order: α, above 1.
@@ -159,16 +159,16 @@ class Curve:
 
 
 def compose(*parts: Event | Curve | Iterable[Event | Curve]) -> Curve:
-    """Returns the curve of events, or curves, on the same data, adaptively composed; order does not matter.
+    """Compose events, or curves, adaptively on the same data; order does not matter.
 
-    What each event does may depend on earlier outputs, *which* events there are may not. Composing what was chosen as
-    one went, and comparing with (ε, δ) each time, allows up to twice the δ: use a `Filter` there.
+    Each event's action may depend on earlier outputs, the *choice* of events may not. Composing events that were chosen
+    adaptively, and comparing with (ε, δ) each time, allows up to twice the δ: use a `Filter` there.
 
     Args:
-        parts: Events and curves, one by one or in lists; `a + b`, `3 * a` and `sum([a, b])` say the same.
+        parts: Events and curves, one by one or in lists; `a + b`, `3 * a` and `sum([a, b])` are equivalent.
 
     Raises:
-        ParameterError: Something else was given, or two of them are priced under different relations.
+        ParameterError: A part is neither an event nor a curve, or two parts are priced under different relations.
 
     >>> from privcheck import accounting as acc
     >>> a, b = acc.gaussian(std=30), acc.laplace(scale=50)
@@ -183,13 +183,14 @@ def compose(*parts: Event | Curve | Iterable[Event | Curve]) -> Curve:
 
 
 def parallel(*parts: Event | Curve) -> Curve:
-    """Returns the curve of events, or curves, each of which sees other users: the largest, not the sum (McSherry 2009).
+    """Curve of events, or curves, each on other users' data: the largest, not the sum (McSherry 2009).
 
-    Under a relation that changes one user, only one part sees the change: parts must not share users, and which part a
-    user is in must not depend on data that may be replaced.
+    Under a relation that changes one user, only one part sees the change: parts must not share users, and the
+    assignment of a user to a part must not depend on data that may be replaced.
 
     Raises:
-        ParameterError: Something else was given, or nothing, or two are priced under different relations.
+        ParameterError: A part is neither an event nor a curve, there are no parts, or two parts are priced under
+            different relations.
     """
     if not parts:
         raise ParameterError("expected at least one event or curve for parallel, got none", name="parts")
@@ -198,7 +199,7 @@ def parallel(*parts: Event | Curve) -> Curve:
 
 
 def _flat(parts: Iterable[object]) -> Iterator[object]:
-    """Returns the parts, lists opened."""
+    """Flatten nested lists of parts."""
     for part in parts:
         if isinstance(part, Event | Curve | str) or not isinstance(part, Iterable):
             yield part
@@ -259,7 +260,7 @@ def _gaussian(value: float) -> Figure:
 
 
 def _note(figure: Figure, branch: tuple[Event, ...]) -> Figure:
-    """Returns the figure with what its events rest on: exact arithmetic on a bound is a bound."""
+    """Add the notes of the events to a figure; exact arithmetic on a bound (a noted event) is a bound."""
     if not _notes(branch):
         return figure
     reason = "; ".join(part for part in (figure.reason, _notes(branch)) if part)
@@ -290,7 +291,7 @@ def _figure(answers: Answers, reason: str) -> Figure:
 
 
 def _figures(answers: Sequence[Answers], curve: Curve, shape: tuple[int, ...]) -> Figures:
-    """Returns the largest over the branches, every value labelled as the figure of one question."""
+    """Take the largest over the branches, with the method and direction of each value as for single points."""
     values = np.stack([f.values for f in answers])
     top = values.argmax(axis=0)
     index = np.arange(values.shape[1])

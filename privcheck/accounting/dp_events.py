@@ -1,23 +1,23 @@
-"""From the events of dp-accounting; the way back is in `privcheck.accounting.to_dp_events`.
+"""From the events of dp-accounting; the reverse is in `privcheck.accounting.to_dp_events`.
 
-A `DpEvent` names no neighbouring relation: dp-accounting's accountants do, by their `NeighboringRelation`. Reading one
-therefore asks for the relation (`ADD_OR_REMOVE_ONE` is "add-remove", `REPLACE_SPECIAL` "zero-out", `REPLACE_ONE`
-"replace-one"), the noise multiplier being in units of one user's contribution, and every event of the curve names it.
+A `DpEvent` names no neighbouring relation; dp-accounting's accountants do, by their `NeighboringRelation`. Reading an
+event therefore requires the relation (`ADD_OR_REMOVE_ONE` is "add-remove", `REPLACE_SPECIAL` "zero-out", `REPLACE_ONE`
+"replace-one"), with the noise multiplier in units of one user's contribution, and every event of the curve names it.
 
 Its accountants are always used as add/remove on multipliers that are Python floats, after the sensitivity for the
 declared relation has been applied here: in 0.6.0 they disagree under REPLACE_ONE, and other number types drop a
-composition count under sampling. Randomised response is the exception: they take it under REPLACE_ONE only. Batches of
-a fixed size go one way: those accountants read the multiplier inside as that of replacing a member, the events' own
-words as that of adding one.
+composition count under sampling. Randomised response is the exception: the accountants take it under REPLACE_ONE only.
+Batches of a fixed size are converted in this direction only: those accountants read the inner multiplier as that of
+replacing a member, the events' documentation as that of adding a member.
 
 | dp-accounting | here |
 | --- | --- |
 | Gaussian, Laplace, DiscreteLaplace, RandomizedResponse, MixtureOfGaussians | the event of that name |
 | ZCDp | `zcdp(rho=, xi=)` |
-| PoissonSampled | `poisson_gaussian`, `poisson`; of what is sampled itself the rates multiply |
-| SampledWithoutReplacement, one way | `without_replacement`, a member of the batch being replaced |
+| PoissonSampled | `poisson_gaussian`, `poisson`; the rates of nested samples multiply |
+| SampledWithoutReplacement, this direction only | `without_replacement`, a member of the batch being replaced |
 | SampledWithReplacement of Gaussians | `with_replacement` |
-| TruncatedSubsampledGaussian | `truncated_poisson_gaussian`, the larger data set having one user more |
+| TruncatedSubsampledGaussian | `truncated_poisson_gaussian`, the larger data set has one more user |
 | SingleEpochTreeAggregation | `tree` of Gaussian nodes, the largest of its trees |
 | RepeatAndSelect | `repeat_and_select` |
 | NoOp, no repetitions, no sampling, infinite noise | nothing |
@@ -63,11 +63,11 @@ _UP: Final = 1 + 4e-16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Neighbours:
-    """How a neighbour differs.
+    """Difference between neighbours.
 
     Attributes:
-        relation: Its name.
-        moved: How many clipping norms of one user's contribution a sum is moved by.
+        relation: Name of the relation.
+        moved: Sensitivity of a sum, in clipping norms of one user's contribution.
     """
 
     relation: RelationName
@@ -76,20 +76,20 @@ class _Neighbours:
 
 @under(*PRESENT, *REPLACING)
 def from_dp_event(event: Any, *, relation: RelationName, sensitivity: Real | None = None) -> Curve:
-    """Returns the curve of a dp-accounting event, priced under a relation.
+    """Convert a dp-accounting event to a curve, priced under a relation.
 
     Args:
-        event: One of the table above, and compositions of them.
+        event: An event of the table above, or a composition of them.
         relation: "add-remove", "zero-out", "replace-one" or "replace-one-same-start", which every event of the curve
             then names.
-        sensitivity: How many clipping norms a neighbour moves the sum. None is what clipping alone bounds it by: 1
-            where the user contributes or nothing does, 2 where one user is replaced by another; less is known of some
-            sums, as √2 of a histogram. Noise is relative to it. A zCDP event is charged by group privacy for that many
-            neighbours, rounded up. Randomised response means replacing the user's answer already. Samples and mixtures
-            have contributions of one clipping norm, and take no other.
+        sensitivity: Sensitivity of the sum, in clipping norms. None is the bound from clipping alone: 1 where a user
+            contributes or contributes nothing, 2 where one user is replaced by another; some sums have less, such as √2
+            for a histogram. Noise is relative to it. A zCDP event is charged by group privacy for that many neighbours,
+            rounded up. Randomised response already means replacing the user's answer. Samples and mixtures have
+            contributions of one clipping norm, and take no other sensitivity than the relation's.
 
     Raises:
-        ParameterError: The relation is missing, the event is not one of these, or one of its numbers is out of range.
+        ParameterError: The relation is missing, the event is unsupported, or one of its numbers is out of range.
 
     >>> import dp_accounting as dp
     >>> step = dp.PoissonSampledDpEvent(0.01, dp.GaussianDpEvent(1.0))
@@ -103,7 +103,7 @@ def from_dp_event(event: Any, *, relation: RelationName, sensitivity: Real | Non
 
 
 def _clipped(relation: RelationName) -> float:
-    """Returns how many clipping norms a neighbour moves a sum of clipped contributions, at most."""
+    """Largest sensitivity of a sum of clipped contributions, in clipping norms."""
     return 2.0 if relation in REPLACING else 1.0
 
 
@@ -160,7 +160,7 @@ def _laplace(event: Any, pair: _Neighbours) -> Event | None:
 
 
 def _tree(event: Any, pair: _Neighbours) -> Event | None:
-    """Returns the largest of its trees: a record is in one of them, once."""
+    """Convert the largest of the trees: a record is in one of them, once."""
     steps = [whole("step_counts", t, least=0) for t in np.ravel(event.step_counts).tolist()]
     std = _noise(event.noise_multiplier)
     if max(steps, default=0) == 0:
@@ -171,7 +171,7 @@ def _tree(event: Any, pair: _Neighbours) -> Event | None:
 
 
 def _discrete_laplace(event: Any, pair: _Neighbours) -> Event | None:
-    """Returns the event; at parameter 0 there is no such law, and dp-accounting calls it non-private."""
+    """Convert discrete Laplace noise; at parameter 0 there is no such law, and dp-accounting calls it non-private."""
     steps = whole("sensitivity", event.sensitivity, least=0) * pair.moved
     if steps != int(steps):
         message = f"discrete Laplace noise is for integers: expected sensitivity·{event.sensitivity} as an integer"
@@ -197,7 +197,7 @@ def _response(event: Any, _: _Neighbours) -> Event | None:
 
 
 def _zcdp(event: Any, pair: _Neighbours) -> Event | None:
-    """Returns the event for k neighbours: (ξ·k·Σ1/i, k²ρ)-zCDP (Bun & Steinke 2016, Proposition 1.9)."""
+    """Convert zCDP, for k neighbours: (ξ·k·Σ1/i, k²ρ)-zCDP (Bun & Steinke 2016, Proposition 1.9)."""
     rho, xi, k = real("rho", event.rho, strict=False), real("xi", event.xi, strict=False), math.ceil(pair.moved)
     if k == 1:
         return zcdp(rho=rho, xi=xi)
@@ -219,7 +219,7 @@ def _mixture(event: Any, pair: _Neighbours) -> Event | None:
 
 
 def _truncate(event: Any, pair: _Neighbours) -> Event | None:
-    """Returns the event; under adding a user the larger of both data sets has one more."""
+    """Convert a truncated Poisson sample; under adding a user the larger data set has one more user."""
     _only_clipped("Poisson samples", pair)
     rate = real("sampling_probability", event.sampling_probability, strict=False, most=1)
     n, most = (whole(x, getattr(event, x), least=0) for x in ("dataset_size", "truncated_batch_size"))
@@ -234,7 +234,7 @@ def _truncate(event: Any, pair: _Neighbours) -> Event | None:
 
 
 def _draw(event: Any, pair: _Neighbours, count: int) -> list[Event]:
-    """Returns a batch drawn with replacement, whose members contribute one clipping norm each."""
+    """Convert a batch drawn with replacement, with contributions of one clipping norm."""
     _only_clipped("batches drawn with replacement", pair)
     n, m = whole("source_dataset_size", event.source_dataset_size), whole("sample_size", event.sample_size, least=0)
     parts = _read(event.event, replace(pair, moved=1.0), 1)
@@ -252,7 +252,7 @@ def _draw(event: Any, pair: _Neighbours, count: int) -> list[Event]:
 
 
 def _sample(dp: Any, event: Any, pair: _Neighbours, count: int) -> list[Event]:
-    """Returns a Poisson sample: of a sample, the rates multiply; of Gaussians on the same sample, they are one."""
+    """Convert a Poisson sample: the rates of nested samples multiply; Gaussians on the same sample become one."""
     _only_clipped("Poisson samples", pair)
     rate, inner = real("sampling_probability", event.sampling_probability, strict=False, most=1), event.event
     while isinstance(inner, dp.PoissonSampledDpEvent):
@@ -276,7 +276,7 @@ def _sample(dp: Any, event: Any, pair: _Neighbours, count: int) -> list[Event]:
 
 
 def _together(parts: list[Event]) -> Event:
-    """Returns events on one sample as one."""
+    """Join events on one sample into one event."""
     if len(parts) == 1 and parts[0].count == 1:
         return parts[0]
     laws = [(piece, times * part.count) for part in parts for piece, times in part.pieces]
@@ -286,7 +286,7 @@ def _together(parts: list[Event]) -> Event:
 
 
 def _batch(event: Any, pair: _Neighbours, count: int) -> list[Event]:
-    """Returns a batch of a fixed size: a member is replaced by another, which moves by two clipping norms."""
+    """Convert a batch of a fixed size: a member is replaced by another, a sensitivity of two clipping norms."""
     _only_clipped("batches", pair)
     n = whole("source_dataset_size", event.source_dataset_size)
     b = whole("sample_size", event.sample_size, least=0, most=n)
@@ -301,7 +301,7 @@ def _batch(event: Any, pair: _Neighbours, count: int) -> list[Event]:
 
 
 def _select(event: Any, pair: _Neighbours, count: int) -> list[Event]:
-    """Returns the best of a random number of runs: Poisson at shape ∞, else truncated negative binomial."""
+    """Convert the best of a random number of runs: Poisson at shape ∞, else truncated negative binomial."""
     mean, runs = real("mean", event.mean), _read(event.event, pair, 1)
     poisson = event.shape == math.inf
     shape = 0.0 if poisson else real("shape", event.shape, least=-1)
@@ -325,14 +325,14 @@ def _noise(value: object, *, name: str = "noise_multiplier") -> float:
 
 
 def _or_edge(noise: float, made: Callable[[], Event]) -> Event | None:
-    """Returns the event; without noise ε is ∞, with infinite noise nothing leaks."""
+    """Make the event; without noise ε is ∞, with infinite noise nothing leaks."""
     if noise == 0:
         return non_private()
     return None if noise == math.inf else made()
 
 
 def _only_clipped(what: str, pair: _Neighbours) -> None:
-    """Checks that no sensitivity was given but that of the relation: it is applied where a user is drawn."""
+    """Check that the sensitivity is that of the relation: sampling applies it per sampled user."""
     if pair.moved != _clipped(pair.relation):
         message = f"{what} have contributions of one clipping norm: under {pair.relation!r} expected sensitivity "
         message += f"{_clipped(pair.relation):g}, got {pair.moved:g}; leave it out"

@@ -1,4 +1,4 @@
-"""Numbers about a privacy curve, with what they are worth."""
+"""Figures about a privacy curve, with their method and direction of error."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from privcheck.terms.unit import RelationName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A number about a privacy curve.
+    """Number about a privacy curve, with its method and direction of error.
 
     Attributes:
         value: The tight value, rounded up: never below the truth where it is "exact" (up to rounding) or "upper",
             within 1e-9 or so where it is an "estimate".
-        method: How it came about.
-        direction: Which way `value` errs: "exact", "estimate" or "upper"; "lower" for an attacker's error.
-        reason: Why it is ∞, where it is; or on which bound it rests, where an event is bounded rather than known.
-        relation: For which neighbours, where an event of the curve names a relation; None where the caller applied one.
+        method: Method that gave the value.
+        direction: Direction of the error of `value`: "exact", "estimate" or "upper"; "lower" for an attacker's error.
+        reason: Reason why the value is ∞, if it is; or the bound behind it, where an event is bounded rather than
+            known.
+        relation: Relation of the neighbours, where an event of the curve names one; None where the caller applied one.
     """
 
     value: float
@@ -42,7 +43,7 @@ class Figure:
 
     @property
     def upper(self) -> float:
-        """Returns a certified bound, never below the truth or `value`; computed when it is first asked for."""
+        """Certified bound, never below the truth or `value`; computed on first use."""
         if self._below:
             message = "expected a figure that is bounded from above; this one has a lower bound"
             raise ParameterError(f"{message}: ask for its lower", name="upper", given=self.value)
@@ -50,14 +51,14 @@ class Figure:
 
     @property
     def lower(self) -> float:
-        """Returns a certified bound, never above the truth, of a figure bounded from below."""
+        """Certified bound, never above the truth, of a figure bounded from below."""
         if not self._below:
             message = "expected a figure that is bounded from below; this one has an upper bound"
             raise ParameterError(f"{message}: ask for its upper", name="lower", given=self.value)
         return min(self._certify(), self.value)
 
     def __float__(self) -> float:
-        """Returns the certified bound: a bare number says no longer which way it errs, so it has to be a safe one."""
+        """Return the certified bound: a bare number no longer states its direction of error, so it has to be safe."""
         return self.lower if self._below else self.upper
 
 
@@ -66,12 +67,12 @@ class Figures:
     """Many numbers about one curve.
 
     Attributes:
-        values: Tight values, in the shape that was asked for.
-        method: How they came about.
-        direction: Which way they err, at the worst of them.
-        methods: How each came about, in the same shape.
-        directions: Which way each errs, in the same shape.
-        relation: For which neighbours, where an event of the curve names a relation; None where the caller applied one.
+        values: Tight values, in the shape of the argument.
+        method: Methods that gave the values.
+        direction: Direction of the errors: that of the worst value.
+        methods: Method of each value, in the same shape.
+        directions: Direction of each error, in the same shape.
+        relation: Relation of the neighbours, where an event of the curve names one; None where the caller applied one.
     """
 
     values: NDArray[np.float64]

@@ -1,15 +1,15 @@
-"""Spending that is chosen as one goes: a filter with its cap fixed in advance.
+"""Adaptively chosen spending: a filter with its cap fixed in advance.
 
 "Compose everything so far exactly, add this one, compare with (ε, δ)" is *not* a filter where parameters depend on
 earlier answers: a Gaussian first, then randomised response or a second Gaussian after seeing its output. Each branch
-composed exactly keeps (ε, δ), the true δ of the whole is up to twice the allowed one, because each branch spends the
-same δ on other outputs. A sum in a totally ordered currency is a filter (`privcheck.accounting.currencies` says by
-which theorem): whichever way the answers lead, the sum is bounded, and so is what the whole leaks. Interleaved
-interactive mechanisms may share one (Haney, Shoemate, Tian, Vadhan, Vyrros, Xu & Zhang 2023).
+composed exactly keeps (ε, δ), but the true δ of the whole is up to twice the allowed δ, because each branch spends the
+same δ on other outputs. A sum in a totally ordered currency is a filter (`privcheck.accounting.currencies` names the
+theorems): on every path of answers the sum is bounded, and so is the total leakage. Interleaved interactive mechanisms
+may share one filter (Haney, Shoemate, Tian, Vadhan, Vyrros, Xu & Zhang 2023).
 
-δ's that lose everything outright are summed beside the currency, up to an allowance of their own. On outputs where
-nothing was lost both neighbours' densities are the product of the rest's times ∏(1 − δᵢ), and the probability that
-something was lost is at most E[Σδᵢ], so that the whole keeps (ε, δ + lost) where the rest keeps (ε, δ).
+The δ's that lose everything outright are summed separately, up to a separate allowance. On outputs where nothing was
+lost both neighbours' densities are the product of the densities of the rest times ∏(1 − δᵢ), and the probability that
+something was lost is at most E[Σδᵢ], so the whole keeps (ε, δ + lost) where the rest keeps (ε, δ).
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from privcheck.terms.unit import RelationName
 
 
 class Filter:
-    """A budget for releases whose parameters may depend on everything released before; its cap is fixed in advance.
+    """Budget for releases with parameters that may depend on all earlier releases; its cap is fixed in advance.
 
-    What it admits keeps the guarantee of the cap at whichever point one stops, for whichever reason. Sums are exact
-    (rounded up where a cost is irrational), every question is answered in constant time, and a release that is refused
-    changes nothing. Several threads may spend from one; between `can_afford` and `spend` another may have spent.
+    The admitted releases keep the guarantee of the cap at any stopping time, for any reason of stopping. Sums are exact
+    (rounded up where a cost is irrational), every question is answered in constant time, and a refused release changes
+    nothing. Several threads may spend from one filter; between `can_afford` and `spend` another thread may have spent.
 
     Attributes:
-        currency: What is summed.
+        currency: Currency of the sum.
         cap: The most that may be spent, and the most δ that may be lost outright.
-        spent: What has been.
-        theorem: Why the sum is a filter.
+        spent: Cost spent so far.
+        theorem: Theorem by which the sum is a filter.
 
     >>> from privcheck import accounting as acc
     >>> budget = acc.Filter("zcdp", cap="0.5")
@@ -69,16 +69,16 @@ class Filter:
     __slots__ = ("_lock", "_room", "cap", "currency", "spent", "theorem")
 
     def __init__(self, currency: Name, *, cap: Real, lost: Real = 0, order: Real | None = None) -> None:
-        """Makes a filter.
+        """Make a filter.
 
         Args:
             currency: "pure" (Σε), "zcdp" (Σρ), "gdp" (Σμ²) or "renyi" (ΣD_α at a fixed order).
-            cap: Of the sum; exact, a float being read as the decimal it prints as.
-            lost: Of the sum of δ's that are lost outright; 0 refuses every release that has one.
+            cap: Cap of the sum; exact, with a float read as the decimal it prints as.
+            lost: Cap of the sum of δ's that are lost outright; 0 refuses every release with such a δ.
             order: α above 1, for "renyi".
 
         Raises:
-            ParameterError: A number is out of range, or the order is missing or has no use.
+            ParameterError: A number is out of range, or the order is missing, or given for another currency.
         """
         self.currency = currency_of(currency, order)
         self.cap = Cost(amount=amount_of("cap", cap), lost=probability("lost", lost))
@@ -91,13 +91,14 @@ class Filter:
     def within(
         cls, *, epsilon: Real, delta: Real, currency: Name, lost: Real | None = None, order: Real | None = None
     ) -> Filter:
-        """Returns the filter with the largest cap that keeps (ε, δ).
+        """Make the filter with the largest cap that keeps (ε, δ).
 
         Args:
             epsilon: ε of the whole.
             delta: δ of the whole.
-            currency: As above.
-            lost: The part of δ set aside for releases that lose some outright; in "pure" all of it, elsewhere none.
+            currency: As in `Filter`.
+            lost: The part of δ set aside for releases that lose some outright; if None, all of it in "pure" and none
+                elsewhere.
             order: α, for "renyi".
 
         Raises:
@@ -125,10 +126,10 @@ class Filter:
         return cls(kind.name, cap=cap, lost=aside, order=kind.order)
 
     def can_afford(self, event: Event | Curve | Cost | Real) -> bool:
-        """Returns whether `spend` would admit it.
+        """Whether `spend` would admit the event.
 
         Raises:
-            ParameterError: It has no finite cost in the currency, or is priced under another relation.
+            ParameterError: The event has no finite cost in the currency, or is priced under another relation.
         """
         cost = charge_of(event, self.currency)
         one_relation((self.spent, cost))
@@ -139,14 +140,14 @@ class Filter:
         return self._fits(self._after(cost))
 
     def spend(self, event: Event | Curve | Cost | Real) -> Cost:
-        """Charges an event, a curve, a cost or an amount of the currency; returns its cost.
+        """Charge an event, a curve, a cost or an amount of the currency, and return its cost.
 
         Spend first, release afterwards.
 
         Raises:
-            BudgetError: It does not fit; nothing has changed.
-            ParameterError: It has no finite cost in the currency, or is priced under another relation than what was
-                spent; nothing has changed.
+            BudgetError: The cost does not fit; nothing has changed.
+            ParameterError: The event has no finite cost in the currency, or is priced under another relation than
+                earlier spending; nothing has changed.
         """
         cost = charge_of(event, self.currency)
         with self._lock:
@@ -161,18 +162,18 @@ class Filter:
 
     @property
     def remaining(self) -> Cost:
-        """Returns what is left, exactly."""
+        """Remaining budget, exactly."""
         spent = self.spent
         left = self.cap.amount - spent.amount
         return Cost(amount=left, lost=self.cap.lost - spent.lost, relation=spent.relation)
 
     @property
     def relation(self) -> RelationName | None:
-        """The relation that the first naming event fixed for all later ones; None before."""
+        """Relation fixed by the first event that names one, for all later events; None before."""
         return self.spent.relation
 
     def epsilon(self, *, delta: Real) -> Figure:
-        """Returns the ε at δ of all that the filter will ever admit: that of the cap.
+        """ε at δ of everything that the filter will ever admit: that of the cap.
 
         Raises:
             ParameterError: δ is out of range.
@@ -183,7 +184,7 @@ class Filter:
         return bound_figure(value, f"filter, {self.theorem}", self.relation, reason)
 
     def delta(self, *, epsilon: Real) -> Figure:
-        """Returns the δ at ε of all that the filter will ever admit: that of the cap.
+        """δ at ε of everything that the filter will ever admit: that of the cap.
 
         Raises:
             ParameterError: ε is out of range.
@@ -193,7 +194,7 @@ class Filter:
         return bound_figure(min(1.0, add_lost(delta, self.cap.lost)), f"filter, {self.theorem}", self.relation)
 
     def _surely_left(self) -> float:
-        """Returns less than what is left: most questions need no long fractions."""
+        """Lower bound on the remaining amount: most questions need no long fractions."""
         left, whole = (to_float(f, rounding="nearest") for f in (self.remaining.amount, self.cap.amount))
         return left * (1 - 1e-9) if left > 1e-9 * whole else 0.0
 
@@ -204,11 +205,11 @@ class Filter:
         return after.amount <= self.cap.amount and after.lost <= self.cap.lost
 
     def __getstate__(self) -> dict[str, object]:
-        """Returns all but the lock: a copy is a budget of its own, which knows nothing of what the other spends."""
+        """Copy everything except the lock: a copy is an independent budget, unaffected by spending from the other."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "_lock"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        """Restores a copy, with a lock of its own."""
+        """Restore a copy, with a new lock."""
         for name, value in state.items():
             setattr(self, name, value)
         self._lock = threading.Lock()
@@ -219,7 +220,7 @@ class Filter:
 
 
 def _largest(keeps: Callable[[float], bool]) -> float:
-    """Returns the largest amount that keeps the target, 0 where none does: keeps(x) is falling in x."""
+    """Largest amount that keeps the target, 0 where none does: keeps(x) is falling in x."""
     low, high = 0.0, 1.0
     while keeps(high) and high < 1e300:
         low, high = high, 4 * high

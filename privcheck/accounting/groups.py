@@ -1,13 +1,13 @@
-"""Group privacy: what holds for k users who change together, and for one user who gives several records.
+"""Group privacy: guarantees for k users who change together, and for one user with several records.
 
-Additive noise sees k times the sensitivity, a Gaussian curve k times μ (Dong, Roth & Su 2022, Theorem 2.14).
-(ξ, ρ)-zCDP costs k²ρ and ξk(1 + ½ + … + 1/k) (Bun & Steinke 2016, Section 5), a Rényi curve costs
-Σ_{j<k} kα/(kα − j)·D_{kα−j} (their triangle inequality, k − 1 times). Everything else is bounded by its own profile:
+Additive noise is charged at k times the sensitivity, a Gaussian curve at k times μ (Dong, Roth & Su 2022, Theorem
+2.14). (ξ, ρ)-zCDP costs k²ρ and ξk(1 + ½ + … + 1/k) (Bun & Steinke 2016, Section 5), a Rényi curve costs Σ_{j<k} kα/(kα
+− j)·D_{kα−j} (their triangle inequality, k − 1 times). Everything else is bounded by its own profile:
 
     δ_{j+k}(ε₁ + ε₂) ≤ δ_j(ε₁) + e^{ε₁} δ_k(ε₂),
 
-because P₀(S) ≤ e^{ε₁}P_j(S) + δ_j(ε₁) along a chain of neighbours; that is the least there is to say from the curve of
-one user alone (Dong, Roth & Su 2022, Theorem 2.14 again, by duality).
+because P₀(S) ≤ e^{ε₁}P_j(S) + δ_j(ε₁) along a chain of neighbours; that is the tightest bound from the curve of one
+user alone (Dong, Roth & Su 2022, Theorem 2.14 again, by duality).
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ def group(what: Event, *, size: Real) -> Event: ...
 @overload
 def group(what: Curve, *, size: Real) -> Curve: ...
 def group(what: Event | Curve, *, size: Real) -> Event | Curve:
-    """Returns the event, or the curve, for neighbours that differ in k users, under the relation of one.
+    """Convert an event, or a curve, to neighbours that differ in k users, under the relation of one.
 
-    Of a composition every event is taken for the group: adaptive composition holds for any two data sets. The group of
-    a sample is one of users who are sampled each by themselves; a sample of a group is drawn or left out as a whole.
+    In a composition every event is converted to the group: adaptive composition holds for any two data sets. In a group
+    of a sample each user is sampled separately; in a sample of a group all are drawn or left out together.
 
     Args:
-        what: For neighbours that differ in one user.
+        what: Event or curve for neighbours that differ in one user.
         size: k.
 
     Raises:
-        ParameterError: k is out of range, or nothing is left of the privacy of an event.
+        ParameterError: k is out of range, or no privacy is left of an event.
 
     >>> from privcheck import accounting as acc
     >>> one, three = acc.compose(acc.gaussian(std=2)), acc.compose(acc.group(acc.gaussian(std=6), size=3))
@@ -81,12 +81,12 @@ def group(what: Event | Curve, *, size: Real) -> Event | Curve:
 
 
 def user_level(what: Event, *, records: Real, releases: Real | None = None) -> Event:
-    """Returns the event for neighbours that differ in one user, from the event for neighbours that differ in a record.
+    """Convert an event from neighbours that differ in one record to neighbours that differ in one user.
 
     Args:
-        what: For one record; its releases with other users' records only are the same under both neighbours.
-        records: m, of one user in one release at most: a group of m records.
-        releases: In how many of the releases a user has any; all of them if None.
+        what: Event for one record; its releases with other users' records only are the same under both neighbours.
+        records: m, the largest number of records of one user in one release: a group of m records.
+        releases: Number of releases with any records of a user; all of them if None.
 
     Raises:
         ParameterError: A number is out of range.
@@ -119,14 +119,14 @@ class GroupBound:
 
     @property
     def corners(self) -> tuple[float, ...]:
-        """Returns the z at which one of its terms bends or ends."""
+        """The z at which one of its terms bends or ends."""
         corners = {(z - j) / self.size for z in corners_of(self.one) for j in range(min(self.size, _CORNERS)) if z > j}
         return tuple(
             sorted(corners | {(z - self.size + 1) / self.size for z in corners_of(self.one) if z >= self.size})
         )
 
     def __call__(self, z: float) -> float:
-        """Returns the bound, rounded up."""
+        """Evaluate the bound, rounded up."""
         top, terms = self.size * (1 + z), []
         for j in range(self.size):
             less = self.size * z + (self.size - 1 - j)  # kα − j − 1
@@ -175,7 +175,7 @@ def _scale(law: Piece, k: int) -> Piece:
 
 @functools.lru_cache(maxsize=64)
 def _from_profile(one: Event, k: int) -> AtomicLaw:
-    """Returns the dominating law of a group from certified points of one user's profile, doubled and added."""
+    """Dominating law of a group from certified points of one user's profile, doubled and added."""
     curve = compose(one)
     x, h = _points(curve)
     powers, left = (x, h), k
@@ -201,15 +201,15 @@ def _group_atoms(knots: Content, _: Event, __: int, direction: Direction) -> Ato
 
 
 def _repeat_group(times: int, _: Content, one: Event, k: int) -> AtomicLaw:
-    """The group of a mechanism that consists of one user's n releases on one draw.
+    """Group law of a mechanism that consists of one user's n releases on one draw.
 
-    Each member changes all n releases at once, so the chain of k neighbours is one of k steps of that mechanism.
+    Each member changes all n releases at once, so the chain of k neighbours has k steps for that mechanism.
     """
     return _from_profile(replace(one, pieces=repeat_on_one_draw(one.pieces, times)), k)
 
 
 def _points(curve: Curve) -> tuple[Floats, Floats]:
-    """Returns e^ε and bounds on δ(ε), ε of both signs: the corners of the curve where it has few, else points of it."""
+    """e^ε and bounds on δ(ε), ε of both signs, at the curve's corners where it has few, and at grid points."""
     job = job_of(curve.branches[0])
     largest = job.largest()
     reach = largest if largest <= _FARTHEST else min(curve.epsilon(delta=_TAIL).upper, _FARTHEST)
@@ -233,7 +233,7 @@ def _points(curve: Curve) -> tuple[Floats, Floats]:
 
 
 def _chain(one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """Returns points of the profile of both groups together: h(xy) ≤ h₁(x) + x·h₂(y), rounded up."""
+    """Points of the profile of both groups together: h(xy) ≤ h₁(x) + x·h₂(y), rounded up."""
     x, h = one
     y, g = other
     keep = np.abs(np.add.outer(np.log(x), np.log(y))) <= _FARTHEST
@@ -242,7 +242,7 @@ def _chain(one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> tuple[Fl
 
 
 def _thin(x: Floats, h: Floats) -> tuple[Floats, Floats]:
-    """Returns the points on the lower hull of these, no more of them than a profile's: any of them are bounds."""
+    """Points on the lower hull of the given ones, at most twice as many as in a profile: any subset is a bound."""
     order = np.lexsort((h, x))
     kept: list[tuple[float, float]] = [(0.0, 1.0)]
     for a, b in zip(x[order].tolist(), h[order].tolist(), strict=True):

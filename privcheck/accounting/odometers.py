@@ -1,4 +1,4 @@
-"""Spending that is chosen as one goes, without a cap: an odometer; see `privcheck.accounting.filters`."""
+"""Adaptively chosen spending without a cap: an odometer; see `privcheck.accounting.filters`."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _LEVELS: Final = 100_000  # of an odometer
 
 
 class Odometer:
-    """A reading of what has been spent so far, valid whenever one looks and stops, without a cap fixed in advance.
+    """Reading of the spending so far, valid at any stopping time, without a cap fixed in advance.
 
-    Levels cⱼ = first·growthʲ are caps fixed in advance, level j with δⱼ = δ/((j + 1)(j + 2)) of its own, Σδⱼ = δ. The
-    reading is ε(cⱼ; δⱼ) of the lowest level that holds the sum. At any time T at which one stops because of what was
-    seen, E[(1 − e^{ε_J − L_T})₊] ≤ Σⱼ E[(1 − e^{εⱼ − L})₊ of the run cut off at level j] ≤ Σⱼδⱼ = δ, each run being one
-    that a filter with cap cⱼ admits: an ex-post (ε_J, δ) guarantee (Rogers, Roth, Ullman & Vadhan 2016 for odometers,
-    Ligett et al. 2017 for ex-post privacy). An odometer costs more than a filter, and has to (Rogers et al.): where a
+    Levels cⱼ = first·growthʲ are caps fixed in advance, level j with its share δⱼ = δ/((j + 1)(j + 2)), Σδⱼ = δ. The
+    reading is ε(cⱼ; δⱼ) of the lowest level that holds the sum. At any stopping time T, which may depend on the
+    outputs, E[(1 − e^{ε_J − L_T})₊] ≤ Σⱼ E[(1 − e^{εⱼ − L})₊ of the run cut off at level j] ≤ Σⱼδⱼ = δ, since a filter
+    with cap cⱼ admits each such run: an ex-post (ε_J, δ) guarantee (Rogers, Roth, Ullman & Vadhan 2016 for odometers,
+    Ligett et al. 2017 for ex-post privacy). An odometer costs more than a filter, necessarily (Rogers et al.): where a
     cap can be fixed, use a filter. In "pure" the sum itself is the reading, at no cost.
 
     Attributes:
-        currency: What is summed.
-        spent: What has been.
-        theorem: Why the sum bounds what has leaked.
+        currency: Currency of the sum.
+        spent: Cost spent so far.
+        theorem: Theorem by which the sum bounds the leakage.
 
     >>> from privcheck import accounting as acc
     >>> meter = acc.Odometer("zcdp", delta=1e-6, first="0.01")
@@ -65,14 +65,14 @@ class Odometer:
         lost: Real = 0,
         order: Real | None = None,
     ) -> None:
-        """Makes an odometer.
+        """Make an odometer.
 
         Args:
             currency: "pure", "zcdp", "gdp" or "renyi".
             delta: δ of every reading.
-            first: The lowest level; about the least that will be spent.
-            growth: Of a level to the next, above 1.
-            lost: The part of δ for releases that lose some outright.
+            first: The lowest level; about the least amount that will be spent.
+            growth: Ratio of a level to the one before, at least 1.01.
+            lost: The part of δ set aside for releases that lose some outright.
             order: α above 1, for "renyi".
 
         Raises:
@@ -93,11 +93,11 @@ class Odometer:
         self._lock = threading.Lock()
 
     def spend(self, event: Event | Curve | Cost | Real) -> Cost:
-        """Charges an event, a curve, a cost or an amount of the currency; returns its cost.
+        """Charge an event, a curve, a cost or an amount of the currency, and return its cost.
 
         Raises:
-            ParameterError: It has no finite cost in the currency, or is priced under another relation than what was
-                spent; nothing has changed.
+            ParameterError: The event has no finite cost in the currency, or is priced under another relation than
+                earlier spending; nothing has changed.
         """
         cost = charge_of(event, self.currency)
         with self._lock:
@@ -108,11 +108,11 @@ class Odometer:
 
     @property
     def relation(self) -> RelationName | None:
-        """The relation that the first naming event fixed for all later ones; None before."""
+        """Relation fixed by the first event that names one, for all later events; None before."""
         return self.spent.relation
 
     def epsilon(self) -> Figure:
-        """Returns ε at the odometer's δ, for all that has been spent so far."""
+        """ε at the odometer's δ, for all spending so far."""
         how = f"odometer, {self.theorem}"
         with self._lock:
             spent, index, reached = self.spent, self._index, self._level
@@ -132,11 +132,11 @@ class Odometer:
         return bound_figure(value, f"odometer, {words}, {self.theorem}", spent.relation)
 
     def __getstate__(self) -> dict[str, object]:
-        """Returns all but the lock: a copy is a budget of its own, which knows nothing of what the other spends."""
+        """Copy everything except the lock: a copy is an independent odometer, unaffected by spending on the other."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "_lock"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        """Restores a copy, with a lock of its own."""
+        """Restore a copy, with a new lock."""
         for name, value in state.items():
             setattr(self, name, value)
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Spending that is fixed in advance: a plan of events with counts, of which what is released is counted down."""
+"""Spending fixed in advance: a plan of events with counts, from which each release is counted down."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _SHORTENED: Final = ("mixture_of_gaussians", "matrix_poisson_gaussian")  # their
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Events with counts, fixed in advance: the guarantee is their exact curve, whatever of them is released.
+    """Events with counts, fixed in advance: the guarantee is their exact curve, for any part of them that is released.
 
-    Which of its events comes next, and whether one goes on at all, may depend on every earlier answer; parameters and
-    counts may not. With S what is left, δ of the rest is at most that of all of S composed: after an event X of S it
-    is E_X[δ_{S∖X}(ε − L_X)], which is δ_S(ε) by induction whichever X was chosen, and stopping leaves less. So a plan
-    has a curve where spending chosen as one goes has only a sum (`privcheck.accounting.filters`).
+    The choice of the next event, and the decision to stop, may depend on every earlier answer; parameters and counts
+    may not. With S the remaining events, δ of the rest is at most that of all of S composed: after an event X of S it
+    is E_X[δ_{S∖X}(ε − L_X)], which is δ_S(ε) by induction for every choice of X, and stopping leaves less. So a plan
+    has a curve where adaptively chosen spending has only a sum (`privcheck.accounting.filters`).
 
     Attributes:
-        events: What may be released, every event once with its count, in a fixed order; made by `of`.
-        used: How many of each have been.
-        relation: Under which all of it is priced; None where no event names one.
+        events: Events that may be released, every event once with its count, in a fixed order; made by `of`.
+        used: Number of releases used of each event.
+        relation: Relation under which all events are priced; None where no event names one.
 
     >>> from privcheck import accounting as acc
     >>> plan = acc.Plan.of(acc.gaussian(std=30, count=1000), acc.laplace(scale=50, count=500))
@@ -54,7 +54,7 @@ class Plan:
     _places: dict[Event, int] | None = field(init=False, repr=False, compare=False, default=None)  # once asked for
 
     def __post_init__(self) -> None:
-        """Checks that the events are as `of` leaves them, under one relation, and no more are used than there are."""
+        """Check that the events are as made by `of`, under one relation, and that no more are used than planned."""
         if not self.events or self.events != combine(self.events):
             message = "expected a plan's events as Plan.of(…) makes them: at least one, each once, in a fixed order"
             raise ParameterError(message, name="events", given=self.events)
@@ -68,13 +68,13 @@ class Plan:
 
     @classmethod
     def of(cls, *parts: object) -> Plan:
-        """Returns a plan of which nothing has been used; neither order nor grouping of its events matters.
+        """Make an unused plan; neither order nor grouping of its events matters.
 
         Args:
             parts: Events, one by one or in lists.
 
         Raises:
-            ParameterError: Something else than events was given, or nothing, or two name different relations.
+            ParameterError: A part is not an event, there are no events, or two events name different relations.
         """
         events: list[Event] = []
         for part in parts:
@@ -89,11 +89,11 @@ class Plan:
 
     @property
     def curve(self) -> Curve:
-        """Returns the curve of all of it: the guarantee, however much is used."""
+        """Curve of all events: the guarantee, independent of how much is used."""
         return compose(*self.events)
 
     def epsilon(self, *, delta: Real) -> Figure:
-        """Returns ε at δ of all of it.
+        """ε at δ of all events.
 
         Raises:
             ParameterError: δ is out of range.
@@ -101,7 +101,7 @@ class Plan:
         return self.curve.epsilon(delta=delta)
 
     def delta(self, *, epsilon: Real) -> Figure:
-        """Returns δ at ε of all of it.
+        """δ at ε of all events.
 
         Raises:
             ParameterError: ε is out of range.
@@ -110,10 +110,10 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Returns SHA-256 of the events and their counts, in hexadecimal; what was used does not matter.
+        """SHA-256 of the events and their counts, in hexadecimal, independent of the use.
 
         Raises:
-            ParameterError: An event is given by a function, which has no form to hash.
+            ParameterError: An event is given by a function, which cannot be hashed.
         """
         given = [[*map(list, e.parameters), *_named(e), *_fractions(e)] for e in self.events]
         lines = [[e.kind, said, e.count, *_rest(e)] for e, said in zip(self.events, given, strict=True)]
@@ -122,15 +122,15 @@ class Plan:
 
     @property
     def remaining(self) -> tuple[Event, ...]:
-        """Returns what may still be released."""
+        """Events that may still be released."""
         pairs = zip(self.events, self.used, strict=True)
         return tuple(replace(e, count=e.count - n) for e, n in pairs if n < e.count)
 
     def place(self, event: object) -> int:
-        """Returns which of the plan's events this is, whatever its count.
+        """Index of an event in the plan, for any count.
 
         Raises:
-            BudgetError: It is none of them.
+            BudgetError: The event is not in the plan.
         """
         if not isinstance(event, Event):
             message = f"expected an event such as gaussian(std=30, count=10), got {event!r}"
@@ -147,7 +147,7 @@ class Plan:
         return place
 
     def can_afford(self, event: Event) -> bool:
-        """Returns whether `charge` would admit it."""
+        """Whether `charge` would admit the event."""
         try:
             place = self.place(event)
         except BudgetError:
@@ -155,12 +155,12 @@ class Plan:
         return self.used[place] + event.count <= self.events[place].count
 
     def charge(self, event: Event) -> Plan:
-        """Returns the plan with an event counted down, as often as it says.
+        """Count an event down, by its count.
 
         Charge first, release afterwards.
 
         Raises:
-            BudgetError: It is not in the plan, or not so often any more.
+            BudgetError: The event is not in the plan, or too few of it are left.
         """
         place = self.place(event)
         whole, used = self.events[place].count, self.used[place]
@@ -171,17 +171,17 @@ class Plan:
 
 
 def _named(event: Event) -> list[list[str]]:
-    """Returns an event's relation as one more parameter, so that the same noise under another one is another event."""
+    """Relation of an event as one more parameter, so that the same noise under another relation is another event."""
     return [] if event.relation is None else [["relation", event.relation]]
 
 
 def _fractions(event: Event) -> list[list[str]]:
-    """Returns the parameters that no float holds, exactly: a third is no decimal of sixteen digits."""
+    """Parameters that no float holds, exactly: a third is not a decimal of sixteen digits."""
     return [[name, str(value)] for name, value in event.fractions]
 
 
 def _rest(event: Event) -> list[str]:
-    """Returns what an event is beside its parameters: nothing, for nearly all."""
+    """Pieces of an event that its parameters do not determine; empty for nearly all events."""
     told = " ".join(f"{name}={value}" for name, value in event.parameters)
     if "function=" in told:
         message = f"{event} is given by a function, which has no form to hash; give a table of its values"

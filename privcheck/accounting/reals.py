@@ -1,7 +1,7 @@
-"""Numbers at the door of the numeric accountant: any kind of real number in, a checked float out.
+"""Input numbers of the numeric accountant: any kind of real number in, a checked float out.
 
-An int, a float, a NumPy scalar, a Fraction and a decimal string of the same value give the same float, so that the
-figures do not depend on how a caller wrote a parameter.
+An int, a float, a NumPy scalar, a Fraction and a decimal string of the same value give the same float, so the figures
+do not depend on how a caller wrote a parameter.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Real = int | float | Fraction | str | np.integer | np.floating
 
 
 def real(name: str, value: object, *, least: float = 0.0, strict: bool = True, most: float = math.inf) -> float:
-    """Returns a checked, finite float.
+    """Convert a number to a checked, finite float.
 
     Args:
-        name: The parameter, for the message.
+        name: Name of the parameter, for the message.
         value: An int, float, Fraction, NumPy scalar or decimal string.
-        least: The lower end of the range.
-        strict: The lower end itself is excluded.
-        most: The upper end, included.
+        least: Lower end of the range.
+        strict: Whether the lower end is excluded.
+        most: Upper end, included.
 
     Raises:
-        ParameterError: It is not a number, not finite, out of range, or not 0 and yet below the smallest float.
+        ParameterError: The value is not a number, not finite, out of range, or not 0 but below the smallest float.
     """
     if type(value) is float and least < value <= most and value < math.inf:
         return value
@@ -53,20 +53,20 @@ def _is_not_zero(value: object) -> bool:
 
 
 def decimal(value: float) -> Fraction:
-    """Returns the shortest decimal that names a float, exactly."""
+    """Shortest decimal that names a float, exactly."""
     return Fraction(*Decimal(repr(float(value))).as_integer_ratio())
 
 
 def exactly(name: str, value: object) -> Fraction:
-    """Returns a number of at least 0, exactly; a float is the decimal it prints as.
+    """Convert a number of at least 0 exactly; a float is the decimal it prints as.
 
     Args:
-        name: The parameter, for the message.
-        value: An int, float, Fraction, NumPy scalar or decimal string; a NumPy number that no float is equal to is
-            itself.
+        name: Name of the parameter, for the message.
+        value: An int, float, Fraction, NumPy scalar or decimal string; a NumPy number that no float equals is taken
+            exactly.
 
     Raises:
-        ParameterError: It is not a number, not finite or negative.
+        ParameterError: The value is not a number, not finite, or negative.
     """
     if isinstance(value, (float, np.floating)):
         near = real(name, value, strict=False)
@@ -81,16 +81,16 @@ def exactly(name: str, value: object) -> Fraction:
 
 
 def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> int:
-    """Returns a checked int; floats and strings of integral value count.
+    """Convert a number of integral value to a checked int; floats and strings are accepted.
 
     Args:
-        name: The parameter, for the message.
+        name: Name of the parameter, for the message.
         value: A number of integral value.
-        least: The lower end, included.
-        most: The upper end, included.
+        least: Lower end, included.
+        most: Upper end, included.
 
     Raises:
-        ParameterError: It is not an integer or out of range.
+        ParameterError: The value is not an integer, or out of range.
     """
     message = f"expected {name} as an integer from {least} to {most:.0e}, got {value!r}"
     if isinstance(value, (float, np.floating)):
@@ -107,7 +107,7 @@ def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> in
 
 
 def reals(name: str, values: ArrayLike, *, below: float) -> NDArray[np.float64]:
-    """Returns an array of floats in [0, below).
+    """Convert an array to floats in [0, below).
 
     Raises:
         ParameterError: A value is out of range or not a number.

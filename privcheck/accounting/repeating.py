@@ -1,7 +1,7 @@
-"""Repeat and select: run a private mechanism a random number of times, release the best run, as in tuning.
+"""Repeat and select: run a private mechanism a random number of times and release the best run, as in tuning.
 
-The number of runs must be drawn from one of these laws, whatever the runs give; a fixed number costs as many runs. What
-is released is one run's whole output, chosen by a score that is part of it.
+The number of runs must be drawn from one of these laws, independently of the runs' outputs; a fixed number costs the
+composition of all runs. The release is one run's whole output, chosen by a score that is part of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EPSILONS: Final = [10 ** (i / 10 - 4) for i in range(51)]  # ε̂ of the first 
 def repeat_and_select(
     what: Event | Curve, *, mean: Real, law: Repeats = "logarithmic", shape: Real | None = None
 ) -> Event:
-    """Returns the event of the best of K runs of a mechanism, K random of the given mean.
+    """Event of the best of K runs of a mechanism, K random of the given mean.
 
     For truncated negative binomial K of shape η > −1 and probability γ (Papernot & Steinke 2022, Theorem 2), with D_α
     of one run:
@@ -36,12 +36,12 @@ def repeat_and_select(
 
     η = 1 is the geometric law (Liu & Talwar 2019), 0 the logarithmic one; ε-DP becomes (2 + η)ε-DP. For Poisson K
     (ibid., Theorem 6) ln(e^{−E[K]} + E[K]·e^{(α − 1)(D_α + E[K]δ)})/(α − 1) with δ of one run at ε = ln(1 + 1/(α − 1));
-    no run at all has an output of its own. Only Rényi orders compose the result.
+    the outcome without any run has a separate output. Only Rényi orders compose the result.
 
     Args:
-        what: One run, all it releases; its relation is that of the best.
+        what: One run, with everything that it releases; the event takes its relation.
         mean: E[K]; above 1 for the truncated laws, above 0 for Poisson.
-        law: Of K.
+        law: Law of K.
         shape: η of a negative binomial law, above −1.
 
     Raises:
@@ -89,8 +89,8 @@ class SelectionBound:
     """K(z) of the best of a truncated negative binomial number of runs.
 
     Attributes:
-        run: One run.
-        constant: (1 + η) times the least over λ.
+        run: Curve of one run.
+        constant: (1 + η) times the minimum over λ.
         log_mean: ln E[K].
     """
 
@@ -99,16 +99,16 @@ class SelectionBound:
     log_mean: float
 
     def __call__(self, z: float) -> float:
-        """Returns the bound, rounded up."""
+        """Evaluate the bound, rounded up."""
         return (z * (_divergence(self.run, 1 + z) + self.constant) + self.log_mean) * _UP
 
 
 @dataclass(frozen=True, slots=True)
 class PoissonBound:
-    """K(z) of the best of a Poisson number of runs, ln(e^{−E[K]} + E[K]·e^{z(D + E[K]δ)}); its first term is no run.
+    """K(z) of the best of a Poisson number of runs, ln(e^{−E[K]} + E[K]·e^{z(D + E[K]δ)}); the first term is no run.
 
     Attributes:
-        run: One run.
+        run: Curve of one run.
         mean: E[K].
         profile: ε and certified δ of one run.
     """
@@ -118,7 +118,7 @@ class PoissonBound:
     profile: tuple[tuple[float, float], ...] = field(repr=False)
 
     def __call__(self, z: float) -> float:
-        """Returns the bound, rounded up; the next smaller ε of the table bounds δ."""
+        """Evaluate the bound, rounded up; δ is bounded at the next smaller ε of the table."""
         epsilon = math.log1p(1 / z) * (1 - 1e-15)
         delta = min((d for e, d in self.profile if e <= epsilon), default=1.0)
         some = z * (_divergence(self.run, 1 + z) + self.mean * delta) + math.log(self.mean)
@@ -141,7 +141,7 @@ def _shape(law: str, shape: Real | None) -> float:
 
 
 def _gamma(mean: float, eta: float) -> float:
-    """Returns a γ at which the truncated negative binomial law has at most that mean, within 1e-9 of it."""
+    """γ at which the truncated negative binomial law has at most that mean, within 1e-9 of it."""
     low, high = 1e-300, 1.0
     while high / low > 1 + 1e-12:
         middle = math.sqrt(low * high)
@@ -150,7 +150,7 @@ def _gamma(mean: float, eta: float) -> float:
 
 
 def truncated_mean(gamma: float, eta: float) -> float:
-    """Returns E[K] of the truncated negative binomial law: η(1 − γ)/(γ(1 − γ^η)), (1/γ − 1)/ln(1/γ) at η = 0."""
+    """E[K] of the truncated negative binomial law: η(1 − γ)/(γ(1 − γ^η)), (1/γ − 1)/ln(1/γ) at η = 0."""
     log_gamma = math.log(gamma)
     if abs(eta * log_gamma) < 1e-8:
         return (1 / gamma - 1) / -log_gamma / (1 + eta * log_gamma / 2) if gamma < 1 else 1.0

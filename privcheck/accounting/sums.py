@@ -1,4 +1,4 @@
-"""Exact sums in a currency, at the door and on the way out: what a filter and an odometer share."""
+"""Exact sums in a currency, for input and output: shared by filter and odometer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DIGITS: Final = 512  # of a sum's denominator, in bits; longer ones are rounded
 
 
 def currency_of(name: object, order: object) -> Currency:
-    """Returns a currency by its name and order, or refuses them."""
+    """Make a currency from its name and order; invalid ones are refused."""
     if name not in UNITS:
         expected = ", ".join(repr(known) for known in UNITS)
         raise ParameterError(f"expected currency one of {expected}, got {name!r}", name="currency", given=name)
@@ -40,12 +40,12 @@ def currency_of(name: object, order: object) -> Currency:
 
 
 def amount_of(name: str, value: object) -> Fraction:
-    """Returns a number of at least 0, exactly; a float is the decimal it prints as."""
+    """Convert a number of at least 0 exactly; a float is the decimal it prints as."""
     return exactly(name, value)
 
 
 def probability(name: str, value: object) -> Fraction:
-    """Returns a number in [0, 1), exactly, or refuses it."""
+    """Convert a number in [0, 1) exactly; others are refused."""
     amount = amount_of(name, value)
     if not amount < 1:
         raise ParameterError(f"expected {name} at least 0 and below 1, got {value!r}", name=name, given=value)
@@ -53,7 +53,7 @@ def probability(name: str, value: object) -> Fraction:
 
 
 def charge_of(event: object, currency: Currency) -> Cost:
-    """Returns the cost of an event, a curve or an amount; of a cost itself."""
+    """Cost of an event, a curve or an amount; a checked cost is returned unchanged."""
     if isinstance(event, Cost):
         if not all(type(part) is Fraction and part >= 0 for part in (event.amount, event.lost)):
             message = f"expected a cost of fractions of at least 0, such as cost_of returns, got {event}"
@@ -65,10 +65,10 @@ def charge_of(event: object, currency: Currency) -> Cost:
 
 
 def add_up(spent: Cost, cost: Cost, unit: Fraction) -> Cost:
-    """Returns what is spent with a cost added: exactly, or rounded up by next to nothing of a unit.
+    """Add a cost to the spending: exactly, or rounded up by a negligible part of a unit.
 
     Raises:
-        ParameterError: The cost is one under another relation.
+        ParameterError: The cost is priced under another relation.
     """
     lost = shorten(spent.lost + cost.lost, Fraction(1)) if cost.lost else spent.lost
     relation = one_relation((spent, cost))
@@ -76,7 +76,7 @@ def add_up(spent: Cost, cost: Cost, unit: Fraction) -> Cost:
 
 
 def shorten(total: Fraction, unit: Fraction) -> Fraction:
-    """Returns the sum, rounded up by at most 2⁻⁴⁰⁰ of a unit where its denominator has become long."""
+    """Round the sum up by at most 2⁻⁴⁰⁰ of a unit where its denominator has become long."""
     if total.denominator.bit_length() <= _DIGITS:
         return total
     grid = 1 << (400 + (math.ceil(1 / unit).bit_length() if unit else 0))
@@ -84,7 +84,7 @@ def shorten(total: Fraction, unit: Fraction) -> Fraction:
 
 
 def bound_epsilon(currency: Currency, cost: Cost, delta: Fraction) -> float:
-    """Returns ε at δ of a cost with what it loses outright, rounded up; ∞ where δ is not above that."""
+    """ε at δ of a cost, with the δ lost outright, rounded up; ∞ where δ is too small for the lost mass."""
     amount = to_float(cost.amount, rounding="up")
     if currency.name == "pure":
         return amount if delta >= cost.lost else math.inf
@@ -92,7 +92,7 @@ def bound_epsilon(currency: Currency, cost: Cost, delta: Fraction) -> float:
 
 
 def epsilon_at(currency: Currency, amount: float, delta: float) -> float:
-    """Returns ε at δ of what sums to an amount, rounded up."""
+    """ε at δ of releases whose costs sum to an amount, rounded up."""
     if amount == 0:
         return 0.0
     if delta <= 0:
@@ -110,7 +110,7 @@ def epsilon_at(currency: Currency, amount: float, delta: float) -> float:
 
 
 def delta_at(currency: Currency, amount: float, epsilon: float) -> float:
-    """Returns δ at ε of what sums to an amount, rounded up."""
+    """δ at ε of releases whose costs sum to an amount, rounded up."""
     if amount == 0:
         return 0.0
     if currency.name == "pure":
@@ -127,29 +127,29 @@ def delta_at(currency: Currency, amount: float, epsilon: float) -> float:
 
 
 def _less_one(currency: Currency) -> float:
-    """Returns α − 1; what its rounding does to a bound is less than the rounding that is added there."""
+    """α − 1, rounded to nearest; the error in a bound is below the rounding added there."""
     assert currency.order is not None
     return to_float(currency.order - 1, rounding="nearest")
 
 
 def add_lost(value: float, lost: Fraction) -> float:
-    """Returns the sum, rounded up."""
+    """Sum, rounded up."""
     return to_float(Fraction(value) + lost, rounding="up") if lost else value
 
 
 def round_down(value: Fraction) -> float:
-    """Returns the float at or below it."""
+    """Largest float at or below the value."""
     return to_float(value, rounding="down")
 
 
 def say(cost: Cost, currency: Currency) -> str:
-    """Returns a cost in words."""
+    """Write a cost in words."""
     words = f"{UNITS[currency.name]} = {float(cost.amount):.12g}"
     return f"{words} and δ = {float(cost.lost):.6g}" if cost.lost else words
 
 
 def bound_figure(value: float, method: str, relation: RelationName | None, reason: str = "") -> Figure:
-    """Returns the figure of a bound."""
+    """Figure of a bound."""
     return Figure(
         value=value, method=method, direction="upper", reason=reason, relation=relation, _certify=lambda: value
     )

@@ -1,4 +1,4 @@
-"""What a calibration aims at: (ε, δ), or what an attacker may achieve."""
+"""Targets of a calibration: (ε, δ), or a bound on an attacker's success."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ FAR: Final = 50.0  # by how much a target is missed or kept at most, where a fig
 
 
 class Target(Protocol):
-    """A bound on a figure about a curve."""
+    """Bound on a figure about a curve."""
 
     def figure(self, curve: Curve) -> Figure:
-        """Returns the figure that is bounded."""
+        """Compute the bounded figure."""
         ...
 
     def is_met(self, figure: Figure) -> bool:
-        """Returns whether the figure, certified, keeps the bound."""
+        """Whether the figure, certified, keeps the bound."""
         ...
 
     def excess(self, figure: Figure) -> float:
-        """Returns ln of how often the certified figure exceeds the bound."""
+        """Logarithm of the ratio of the certified figure to the bound."""
         ...
 
     def miss(self, curve: Curve) -> float:
-        """Returns how far the tight value is beyond the target, above 0 where it misses it: nearly straight in ln σ."""
+        """Distance of the tight value beyond the target, above 0 where it misses it: nearly linear in ln σ."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Advantage:
-    """An attacker's true-positive rate exceeds his false-positive rate by at most this: δ(0).
+    """Upper bound on the excess of an attacker's true-positive rate over the false-positive rate: δ(0).
 
     Attributes:
-        most: In (0, 1).
+        most: The bound, in (0, 1).
     """
 
     most: float
@@ -49,29 +49,29 @@ class Advantage:
         object.__setattr__(self, "most", _open("most", most))
 
     def figure(self, curve: Curve) -> Figure:
-        """Returns the advantage."""
+        """Compute the advantage."""
         return curve.advantage()
 
     def is_met(self, figure: Figure) -> bool:
-        """Returns whether it is certified to be at most the target."""
+        """Whether the certified advantage is at most the target."""
         return figure.upper <= self.most
 
     def excess(self, figure: Figure) -> float:
-        """Returns ln of how often the target is exceeded."""
+        """Logarithm of the ratio of the certified advantage to the target."""
         return math.log(figure.upper / self.most)
 
     def miss(self, curve: Curve) -> float:
-        """Returns how far it is beyond the target."""
+        """Distance of the advantage beyond the target."""
         return _quantile(self.most) - _quantile(curve.advantage().value)
 
 
 @dataclass(frozen=True, slots=True)
 class TruePositiveRate:
-    """No test of the given false-positive rate is right about more than this share of the users who are in.
+    """Upper bound on the true-positive rate of every test of the given false-positive rate.
 
     Attributes:
         at: False-positive rate, in (0, 1).
-        most: Above `at` and below 1.
+        most: The bound, above `at` and below 1.
     """
 
     at: float
@@ -85,19 +85,19 @@ class TruePositiveRate:
             raise ParameterError(message, name="most", given=most)
 
     def figure(self, curve: Curve) -> Figure:
-        """Returns the true-positive rate."""
+        """Compute the true-positive rate."""
         return curve.true_positive_rate(self.at)
 
     def is_met(self, figure: Figure) -> bool:
-        """Returns whether it is certified to be at most the target."""
+        """Whether the certified rate is at most the target."""
         return figure.upper <= self.most
 
     def excess(self, figure: Figure) -> float:
-        """Returns ln of how often the target is exceeded."""
+        """Logarithm of the ratio of the certified rate to the target."""
         return math.log(figure.upper / self.most)
 
     def miss(self, curve: Curve) -> float:
-        """Returns how far it is beyond the target: as μ of Gaussian tests, on a logarithmic scale."""
+        """Distance of the rate beyond the target: as μ of Gaussian tests, on a logarithmic scale."""
         start = _normal(self.at)
         mu, most = (max(_normal(t) - start, 1e-12) for t in (self.figure(curve).value, self.most))
         return math.log(mu / most)
@@ -105,12 +105,12 @@ class TruePositiveRate:
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """After a positive test of that false-positive rate or more, the user is in with at most this probability.
+    """Upper bound on the probability that the user is in after a positive test of that false-positive rate or more.
 
     Attributes:
-        prior: Before the test, in (0, 1).
-        at: False-positive rate, in (0, 1); 0 for every output, which asks for ε-DP.
-        most: Above `prior` and below 1.
+        prior: Probability before the test, in (0, 1).
+        at: False-positive rate, in (0, 1); 0 for every output, which requires ε-DP.
+        most: The bound, above `prior` and below 1.
     """
 
     prior: float
@@ -129,26 +129,26 @@ class Posterior:
             raise ParameterError(f"{message}; expected most below {self._all():g}", name="most", given=most)
 
     def _rate(self) -> float:
-        """Returns the true-positive rate at which the posterior is reached."""
+        """True-positive rate at which the posterior is reached."""
         return self.at * (self.most / (1 - self.most)) * ((1 - self.prior) / self.prior)
 
     def _all(self) -> float:
         return self.prior / (self.prior + (1 - self.prior) * self.at)
 
     def figure(self, curve: Curve) -> Figure:
-        """Returns the posterior probability."""
+        """Compute the posterior probability."""
         return curve.posterior(self.prior, false_positive_rate=self.at)
 
     def is_met(self, figure: Figure) -> bool:
-        """Returns whether it is certified to be at most the target."""
+        """Whether the certified probability is at most the target."""
         return figure.upper <= self.most
 
     def excess(self, figure: Figure) -> float:
-        """Returns ln of how often the target is exceeded."""
+        """Logarithm of the ratio of the certified probability to the target."""
         return math.log(figure.upper / self.most)
 
     def miss(self, curve: Curve) -> float:
-        """Returns how far it is beyond the target."""
+        """Distance of the posterior beyond the target."""
         if self.at > 0:
             return TruePositiveRate(at=self.at, most=self._rate()).miss(curve)
         odds = math.log(self.most / (1 - self.most)) - math.log(self.prior / (1 - self.prior))
@@ -157,11 +157,11 @@ class Posterior:
 
 @dataclass(frozen=True, slots=True)
 class Reconstruction:
-    """A user's data are reconstructed with at most this probability.
+    """Upper bound on the probability of reconstructing a user's data.
 
     Attributes:
-        prior: Of a guess that sees nothing, in (0, 1).
-        most: Above `prior` and below 1.
+        prior: Success probability of a guess made without any output, in (0, 1).
+        most: The bound, above `prior` and below 1.
     """
 
     prior: float
@@ -173,29 +173,29 @@ class Reconstruction:
         object.__setattr__(self, "most", same.most)
 
     def figure(self, curve: Curve) -> Figure:
-        """Returns the probability of reconstruction."""
+        """Compute the probability of reconstruction."""
         return curve.reconstruction_rate(self.prior)
 
     def is_met(self, figure: Figure) -> bool:
-        """Returns whether it is certified to be at most the target."""
+        """Whether the certified probability is at most the target."""
         return figure.upper <= self.most
 
     def excess(self, figure: Figure) -> float:
-        """Returns ln of how often the target is exceeded."""
+        """Logarithm of the ratio of the certified probability to the target."""
         return math.log(figure.upper / self.most)
 
     def miss(self, curve: Curve) -> float:
-        """Returns how far it is beyond the target."""
+        """Distance of the probability beyond the target."""
         return TruePositiveRate(at=self.prior, most=self.most).miss(curve)
 
 
 @dataclass(frozen=True, slots=True)
 class BayesRisk:
-    """The best guess whether a user is in is wrong with at least this probability.
+    """Lower bound on the error probability of the best guess whether a user is in.
 
     Attributes:
-        prior: In (0, 1).
-        least: Above 0 and below min(prior, 1 − prior), which a guess without any output attains.
+        prior: Probability that the user is in, in (0, 1).
+        least: The bound, above 0 and below min(prior, 1 − prior), which a guess without any output attains.
     """
 
     prior: float
@@ -209,20 +209,20 @@ class BayesRisk:
             raise ParameterError(f"{message}: a guess without any output is that good", name="least", given=least)
 
     def figure(self, curve: Curve) -> Figure:
-        """Returns the risk."""
+        """Compute the risk."""
         return curve.bayes_risk(self.prior)
 
     def is_met(self, figure: Figure) -> bool:
-        """Returns whether it is certified to be at least the target."""
+        """Whether the certified risk is at least the target."""
         return figure.lower >= self.least
 
     def excess(self, figure: Figure) -> float:
-        """Returns ln of how often what a guess learns is more than the target's."""
+        """Logarithm of the ratio of the certified gain of a guess over a blind guess to the target's gain."""
         blind = min(self.prior, 1 - self.prior)
         return math.log((1 - figure.lower / blind) / (1 - self.least / blind))
 
     def miss(self, curve: Curve) -> float:
-        """Returns how far it is beyond the target."""
+        """Distance of the risk beyond the target."""
         blind = min(self.prior, 1 - self.prior)
         share = max(0.0, 1 - self.figure(curve).value / blind)
         return _quantile(1 - self.least / blind) - _quantile(share)
@@ -230,7 +230,7 @@ class BayesRisk:
 
 @dataclass(frozen=True, slots=True)
 class EpsilonDelta:
-    """(ε, δ)-DP.
+    """Target (ε, δ)-DP.
 
     Attributes:
         epsilon: ε, in nats.
@@ -241,29 +241,29 @@ class EpsilonDelta:
     delta: float
 
     def figure(self, curve: Curve) -> Figure:
-        """Returns ε at δ."""
+        """Compute ε at δ."""
         return curve.epsilon(delta=self.delta)
 
     def is_met(self, figure: Figure) -> bool:
-        """Returns whether ε is certified to be at most the target."""
+        """Whether the certified ε is at most the target."""
         return figure.upper <= self.epsilon
 
     def excess(self, figure: Figure) -> float:
-        """Returns ln of how often the target is exceeded."""
+        """Logarithm of the ratio of the certified ε to the target."""
         return math.log(figure.upper / self.epsilon)
 
     def miss(self, curve: Curve) -> float:
-        """Returns how far δ at ε is beyond the target; ε itself for pure DP."""
+        """Distance of δ at ε beyond the target; of ε itself for pure DP."""
         if self.delta == 0:
             return _log_ratio(curve.epsilon(delta=0).value, self.epsilon)
         return _quantile(self.delta) - _quantile(curve.delta(epsilon=self.epsilon).value)
 
 
 def target_of(given: object) -> Target:
-    """Returns a checked target: (ε, δ), a guarantee whose numbers are known, or one of the classes here.
+    """Check a target: (ε, δ), a guarantee with known numbers, or one of the classes here.
 
     Raises:
-        ParameterError: It is none of them, or out of range.
+        ParameterError: The target is of another kind, or out of range.
     """
     if isinstance(given, Advantage | TruePositiveRate | Posterior | Reconstruction | BayesRisk):
         return given
@@ -291,12 +291,12 @@ def _open(name: str, value: Real) -> float:
 
 
 def _quantile(delta: float) -> float:
-    """Returns asinh(−Φ⁻¹(δ)): for Gaussian noise nearly straight in ln σ, at large and small δ alike."""
+    """asinh(−Φ⁻¹(δ)): for Gaussian noise nearly linear in ln σ, at large and small δ alike."""
     return max(-FAR, min(FAR, math.asinh(-_normal(delta))))
 
 
 def _normal(p: float) -> float:
-    """Returns Φ⁻¹(p)."""
+    """Φ⁻¹(p)."""
     from scipy.special import ndtri, ndtri_exp
 
     if p <= 0:

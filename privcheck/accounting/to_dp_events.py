@@ -1,4 +1,4 @@
-"""To the events of dp-accounting, as the table in `privcheck.accounting.dp_events` says."""
+"""To the events of dp-accounting, by the table in `privcheck.accounting.dp_events`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _SAMPLED: Final = sampled_law(((LaplaceLaw(1.0), 1),), 0.5).build
 
 
 def to_dp_relation(what: Event | Curve) -> Any:
-    """Returns dp-accounting's `NeighboringRelation` for the accountant that reads `to_dp_event(what)`.
+    """Get dp-accounting's `NeighboringRelation` for the accountant that reads `to_dp_event(what)`.
 
-    Its events name no relation, its accountants do. Where the caller has applied one, in Δ or in ε, the accountant has
-    to leave the noise multiplier as it is, as it does under `ADD_OR_REMOVE_ONE`.
+    Events of dp-accounting name no relation, its accountants do. Where the caller has applied one, in Δ or in ε, the
+    accountant must not change the noise multiplier, as is so under `ADD_OR_REMOVE_ONE`.
 
     Raises:
-        ParameterError: It is priced for replacing a user, under which dp-accounting's accountants disagree (0.6.0).
+        ParameterError: The event is priced for replacing a user, under which dp-accounting's accountants disagree
+            (0.6.0).
 
     >>> from privcheck import accounting as acc
     >>> acc.to_dp_relation(acc.poisson_gaussian(std=1, rate=0.1, relation="zero-out")).name
@@ -46,14 +47,14 @@ def to_dp_relation(what: Event | Curve) -> Any:
 
 
 def to_dp_event(what: Event | Curve) -> Any:
-    """Returns the dp-accounting event of an event, or of a composition, for accountants under `to_dp_relation(what)`.
+    """Convert an event, or a composition, to dp-accounting, for accountants under `to_dp_relation(what)`.
 
-    It stands for the same privacy curve: a tree of Gaussian nodes is as many Gaussians, an ε-DP mechanism the discrete
-    Laplace noise whose two losses are ±ε. Of discrete Gaussian noise dp-accounting knows its zCDP.
+    The result has the same privacy curve: a tree of Gaussian nodes becomes Gaussian events, an ε-DP mechanism the
+    discrete Laplace noise with the two losses ±ε. Discrete Gaussian noise is converted to its zCDP.
 
     Raises:
-        ParameterError: dp-accounting has no such event, the curve has several branches (`parallel`), or it is priced
-            for replacing a user.
+        ParameterError: dp-accounting has no such event, the curve has several branches (`parallel`), or the event is
+            priced for replacing a user.
     """
     import dp_accounting as dp
 
@@ -77,7 +78,7 @@ def _check(what: object) -> Event | Curve:
 
 
 def _single(dp: Any, what: Event) -> Any:  # noqa: PLR0911 - one return an event kind
-    """Returns one release: by its kind where dp-accounting has it, else law by law."""
+    """Convert one release: by its kind where dp-accounting has it, else law by law."""
     if not what.pieces:
         return dp.NoOpDpEvent()
     get, kinds = what.parameter, dp.dp_event

@@ -1,12 +1,12 @@
-"""Pricing: what a declaration or the record of a run costs, each question computed once.
+"""Pricing: the cost of a declaration or of the record of a run, each question computed once.
 
-`Priced(declaration, values)` is made at the door of a command, a request or a public function and handed on; whoever
-holds it asks for the account, its numbers and its curve without computing them again, and adds questions with `once`.
+`Priced(declaration, values)` is made at the entry of a command, a request or a public function and passed on; its
+holders get the account, its numbers and its curve without computing them again, and add questions with `once`.
 
-The room stands between accounting, which knows numbers only, and whatever verifies, runs, audits and reports. It
-imports what declares (releases, procedures, statistics, mechanisms, declaration), accounting, and the entries of a
-run's record; nothing that declares or accounts imports it. It promises that a cost is rounded up, that what a paper
-states plays no part in it, and that two who hold the same `Priced` see the same figures.
+The room is between accounting, which knows numbers only, and the rooms that verify, run, audit and report. It imports
+the declaring rooms (releases, procedures, statistics, mechanisms, declaration), accounting, and the entries of a run's
+record; no declaring room and no part of accounting imports it. Costs are rounded up, figures stated by a paper are
+never used, and all holders of the same `Priced` see the same figures.
 """
 
 from privcheck.pricing.calibration import Calibration, LeastNoise, least_factor, least_noise

@@ -1,7 +1,7 @@
-"""Least noise: how much of the declared noise a target guarantee needs, release by release, and with another law.
+"""Least noise: the multiple of the declared noise that a target guarantee needs, by release, and with another law.
 
-All declared spreads are multiplied by one factor, so that the releases keep their proportions. The accountant certifies
-the result; the target is met by it and missed by a factor smaller by more than the stated tolerance.
+All declared spreads are multiplied by one factor, so the releases keep their proportions. The accountant certifies the
+result; the target is met at this factor and missed at a factor smaller by more than the stated tolerance.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from privcheck.pricing.priced import Priced, once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastNoise:
-    """The noise of one release.
+    """Noise needed by one release.
 
     Attributes:
-        name: The release.
-        law: Of the noise that is needed.
+        name: Name of the release.
+        law: Law of the needed noise.
         published_std: Standard deviation of one coordinate as declared.
         needed_std: Standard deviation that the target needs.
         ratio: needed/published; below 1 the declared noise is more than is needed.
@@ -44,18 +44,19 @@ class LeastNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The least noise for a target.
+    """Least noise for a target.
 
     Attributes:
         target: (ε, δ).
         epsilon: Certified ε with the needed noise at δ; at most the target's.
-        method: How the accountant found it.
-        tolerance: By how much, relatively, smaller noise might still do.
-        releases: Under the declared laws.
-        gaussian: The same with Gaussian noise of one standard deviation in the place of every other law; None where all
-            noise is Gaussian already, or δ = 0.
-        batches: Under the declared laws, but released over disjoint batches of users instead of trees or cumulative
-            repetitions, so that each user is in one output; None where that is so already.
+        method: Method of the accountant.
+        tolerance: Relative distance within which smaller noise might still meet the target.
+        releases: Needed noise under the declared laws.
+        gaussian: Needed noise if Gaussian noise of one standard deviation replaces every other law; None where all
+            noise is Gaussian already, where there are procedures, or δ = 0.
+        batches: Needed noise under the declared laws, but released over disjoint batches of users instead of trees or
+            cumulative repetitions, with each user in one output; None where that is so already, or where there are
+            procedures.
     """
 
     target: tuple[float, float]
@@ -70,11 +71,11 @@ class Calibration:
 def least_noise(
     declaration: Declaration, values: Mapping[str, Fraction], *, epsilon: float, delta: float
 ) -> Calibration:
-    """Returns the least multiple of the declared noise for which all releases together are (ε, δ)-DP, by release.
+    """Find the least multiple of the declared noise for which all releases together are (ε, δ)-DP, by release.
 
     Args:
-        declaration: What is released, at its derived sensitivities.
-        values: Its parameters.
+        declaration: The declaration, priced at its derived sensitivities.
+        values: Parameters of the declaration.
         epsilon: Target ε, above 0.
         delta: Target δ in [0, 1); at 0 every release has to be pure.
 
@@ -86,7 +87,7 @@ def least_noise(
 
 
 def needed_noise(priced: Priced, *, epsilon: float, delta: float) -> Calibration:
-    """As `least_noise`, of what is priced already."""
+    """As `least_noise`, for a priced declaration."""
     values, target = priced.values, (epsilon, delta)
     composed = _compose_to_scale(priced, target)
     calibrated = _find_factor(priced, target)
@@ -107,32 +108,33 @@ def needed_noise(priced: Priced, *, epsilon: float, delta: float) -> Calibration
 
 
 def least_factor(declaration: Declaration, values: Mapping[str, Fraction], *, epsilon: float, delta: float) -> float:
-    """Returns the least multiple of the declared noise for which all releases together are (ε, δ)-DP, and no more.
+    """Find the least multiple of the declared noise for which all releases together are (ε, δ)-DP, and nothing else.
 
-    `least_noise` also asks what Gaussian noise and disjoint batches would need: a search each, twice as long in all.
+    `least_noise` also computes the noise that Gaussian noise and disjoint batches would need: one search each, twice as
+    long in total.
 
     Args:
         declaration: As in `least_noise`.
-        values: Its parameters.
+        values: Parameters of the declaration.
         epsilon: Target ε, above 0.
         delta: Target δ in [0, 1); at 0 every release has to be pure.
 
     Raises:
-        ParameterError: The target is out of range, noise that is not pure is asked for δ = 0, messages are integers, no
-            amount of the noise is enough, or the accountant cannot ask a law of noise of one's own.
+        ParameterError: The target is out of range, δ = 0 is requested of noise that is not pure, messages are integers,
+            no amount of the noise is enough, or a custom noise law does not provide what the accountant needs.
     """
     check_declaration("least_factor", declaration)
     return needed_factor(Priced(declaration, values), epsilon=epsilon, delta=delta)
 
 
 def needed_factor(priced: Priced, *, epsilon: float, delta: float) -> float:
-    """As `least_factor`, of what is priced already."""
+    """As `least_factor`, for a priced declaration."""
     _compose_to_scale(priced, (epsilon, delta))
     return _find_factor(priced, (epsilon, delta)).scale
 
 
 def _compose_to_scale(priced: Priced, target: tuple[float, float]) -> Account:
-    """Returns the account of a declaration whose noise can be multiplied until the target is met."""
+    """Get the account of a declaration, checked that multiplying its noise can meet the target."""
     (epsilon, delta), declaration, values = target, priced.declaration, priced.values
     numbers = all(isinstance(x, int | float | Fraction) and not isinstance(x, bool) for x in (epsilon, delta))
     if not (numbers and 0 < epsilon < math.inf and 0 <= delta < 1):
@@ -179,7 +181,7 @@ def _find_factor(priced: Priced, target: tuple[float, float]) -> Calibrated:
 def _scale(
     declaration: Declaration, charged: Mapping[str, Sensitivity], values: Mapping[str, Fraction], factor: float
 ) -> Curve:
-    """Returns the curve with all noise multiplied."""
+    """Curve with all noise multiplied."""
     branches = declared_branches(declaration, charged, values, factor=factor)
     return parallel(*(compose(*events) for events in branches or ((),)))
 
@@ -187,7 +189,7 @@ def _scale(
 def _all_gaussian(
     composed: Account, charges: Mapping[str, Charge], epsilon: float, delta: float
 ) -> tuple[LeastNoise, ...] | None:
-    """Returns Gaussian noise of one std for all releases: Σ Δ₂²/σ² is what the curve of the target allows."""
+    """Gaussian noise of one std for all releases: Σ Δ₂²/σ² is the budget of the target's curve."""
     if delta == 0 or composed.mu_squared is not None or composed.procedures:
         return None
     declaration = composed.declaration
@@ -203,7 +205,7 @@ def _all_gaussian(
 def _in_batches(
     composed: Account, charges: Mapping[str, Charge], values: Mapping[str, Fraction], target: tuple[float, float]
 ) -> tuple[LeastNoise, ...] | None:
-    """Returns the noise that disjoint batches need, each user in one output, in the place of trees and repetitions."""
+    """Noise needed by disjoint batches, with each user in one output, instead of trees and repetitions."""
     if composed.procedures or all(c.release.schedule.times.rational(values) == 1 for c in composed.costs):
         return None
     declaration = composed.declaration
@@ -218,6 +220,6 @@ def _row(name: str, law: str, published: float, needed: float) -> LeastNoise:
 
 
 def _stds(composed: Account, charges: Mapping[str, Charge]) -> dict[str, float]:
-    """Returns the standard deviation of each release's noise."""
+    """Standard deviation of each release's noise."""
     laws = {c.release.name: c.release.mechanism.law for c in composed.costs}
     return {name: laws[name].of(c).std for name, c in charges.items()}

@@ -1,9 +1,9 @@
 """From a declaration to its cost: exact expressions with their derivation, then numbers rounded up.
 
-Of Gaussian jobs there is a second opinion from dp-accounting. Sensitivities are computed for the declared relation
-before anything gets there; the library sees only Δ/std, as an add/remove event on a multiplier that is a Python float
-(in 0.6.0 its accountants disagree under REPLACE_ONE, and other number types can drop a composition count). Its result
-is never used for a verdict: it must not lie below ours.
+For Gaussian compositions there is a second opinion from dp-accounting. Sensitivities are computed for the declared
+relation before the conversion; the library sees only Δ/std, as an add/remove event on a multiplier that is a Python
+float (in 0.6.0 its accountants disagree under REPLACE_ONE, and other number types can drop a composition count). Its
+result is never used for a verdict; it is only checked not to lie below ours.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _SLACK: Final = 1e-6  # relative; its pessimistic PLD of one Gaussian lies above
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """An ε at the asked δ, by one method.
+    """An ε at the requested δ, by one method.
 
     Attributes:
-        name: The method.
+        name: Name of the method.
         epsilon: In nats, rounded up; ∞ where it gives none.
         direction: "exact" for the curve of the worst pair, "upper" for a bound.
     """
@@ -54,16 +54,17 @@ class Method:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Account(Brief):
-    """The cost of a declaration for all parameters.
+    """Cost of a declaration for all parameters.
 
     Attributes:
-        declaration: Whose.
-        costs: Release by release.
-        rho: Their sum in zCDP, adaptively composed (Bun & Steinke 2016, Lemma 1.7); the largest over a partition.
-        pure: Their sum in pure DP (basic composition), None where a release is not pure.
-        mu_squared: Their sum on the Gaussian curve, None where a release is not Gaussian.
-        derivation: How the figures came about.
-        procedures: What leaves that is no value plus noise, one by one.
+        declaration: The declaration.
+        costs: Costs by release.
+        rho: Sum of the costs in zCDP, adaptively composed (Bun & Steinke 2016, Lemma 1.7); the largest over a
+            partition.
+        pure: Sum of the costs in pure DP (basic composition), None where a release is not pure.
+        mu_squared: Sum of the costs on the Gaussian curve, None where a release is not Gaussian.
+        derivation: Derivation of the figures.
+        procedures: Costs of the releases that are not a value plus noise, one by one.
     """
 
     declaration: Declaration
@@ -75,10 +76,10 @@ class Account(Brief):
     procedures: tuple[ProcedureCost, ...] = ()
 
     def at(self, values: Mapping[str, Fraction]) -> NumericAccount:
-        """Returns the cost at given parameters, every number rounded up.
+        """Compute the cost at given parameters, every number rounded up.
 
         Raises:
-            ParameterError: A value is not of its parameter's kind, or the declaration means nothing there.
+            ParameterError: A value is not of its parameter's kind, or the declaration is invalid there.
         """
         values = self.declaration.values(values)
         sizes = settle_sizes(self.declaration, values)
@@ -87,14 +88,14 @@ class Account(Brief):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NumericAccount(Brief):
-    """The cost of a declaration at given parameters.
+    """Cost of a declaration at given parameters.
 
     Attributes:
         rho: ρ of zCDP.
         pure: ε of pure DP, ∞ where none.
         mu: μ of the exact Gaussian curve, None where a release is not Gaussian.
         branches: The releases as events for the numeric accountant, for every group of a partition of the users.
-        unbounded: Why no ε is finite; empty where that is not so.
+        unbounded: Reason why no ε is finite; empty where one is.
     """
 
     rho: float
@@ -105,12 +106,12 @@ class NumericAccount(Brief):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Returns all events, whoever sees them."""
+        """All events, over all groups."""
         return tuple(dict.fromkeys(event for branch in self.branches for event in branch))
 
     @property
     def curve(self) -> Curve:
-        """Returns the privacy curve of all releases together, the largest over a partition of the users.
+        """Privacy curve of all releases together, the largest over a partition of the users.
 
         Raises:
             ParameterError: No finite ε holds at any δ below 1.
@@ -120,7 +121,7 @@ class NumericAccount(Brief):
         return parallel(*(compose(*branch) for branch in self.branches))
 
     def methods(self, delta: float) -> tuple[Method, ...]:
-        """Returns ε at δ by every method that applies, the tightest first.
+        """Compute ε at δ by every applicable method, the tightest first.
 
         Args:
             delta: In [0, 1).
@@ -145,11 +146,11 @@ class NumericAccount(Brief):
         return tuple(sorted(methods, key=lambda m: m.epsilon))
 
     def epsilon(self, delta: float) -> float:
-        """Returns the least ε known at δ, rounded up."""
+        """Least ε known at δ, rounded up."""
         return self.methods(delta)[0].epsilon
 
     def delta(self, epsilon: float) -> float:
-        """Returns the least δ known at ε, rounded up."""
+        """Least δ known at ε, rounded up."""
         if self.unbounded:
             return 1.0
         deltas = [zcdp_delta(self.rho, epsilon), pure_delta(self.pure, epsilon)]
@@ -161,14 +162,14 @@ class NumericAccount(Brief):
 
 
 def account(declaration: Declaration) -> Account:
-    """Returns the cost of a declaration: each release at its derived sensitivity, all composed.
+    """Compute the cost of a declaration: each release at its derived sensitivity, all composed.
 
     Composition is adaptive: a release may depend on earlier outputs. Over a partition of the users the dearest group
-    counts (McSherry 2009). What the paper states plays no part.
+    counts (McSherry 2009). Figures stated by the paper are not used.
 
     Raises:
-        DeclarationError: A symbol that stands for whole numbers has a parameter that may be between them, or what is
-            asked about is no declaration.
+        DeclarationError: A symbol for whole numbers has a parameter of another kind, or the argument is not a
+            declaration.
     """
     check_declaration("account", declaration)
     relation, leaking = declaration.relation, declaration.shared_draws
@@ -192,14 +193,14 @@ def account(declaration: Declaration) -> Account:
 
 
 def second_opinion(numbers: NumericAccount, delta: float) -> Method | None:
-    """Returns dp-accounting's ε for the same Gaussian releases, or None where a release is not Gaussian or δ = 0.
+    """Compute dp-accounting's ε for the same Gaussian releases; None unless all are Gaussian, 0 < μ < 50 and δ > 0.
 
     Args:
         numbers: The account at given parameters.
         delta: In [0, 1).
 
     Raises:
-        PrivcheckError: Its upper bound lies below our exact curve: one of the two is wrong, and nobody should sign.
+        PrivcheckError: Its upper bound lies below our exact curve: one of the two is wrong, and neither should be used.
     """
     if numbers.mu is None or delta == 0 or not 0 < numbers.mu < 50:
         return None
@@ -220,7 +221,7 @@ def second_opinion(numbers: NumericAccount, delta: float) -> Method | None:
 def compose_numbers(
     composed: Account, values: Mapping[str, Fraction], sizes: Sequence[NumericAccount]
 ) -> NumericAccount:
-    """Return the cost at given parameters, every number rounded up.
+    """Compute the cost at given parameters, every number rounded up.
 
     Args:
         composed: The cost for all parameters.
@@ -255,7 +256,7 @@ def _why_unbounded(
 
 
 def _dearest(numbers: Sequence[NumericAccount]) -> NumericAccount:
-    """Returns the largest cost of a user who is in one of several batches."""
+    """Largest cost of a user who is in one of several batches."""
     mus = [one.mu for one in numbers if one.mu is not None]
     return NumericAccount(
         rho=max(one.rho for one in numbers),
@@ -279,7 +280,7 @@ def _cost(release: Release, relation: Relation, *, unbounded: bool) -> ReleaseCo
 
 
 def _check_counts(declaration: Declaration, costs: Sequence[ReleaseCost]) -> None:
-    """Checks that a proof for all whole numbers covers every value that the parameter takes."""
+    """Check that a proof for all whole numbers covers every value of the parameter."""
     parameters = frozenset[str]().union(
         *(c.sensitivity.l1.counts | c.sensitivity.l2.counts | c.sensitivity.linf.counts for c in costs),
         *(c.release.mechanism.spread.counts | c.release.schedule.times.counts for c in costs),
@@ -295,7 +296,7 @@ def _compose(
     costs: Mapping[str, ReleaseCost | Cost],
     unit: Literal["rho", "pure", "mu_squared"],
 ) -> Expr | None:
-    """Returns the sum over the releases that hold a user, the largest over the groups; None where one has no figure."""
+    """Sum over the releases that hold a user, the largest over the groups; None where a release has no figure."""
     parts = {name: getattr(cost, unit) for name, cost in costs.items()}
     if any(part is None for part in parts.values()):
         return None

@@ -1,4 +1,4 @@
-"""What each release costs, as exact expressions, and the derivation line by line: rule, theorem, inputs, result."""
+"""Cost of each release, as exact expressions, and the derivation line by line: rule, theorem, inputs, result."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from privcheck.terms.symbols import Expr, expression, largest, total
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseCost:
-    """What one release costs, exactly: all outputs of its schedule.
+    """Exact cost of one release: all outputs of its schedule.
 
     Attributes:
         release: The release.
-        sensitivity: The derived sensitivity of one contribution.
-        charged: That of all outputs together, in coordinates in which the noise is independent.
-        rho: In zCDP; ∞ where no finite ρ is known.
-        pure: In pure DP; None where no finite ε holds.
-        mu_squared: On the Gaussian curve; None where it is not Gaussian.
+        sensitivity: Derived sensitivity of one contribution.
+        charged: Sensitivity of all outputs together, in coordinates with independent noise.
+        rho: Cost in zCDP; ∞ where no finite ρ is known.
+        pure: Cost in pure DP; None where no finite ε holds.
+        mu_squared: Cost on the Gaussian curve; None where the release is not Gaussian.
     """
 
     release: Release
@@ -36,11 +36,11 @@ class ReleaseCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureCost:
-    """What one procedure costs, exactly: all its rounds.
+    """Exact cost of one procedure: all its rounds.
 
     Attributes:
         procedure: The procedure.
-        cost: As it says itself, under the declaration's relation.
+        cost: Cost stated by the procedure, under the declaration's relation.
     """
 
     procedure: Procedure
@@ -49,15 +49,15 @@ class ProcedureCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivationLine:
-    """One line of a derivation.
+    """Line of a derivation.
 
     Attributes:
-        rule: What is applied.
-        theorem: Its source.
+        rule: Rule applied.
+        theorem: Source of the rule.
         where: The release, or "all releases".
-        symbol: What is derived, in LaTeX.
+        symbol: Symbol of the derived quantity, in LaTeX.
         result: The exact expression; None where the step has numbers only.
-        inputs: What it is computed from: (symbol in LaTeX, exact expression), in the theorem's order.
+        inputs: Inputs: (symbol in LaTeX, exact expression), in the theorem's order.
         note: The argument in words.
     """
 
@@ -71,7 +71,7 @@ class DerivationLine:
 
 
 def release_lines(cost: ReleaseCost, relation: str) -> list[DerivationLine]:
-    """Returns the lines of one release: its sensitivity, how often one user is in it, its price."""
+    """Lines of one release: its sensitivity, the number of outputs with one user, its price."""
     name = cost.release.name
     counts = cost.release.mechanism.law.norm == "l1"
     norm = r"\Delta_1" if counts else r"\Delta_2"
@@ -88,7 +88,7 @@ def release_lines(cost: ReleaseCost, relation: str) -> list[DerivationLine]:
 
 
 def _schedule_lines(cost: ReleaseCost, norm: str, one: Expr) -> Iterator[DerivationLine]:
-    """Yields how one contribution becomes the change of all outputs, where the two differ."""
+    """Yield the step from one contribution to the change of all outputs, where the two differ."""
     release = cost.release
     all_of_them = cost.charged.l1 if norm == r"\Delta_1" else cost.charged.l2
     if isinstance(release.schedule, (Tree, EveryEpisode)):
@@ -148,7 +148,7 @@ def _price(cost: ReleaseCost, norm: str) -> DerivationLine:
 
 
 def procedure_lines(one: ProcedureCost, relation: str) -> list[DerivationLine]:
-    """Returns the lines of a procedure: how far one user moves what the noise is added to, and its price."""
+    """Lines of a procedure: the sensitivity of its noisy values to one user, and its price."""
     procedure, facts, cost = one.procedure, one.procedure.facts, one.cost
     moved = DerivationLine(
         rule="sensitivity",
@@ -177,7 +177,7 @@ def total_lines(
     rho: Expr,
     pure: Expr | None,
 ) -> list[DerivationLine]:
-    """Returns the composition, and over a partition of the users the maximum."""
+    """Line of the composition; over a partition of the users, of the maximum."""
     if rho.infinite and any(isinstance(c.release.mechanism, ShuffledBits) for c in costs):
         return [_counters(declaration, costs)]
     symbol, result = (r"\rho", rho) if pure is None else (r"\varepsilon", pure)
@@ -204,7 +204,7 @@ def total_lines(
 
 
 def _counters(declaration: Declaration, costs: Sequence[ReleaseCost]) -> DerivationLine:
-    """Returns how many counters one user moves: what their exact laws are composed for, at the parameters."""
+    """Line of the number of counters one user changes, for which exact laws are composed at the parameters."""
     moved = {c.release.name: c.charged.l1 for c in costs}
     return DerivationLine(
         rule="composition of exact laws, parallel over users",
@@ -218,5 +218,5 @@ def _counters(declaration: Declaration, costs: Sequence[ReleaseCost]) -> Derivat
 
 
 def write_index(symbol: str, name: str) -> str:
-    """Returns the symbol with the release's name as its upper index, in LaTeX."""
+    """Write a symbol with the release's name as its upper index, in LaTeX."""
     return rf"{symbol}^{{\mathrm{{{name}}}}}"

@@ -1,4 +1,4 @@
-"""Releases as events of the numeric accountant: the sensitivity of all outputs against the noise that is drawn."""
+"""Releases as events of the numeric accountant: the sensitivity of all outputs against the drawn noise."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from privcheck.errors import ParameterError
 def declared_branches(
     declaration: Declaration, charged: Mapping[str, Sensitivity], values: Mapping[str, Fraction], *, factor: float = 1.0
 ) -> tuple[tuple[Event, ...], ...]:
-    """Returns everything that holds the same user as events, for every group of a partition of the users.
+    """Convert everything that holds the same user to events, for every group of a partition of the users.
 
-    Each is named as the declaration's relation.
+    Each event names the declaration's relation.
 
     Args:
-        declaration: Whose releases and procedures.
-        charged: `release.charged(relation)` by the release's name.
+        declaration: The declaration with the releases and procedures.
+        charged: `release.charged(relation)` by release name.
         values: The parameters.
-        factor: By which the standard deviation of all noise is multiplied.
+        factor: Factor on the standard deviation of all noise.
 
     Raises:
         ParameterError: The releases are in batches of different sizes.
@@ -53,13 +53,13 @@ def _scaled(procedure: Procedure, factor: float) -> Procedure:
 
 
 def settle_sizes(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[Declaration, ...]:
-    """Returns the declaration with n replaced by every size of a batch; none where no additive noise depends on n.
+    """Replace n in the declaration by every size of a batch; empty where no additive noise depends on n.
 
-    A user is in one batch, so that the dearest of these costs is the declaration's. Where nobody is in any batch, they
-    never leave.
+    A user is in one batch, so the dearest of these costs is the declaration's. Where no user is in any batch, these
+    releases have no outputs.
 
     Args:
-        declaration: Whose noise may depend on n.
+        declaration: The declaration, with noise that may depend on n.
         values: The parameters that the sizes depend on.
 
     Raises:

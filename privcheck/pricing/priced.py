@@ -1,8 +1,8 @@
-"""A declaration at given parameters, with everything that follows from the two, computed once.
+"""Declaration at given parameters, with all derived answers, computed once.
 
-Verification, calibration, reports, audits and ledgers ask the same questions of a declaration: which events it is, what
-it costs, which pair of users it moves furthest. Each is computed when it is first asked and kept with the `Priced` that
-is made at the door of a command, a request or a public function, and handed on.
+Verification, calibration, reports, audits and ledgers ask the same questions of a declaration: its events, its cost,
+the pair of users with the largest change. Each answer is computed on first use and kept with the `Priced` that is made
+at the entry of a command, a request or a public function, and passed on.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 
 class Prices:
-    """The priced declarations of one command or request, each made once.
+    """Priced declarations of one command or request, each made once.
 
-    Declarations are told apart by identity: two that are equal are two. Threads may share it; at worst both compute an
-    answer, and the first is kept.
+    Declarations are compared by identity, not by equality. Threads may share it; at worst both compute an answer, and
+    the first is kept.
     """
 
     __slots__ = ("_accounts", "_priced")
@@ -41,26 +41,26 @@ class Prices:
         return (Prices, ())  # another process computes its own answers
 
     def of(self, declaration: Declaration, values: Values) -> Priced:
-        """Return the declaration at these parameters, priced.
+        """Get the declaration at these parameters, priced.
 
         Args:
             declaration: The declaration.
-            values: Its parameters; defaults for those that are not given.
+            values: Parameters of the declaration; missing ones take their defaults.
 
         Raises:
             UnknownNameError: A name is not a parameter.
-            ParameterError: A value is not of its parameter's kind, or the declaration means nothing there.
+            ParameterError: A value is not of its parameter's kind, or the declaration is invalid there.
         """
         exact = all(type(value) is Fraction for value in values.values())  # True is 1 to a dict, and is refused
         known = self._priced.get((id(declaration), tuple(sorted(values.items())))) if exact else None
         return self.keep(Priced(declaration, values, prices=self)) if known is None else known
 
     def keep(self, priced: Priced) -> Priced:
-        """Return the first that was made of the same declaration at the same parameters: this one, or an earlier."""
+        """Keep a priced declaration, or return the earlier one of the same declaration and parameters."""
         return self._priced.setdefault(priced.key, priced)
 
     def account(self, declaration: Declaration) -> Account:
-        """Return the declaration's cost as exact expressions, which no parameter changes."""
+        """Get the declaration's cost as exact expressions, which does not depend on parameters."""
         if (known := self._accounts.get(id(declaration))) is not None:
             return known
         return self._accounts.setdefault(id(declaration), account(declaration))
@@ -68,19 +68,19 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Priced:
-    """A declaration at given parameters, with the answers to every question about its price that was asked.
+    """Declaration at given parameters, with the answers to every question about its price asked so far.
 
     The properties are the questions of this room. Other rooms add theirs with `once`.
 
     Attributes:
         declaration: The declaration.
-        values: All its parameters, checked; those that were not given are the defaults.
-        prices: Where other declarations, and other parameters, are priced once.
+        values: All parameters, checked; missing ones take their defaults.
+        prices: Store in which other declarations, and other parameters, are priced once.
 
     Raises:
-        DeclarationError: It is given something else than a declaration.
+        DeclarationError: The argument is not a declaration.
         UnknownNameError: A name is not a parameter.
-        ParameterError: A value is not of its parameter's kind, or the declaration means nothing there.
+        ParameterError: A value is not of its parameter's kind, or the declaration is invalid there.
     """
 
     declaration: Declaration
@@ -98,52 +98,52 @@ class Priced:
 
     @property
     def key(self) -> tuple[int, tuple[tuple[str, Fraction], ...]]:
-        """The declaration's identity and all parameters."""
+        """Identity of the declaration, and all parameters."""
         return (id(self.declaration), tuple(sorted(self.values.items())))
 
     def of(self, declaration: Declaration) -> Priced:
-        """Return another declaration at the same parameters, priced once."""
+        """Get another declaration at the same parameters, priced once."""
         return self.prices.of(declaration, self.values)
 
     def at(self, values: Values) -> Priced:
-        """Return the same declaration with other values of the named parameters, priced once."""
+        """Get the same declaration with other values of the named parameters, priced once."""
         return self.prices.of(self.declaration, {**self.values, **values})
 
     @property
     def account(self) -> Account:
-        """The cost as exact expressions with their derivation, for all parameters.
+        """Cost as exact expressions with their derivation, for all parameters.
 
         Raises:
-            DeclarationError: A symbol that stands for whole numbers has a parameter that may be between them.
+            DeclarationError: A symbol for whole numbers has a parameter of another kind.
         """
         return self.prices.account(self.declaration)
 
     @property
     def sizes(self) -> tuple[Priced, ...]:
-        """The declaration with n replaced by each size of a batch; none where no additive noise depends on n."""
+        """Declaration with n replaced by each size of a batch; empty where no additive noise depends on n."""
         return _sizes(self)
 
     @property
     def numbers(self) -> NumericAccount:
-        """The cost at the parameters, every number rounded up; the dearest of all sizes of a batch."""
+        """Cost at the parameters, every number rounded up; the dearest of all sizes of a batch."""
         return _numbers(self)
 
     @property
     def charges(self) -> Mapping[str, Charge]:
-        """What each release is charged, by its name; of noise that depends on the size of a batch, the least noise.
+        """Charge of each release, by name; for noise that depends on the size of a batch, at the least noise.
 
         Raises:
-            DeclarationError: A mechanism draws noise of another law than it says.
+            DeclarationError: A mechanism draws noise of another law than it declares.
         """
         return _charges(self)
 
     def epsilon(self, delta: float) -> float:
-        """Return the least ε known at δ in [0, 1), rounded up."""
+        """Least ε known at δ in [0, 1), rounded up."""
         return _epsilon(self, delta)
 
     @property
     def curve(self) -> Curve:
-        """The privacy curve of all releases together.
+        """Privacy curve of all releases together.
 
         Raises:
             ParameterError: No finite ε holds at any δ below 1.
@@ -154,8 +154,8 @@ class Priced:
 def once(question: Callable[Concatenate[Priced, P], T]) -> Callable[Concatenate[Priced, P], T]:
     """Decorate a question about a priced declaration, so that each answer is computed once.
 
-    The question is a pure function of the priced declaration and its other arguments, which can be hashed. What it
-    raises is not kept.
+    The question is a pure function of the priced declaration and its other arguments, which must be hashable.
+    Exceptions are not kept.
     """
 
     @functools.wraps(question)

@@ -1,4 +1,4 @@
-"""From a ledger to its cost, and the check that it is the declared one, release by release."""
+"""From a ledger to its cost, and the check that it is the declared cost, release by release."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from privcheck.terms.symbols import to_float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a run has cost its users, rounded up.
+    """Cost of a run for its users, rounded up.
 
     Attributes:
-        rho: In zCDP; ∞ where the noise source does not draw what is declared.
-        pure_epsilon: In pure DP; ∞ where a release is not pure.
+        rho: Cost in zCDP; ∞ where the noise source does not draw the declared noise.
+        pure_epsilon: Cost in pure DP; ∞ where a release is not pure.
         mu: μ of the exact Gaussian curve; None where a release is not Gaussian.
     """
 
@@ -42,22 +42,22 @@ _LEAST: Final = Fraction(1, 2**960)
 
 
 def laws_of(declaration: Declaration | None) -> Laws:
-    """Returns the laws that a ledger may name: ours, and those of the declaration's own mechanisms."""
+    """Laws that a ledger may name: the built-in ones, and those of the declaration's mechanisms."""
     own = [] if declaration is None else [release.mechanism.law for release in declaration.noisy]
     return {law.name: law for law in own} | LAWS
 
 
 def price_ledger(header: Mapping[str, Any], entries: Sequence[Entry], *, laws: Laws = LAWS) -> Spent:
-    """Returns the cost of a ledger from its own figures: every charge, whether or not all its slices left.
+    """Compute the cost of a ledger from its figures: every charge, whether or not all its slices were released.
 
     Gaussian: ρ = Δ₂²/2σ². Laplace: Δ₁/b in pure DP, and in zCDP the worst split over coordinates (see
-    `privcheck.declare.mechanisms.Laplace.zcdp`). Over a partition of the users the dearest group counts. Of a law that
-    is not among `laws` the cost is ∞.
+    `privcheck.declare.mechanisms.Laplace.zcdp`). Over a partition of the users the dearest group counts. The cost of a
+    law that is not among `laws` is ∞.
 
     Args:
-        header: The ledger's.
-        entries: Its entries.
-        laws: Of noise, by the name that ledgers give them (`laws_of`).
+        header: Header of the ledger.
+        entries: Entries of the ledger.
+        laws: Noise laws, by their name in ledgers (`laws_of`).
     """
     return follow_ledger(header, entries, [{}], laws=laws)[0]
 
@@ -65,18 +65,17 @@ def price_ledger(header: Mapping[str, Any], entries: Sequence[Entry], *, laws: L
 def follow_ledger(
     header: Mapping[str, Any], entries: Sequence[Entry], shares: Sequence[Mapping[str, Fraction]], *, laws: Laws = LAWS
 ) -> list[Spent]:
-    """Returns what had been spent at several times, of a ledger whose charges fall due share by share.
+    """Compute the spending at several times, for a ledger with charges that fall due share by share.
 
-    A release's ρ, ε and μ² are sums over outputs, so that a share of the outputs costs that share. Every group of users
-    has a `Filter` in each currency, with all that the ledger charges them as its cap: what is spent never exceeds it,
-    and is the cap itself once everything has fallen due. The releases are fixed in advance, hence so is the cap, and
-    its guarantee holds whenever one stops; what is spent before is none at a time chosen from the answers.
+    A release's ρ, ε and μ² are sums over outputs, so a share of the outputs costs that share. Every group of users has
+    a `Filter` in each currency, with the total charge of the ledger as its cap: the spending never exceeds the cap, and
+    equals it once everything has fallen due. The releases are fixed in advance, hence so is the cap, and its guarantee
+    holds at any stopping time; an earlier amount of spending is not a guarantee at a time chosen from the answers.
 
     Args:
-        header: The ledger's.
-        entries: Its entries.
-        shares: At each time the share of every release by its name, in [0, 1] and never less than before; 1 where it is
-            left out.
+        header: Header of the ledger.
+        entries: Entries of the ledger.
+        shares: At each time the share of every release by name, in [0, 1] and nondecreasing; 1 where it is missing.
         laws: As in `price_ledger`.
     """
     if not header.get("as_declared", False) and entries:
@@ -94,7 +93,7 @@ def follow_ledger(
 
 
 def _groups(entries: Sequence[Entry], laws: Laws) -> list[list[tuple[str, Prices]]]:
-    """Returns what each group of a partition of the users pays: releases by name, each with its price."""
+    """Charges of each group of a partition of the users: releases by name, each with its price."""
     prices: dict[tuple[str, str], Prices] = {}
     for entry in entries:
         if (cost := entry.charge) is not None:
@@ -118,9 +117,9 @@ def _add(before: Fraction | None, price: float, least: Fraction) -> Fraction | N
 def _follow(
     currency: Name, group: Sequence[tuple[str, Prices]], shares: Sequence[Mapping[str, Fraction]]
 ) -> list[float]:
-    """Returns what a group has spent in a currency at each time, rounded up; ∞ once what has no price has fallen due.
+    """Spending of a group in a currency at each time, rounded up; ∞ once a charge without a price has fallen due.
 
-    Sums are exact until they are rounded up to a float, which grids of the filter hold exactly.
+    Sums are exact until they are rounded up to a float, which the grids of the filter represent exactly.
     """
     prices = [price[currency] for _, price in group]
     cap = _round(prices, [Fraction(1)] * len(prices))
@@ -141,7 +140,7 @@ def _follow(
 
 
 def _round(prices: Sequence[Fraction | None], parts: Sequence[Fraction]) -> float:
-    """Returns the sum of parts of prices, rounded up; those that have none are left out."""
+    """Sum of parts of prices, rounded up; missing prices are left out."""
     some = [(price, part) for price, part in zip(prices, parts, strict=True) if price is not None]
     return to_float(sum((price * part for price, part in some), Fraction(0)), rounding="up")
 
@@ -153,16 +152,16 @@ def _root(square: float) -> float:
 def check_ledger(
     header: Mapping[str, Any], entries: Sequence[Entry], declaration: Declaration, values: Mapping[str, Fraction]
 ) -> None:
-    """Checks that a ledger records exactly what the declaration declares: names, slices, charges.
+    """Check that a ledger records exactly the declared names, slices and charges.
 
     Raises:
-        LedgerError: They disagree; the line is named (line 1 is the header).
+        LedgerError: Ledger and declaration disagree; the line is named (line 1 is the header).
     """
     check_entries(header, entries, Priced(declaration, values))
 
 
 def check_entries(header: Mapping[str, Any], entries: Sequence[Entry], priced: Priced) -> None:
-    """As `check_ledger`, against what is priced already."""
+    """As `check_ledger`, against a priced declaration."""
     declaration, values = priced.declaration, priced.values
     wanted = {
         "algorithm": declaration.name,

@@ -1,1 +1,1 @@
-"""The numerics: laws of the privacy loss, and how a composition of them gets its ε and δ."""
+"""Numerics: laws of the privacy loss, and ε and δ of their compositions."""

@@ -24,13 +24,13 @@ _NEGLIGIBLE: Final = -660.0  # ln of masses that are moved up to a neighbour
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Atoms:
-    """A law of the loss with finitely many values.
+    """Law of a loss with finitely many values.
 
     Attributes:
         losses: (n,) increasing.
         logs: (n,) ln of the P-masses.
         infinite: P-mass at loss ∞.
-        error: A bound on the relative error that the masses have from composing many laws, beside that of one.
+        error: A bound on the relative error of the masses from composing many laws, in addition to that of one law.
     """
 
     losses: Floats
@@ -39,16 +39,16 @@ class Atoms:
     error: float = 0.0
 
     def slack(self) -> float:
-        """Returns a bound on the relative rounding error of masses and of sums of them, beside that of ln δ itself."""
+        """Bound on the relative rounding error of masses and of their sums, in addition to that of ln δ itself."""
         span = max(abs(float(self.losses[0])), abs(float(self.losses[-1])))
         return self.error + UNIT * (4 * len(self.losses) + 300 + 8 * span)
 
     def log_q_above(self) -> Floats:
-        """Returns (n,) ln Q(l ≤ L < ∞) at every loss l."""
+        """(n,) ln Q(l ≤ L < ∞) at every loss l."""
         return _tails(self)[1]
 
     def log_deltas(self, epsilons: Floats) -> Floats:
-        """Returns (m,) ln δ at (m,) values of ε, rounded up."""
+        """Compute (m,) ln δ at (m,) values of ε, rounded up."""
         at_atoms, q_above = _tails(self)
         span = max(abs(float(self.losses[0])), abs(float(self.losses[-1])))
         epsilons = epsilons - 4 * UNIT * span  # losses are rounded; δ falls in ε
@@ -66,7 +66,7 @@ class Atoms:
         return np.minimum(result, 0.0)
 
     def epsilons(self, log_deltas: Floats) -> Floats:
-        """Returns (m,) the least ε ≥ 0 with δ(ε) ≤ δ, rounded up; ∞ where δ is below the mass at ∞."""
+        """Compute (m,) the least ε ≥ 0 with δ(ε) ≤ δ, rounded up; ∞ where δ is below the mass at ∞."""
         at_atoms, q_above = _tails(self)
         safe = log_deltas - (self.slack() + 8 * UNIT * np.abs(log_deltas))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -88,13 +88,13 @@ class Atoms:
         return result
 
     def cells(self, mesh: float) -> Cells:
-        """Returns a dominating law on the grid {i·mesh}."""
+        """Build a dominating law on the grid {i·mesh}."""
         return atoms_to_cells(self.losses, np.exp(self.logs), mesh=mesh, infinite=self.infinite)
 
 
 @functools.lru_cache(maxsize=8)
 def _tails(atoms: Atoms) -> tuple[Floats, Floats]:
-    """Returns (n,) ln of δ(l) − infinite at every loss l, −∞ at the last, and (n,) ln Q(l ≤ L < ∞).
+    """(n,) ln of δ(l) − infinite at every loss l, −∞ at the last, and (n,) ln Q(l ≤ L < ∞).
 
     δ(lᵢ₋₁) = δ(lᵢ) + Q(L ≥ lᵢ)(e^{lᵢ} − e^{lᵢ₋₁}): between neighbouring losses the curve is linear in e^ε.
     """
@@ -107,7 +107,7 @@ def _tails(atoms: Atoms) -> tuple[Floats, Floats]:
 
 
 def _accumulate(logs: Floats) -> Floats:
-    """Returns ln of the sums of the first 1, 2, … of exp(logs): in blocks, each relative to its own largest sum."""
+    """Logarithm of the sums of the first 1, 2, … of exp(logs): in blocks, each relative to its largest sum."""
     result = np.empty(len(logs))
     before = -math.inf
     for i in range(0, len(logs), _BLOCK):
@@ -125,9 +125,9 @@ def _accumulate(logs: Floats) -> Floats:
 
 
 def tidy(losses: Floats, logs: Floats, infinite: float = 0.0) -> Atoms:
-    """Returns a law from atoms in any order: sorted, equal losses joined, negligible masses moved up.
+    """Build a law from atoms in any order: sorted, equal losses joined, negligible masses moved up.
 
-    Losses that agree to 14 digits of the largest count as equal and join at the upper one, never below.
+    Losses that agree to 14 digits of the largest loss count as equal and join at the upper one, never below.
     """
     if np.isnan(logs).any() or (logs == np.inf).any() or not np.isfinite(losses[logs > -np.inf]).all():
         raise MassError("a mass or a loss is not a number; no figure can be given, please report it")
@@ -145,7 +145,7 @@ def tidy(losses: Floats, logs: Floats, infinite: float = 0.0) -> Atoms:
 
 
 def _join(losses: Floats, logs: Floats, last: NDArray[np.bool_]) -> tuple[Floats, Floats, float]:
-    """Returns the atoms after each has joined the next one above it that is marked, and the mass with none above."""
+    """Join each atom with the next marked atom at or above it, and sum the mass that has none."""
     if last.all():
         return losses, logs, 0.0
     group = np.cumsum(np.append(0, last[:-1]))
@@ -160,7 +160,7 @@ def _join(losses: Floats, logs: Floats, last: NDArray[np.bool_]) -> tuple[Floats
 
 
 def product(one: Atoms, other: Atoms) -> Atoms | None:
-    """Returns the law of the sum of two independent losses, exactly; None where it has too many atoms."""
+    """Law of the sum of two independent losses, exactly; None where it has too many atoms."""
     if len(one.losses) * len(other.losses) > 16 * MOST:
         return None
     losses = np.add.outer(one.losses, other.losses).ravel()
@@ -172,7 +172,7 @@ def product(one: Atoms, other: Atoms) -> Atoms | None:
 
 
 def power(atoms: Atoms, count: int) -> Atoms | None:
-    """Returns the law of the sum of `count` independent losses, exactly; None where it has too many atoms."""
+    """Law of the sum of `count` independent losses, exactly; None where it has too many atoms."""
     raised = _power(atoms, count)
     return None if raised is None else replace(raised, error=count * (atoms.error + 16 * UNIT))
 
@@ -198,12 +198,12 @@ def _power(atoms: Atoms, count: int) -> Atoms | None:
 
 
 def _sums(values: int, count: int) -> float:
-    """Returns how many sums of so many values there are, in any order; ∞ where they are too many anyway."""
+    """Number of sums of `count` terms from `values` values, in any order; ∞ where they are too many anyway."""
     return math.inf if min(values - 1, count) > 60 else math.comb(count + values - 1, min(values - 1, count))
 
 
 def _lattice(losses: Floats) -> float | None:
-    """Returns the step of which all gaps are small multiples, or None."""
+    """Step of which all gaps are small multiples, or None."""
     if len(losses) < 2:
         return None
     gaps = np.diff(losses)
@@ -214,7 +214,7 @@ def _lattice(losses: Floats) -> float | None:
 
 
 def _lattice_power(atoms: Atoms, count: int, step: float) -> Atoms:
-    """Returns the power by direct convolution of positive numbers: every mass keeps its relative accuracy."""
+    """Compute the power by direct convolution of positive numbers: every mass keeps its relative accuracy."""
     places = np.round((atoms.losses - atoms.losses[0]) / step).astype(np.int64)
     # what is not quite on the lattice goes up
     stretch = float(atoms.losses[-1] - atoms.losses[0]) / float(places[-1])
@@ -247,7 +247,7 @@ def _binomial_power(atoms: Atoms, count: int) -> Atoms | None:
 
 
 def binomial_logs(trials: int, log_odds: float) -> Floats:
-    """Returns (trials + 1,) ln of the binomial probabilities, from ratios summed outwards from the mode."""
+    """(trials + 1,) ln of the binomial probabilities, from ratios summed outwards from the mode."""
     if trials == 0:
         return np.zeros(1)
     k = np.arange(trials)
@@ -260,11 +260,12 @@ def binomial_logs(trials: int, log_odds: float) -> Floats:
 
 
 def fair_binomial(trials: int, *, reach: float) -> tuple[Floats, Floats]:
-    """Returns outcomes of Bin(n, ½) around n/2 and ln of their probabilities.
+    """Outcomes of Bin(n, ½) around n/2, and ln of their probabilities.
 
     Args:
         trials: n.
-        reach: How far, in units of √n; what lies beyond has probability at most 2e^{−2·reach²} (Hoeffding).
+        reach: Distance from n/2, in units of √n; the outcomes beyond have probability at most 2e^{−2·reach²}
+            (Hoeffding).
     """
     width = math.ceil(reach * math.sqrt(trials)) + 2
     low, high = max(0, trials // 2 - width), min(trials, trials // 2 + width)
@@ -275,7 +276,7 @@ def fair_binomial(trials: int, *, reach: float) -> tuple[Floats, Floats]:
 
 
 def coarsen(atoms: Atoms, most: int) -> Atoms:
-    """Returns a dominating law with at most about `most` values."""
+    """Build a dominating law with at most about `most` values."""
     if len(atoms.losses) <= most:
         return atoms
     mesh = float(atoms.losses[-1] - atoms.losses[0]) / most

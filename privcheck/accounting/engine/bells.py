@@ -1,4 +1,4 @@
-"""Two Gaussian bells, (1 − q)N(0, 1) + qN(s, 1): densities, masses, inverses that keep their digits at any s and q."""
+"""Two Gaussian components, (1 − q)N(0, 1) + qN(s, 1): densities, masses, inverses, accurate at any s and q."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _HALF_LOG: Final = 0.5 * math.log(2 * math.pi)
 
 
 def far_bound(shift: float, rate: float, c: Floats) -> Floats:
-    """Returns ln(1 − q + q·e^{c(c + 1)s²/2}), never below K(c) of "remove": r ↦ r^{c+1} is convex."""
+    """Logarithm ln(1 − q + q·e^{c(c + 1)s²/2}), never below K(c) of "remove": r ↦ r^{c+1} is convex."""
     with np.errstate(over="ignore"):
         bound = np.logaddexp(math.log1p(-rate), math.log(rate) + c * (c + 1) * (shift**2 / 2))
     return as_floats(np.where(bound < _LARGEST, bound, np.inf))  # which counts may multiply
 
 
 def plain(x: Floats) -> Floats:
-    """Returns ln φ(x)."""
+    """Logarithm ln φ(x)."""
     return as_floats(-x * x / 2 - _HALF_LOG)
 
 
 def _exponents(shift: float, rate: float, x: Floats) -> tuple[Floats, float]:
-    """Returns sx − s²/2 and ln((1 − q)/q), where the two parts of r are equal."""
+    """Exponent sx − s²/2, and ln((1 − q)/q), at which the two parts of r are equal."""
     return as_floats(shift * x - shift * shift / 2), math.log1p(-rate) - math.log(rate)
 
 
 def log_mixture(shift: float, rate: float, x: Floats) -> Floats:
-    """Returns ln r(x)."""
+    """Logarithm ln r(x)."""
     exponents, _ = _exponents(shift, rate, x)
     gain = rate * np.expm1(np.minimum(exponents, 30.0))  # of small losses it keeps the digits
     far = np.logaddexp(math.log1p(-rate), math.log(rate) + exponents)
@@ -42,7 +42,7 @@ def log_mixture(shift: float, rate: float, x: Floats) -> Floats:
 
 
 def log_mix(shift: float, rate: float, x: Floats) -> Floats:
-    """Returns ln φ(x)r(x), each of its two bumps around its own centre."""
+    """Logarithm ln φ(x)r(x), each of its two bumps around its own centre."""
     exponents, middle = _exponents(shift, rate, x)
     over = exponents - middle
     share = np.log1p(np.exp(-np.abs(over)))
@@ -51,7 +51,7 @@ def log_mix(shift: float, rate: float, x: Floats) -> Floats:
 
 
 def slope(shift: float, rate: float, x: Floats) -> Floats:
-    """Returns σ, the part of r(x) that is e^{sx − s²/2}: d ln r/dx is sσ, and its derivative s²σ(1 − σ)."""
+    """σ, the fraction of r(x) due to e^{sx − s²/2}: d ln r/dx is sσ, and its derivative s²σ(1 − σ)."""
     from scipy.special import expit
 
     exponents, middle = _exponents(shift, rate, x)
@@ -59,35 +59,35 @@ def slope(shift: float, rate: float, x: Floats) -> Floats:
 
 
 def branch(shift: float, rate: float) -> tuple[float, float]:
-    """Returns where r is 0: sx − s²/2 = ln((1 − q)/q) ± iπ."""
+    """Zeros of r: sx − s²/2 = ln((1 − q)/q) ± iπ, as the real part of x and the size of its imaginary part."""
     return shift / 2 + (math.log1p(-rate) - math.log(rate)) / shift, math.pi / shift
 
 
 def bumps(near: float, far: float) -> tuple[tuple[float, float], ...]:
-    """Returns where the density may have bumps: between 0 and the farthest one, at both ends where that is far."""
+    """Intervals where the density may have bumps: between 0 and the farthest bump, at both ends where that is far."""
     low, high = min(0.0, far), max(0.0, far)
     return ((low, high),) if high - low <= _UNIFORM else ((0.0, 0.0), (min(near, far), max(near, far)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Masses:
-    """A law between points: below the first, inside, above the last."""
+    """Masses of a law between points: below the first, inside, above the last."""
 
     under: float
     inside: Floats
     over: float
 
     def times(self, factor: float) -> Masses:
-        """Returns it with its masses multiplied."""
+        """Multiply the masses."""
         return Masses(under=self.under * factor, inside=self.inside * factor, over=self.over * factor)
 
     def plus(self, other: Masses) -> Masses:
-        """Returns the sum of two."""
+        """Add two laws' masses."""
         return Masses(under=self.under + other.under, inside=self.inside + other.inside, over=self.over + other.over)
 
 
 def below(x: Floats, centre: float) -> Masses:
-    """Returns N(m, 1) between points; differences are taken in the tail in which they keep their digits."""
+    """Masses of N(m, 1) between points; differences are taken in the tail where they keep their digits."""
     from scipy.special import ndtr
 
     y = x - centre
@@ -97,19 +97,19 @@ def below(x: Floats, centre: float) -> Masses:
 
 
 def mix(x: Floats, shift: float, rate: float) -> Masses:
-    """Returns (1 − q)N(0, 1) + qN(s, 1) between points."""
+    """Masses of (1 − q)N(0, 1) + qN(s, 1) between points."""
     return below(x, 0.0).times(1 - rate).plus(below(x, shift).times(rate))
 
 
 def reach(tail: float) -> float:
-    """Returns how many standard deviations leave a mass of `tail` beyond them."""
+    """Number of standard deviations with a mass of `tail` beyond them."""
     from scipy.special import ndtri
 
     return -float(ndtri(max(tail, 1e-300))) if tail < 0.5 else 1.0
 
 
 def inverse(shift: float, rate: float, losses: Floats) -> Floats:
-    """Returns x with ln r(x) = l; −∞ for l ≤ ln(1 − q)."""
+    """Point x with ln r(x) = l; −∞ for l ≤ ln(1 − q)."""
     with np.errstate(divide="ignore", over="ignore"):
         gain = np.where(losses > math.log1p(-rate), np.expm1(np.minimum(losses, 600.0)) + rate, 0.0) / rate
         x = np.where(losses > 500, losses - math.log(rate), np.log(np.maximum(gain, 0.0))) / shift + shift / 2
@@ -117,9 +117,9 @@ def inverse(shift: float, rate: float, losses: Floats) -> Floats:
 
 
 def raise_cells(cells: Cells, steepness: float, x: Floats, mesh: float) -> Cells:
-    """Returns cells of which so much goes one grid point up as rounding of x may have hidden.
+    """Move up by one grid point the mass that rounding of x may have put too low.
 
-    A loss of slope at most `steepness` errs by that times the rounding of x, up to 8u|x|; what is below 1e-14 has been
+    A loss of slope at most `steepness` errs by that times the rounding of x, up to 8u|x|; errors below 1e-14 are
     accounted for by `spread`.
     """
     size = np.where(np.isfinite(x), np.abs(x), 0.0)

@@ -28,14 +28,14 @@ _SMALL: Final = 0.02  # (z + ½)η below which K is a series: the closed form ca
 
 @dataclass(frozen=True, slots=True)
 class BoundedRange:
-    """The pair that dominates every η-bounded-range mechanism (Dong, Durfee & Rogers 2020), the exponential one first.
+    """Pair that dominates every η-bounded-range mechanism (Dong, Durfee & Rogers 2020), e.g. the exponential one.
 
-    The losses lie in [t − η, t] for some t in [0, η]. Of all laws there the one on both ends has the largest δ(ε), for
-    every ε (hockey-sticks are convex): t with probability (e^η − e^t)/(e^η − 1). The largest over t is, at
-    t = (η + ε)/2, δ(ε) = (e^{η/2} − e^{ε/2})²/(e^η − 1) for |ε| ≤ η. That curve has a pair of its own (Zhu, Dong &
-    Wang 2022), whose loss has the density e^{l/2}/(4 sinh(η/2)) on [−η, η]; it composes adaptively. No single
-    mechanism has that law, so that a composition of several is bounded and not exact: its losses have variance η²/3
-    where those of one t have at most η²/4.
+    The losses lie in [t − η, t] for some t in [0, η]. Of all laws there, the law on both ends has the largest δ(ε), for
+    every ε (hockey-sticks are convex): t with probability (e^η − e^t)/(e^η − 1). The largest over t is, at t = (η +
+    ε)/2, δ(ε) = (e^{η/2} − e^{ε/2})²/(e^η − 1) for |ε| ≤ η. That curve belongs to a pair (Zhu, Dong & Wang 2022), whose
+    loss has the density e^{l/2}/(4 sinh(η/2)) on [−η, η]; it composes adaptively. No single mechanism has that law, so
+    a composition of several is a bound and not exact: the pair's losses have variance η²/3, those of one t at most
+    η²/4.
 
     Attributes:
         span_of_losses: η.
@@ -50,23 +50,23 @@ class BoundedRange:
 
     @property
     def symmetric(self) -> bool:
-        """Returns True."""
+        """Always True."""
         return True
 
     def infinite(self, direction: Direction) -> float:
-        """Returns 0."""
+        """Always 0."""
         return 0.0
 
     def span(self, direction: Direction) -> float:
-        """Returns η."""
+        """η."""
         return self.span_of_losses
 
     def largest(self, direction: Direction) -> float:
-        """Returns η."""
+        """η."""
         return self.span_of_losses
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
-        """Returns K, K′ and K″ at c; where K is a series, it ends after a positive term, above K."""
+        """K, K′ and K″ at c; where K is a series, it ends after a positive term, above K."""
         eta, half = self.span_of_losses, c + 0.5
         x = half * eta
         fade = np.exp(-2 * np.minimum(x, 370.0))
@@ -81,29 +81,29 @@ class BoundedRange:
 
     @property
     def rho(self) -> float:
-        """Returns η²/8, ρ of zCDP (Cesar & Rogers 2021), which the pair above all mechanisms exceeds.
+        """η²/8, ρ of zCDP (Cesar & Rogers 2021), which the pair above all mechanisms exceeds.
 
-        κ(s) = ln E_Q[e^{sL}] has zeros at 0 and 1, and κ″ ≤ η²/4, the variance of what lies in an interval of length η:
+        κ(s) = ln E_Q[e^{sL}] has zeros at 0 and 1, and κ″ ≤ η²/4, the largest variance on an interval of length η:
         hence κ(1 + z) ≤ z(z + 1)η²/8.
         """
         return self.span_of_losses**2 / 8
 
     def wave(self, c: float, step: float, count: int, direction: Direction) -> tuple[Complex, float]:
-        """Returns K(c + it) − K(c) in closed form."""
+        """K(c + it) − K(c) in closed form."""
         values = self._cumulant(as_complex(c + 1j * (step * np.arange(count))))
         return as_complex(values - values[0]), UNIT * (40 + 8 * self.span_of_losses * (c + step * count))
 
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
-        """Returns twice the largest value of the tilted density, which ends at its highest, over t."""
+        """Twice the largest value of the tilted density, at its upper end, over t (bound by total variation)."""
         half = c + 0.5
         return bound_by_variation(0.0, 2 * half / -math.expm1(-2 * half * self.span_of_losses) * (1 + 1e-14))
 
     def work(self, c: float, longest: float) -> tuple[float, float]:
-        """Returns 0 and 300."""
+        """Cost of the closed form: 0 and 300."""
         return 0.0, 300.0
 
     def _cumulant(self, z: Complex) -> Complex:
-        """Returns K(z) = ln[sinh((z + ½)η)/((2z + 1) sinh(η/2))]."""
+        """K(z) = ln[sinh((z + ½)η)/((2z + 1) sinh(η/2))]."""
         eta, twice = self.span_of_losses, 2 * z + 1
         far = z * eta + np.log(-np.expm1(-twice * eta)) - np.log(twice) - math.log(-math.expm1(-eta))
         square = (z * z + z) * (eta * eta)  # (z + ½)²η² − η²/4
@@ -113,7 +113,7 @@ class BoundedRange:
         return as_complex(np.where(np.abs(twice) * eta < 2 * _SMALL, near, far))
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
-        """Returns a dominating law on the grid, from the masses between grid points in closed form."""
+        """Build a dominating law on the grid, from the masses between grid points in closed form."""
         eta = self.span_of_losses
         low, high = math.floor(-eta / mesh), math.ceil(eta / mesh * (1 - 1e-15))
         grid = as_floats(np.arange(low, high + 1) * mesh)

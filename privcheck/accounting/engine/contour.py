@@ -5,19 +5,20 @@ With K the sum of the cumulants of the loss and any c > 0,
     δ(ε) = (1/2πi) ∫ exp(K(z) − zε) / (z(z + 1)) dz  along Re z = c,
 
 because E[(1 − e^{ε−L})₊] has the two-sided Laplace transform e^{K(z)}/(z(z + 1)) in ε. On the line through the saddle
-point the integrand is one bump, and the trapezoid rule gives about 13 digits, at δ = 1e-60 too. What it leaves open is
-bounded:
+point the integrand is one bump, and the trapezoid rule gives about 13 digits, at δ = 1e-60 too. The remaining errors
+are bounded:
 
 1. *Aliasing only adds.* With step h the infinite sum is Σ_k e^{2πkc/h}·δ(ε + 2πk/h) over all integers k (Poisson's
    summation formula), every term of it positive, the one with k = 0 being δ(ε). The step, from Chernoff bounds, keeps
-   the others below e^{−34} of it; nothing certified rests on that.
+   the others below e^{−34} of it; no certified bound depends on that.
 2. *Truncation.* Beyond t = T the integrand is at most e^{K(c) − cε}·sup|φ|/t², φ the characteristic function of the
-   tilted loss, so that the sum leaves out e^{K(c) − cε}·D(T)/πT at most, where D(T) ≥ |φ(t)| for all t ≥ T comes from
+   tilted loss, so the sum leaves out at most e^{K(c) − cε}·D(T)/πT, where D(T) ≥ |φ(t)| for all t ≥ T comes from
    the laws (`Law.bound_decay`): a density of bounded variation falls as V/t, a Gaussian part as e^{−μ²t²/2}.
-3. *Rounding.* Every law bounds the error of its φ; counts multiply it (all moduli are at most 1). What exponents, the
-   rotation and the sum round is counted in units of 2⁻⁵³, NumPy's elementary functions taken to err by 4 of them.
+3. *Rounding.* Every law bounds the error of its φ; counts multiply it (all moduli are at most 1). The rounding of
+   exponents, of the rotation and of the sum is counted in units of 2⁻⁵³, with an assumed error of 4 units for NumPy's
+   elementary functions.
 
-Where T is out of reach there is no line, and the grid has to do.
+Where T is out of reach there is no line, and the grid is used instead.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ _FACTORS: Final = np.array([0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Line:
-    """The integrand on a vertical line, without its dependence on ε.
+    """Integrand on a vertical line, without its dependence on ε.
 
     Attributes:
-        c: The line's real part.
-        epsilon: For which it was made; good for the neighbourhood.
+        c: Real part of the line.
+        epsilon: The ε for which the line was made; the line is tight in its neighbourhood.
         scale: K(c), taken out, rounded up.
         times: (n,) t of the nodes c + it on the upper half of the line.
         weights: (n,) e^{K(z) − K(c)}/(z(z + 1))·step/π, the first halved.
-        width: Of the neighbourhood: the std of the tilted loss.
+        width: Width of the neighbourhood: the std of the tilted loss.
         error: A bound on the error of the sum of the weights, truncation included.
-        turning: … and how much of it every unit of ε adds.
+        turning: Increase of that error per unit of ε.
     """
 
     c: float
@@ -67,11 +68,11 @@ class Line:
     turning: float
 
     def log_deltas(self, epsilons: Floats) -> Floats:
-        """Returns (m,) ln δ at (m,) ε, rounded up; tight in the line's neighbourhood, a bound everywhere."""
+        """Compute (m,) ln δ at (m,) ε, rounded up; tight in the line's neighbourhood, a bound everywhere."""
         return self.bounds(epsilons)[0]
 
     def bounds(self, epsilons: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Returns (m,) ln δ at (m,) ε, rounded up, and whether each is tight."""
+        """Compute (m,) ln δ at (m,) ε, rounded up, and whether each is tight."""
         totals = np.empty(len(epsilons))
         block = max(1, (1 << 20) // len(self.times))
         for i in range(0, len(epsilons), block):
@@ -86,12 +87,12 @@ class Line:
         return as_floats(log_deltas + 8 * UNIT * (1 + abs(self.scale) + self.c * epsilons)), tight
 
     def log_delta(self, epsilon: float) -> float:
-        """Returns ln δ(ε), rounded up."""
+        """Compute ln δ(ε), rounded up."""
         return float(self.log_deltas(np.array([epsilon]))[0])
 
 
 def line(job: Job, epsilon: float, c: float, direction: Direction) -> Line | None:
-    """Returns the integrand on the line through c, or None where it falls too slowly."""
+    """Build the integrand on the line through c; None where it falls too slowly."""
     k, _, k2 = (float(x[0]) for x in job.moments(np.array([c]), direction))
     curvature = k2 + 1 / c**2 + 1 / (c + 1) ** 2
     sketch = job.sketch(direction)
@@ -131,7 +132,7 @@ def line(job: Job, epsilon: float, c: float, direction: Direction) -> Line | Non
 
 
 def _nodes(fading: Fading, step: float, target: float) -> int | None:
-    """Returns how many nodes leave out less than e^target, None where they are too many."""
+    """Number of nodes that leaves out less than e^target, None where it is too large."""
 
     def bound_rest(count: int) -> float:
         t = (count - 1) * step
@@ -155,7 +156,7 @@ def _affordable(job: Job, c: float, step: float, count: int) -> bool:
 
 
 def _exponents(job: Job, c: float, times: Floats, step: float, direction: Direction) -> tuple[Complex, float, Floats]:
-    """Returns K(c + it) − K(c) of all laws, the absolute error of its exponential, and the error of the exponent."""
+    """K(c + it) − K(c) of all laws, the absolute error of its exponential, and the error of the exponent."""
     v = job.mu_squared
     squares = (times * math.sqrt(v)) ** 2  # t²μ², whose factors may leave the floats' range
     exponents = as_complex(1j * times * ((c + 0.5) * v) - squares / 2)
@@ -175,7 +176,7 @@ def _exponents(job: Job, c: float, times: Floats, step: float, direction: Direct
 
 
 def period(job: Job, epsilon: float, c: float, direction: Direction) -> float:
-    """Returns 2π/step at which the neighbouring periods of δ(x)e^{cx} are below e^{−34} of the middle.
+    """2π/step at which the neighbouring periods of δ(x)e^{cx} are below e^{−34} of the middle.
 
     For 0 < θ, δ(x) ≤ e^{K(θ) − θx}; with θ = c ± η the period R leaves at most exp(K(c ± η) − K(c) ∓ ηε − ηR).
     """
@@ -193,13 +194,13 @@ def period(job: Job, epsilon: float, c: float, direction: Direction) -> float:
 
 
 def contour_log_delta(job: Job, epsilon: float, direction: Direction) -> float | None:
-    """Returns ln δ(ε), rounded up; None where the contour does not converge in time."""
+    """Compute ln δ(ε), rounded up; None where the contour does not converge in time."""
     value = float(contour_log_deltas(job, np.array([epsilon]), direction)[0])
     return None if math.isnan(value) else value
 
 
 def contour_epsilon(job: Job, log_delta: float, direction: Direction) -> float | None:
-    """Returns the ε at which ln δ is the given one, rounded up; 0 where δ(0) is smaller.
+    """Compute the ε at which ln δ has the given value, rounded up; 0 where δ(0) is smaller.
 
     The root is checked: δ(ε) is not above the target on a line that was made for its neighbourhood.
 
@@ -234,7 +235,7 @@ def contour_epsilon(job: Job, log_delta: float, direction: Direction) -> float |
 
 
 def _root_on(made: Line, log_delta: float, low: float, high: float) -> float | None:
-    """Returns the ε on one line at which ln δ falls to the target, rounded up; or the end beyond which it lies."""
+    """Find the ε on one line at which ln δ falls to the target, rounded up; or the end beyond which it lies."""
     from scipy.optimize import brentq
 
     left, right = max(low, made.epsilon - 2 * made.width, 0.0), min(high, made.epsilon + 2 * made.width)
@@ -249,7 +250,7 @@ def _root_on(made: Line, log_delta: float, low: float, high: float) -> float | N
 
 
 def _check(made: Line, roots: Floats, targets: Floats) -> Floats:
-    """Returns the roots, each moved up by as little as does until ln δ is not above its target."""
+    """Move each root up by a small step, doubled until ln δ is not above its target."""
     nudge = 1e-15 * (roots + 0.01 * made.width)
     todo = np.flatnonzero(made.log_deltas(roots) > targets)
     roots = roots.copy()
@@ -261,7 +262,7 @@ def _check(made: Line, roots: Floats, targets: Floats) -> Floats:
 
 
 def contour_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> Floats:
-    """Returns (m,) ln δ at (m,) increasing ε, rounded up; NaN where the contour does not converge in time.
+    """Compute (m,) ln δ at (m,) increasing ε, rounded up; NaN where the contour does not converge in time.
 
     A line serves half a width on both sides of its point.
     """
@@ -287,7 +288,7 @@ def contour_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> Floa
 
 
 def contour_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Floats:
-    """Returns (m,) ε at (m,) decreasing ln δ, rounded up; NaN where the contour does not converge in time.
+    """Compute (m,) ε at (m,) decreasing ln δ, rounded up; NaN where the contour does not converge in time.
 
     The roots of neighbouring targets are found on one line: in a table, then by Newton's method.
     """

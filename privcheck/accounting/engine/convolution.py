@@ -1,22 +1,22 @@
-"""Laws on a grid convolved by FFT, with a proved bound on what rounding does to any mass of the result.
+"""Convolution of laws on a grid by FFT, with a proved bound on the rounding error of every mass of the result.
 
-Let n = 2^t, u = 2⁻⁵³, F the transform, x_j ≥ 0 the laws, m_j how often each is convolved, X_j = F x_j.
+Let n = 2^t, u = 2⁻⁵³, F the transform, x_j ≥ 0 the laws, m_j the number of times each is convolved, X_j = F x_j.
 
 1. *The transform.* ‖fl(F x) − F x‖₂ ≤ θ‖F x‖₂ with θ = 12tu/(1 − 12tu). It is a product of sparse passes A of radix 2
    or 4. A pass multiplies by twiddle factors that are off by at most μ, in products that err by √2γ₂ (Higham 2002,
-   Lemma 3.5), and adds r terms in log₂ r rounds, so that an entry errs by at most (μ + 2√2u + u log₂ r)·Σ|terms|; and
-   ‖|A|‖₂ = √r‖A‖₂. With μ = 4u that is 8.9u a bit for radix 4 and 11.1u for radix 2, second-order terms included: at
-   most 12u a bit. (For radix 2 this is Higham's Theorem 24.2.) A real transform does one half of the same arithmetic,
-   the other half being its mirror image, and 1/n is a power of 2. **Assumption:** μ ≤ 4u, and only these passes: what
-   the pocketfft in NumPy ≥ 2 does for powers of 2; tests/oracle/test_fft_rounding.py reads every twiddle at every size.
+   Lemma 3.5), and adds r terms in log₂ r rounds, so an entry errs by at most (μ + 2√2u + u log₂ r)·Σ|terms|; and ‖|A|‖₂
+   = √r‖A‖₂. With μ = 4u that is 8.9u a bit for radix 4 and 11.1u for radix 2, second-order terms included: at most 12u
+   a bit. (For radix 2 this is Higham's Theorem 24.2.) A real transform does one half of the same arithmetic, the other
+   half being its mirror image, and 1/n is a power of 2. **Assumption:** μ ≤ 4u, and only these passes, as in the
+   pocketfft of NumPy ≥ 2 for powers of 2; tests/oracle/test_fft_rounding.py reads every twiddle at every size.
 2. *The product.* Write X̂_j for fl(X_j). Then |X̂_j − X_j| has 2-norm at most ε_j = θ√n‖x_j‖₂, and both are at most
    a_j = max(|X̂_j|, min(|X̂_j| + ε_j, ‖x_j‖₁)) at every frequency. Exchanging one factor at a time and Cauchy–Schwarz
    give ‖∏X̂_j^{m_j} − ∏X_j^{m_j}‖₁ ≤ Σ m_j ε_j‖G/a_j‖₂, G = ∏a_j^{m_j}. Complex products err by √5u (Brent, Percival
    & Zimmermann 2007), however they are bracketed: by at most ((1 + √5u)^{Σm_j} − 1)·G.
 3. *Back.* An entry of F⁻¹y is at most ‖y‖₁/n, and the transform back adds θ‖y‖₂/√n.
 
-The sum of the three is the bound. It is far from what rounding does (of random signs, some thousand times less), and
-still 10⁻⁸ of the largest mass for a thousand laws.
+The sum of the three is the bound. It is far above the actual rounding error (with random signs, some thousand times
+smaller), yet only 10⁻⁸ of the largest mass for a thousand laws.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SECOND: Final = 1.01  # for terms of second order and for the rounding of the b
 
 
 def transform_error(size: int) -> float:
-    """Returns θ: by how much a transform of that length errs, relatively, in 2-norm.
+    """θ: relative error of a transform of that length, in 2-norm.
 
     Args:
         size: A power of 2.
@@ -46,10 +46,10 @@ def transform_error(size: int) -> float:
 
 
 def convolve(laws: Sequence[tuple[Floats, int]], size: int) -> tuple[Floats, float]:
-    """Returns the cyclic convolution of laws and a bound on the error of every mass of it.
+    """Compute the cyclic convolution of laws, and a bound on the error of every mass of it.
 
     Args:
-        laws: (size,) masses, at least 0, and how often each is convolved.
+        laws: (size,) masses, at least 0, and the number of times each is convolved.
         size: A power of 2.
 
     Returns:
@@ -80,7 +80,7 @@ def convolve(laws: Sequence[tuple[Floats, int]], size: int) -> tuple[Floats, flo
 
 
 def _power(values: Complex, count: int) -> Complex:
-    """Returns values^count by squaring: NumPy's own power takes logarithms, whose error nobody bounds."""
+    """Compute values^count by squaring: NumPy's own power takes logarithms, with no known error bound."""
     raised: Complex | None = None
     while True:
         if count & 1:
@@ -97,5 +97,5 @@ def _norm(values: Floats) -> float:
 
 
 def _full_norm(half: Floats) -> float:
-    """Returns a bound on the 2-norm of a whole spectrum, of which one half and the middle are given."""
+    """Bound on the 2-norm of a whole spectrum, from one half and the middle."""
     return math.sqrt(2.0) * _norm(half)

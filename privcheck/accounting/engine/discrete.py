@@ -1,4 +1,4 @@
-"""Laws whose loss has finitely or countably many values: randomised response, discrete Laplace and Gaussian noise."""
+"""Laws of losses with finitely or countably many values: randomised response, discrete Laplace and Gaussian noise."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _KAPPA: Final = 8.0  # variance that is given up to make a broader one continuou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtomicLaw:
-    """A law of which the atoms of the loss are known exactly.
+    """Law whose loss has exactly known atoms.
 
     Attributes:
         build: Makes the atoms from `arguments` and a direction; a module-level function, called once.
-        arguments: What it needs; with `build` the law's identity.
+        arguments: Arguments of `build`; with `build` the law's identity.
         bound: The largest finite or infinite loss in both directions.
         symmetric: Whether both directions have the same loss law.
-        rounded: Whether some of its values were joined, upwards, because they are too many.
+        rounded: Whether some values were joined, upwards, because there are too many.
         repeat: Makes the law of n releases on one draw from n and `arguments`; None where nothing is drawn for a user.
     """
 
@@ -55,43 +55,43 @@ class AtomicLaw:
 
     @property
     def on_one_draw(self) -> Repeat | None:
-        """The law of n releases on one draw, as whatever made this law says it."""
+        """Law of n releases on one draw, from `repeat`; None where nothing is drawn for a user."""
         repeat = self.repeat
         return None if repeat is None else lambda times: repeat(times, *self.arguments)
 
     def atoms(self, direction: Direction) -> Atoms:
-        """Returns the loss, cached."""
+        """Loss of the law, cached."""
         return _build(self.build, self.arguments, "remove" if self.symmetric else direction)
 
     def largest(self, direction: Direction) -> float:
-        """Returns the bound."""
+        """`bound`, in either direction."""
         return self.bound
 
     def infinite(self, direction: Direction) -> float:
-        """Returns the P-mass at loss ∞."""
+        """P-mass at loss ∞."""
         return self.atoms(direction).infinite
 
     def span(self, direction: Direction) -> float:
-        """Returns the largest finite loss, in absolute terms."""
+        """Largest finite loss, in absolute terms."""
         losses = self.atoms(direction).losses
         return max(abs(float(losses[0])), abs(float(losses[-1])))
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
-        """Returns K, K′, K″ at c, of the finite losses; of a dominating law where there are very many."""
+        """K, K′, K″ at c, of the finite losses; of a dominating law where there are very many."""
         atoms = self._coarse(direction)
         return atoms_moments(atoms.losses, atoms.logs, c)
 
     def wave(self, c: float, step: float, count: int, direction: Direction) -> tuple[Complex, float]:
-        """Returns K(c + it) − K(c), of the same law."""
+        """K(c + it) − K(c), of the same law as `moments`."""
         atoms = self._coarse(direction)
         return wave_of(atoms.losses, atoms.logs + c * atoms.losses, step=step, count=count)
 
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
-        """Returns None: atoms only."""
+        """None: the loss has atoms only."""
         return None
 
     def work(self, c: float, longest: float) -> tuple[float, float]:
-        """Returns what the number of values costs."""
+        """Cost of a wave, from the number of values."""
         values = float(min(len(self.atoms("remove").losses), _COARSE))
         return 100 * values, values / 8
 
@@ -99,7 +99,7 @@ class AtomicLaw:
         return _coarsen(self.build, self.arguments, "remove" if self.symmetric else direction)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
-        """Returns a dominating law on the grid."""
+        """Build a dominating law on the grid."""
         return self.atoms(direction).cells(mesh)
 
 
@@ -116,7 +116,7 @@ def _build(build: Callable[..., Atoms], arguments: tuple[Any, ...], direction: D
 
 
 def response_law(epsilon: float, categories: int) -> AtomicLaw:
-    """Returns randomised response over m categories with ratio e^ε.
+    """Law of randomised response over m categories with ratio e^ε.
 
     Truth has probability e^ε/(e^ε + m − 1): the losses are ε, 0 and −ε. m = 2 dominates every ε-DP mechanism
     (Kairouz, Oh & Viswanath 2015), and has no atom at 0.
@@ -133,7 +133,7 @@ def _response(epsilon: float, categories: int, _: Direction) -> Atoms:
 
 
 def discrete_laplace_law(scale: float, shift: int) -> AtomicLaw:
-    """Returns P(x) ∝ e^{−|x|/b} on the integers against its shift by Δ (Ghosh, Roughgarden & Sundararajan 2009).
+    """Law of P(x) ∝ e^{−|x|/b} on the integers against its shift by Δ (Ghosh, Roughgarden & Sundararajan 2009).
 
     The losses are (Δ − 2x)/b for 0 ≤ x ≤ Δ; all smaller x share Δ/b, all larger −Δ/b.
     """
@@ -151,7 +151,7 @@ def _discrete_laplace(scale: float, shift: int, _: Direction) -> Atoms:
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian:
-    """P(x) ∝ exp(−x²/2σ²) on the integers against its shift by Δ (Canonne, Kamath & Steinke 2020).
+    """Law of P(x) ∝ exp(−x²/2σ²) on the integers against its shift by Δ (Canonne, Kamath & Steinke 2020).
 
     Attributes:
         sigma: σ, the law's parameter.
@@ -168,28 +168,28 @@ class DiscreteGaussian:
 
     @property
     def symmetric(self) -> bool:
-        """Returns True."""
+        """Always True."""
         return True
 
     def atoms(self, direction: Direction) -> Atoms:
-        """Returns the loss (Δ² − 2xΔ)/2σ², cached; beyond 38σ the masses, below 1e-313, join their neighbours or ∞."""
+        """Loss (Δ² − 2xΔ)/2σ² for |x| ≤ ⌈38σ⌉, cached; masses below e^−660 join the next loss above, or ∞."""
         return _discrete_gaussian(self.sigma, self.shift)
 
     def largest(self, direction: Direction) -> float:
-        """Returns ∞."""
+        """Always ∞."""
         return math.inf
 
     def infinite(self, direction: Direction) -> float:
-        """Returns the P-mass at loss ∞, by truncation."""
+        """P-mass at loss ∞, from truncation."""
         return 0.0 if self.sigma >= _SMOOTH else self.atoms(direction).infinite
 
     def span(self, direction: Direction) -> float:
-        """Returns the loss at 38σ."""
+        """Loss at 38σ."""
         ratio = self.shift / self.sigma
         return ratio * (ratio / 2 + 38)
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
-        """Returns K, K′, K″ at c: those of the Gaussian where σ ≥ 3."""
+        """K, K′, K″ at c: those of the Gaussian where σ ≥ 3."""
         if self.sigma < _SMOOTH:
             atoms = self.atoms(direction)
             return atoms_moments(atoms.losses, atoms.logs, c)
@@ -197,7 +197,7 @@ class DiscreteGaussian:
         return c * (c + 1) * (v / 2), (c + 0.5) * v, np.full(len(c), v)
 
     def wave(self, c: float, step: float, count: int, direction: Direction) -> tuple[Complex, float]:
-        """Returns K(c + it) − K(c).
+        """K(c + it) − K(c).
 
         K(z) = (z + z²)Δ²/2σ² + ln(θ(zΔ)/θ(0)), θ(w) = Σ exp(−(x + w)²/2σ²), by Poisson summation for large σ.
         """
@@ -222,28 +222,28 @@ class DiscreteGaussian:
         return as_complex(values - values[0]), error
 
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
-        """Returns None: atoms only."""
+        """None: the loss has atoms only."""
         return None
 
     def work(self, c: float, longest: float) -> tuple[float, float]:
-        """Returns what the number of values costs."""
+        """Cost of a wave, from the number of values."""
         return (0.0, 8.0) if self.sigma >= _SMOOTH else (8000 * self.sigma, 10 * self.sigma)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
-        """Returns a dominating law on the grid."""
+        """Build a dominating law on the grid."""
         return self.atoms(direction).cells(mesh)
 
     def merge_repeats(self, count: int) -> tuple[DiscreteGaussian | GaussianLaw, int]:
-        """Returns the law of `count` of them as fewer of another.
+        """Express the law of `count` releases by fewer releases of another law.
 
         The sum of discrete Gaussians of variances a and b has masses ∝ e^{−x²/2(a + b)}Θ(xa/(a + b)), Θ(w) being the
         sum over the integers of e^{−(y − w)²/2c}, c = ab/(a + b): constant up to a factor 1 ± 5e^{−2π²c}. For σ ≥ 3 all
         k together are the discrete Gaussian of the summed variance up to a factor 1 + 10k·e^{−π²σ²} < 1 + 3e-38·k
         (Kairouz, Liu & Steinke 2021), and so is δ(ε): less than a figure's last digit, up to which it is rounded. The
-        shift counts Δ as often.
+        shift is kΔ.
 
-        Where that has too many integers it is a Gaussian of variance kσ² − κ, exactly up to a factor 1 + 2e^{−2π²κ} of
-        δ(ε) (see `integers`): with κ = 8 that is 1e-68, and kσ² is above 10⁸.
+        Where that has too many integers, the result is a Gaussian of variance kσ² − κ, exactly up to a factor 1 +
+        2e^{−2π²κ} of δ(ε) (see `integers`): with κ = 8 that is 1e-68, and kσ² is above 10⁸.
         """
         if self.sigma < _SMOOTH:
             return self, count

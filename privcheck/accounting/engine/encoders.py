@@ -1,8 +1,8 @@
-"""Matrix mechanisms: by how much one user moves C·G, G the contributions to every step, C the encoder.
+"""Matrix mechanisms: the sensitivity of C·G to one user, G the contributions to every step, C the encoder.
 
-A user who contributes gᵢ, ‖gᵢ‖₂ ≤ 1, to the steps i of a pattern S moves C·G by ‖Σᵢ cᵢgᵢᵀ‖_F, cᵢ the columns of C. Its
-square is Σ_{i,j ∈ S} X_ij⟨gᵢ, gⱼ⟩ with X = CᵀC, at most Σ_{i,j ∈ S}|X_ij|, attained by equal gᵢ where no X_ij is
-negative. The sensitivity is the largest of that over all patterns a user may have (Choquette-Choo, McMahan, Rush &
+A user who contributes gᵢ, ‖gᵢ‖₂ ≤ 1, to the steps i of a pattern S changes C·G by ‖Σᵢ cᵢgᵢᵀ‖_F, cᵢ the columns of C.
+The square is Σ_{i,j ∈ S} X_ij⟨gᵢ, gⱼ⟩ with X = CᵀC, at most Σ_{i,j ∈ S}|X_ij|, attained by equal gᵢ where no X_ij is
+negative. The sensitivity is the largest value over all patterns a user may have (Choquette-Choo, McMahan, Rush &
 Thakurta 2023).
 
 *Which pattern is worst*, if at most k steps at least b apart may be taken:
@@ -12,7 +12,7 @@ Thakurta 2023).
 2. Few patterns are enumerated.
 3. Σ_{i ∈ S} Σ_{j ∈ S} W_ij ≤ Σ_{i ∈ S} rᵢ where rᵢ is the largest Σ_{j ∈ S'} W_ij over all patterns S' with i: two
    dynamic programmes. Where columns b steps apart are orthogonal, rᵢ = W_ii and this is exact. In general the pattern
-   at which the second one ends has a sum of its own, and where it agrees the bound is attained.
+   found by the second programme has a sum as well, and where the two agree the bound is attained.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _ROUNDS: Final = 200  # changes of a pattern, at most
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderSensitivity:
-    """By how much one user moves C·G in ‖·‖_F, contributions having norm 1.
+    """Sensitivity of C·G to one user in ‖·‖_F, with contributions of norm 1.
 
     Attributes:
-        value: Rounded up.
+        value: The sensitivity, rounded up.
         exact: Whether a user attains it, up to rounding.
-        pattern: The steps that attain it, or come closest among those tried.
-        signs: ±1, of one vector in each of these steps.
+        pattern: The steps that attain it, or come closest among the patterns tried.
+        signs: ±1, the sign of one common vector in each of these steps.
     """
 
     value: float
@@ -58,12 +58,12 @@ class EncoderSensitivity:
 def encoder_sensitivity(
     encoder: Floats, *, participations: int, separation: int, order: Order = "any"
 ) -> EncoderSensitivity:
-    """Returns the sensitivity of an encoder, over all patterns of participation.
+    """Compute the sensitivity of an encoder, over all patterns of participation.
 
     Args:
-        encoder: (m, n) C, a column a step.
-        participations: k, of one user, at most.
-        separation: b, at least this many steps apart; exactly so for the order "fixed".
+        encoder: (m, n) C, one column per step.
+        participations: k, the largest number of participations of one user.
+        separation: b, the least distance between two participations in steps; the exact distance for the order "fixed".
         order: "any" for steps at least b apart, "fixed" for i, i + b, i + 2b, … as in epochs of one order.
     """
     signed = encoder.T @ encoder
@@ -98,7 +98,7 @@ def encoder_sensitivity(
 
 
 def bandwidth(encoder: Floats) -> int:
-    """Returns the least b for which columns b or more steps apart have no row in common."""
+    """Least b for which columns b or more steps apart have no row in common."""
     present = (encoder != 0).astype(np.float64)
     apart = np.argwhere(present.T @ present > 0)
     return 1 + int(np.max(np.abs(apart[:, 0] - apart[:, 1]), initial=0))
@@ -117,9 +117,9 @@ def _sensitivity_at(
 
 
 def _align(products: Floats) -> Floats:
-    """Returns signs ±1 for which Σ ±± X_ij is large: all are tried of few columns, else each is flipped in turn.
+    """Find signs ±1 with a large Σ ±± X_ij: all are tried for few columns, else each is flipped in turn.
 
-    Where no product of columns is negative all signs are alike, and nothing is larger.
+    Where no product of columns is negative, equal signs are optimal.
     """
     size = len(products)
     if np.all(products >= 0):
@@ -134,7 +134,7 @@ def _align(products: Floats) -> Floats:
 
 
 def _flip(products: Floats, signs: Floats) -> Floats:
-    """Returns signs of which none alone is better the other way, from some on."""
+    """Flip signs one at a time, starting from the given ones, until no single flip helps."""
     for _ in range(10 * len(signs)):
         gains = -signs * (products @ signs) + np.diag(products)  # a quarter of what a flip adds
         best = int(np.argmax(gains))
@@ -145,7 +145,7 @@ def _flip(products: Floats, signs: Floats) -> Floats:
 
 
 def _all_signs(size: int) -> Floats:
-    """Returns all signs ±1 but for one common to all, (2^(size − 1), size)."""
+    """All signs ±1, up to a common sign, (2^(size − 1), size)."""
     bits = np.arange(2 ** (size - 1))[:, np.newaxis] >> np.arange(size) & 1
     return as_floats(1.0 - 2.0 * bits)
 
@@ -153,13 +153,13 @@ def _all_signs(size: int) -> Floats:
 def _signed(
     signed: Floats, rounding: Floats, patterns: list[tuple[int, ...]], sums: list[float]
 ) -> tuple[tuple[int, ...], float]:
-    """Returns the pattern at which signed contributions move most, as far as it is known, and a bound for all.
+    """Find the pattern with the largest effect of signed contributions, as far as known, and a bound for all patterns.
 
     Args:
         signed: X.
-        rounding: What every X_ij may be off by.
-        patterns: All that there are.
-        sums: Σ|X_ij| of each, rounded up.
+        rounding: Bound on the error of every X_ij.
+        patterns: All patterns.
+        sums: Σ|X_ij| of each pattern, rounded up.
     """
     order = sorted(range(len(patterns)), key=lambda i: -sums[i])
     bound, best = 0.0, (-1.0, patterns[order[0]])
@@ -181,7 +181,7 @@ def _signed(
 
 
 def _dual_bound(products: Floats) -> float:
-    """Returns Σλᵢ with diag(λ) ⪰ X, rounded up."""
+    """Σλᵢ with diag(λ) ⪰ X, rounded up."""
     size = len(products)
     vectors = np.eye(size)
     vectors[:, 0] += 0.5
@@ -199,9 +199,9 @@ def _dual_bound(products: Floats) -> float:
 
 
 def _climb(signed: Floats, pattern: tuple[int, ...], k: int, separation: int) -> tuple[float, tuple[int, ...]]:
-    """Returns what one signed vector moves, squared, and a pattern at which it does.
+    """Find a large squared effect of one signed vector, and its pattern, by local search.
 
-    From a pattern on one step at a time is taken, left out or exchanged, whatever moves most.
+    Starting from a pattern, one step at a time is added, dropped or exchanged, whichever gives the largest effect.
     """
     n = len(signed)
     steps = list(pattern)
@@ -238,14 +238,14 @@ def _sum(weights: Floats, pattern: tuple[int, ...]) -> float:
 
 
 def _falls(weights: Floats) -> bool:
-    """Returns whether W falls along every diagonal and with the distance from the main one."""
+    """Whether W falls along every diagonal and with the distance from the main diagonal."""
     along = weights[1:, 1:] <= weights[:-1, :-1] * (1 + _TIE)
     away = weights[:-1, 1:] <= weights[1:, 1:] * (1 + _TIE)  # W[i − 1, j] ≤ W[i, j], asked for i ≤ j
     return bool(np.all(along)) and bool(np.all(away[np.triu_indices(len(away))]))
 
 
 def _patterns(n: int, k: int, separation: int, first: int = 0) -> Iterator[tuple[int, ...]]:
-    """Yields all patterns of k steps."""
+    """Yield all patterns of k steps."""
     if k == 0:
         yield ()
         return
@@ -255,7 +255,7 @@ def _patterns(n: int, k: int, separation: int, first: int = 0) -> Iterator[tuple
 
 
 def _row_sums(weights: Floats, k: int, separation: int) -> Floats:
-    """Returns (n,) rᵢ, rounded up: the largest Σ_{j ∈ S} W_ij over the patterns S of k steps at most with i."""
+    """(n,) rᵢ, rounded up: the largest Σ_{j ∈ S} W_ij over the patterns S of at most k steps that contain i."""
     n = len(weights)
     own = np.diag(weights).copy()
     if n * n * k * 2 > _MOST_WORK:  # … or over any k − 1 steps that are far enough from i
@@ -271,7 +271,7 @@ def _row_sums(weights: Floats, k: int, separation: int) -> Floats:
 
 
 def _prefixes(weights: Floats, k: int, separation: int) -> Floats:
-    """Returns (k + 1, n) the largest Σ W_ij over at most so many steps j ≤ i − b, for every row i."""
+    """(k + 1, n) the largest Σ W_ij over at most 0, 1, …, k steps j ≤ i − b, for every row i."""
     n = len(weights)
     result = np.zeros((k + 1, n))
     best = np.zeros((n + 1, k + 1, n))  # of the steps before j, for every row
@@ -285,7 +285,7 @@ def _prefixes(weights: Floats, k: int, separation: int) -> Floats:
 
 
 def _heaviest(charges: Floats, k: int, separation: int) -> tuple[tuple[int, ...], float]:
-    """Returns the pattern of at most k steps with the largest sum of charges, and that sum, rounded up."""
+    """Pattern of at most k steps with the largest sum of charges, and that sum, rounded up."""
     n = len(charges)
     best = np.zeros((n + 1, k + 1))
     for j in range(n):

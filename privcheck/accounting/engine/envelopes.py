@@ -1,10 +1,10 @@
-"""Pairs that dominate several others at once: the largest of two curves, and a curve with its own mirror image.
+"""Pairs that dominate several others at once: the largest of two curves, and a curve with its mirror image.
 
 δ as a function of e^ε is convex, falls from 1 at 0 with a slope of −1 at least, and every function of that kind belongs
 to a pair (Zhu, Dong & Wang 2022, Proposition 8). So the largest of several curves is the curve of a pair that dominates
 them all; composed, it dominates every mixture of them (ibid., Theorem 10). Between neighbouring values of the losses
-the curves are linear: where one of them is the largest its atoms are taken as they are, and where they cross an atom
-makes up for the change of slope. Rounding goes up: what is made is compared with what it was made from.
+the curves are linear: where one of them is the largest its atoms are taken unchanged, and where they cross an atom
+accounts for the change of slope. Rounding goes up: the result is compared with the given curves.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TAIL: Final = 4e-13  # relative error of a tail's Q-mass
 
 
 def greatest(one: Atoms, other: Atoms) -> Atoms:
-    """Returns the law whose δ(ε) is the larger of two, for every real ε; rounded up."""
+    """Build the law with δ(ε) the larger of two laws', for every real ε; rounded up."""
     knots = as_floats(np.union1d(one.losses, other.losses))
     logs = np.stack([one.log_deltas(knots), other.log_deltas(knots)])
     leads = _leaders(one, other, logs)
@@ -43,7 +43,7 @@ def greatest(one: Atoms, other: Atoms) -> Atoms:
 
 
 def _leaders(one: Atoms, other: Atoms, logs: Floats) -> Indices:
-    """Returns (n,) which curve is the larger at every knot; where they agree, the one that was so before."""
+    """(n,) index of the larger curve at every knot; where they agree, the previous leader."""
     with np.errstate(invalid="ignore"):
         gaps = np.where(np.isneginf(logs).all(axis=0), 0.0, logs[0] - logs[1])
     clear = np.where(gaps > _TIE, 0, np.where(gaps < -_TIE, 1, -1))
@@ -53,7 +53,7 @@ def _leaders(one: Atoms, other: Atoms, logs: Floats) -> Indices:
 
 
 def _crossings(pair: tuple[Atoms, Atoms], knots: Floats, logs: Floats, leads: Indices) -> tuple[Floats, Floats]:
-    """Returns where the curves cross and ln of the P-masses there, e^ε times what the Q-mass above falls by."""
+    """Crossings of the curves and ln of the P-masses there: e^ε times the fall of the Q-mass above."""
     before = np.flatnonzero(leads[1:] != leads[:-1])
     if not len(before):
         return np.empty(0), np.empty(0)
@@ -74,13 +74,13 @@ def _crossings(pair: tuple[Atoms, Atoms], knots: Floats, logs: Floats, leads: In
 
 
 def _log_q_above(atoms: Atoms, at: Floats) -> Floats:
-    """Returns ln Q(L ≥ l), −∞ beyond the last value."""
+    """Logarithm ln Q(L ≥ l), −∞ beyond the last value."""
     tails = np.append(atoms.log_q_above(), -np.inf)
     return as_floats(tails[np.searchsorted(atoms.losses, at, side="left")])
 
 
 def _raise_masses(law: Atoms, knots: Floats, logs: Floats) -> Atoms:
-    """Returns the law with its masses multiplied by what its curve is short of at the knots, and a little more."""
+    """Multiply the masses by the largest shortfall of the law's curve at the knots, and a little more."""
     with np.errstate(invalid="ignore"):
         short = np.where(np.isneginf(logs), 0.0, logs - law.log_deltas(knots))
     missing = max(0.0, float(np.max(short))) + _UP
@@ -88,12 +88,13 @@ def _raise_masses(law: Atoms, knots: Floats, logs: Floats) -> Atoms:
 
 
 def mirror(atoms: Atoms) -> Atoms:
-    """Returns the law with the same δ(ε) for ε ≥ 0, and for ε < 0 that of the pair the other way round.
+    """Build the law with the same δ(ε) for ε ≥ 0, and for ε < 0 the δ(ε) of the reversed pair.
 
-    If H_α ≤ δ(ln α) for α ≥ 1 is all that is known, of a family of pairs that holds (Q, P) with every (P, Q), then for
-    α < 1 it follows from H_α(P, Q) = 1 − α + α·H_{1/α}(Q, P). A loss l > 0 of mass p has its mirror image −l, of mass
-    p·e^{−l}; what is left has loss 0. Where nothing is left, as where a loss of 0 was rounded up, the two halves make a
-    bound that is not convex at ε = 0, and the least losses move apart until they do (`_join_at_zero`).
+    If only H_α ≤ δ(ln α) for α ≥ 1 is known, of a family of pairs that contains (Q, P) with every (P, Q), then the
+    bound for α < 1 follows from H_α(P, Q) = 1 − α + α·H_{1/α}(Q, P). A loss l > 0 of mass p has its mirror image −l, of
+    mass p·e^{−l}; the remaining mass has loss 0. Where no mass remains, for example where a loss of 0 was rounded up,
+    the two halves form a bound that is not convex at ε = 0, and the least losses are moved apart until it is
+    (`_join_at_zero`).
     """
     above = atoms.losses > 0
     losses, logs = _join_at_zero(atoms.losses[above], atoms.logs[above], atoms.infinite)
@@ -105,12 +106,13 @@ def mirror(atoms: Atoms) -> Atoms:
 
 
 def _join_at_zero(losses: Floats, logs: Floats, infinite: float) -> tuple[Floats, Floats]:
-    """Returns losses above 0 that have room beside their mirror images, with a δ(ε) that is nowhere smaller.
+    """Join the least losses above 0 so that they fit with their mirror images, without making any δ(ε) smaller.
 
-    The masses and those of their images may add up to 1 − `infinite` at most. Where they are more, the first k losses
-    become one, l₁, with its image −l₁, which share all the mass M that the others leave: l₁ is at least the last of
-    them, and their part of δ(0), D = Σp(1 − e^{−l}), is at most M·tanh(l₁/2). Their part of δ is convex in e^ε and 0
-    from e^{l₁} on, so that it lies under the chord, which is the part of l₁. The k with the least l₁ is taken.
+    The masses and those of their images may add up to at most 1 − `infinite`. Where they exceed it, the first k losses
+    are replaced by one loss l₁ with its image −l₁, which share all the mass M not used by the others: l₁ is at least
+    the last of the k losses, and their part of δ(0), D = Σp(1 − e^{−l}), is at most M·tanh(l₁/2). Their part of δ is
+    convex in e^ε and 0 from e^{l₁} on, so it lies under the chord, which is the part of l₁. The k with the least l₁ is
+    taken.
 
     Args:
         losses: (n,) increasing, above 0.

@@ -1,14 +1,14 @@
-"""The exact privacy curve of Gaussian releases: N(0, 1) against N(μ, 1).
+"""Exact privacy curve of Gaussian releases: N(0, 1) against N(μ, 1).
 
 δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle & Wang 2018, Theorem 8; Dong, Roth & Su 2022, Corollary 2.13). Adaptive
-composition of Gaussian releases with data-independent spreads adds μ² (ibid., Corollary 3.3), so a job of Gaussians
-stays on this curve to the end. With x = ε/μ − μ/2 the two terms share a factor, δ = φ(x)·(R(x) − R(x + μ)), R the Mills
+composition of Gaussian releases with data-independent spreads adds μ² (ibid., Corollary 3.3), so a composition of
+Gaussians stays on this curve. With x = ε/μ − μ/2 the two terms share a factor, δ = φ(x)·(R(x) − R(x + μ)), R the Mills
 ratio. Where the ratios are close, their difference is the odd half of a Taylor series around the middle, whose terms
 are positive moments ∫uᵏ e^(−u²/2 − mu) du: no digits cancel, neither for tiny μ nor far in the tail.
 
 Plain `math`, no arrays: one value takes a few microseconds. ln δ is concave in ε, because the loss has a log-concave
 density and (1 − e^(ε − l))₊ is log-concave in both (Prékopa): Newton's steps towards a root approach it from the safe
-side, and what is returned has been checked by evaluating δ there.
+side, and the returned value has been checked by evaluating δ there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STEPS: Final = 100  # of Newton's method, at most; it takes 3 to 6 where δ is 
 
 
 def gdp_log_delta(mu: float, epsilon: float) -> float:
-    """Returns ln δ(ε) of N(0, 1) against N(μ, 1); −∞ for μ = 0.
+    """Compute ln δ(ε) of N(0, 1) against N(μ, 1); −∞ for μ = 0.
 
     Args:
         mu: Δ/std of all releases together, at least 0.
@@ -51,7 +51,7 @@ def gdp_log_delta(mu: float, epsilon: float) -> float:
 
 
 def gdp_tangent(mu: float, epsilon: float) -> tuple[float, float]:
-    """Returns ln δ(ε) and −d ln δ/dε: the tangent there, over e^ε, lies below the whole curve, which is convex in e^ε.
+    """Logarithm ln δ(ε) and −d ln δ/dε: the tangent of δ over e^ε, which lies below the curve since δ is convex in e^ε.
 
     Args:
         mu: Δ/std, above 0 and finite.
@@ -62,7 +62,7 @@ def gdp_tangent(mu: float, epsilon: float) -> tuple[float, float]:
 
 
 def gdp_delta(mu: float, epsilon: float, *, rounding: Rounding = "up") -> float:
-    """Returns δ(ε) of N(0, 1) against N(μ, 1).
+    """Compute δ(ε) of N(0, 1) against N(μ, 1).
 
     Args:
         mu: Δ/std of all releases together.
@@ -84,14 +84,14 @@ def gdp_delta(mu: float, epsilon: float, *, rounding: Rounding = "up") -> float:
 
 
 def gdp_epsilon(mu: float, delta: float, *, rounding: Rounding = "up") -> float:
-    """Returns the ε at which N(0, 1) against N(μ, 1) has δ(ε) = δ; 0 where δ(0) ≤ δ already.
+    """Compute the ε at which N(0, 1) against N(μ, 1) has δ(ε) = δ; 0 where δ(0) ≤ δ already.
 
-    Solved on ln δ over x = ε/μ − μ/2, in which nothing cancels or overflows, then moved outwards until δ there, with
-    its rounding, is on the right side.
+    Solved on ln δ over x = ε/μ − μ/2, where nothing cancels or overflows; the root is then moved outwards until δ
+    there, with its rounding, is on the right side.
 
     Args:
         mu: Δ/std of all releases together.
-        delta: In (0, 1); δ = 0 gives ∞, because Gaussian noise is not pure DP.
+        delta: In [0, 1); δ = 0 gives ∞, because Gaussian noise is not pure DP.
         rounding: "up" is never below the truth, "down" never above.
 
     Raises:
@@ -127,7 +127,7 @@ def gdp_epsilon(mu: float, delta: float, *, rounding: Rounding = "up") -> float:
 
 
 def _root(mu: float, target: float) -> tuple[float, float]:
-    """Returns (x, −d ln δ/dx) where ln δ meets the target; the lower end −μ/2 where δ(0) is below it."""
+    """(x, −d ln δ/dx) at which ln δ meets the target; x is the lower end −μ/2 where δ(0) is below it."""
     x, lowest = _near_root(mu, target), -mu / 2
     if not x > lowest:
         x = lowest
@@ -143,7 +143,7 @@ def _root(mu: float, target: float) -> tuple[float, float]:
 
 
 def _near_root(mu: float, target: float) -> float:
-    """Returns roughly where ln δ meets the target: δ = φ(x)(R(x) − R(x + μ)) with an elementary R, iterated."""
+    """Approximate x at which ln δ meets the target: δ = φ(x)(R(x) − R(x + μ)) with an elementary R, iterated."""
     # δ ≤ ½exp(−x²/2) and δ ≤ μφ(x) for x ≥ 0
     most = min(-target - _LOG_2, math.log(mu) - _HALF_LOG_2_PI - target)
     if most <= 0:
@@ -158,12 +158,12 @@ def _near_root(mu: float, target: float) -> float:
 
 
 def _slack(log_delta: float) -> float:
-    """Returns a bound on the rounding error of ln δ: relative where δ is near 1, and 1 − δ is what is computed."""
+    """Bound on the rounding error of ln δ: relative to 1 − δ where δ is near 1, since 1 − δ is computed there."""
     return _SLACK * (1 - log_delta if log_delta < -0.1 else -8 * log_delta)
 
 
 def _standard(mu: float, epsilon: float) -> float:
-    """Returns x = ε/μ − μ/2 to the last digits: where both terms are large and close, with the rounding of μ²."""
+    """Point x = ε/μ − μ/2 to the last digits: where both terms are large and close, with the rounding of μ²."""
     if mu < 1 or mu > _FAR:
         return epsilon / mu - mu / 2
     square, large = mu * mu, _SPLIT * mu
@@ -174,7 +174,7 @@ def _standard(mu: float, epsilon: float) -> float:
 
 
 def _log_delta(mu: float, x: float) -> tuple[float, float]:
-    """Returns ln δ and −d ln δ/dx at ε = μ(x + μ/2) ≥ 0, that is x ≥ −μ/2."""
+    """Logarithm ln δ and −d ln δ/dx at ε = μ(x + μ/2) ≥ 0, that is x ≥ −μ/2."""
     if x < -1:  # then μ ≥ 2, and 1 − δ = Φ(x) + φ(x)R(x + μ)
         density = math.exp(-x * x / 2 - _HALF_LOG_2_PI)
         ratio = _mills(x + mu)
@@ -192,7 +192,7 @@ def _log_delta(mu: float, x: float) -> tuple[float, float]:
 
 
 def _mills(x: float) -> float:
-    """Returns the Mills ratio R(x) = (1 − Φ(x))/φ(x) at x ≥ −1."""
+    """Mills ratio R(x) = (1 − Φ(x))/φ(x) at x ≥ −1."""
     if x < 8:
         return _ROOT_HALF_PI * math.exp(x * x / 2) * math.erfc(x / _ROOT_2)
     terms = _terms(x)
@@ -203,17 +203,17 @@ def _mills(x: float) -> float:
 
 
 def _terms(x: float) -> int:
-    """Returns how many terms of Laplace's continued fraction x + 1/(x + 2/(x + …)) give the last digit, x ≥ 3."""
+    """Number of terms of Laplace's continued fraction x + 1/(x + 2/(x + …)) for full precision at x ≥ 3."""
     return int(380 / (x * x)) + 7
 
 
 def _tail(x: float, terms: int) -> float:
-    """Returns roughly what the continued fraction is from a late term on: t = x + n/t."""
+    """Approximate value of the continued fraction from a late term on: t = x + n/t."""
     return (x + math.sqrt(x * x + 4 * terms + 4)) / 2 if x < _FAR else x
 
 
 def _close_ratios(mu: float, x: float) -> tuple[float, float]:
-    """Returns (R(x) − R(x + μ))/μ and R(x + μ), for μ at most a quarter of max(1, x).
+    """(R(x) − R(x + μ))/μ and R(x + μ), for μ at most a quarter of max(1, x).
 
     With h = μ/2, m = x + h and cₖ = hᵏ/k!·∫uᵏ e^(−u²/2 − mu) du, R(m ± h) = Σ(∓1)ᵏcₖ. The ratios of the moments are a
     continued fraction for m ≥ 3; below, their recurrence loses fewer digits forwards than the terms decline by.
@@ -225,7 +225,7 @@ def _close_ratios(mu: float, x: float) -> tuple[float, float]:
 
 
 def _series_far(h: float, m: float) -> tuple[float, float]:
-    """Returns Σ(−1)ᵏcₖ and Σcₖ/2h over odd k, k up to where the terms are nothing."""
+    """Σ(−1)ᵏcₖ, and Σcₖ/h over odd k, for k up to where the terms are negligible."""
     orders = min(20, int(40 / math.log(m / max(h, 1e-300))) + 3)
     ratios, terms = [0.0] * orders, _terms(m) + orders
     fraction = _tail(m, terms)
@@ -245,7 +245,7 @@ def _series_far(h: float, m: float) -> tuple[float, float]:
 
 
 def _series_near(h: float, m: float) -> tuple[float, float]:
-    """Returns the same sums by cₖ₊₁ = (hcₖ₋₁ − mcₖ)h/(k + 1)."""
+    """The same sums by cₖ₊₁ = (hcₖ₋₁ − mcₖ)h/(k + 1)."""
     whole = before = _mills(m)  # h·cₖ₋₁/h
     odd, term = 0.0, 1 - m * before  # c₁/h
     for k in range(1, 30):

@@ -1,12 +1,12 @@
 """Certified bounds: a dominating law of the loss on a grid, composed by FFT in tilted form.
 
-Every law is replaced by one on the grid that dominates it (`Law.cells`), so δ(ε) of the composition is never below the
-truth. Tilting by e^{cl} before the transform (Esscher's device) puts the bulk of the computed law where δ(ε) is
-decided: the error of the transform is then relative to the result, not to 1, and small δ keep their digits.
+Every law is replaced by one on the grid that dominates it (`Law.cells`), so the computed δ(ε) of the composition is
+never below the truth. Tilting by e^{cl} before the transform (Esscher's device) puts the bulk of the computed law where
+δ(ε) is determined: the error of the transform is then relative to the result, not to 1, and small δ keep their digits.
 
-What goes wrong in floating point is bounded and added: what the transforms round (`convolution`, a proved bound under a
-named assumption), what tilting rounds (u for every unit of the exponent, at most), and what the transform wraps around
-from above the window (Chernoff's bound on the grid's own law). What it wraps around from below only adds.
+Floating-point errors are bounded and added: the rounding of the transforms (`convolution`, a proved bound under a named
+assumption), the rounding of tilting (at most u for every unit of the exponent), and the mass that the transform wraps
+around from above the window (Chernoff's bound on the grid's own law). Mass wrapped around from below only adds.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _TIGHT: Final = 1e-3  # by how much a bound on ln δ may lie above what was comp
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Composed:
-    """The composed dominating law near the point for which it was made.
+    """Composed dominating law near the point for which it was made.
 
     Attributes:
-        bound: The law with everything that rounding, tails and the window leave open added to it.
-        plain: The law as computed: how far `bound` lies above it tells how tight it is.
-        lowest: The window's lower end: below it nothing is known.
+        bound: The law with the errors of rounding, tails and the window added.
+        plain: The law as computed; its distance from `bound` measures tightness.
+        lowest: Lower end of the window; nothing is known below it.
     """
 
     bound: Atoms
@@ -51,27 +51,27 @@ class Composed:
     lowest: float
 
     def log_deltas(self, epsilons: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Returns (m,) bounds on ln δ, 0 below the window, and whether they are tight."""
+        """(m,) bounds on ln δ, 0 below the window, and whether they are tight."""
         inside = epsilons >= self.lowest
         values, plain = self.bound.log_deltas(epsilons), self.plain.log_deltas(epsilons)
         tight = inside & (values <= np.where(plain > -np.inf, plain + _TIGHT, -np.inf))
         return np.where(inside, values, 0.0), tight
 
     def epsilons(self, log_deltas: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Returns (m,) ε with δ(ε) ≤ δ, certified, ∞ where there is none, and whether they are tight."""
+        """(m,) certified ε with δ(ε) ≤ δ, ∞ where there is none, and whether they are tight."""
         values = self.bound.epsilons(log_deltas)
         tight = self.log_deltas(np.minimum(values, float(self.bound.losses[-1])))[1]
         return np.maximum(values, max(self.lowest, 0.0)), tight & (values > self.lowest)
 
 
 def compose(job: Job, epsilon: float, log_delta: float, direction: Direction) -> Composed | None:
-    """Returns the dominating law made for δ(ε) near the given ε and δ, or None where no grid of bounded size can do it.
+    """Build the dominating law for δ(ε) near the given ε and δ, or None where no grid of bounded size works.
 
     Args:
-        job: A composition without zCDP parts; its own δ is accounted for by the caller.
-        epsilon: Where the bound will be asked for, roughly.
-        log_delta: ln δ there, roughly.
-        direction: Which way the asymmetric pairs go.
+        job: A composition without zCDP parts; the caller accounts for the δ lost outright.
+        epsilon: The approximate ε at which the bound will be evaluated.
+        log_delta: The approximate ln δ there.
+        direction: Direction of the asymmetric pairs.
     """
     largest = job.largest(direction)
     c = saddle_at(job, min(epsilon, largest * (1 - 1e-3)), direction)
@@ -95,9 +95,10 @@ def compose(job: Job, epsilon: float, log_delta: float, direction: Direction) ->
 
 
 def _window(job: Job, c: float, direction: Direction) -> tuple[float, float, float]:
-    """Returns an interval outside of which the tilted composition has about e^{−40} of its mass, and the best η above.
+    """Interval outside of which the tilted composition has about e^{−40} of its mass, and the best η above.
 
-    Chernoff: P(L > x) ≤ E[e^{η(L − x)}] for every η > 0. What the grid's own law leaves above is bounded afresh.
+    Chernoff: P(L > x) ≤ E[e^{η(L − x)}] for every η > 0. The mass of the grid's law above the interval is bounded
+    separately.
     """
     k, _, k2 = (float(x[0]) for x in job.moments(np.array([c]), direction))
     etas = _FACTORS * math.sqrt(2 * _WRAPPED / max(k2, 1e-300))
@@ -121,9 +122,9 @@ def _other(direction: Direction) -> Direction:
 
 
 def _mesh(job: Job, width: float, c: float, direction: Direction) -> tuple[float, int]:
-    """Returns the grid's step and the transform's size.
+    """Step of the grid and size of the transform.
 
-    One law's mass splits over a cell, which adds up to mesh²/4 to its variance: many events want a finer grid.
+    One law's mass splits over a cell, which adds up to mesh²/4 to its variance: many events need a finer grid.
     """
     k2 = float(job.moments(np.array([c]), direction)[2][0])
     count = sum(n for _, n in job.all_laws)
@@ -194,13 +195,13 @@ def _transform(
 
 
 def grid_epsilons(job: Job, log_deltas: Floats, near: Floats, direction: Direction) -> Floats:
-    """Returns (m,) ε with δ(ε) ≤ δ, certified; ∞ where the grid gives none.
+    """Compute (m,) certified ε with δ(ε) ≤ δ; ∞ where the grid gives none.
 
     Args:
         job: The composition.
         log_deltas: (m,) ln δ.
-        near: (m,) estimates of ε, for grids to be made around.
-        direction: Which way the asymmetric pairs go.
+        near: (m,) estimates of ε, around which grids are made.
+        direction: Direction of the asymmetric pairs.
     """
     values, tight, made = np.full(len(near), np.inf), np.zeros(len(near), dtype=bool), 0
     for i in _from_the_middle(near):
@@ -222,13 +223,13 @@ def grid_epsilons(job: Job, log_deltas: Floats, near: Floats, direction: Directi
 
 
 def grid_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Direction) -> Floats:
-    """Returns (m,) certified bounds on ln δ(ε); 0 where the grid gives none.
+    """Compute (m,) certified bounds on ln δ(ε); 0 where the grid gives none.
 
     Args:
         job: The composition.
         epsilons: (m,) ε.
         near: (m,) estimates of ln δ.
-        direction: Which way the asymmetric pairs go.
+        direction: Direction of the asymmetric pairs.
     """
     values, tight, made = np.zeros(len(epsilons)), np.zeros(len(epsilons), dtype=bool), 0
     for i in _from_the_middle(epsilons):
@@ -244,7 +245,7 @@ def grid_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Directi
 
 
 def _from_the_middle(values: Floats) -> list[int]:
-    """Returns an order in which few grids serve all: halves of halves of what is sorted."""
+    """Order in which few grids serve all values: the middles of successive halves of the sorted values."""
     order = np.argsort(values)
     result: list[int] = []
     ranges = [(0, len(order))]

@@ -1,13 +1,13 @@
-"""A pair of laws from a curve: the least convex curve below given points, and its losses.
+"""A pair of laws from a curve: the greatest convex curve below given points, and its losses.
 
 δ as a function of α = e^ε is convex, falls from 1 at α = 0 with a slope of at least −1, and every such curve belongs to
-a pair (Zhu, Dong & Wang 2022): between two knots it is linear, and a knot α carries the P-mass α·(change of slope).
-Slopes between knots that are an ulp apart have no digits left as floats. Here the points are taken as the rational
-numbers that they are: their hull, slopes and masses are exact integers' quotients, rounded once, at the end.
+a pair (Zhu, Dong & Wang 2022): between two knots it is linear, and a knot α carries the P-mass α·(change of slope). In
+floats, slopes between knots that are an ulp apart have no digits left. Here the points are treated as exact rational
+numbers: hull, slopes and masses are quotients of exact integers, rounded once, at the end.
 
-Points that are at or above a convex curve have a lower hull that is at or above it at every knot, and between two knots
-it is above, as a chord is. So what has been rounded up stays up, and rounding noise, which is not convex, is smoothed
-away instead of becoming mass.
+The lower hull of points at or above a convex curve is at or above the curve at every knot, and so between two knots, as
+a chord. So upper bounds remain upper bounds, and rounding noise, which is not convex, is smoothed away instead of
+becoming mass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LEAST = 1e-290  # of a δ below the last knot, to which smaller ones are rounde
 
 
 def law_above(losses: Floats, log_deltas: Floats, *, infinite: float = 0.0) -> Atoms:
-    """Returns the law whose δ is the lower convex hull of points, a bound on every convex curve below them.
+    """Build the law with δ the lower convex hull of points, a bound on every convex curve below them.
 
     Args:
         losses: (n,) increasing values of ε.
@@ -49,14 +49,14 @@ def law_above(losses: Floats, log_deltas: Floats, *, infinite: float = 0.0) -> A
 
 
 def _integers(values: list[float]) -> tuple[list[int], int]:
-    """Returns floats as integers and the power of 2 by which all of them were multiplied."""
+    """Convert floats to integers and the power of 2 by which all of them were multiplied."""
     ratios = [value.as_integer_ratio() for value in values]
     bits = max(below.bit_length() - 1 for _, below in ratios)
     return [above << (bits - below.bit_length() + 1) for above, below in ratios], bits
 
 
 def _lower_hull(x: list[int], y: list[int]) -> list[int]:
-    """Returns the indices of the corners of the lower hull, x increasing (Andrew 1979)."""
+    """Indices of the corners of the lower hull, x increasing (Andrew 1979)."""
     kept: list[int] = []
     for i in range(len(x)):
         while len(kept) >= 2:
@@ -69,7 +69,7 @@ def _lower_hull(x: list[int], y: list[int]) -> list[int]:
 
 
 def _masses(x: list[int], y: list[int], corners: list[int], *, one: int, unit: int) -> Floats:
-    """Returns (m − 1,) the P-masses of all corners but the first: α·(slope after − slope before), 0 after the last."""
+    """(m − 1,) P-masses of all corners but the first: α·(slope after − slope before), 0 after the last."""
     masses = np.empty(len(corners) - 1)
     for k in range(1, len(corners)):
         a, b = corners[k - 1], corners[k]

@@ -1,14 +1,15 @@
-"""Discrete Gaussian noise on an integer vector that moves by d, |d|² ≤ Δ²: which d is worst is not known.
+"""Discrete Gaussian noise on an integer vector with a shift d, |d|² ≤ Δ²; the worst d is not known.
 
 *As a continuous Gaussian.* Let 0 < κ < σ², τ² = σ² − κ and Θ(y) = Σ_x e^{−(x − y)²/2κ} over the integers: period 1.
 Draw y with the density φ_τ(y − d)Θ(y)/c, then the integer x with probability e^{−(x − y)²/2κ}/Θ(y): x is discrete
 Gaussian of parameter σ around the integer d, exactly, and c does not depend on d. For two d the densities of y have the
-likelihood ratio of N(0, τ²) and N(d, τ²), and exceed these by a factor max Θ/c ≤ 1 + 2Σ_{n ≥ 1} e^{−2π²κn²} at most
-(Poisson summation). So δ(ε) is at most that factor, once for every coordinate that moves, times that of Gaussian noise
-of variance σ² − κ; and so it is after adaptive composition, in which all factors come out of the sum.
+likelihood ratio of N(0, τ²) and N(d, τ²), and exceed these by a factor of at most max Θ/c ≤ 1 + 2Σ_{n ≥ 1} e^{−2π²κn²}
+(Poisson summation). So δ(ε) is at most that factor, once for every coordinate that changes, times the δ(ε) of Gaussian
+noise of variance σ² − κ; the same holds after adaptive composition, in which all factors come out of the sum.
 
-*By enumeration.* For small Δ² all d with |d|² = ⌊Δ²⌋ are looked at, up to order and sign (others gain by a coordinate
-that moves by 1 more): their losses are (|d|² − 2⟨d, x⟩)/2σ², and the law above all their curves dominates them.
+*By enumeration.* For small Δ² all d with |d|² = ⌊Δ²⌋ are enumerated, up to order and sign (any other d is dominated
+after shifting one more coordinate by 1): their losses are (|d|² − 2⟨d, x⟩)/2σ², and the law above all their curves
+dominates them.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ _BROAD: Final = 8.0  # σ²/κ from which on a continuous Gaussian is better tha
 
 
 def integer_vector_laws(sigma: float, moved: float) -> tuple[Law, ...] | None:
-    """Returns laws that together dominate one release; None where zCDP is better.
+    """Laws that together dominate one release; None where zCDP is better.
 
     Args:
-        sigma: σ, the noise's parameter.
+        sigma: σ, the parameter of the noise.
         moved: Δ, the ℓ2 sensitivity.
     """
     whole = math.floor(moved * moved * (1 + 1e-12))
@@ -58,7 +59,7 @@ def integer_vector_laws(sigma: float, moved: float) -> tuple[Law, ...] | None:
 
 
 def _factor(log_factor: float, _: Direction) -> Atoms:
-    """Returns no loss at all, with a mass above 1: what it is composed with costs so much more δ."""
+    """A loss of 0 with a mass above 1: it multiplies the δ of the composition by that factor."""
     return Atoms(losses=np.zeros(1), logs=np.array([log_factor]))
 
 
@@ -77,7 +78,7 @@ def _vector(sigma: float, square: int, _: Direction) -> Atoms:
 
 
 def squares(total: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
-    """Yields all falling sequences of positive integers with that sum of squares."""
+    """Yield all non-increasing sequences of positive integers with that sum of squares."""
     if total == 0:
         yield ()
         return
@@ -87,7 +88,7 @@ def squares(total: int, largest: int | None = None) -> Iterator[tuple[int, ...]]
 
 
 def _loss(sigma: float, square: int, parts: tuple[int, ...]) -> Atoms:
-    """Returns the loss for one d: ⟨d, x⟩ by direct convolution of positive numbers, which keeps every mass's digits."""
+    """Loss for one d: ⟨d, x⟩ by direct convolution of positive numbers, which keeps every mass's digits."""
     reach = math.ceil(_REACH * sigma * math.sqrt(square))
     masses = np.ones(1)
     for step, times in Counter(parts).items():
@@ -103,7 +104,7 @@ def _loss(sigma: float, square: int, parts: tuple[int, ...]) -> Atoms:
 
 @functools.lru_cache(maxsize=64)
 def _sums(sigma: float, times: int) -> Floats:
-    """Returns the law of the sum of so many discrete Gaussians, around its middle."""
+    """Law of the sum of `times` discrete Gaussians, around its middle."""
     reach = math.ceil(_REACH * sigma)
     logs = -(np.arange(-reach, reach + 1, dtype=np.float64) ** 2) / (2 * sigma**2)
     one = as_floats(np.exp(logs) / math.fsum(np.exp(logs).tolist()))
@@ -112,7 +113,7 @@ def _sums(sigma: float, times: int) -> Floats:
 
 
 def _cut(masses: Floats, reach: int) -> Floats:
-    """Returns the middle of a law; what is cut off on both sides, below 1e-300, joins its outermost values."""
+    """Middle of a law; the mass cut off on both sides, below 1e-300, joins the outermost values."""
     half = len(masses) // 2
     if half <= reach:
         return as_floats(masses)

@@ -1,4 +1,4 @@
-"""A composition, reduced to what the accountant needs: laws of the loss with their counts, ρ and δ."""
+"""A composition, reduced to the accountant's inputs: laws of the loss with their counts, ρ and δ."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _WIDEST: Final = 90  # of |log₂ c|
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A composition of events on the same data.
+    """Composition of events on the same data.
 
     Attributes:
         mu_squared: Σ(Δ/std)² of all Gaussian events: they are one Gaussian (Dong, Roth & Su 2022, Corollary 3.3).
         laws: All other laws with their counts, in a fixed order.
-        rho: Σρ of events of which only zCDP is known.
+        rho: Σρ of events with only a known zCDP bound.
         lost: ln ∏(1 − δᵢ), at most 0, of the (ε, δ)-DP events, in floating point.
-        losts: (δᵢ, how often) of these events.
+        losts: (δᵢ, count) of these events.
         xi: Σξ of (ξ, ρ)-zCDP events.
-        bounds: Laws of which only Rényi orders are known, with their counts.
-        joined: Whether some laws stand for others that they dominate.
+        bounds: Laws with only known Rényi bounds, with their counts.
+        joined: Whether some laws replace others that they dominate.
     """
 
     mu_squared: float
@@ -46,43 +46,43 @@ class Job:
 
     @property
     def orders_only(self) -> bool:
-        """Returns whether nothing but Rényi orders composes it: no pair dominates some of its events."""
+        """Whether it composes by Rényi orders only: no pair dominates some of its events."""
         return self.rho > 0 or self.xi > 0 or bool(self.bounds)
 
     @property
     def gaussian(self) -> bool:
-        """Returns whether it is one Gaussian and nothing else."""
+        """Whether it is one Gaussian and nothing else."""
         return 0 < self.mu_squared <= _HOPELESS and not self.laws and self.lost == 0 and not self.orders_only
 
     @property
     def all_laws(self) -> tuple[tuple[Law, int], ...]:
-        """Returns the laws, the Gaussian one among them."""
+        """All laws, including the Gaussian one."""
         return ((GaussianLaw(self.mu_squared), 1), *self.laws) if self.mu_squared > 0 else self.laws
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        """Returns the directions that have to be looked at: one where all pairs are symmetric."""
+        """Directions to compute: one where all pairs are symmetric."""
         return DIRECTIONS[:1] if all(law.symmetric for law, _ in self.laws) else DIRECTIONS
 
     @property
     def hopeless(self) -> bool:
-        """Returns whether there is so little noise that squares of the loss would overflow: only a sum bounds ε."""
+        """Whether there is so little noise that squares of the loss would overflow: only a sum bounds ε."""
         finite = [law.largest(d) for law, _ in self.laws for d in self.directions]
         largest = max([self.mu_squared, self.rho, *(x for x in finite if math.isfinite(x))])
         return largest > _HOPELESS
 
     def infinite(self, direction: Direction) -> float:
-        """Returns the P-mass at loss ∞ of all laws together."""
+        """P-mass at loss ∞ of all laws together."""
         masses = [(law.infinite(direction), count) for law, count in self.laws]
         if any(mass >= 1 for mass, _ in masses):
             return 1.0
         return -math.expm1(math.fsum(count * math.log1p(-mass) for mass, count in masses))
 
     def largest(self, direction: Direction | None = None) -> float:
-        """Returns the sum of the largest losses: ε of pure DP after basic composition, rounded up; ∞ where none.
+        """Sum of the largest losses: ε of pure DP after basic composition, rounded up; ∞ where there is none.
 
         Args:
-            direction: Which way the asymmetric pairs go; both if None.
+            direction: Direction of the asymmetric pairs; both if None.
         """
         if self.rho > 0 or self.xi > 0:
             return math.inf
@@ -93,7 +93,7 @@ class Job:
         return math.fsum(terms) * (1 + 1e-15) if all(math.isfinite(t) for t in terms) else math.inf
 
     def sketch(self, direction: Direction) -> Job:
-        """Returns a job of few laws that is like this one of many: where to look, never what was found."""
+        """Similar job of few laws, for starting points of searches only, never for results."""
         if len(self.laws) <= _MANY:
             return self
         ordered = sorted(self.laws, key=lambda pair: pair[0].span(direction))
@@ -102,9 +102,9 @@ class Job:
         return replace(self, laws=laws)
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
-        """Returns ΣK, ΣK′, ΣK″, (m,) each, at (m,) real c > 0, with z(ξ + ρ(z + 1)) for the zCDP part.
+        """ΣK, ΣK′, ΣK″, (m,) each, at (m,) real c > 0, with z(ξ + ρ(z + 1)) for the zCDP part.
 
-        The derivatives leave out what has bounds only: nothing but Rényi orders looks at such a composition.
+        The derivatives leave out `bounds`: only Rényi orders are used for such a composition.
         """
         k, k1 = c * (self.xi + self.rho * (c + 1)), self.xi + self.rho * (2 * c + 1)
         k2 = np.full(len(c), 2 * self.rho)
@@ -116,7 +116,7 @@ class Job:
         return k, k1, k2
 
     def divergences(self, c: Floats, direction: Direction) -> Floats:
-        """Returns (m,) bounds on the least K known at (m,) real c: mechanisms of bounded range are η²/8-zCDP."""
+        """(m,) bounds on the least K known at (m,) real c: mechanisms of bounded range are η²/8-zCDP."""
         k = self.moments(c, direction)[0]
         for law, count in self.laws:
             if isinstance(law, BoundedRange):
@@ -126,17 +126,17 @@ class Job:
 
     @property
     def ranged(self) -> bool:
-        """Returns whether Rényi orders know more than the pairs: of several mechanisms of bounded range they do."""
+        """Whether Rényi orders may be tighter than the pairs, as for several mechanisms of bounded range."""
         return any(isinstance(law, BoundedRange) for law, _ in self.laws)
 
     def bound_rounding(self, c: Floats, direction: Direction) -> Floats:
-        """Returns (m,) bounds on the rounding error of K(c), which a count multiplies, at (m,) values of c."""
+        """(m,) bounds on the rounding error of K(c), which a count multiplies, at (m,) values of c."""
         turns = sum(count for _, count in self.laws)
         spans = math.fsum(count * law.span(direction) for law, count in self.laws)
         return 4e-15 * (turns + c * spans)
 
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
-        """Returns a bound on ln|φ| of the tilted composition at all t from a given one on, None where none is known."""
+        """Bound on ln|φ| of the tilted composition at all t from a given one on, None where none is known."""
         known = [(law.bound_decay(c, direction), count) for law, count in self.laws]
         parts = [(bound, count) for bound, count in known if bound is not None]
         if self.mu_squared == 0 and not parts:
@@ -149,7 +149,7 @@ class Job:
 
 
 def saddle_at(job: Job, epsilon: float, direction: Direction) -> float:
-    """Returns c > 0 where K(c) − cε − ln c − ln(c + 1) is least: the contour for δ(ε) goes through it."""
+    """Saddle point c > 0 with the least K(c) − cε − ln c − ln(c + 1): the contour for δ(ε) goes through it."""
 
     def slopes(c: Floats) -> Floats:
         return job.moments(c, direction)[1] - epsilon - 1 / c - 1 / (c + 1)
@@ -158,7 +158,7 @@ def saddle_at(job: Job, epsilon: float, direction: Direction) -> float:
 
 
 def saddle_for(job: Job, log_delta: float, direction: Direction) -> tuple[float, float]:
-    """Returns (c, ε) of the saddle point at which δ(ε), to leading order, is the given one."""
+    """(c, ε) of the saddle point at which δ(ε), to leading order, has the given value."""
 
     def excess(c: Floats) -> Floats:
         k, k1, k2 = job.moments(c, direction)
@@ -173,10 +173,10 @@ def saddle_for(job: Job, log_delta: float, direction: Direction) -> tuple[float,
 
 
 def _root(rising: Callable[[Floats], Floats]) -> float:
-    """Returns the root of a rising function of c > 0 to 2 %, or an end of the range where there is none.
+    """Find the root of a rising function of c > 0 to 2 %, or an end of the range where there is none.
 
-    The search first goes one way, up or down, until it sees the root between two of its points; never back: at the edge
-    between two looks rounding may say either.
+    The search first goes in one direction, up or down, until the root is between two of its points; it never turns
+    back, since rounding may give either sign at the edge between two ranges.
     """
 
     def look(low: float, high: float) -> tuple[Floats, int]:

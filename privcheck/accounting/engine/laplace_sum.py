@@ -3,7 +3,7 @@
 With u = z + ½ and a = Δ/b, the loss of one release has E[e^{zL}] = A + B, A = e^{−a/2}cosh(ua) for its two atoms and
 B = e^{−a/2}sinh(ua)/(2u) for the density between them. Of (A + B)^k = ΣC(k, c)A^{k−c}B^c the terms with few densities
 are not smooth enough for a contour and are summed in closed form (all terms positive); the rest falls as |z|^{−c} and
-is integrated. For k ≤ 8 the closed form is everything.
+is integrated. For k ≤ 8 the closed form is complete.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _FADED: Final = 38.0  # −ln of what may be left out
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rest:
-    """The integrand of the terms with many densities on a vertical line.
+    """Integrand of the terms with many densities on a vertical line.
 
     Attributes:
-        c: The line's real part.
+        c: Real part of the line.
         scale: K(c), taken out.
         times: (n,) t of the nodes c + it.
         weights: (n,) e^{K(z) − K(c)}/(z(z + 1))·step/π of those terms, the first halved.
@@ -45,7 +45,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaplaceSum:
-    """The curve of k equal Laplace releases.
+    """Curve of k equal Laplace releases.
 
     Attributes:
         step: a.
@@ -57,11 +57,11 @@ class LaplaceSum:
 
     @property
     def job(self) -> Job:
-        """Returns the composition."""
+        """The composition as a job."""
         return Job(mu_squared=0.0, laws=((LaplaceLaw(self.step), self.count),), rho=0.0, lost=0.0)
 
     def log_delta(self, epsilon: float, rest: Rest | None) -> float:
-        """Returns ln δ(ε): the closed form plus the integral on the given line (None where there is no rest)."""
+        """Logarithm ln δ(ε): the closed form plus the integral on the given line (None where there is no rest)."""
         total = self.closed_form(epsilon)
         if rest is not None:
             turned = rest.weights * np.exp(-1j * epsilon * rest.times)
@@ -69,7 +69,7 @@ class LaplaceSum:
         return math.log(total) if total > 0 else -math.inf
 
     def closed_form(self, epsilon: float) -> float:
-        """Returns the terms with at most eight densities.
+        """Sum of the terms with at most eight densities.
 
         E[(1 − e^{ε−L})₊] of such a term is e^{ε/2} times a sum over the places sᵢ = (k − c − 2i)a − ε of the atoms of
         C(k − c, i)·Hc(sᵢ), Hc the c-fold central difference of Gc(s) = Σ 2(s/2)^{c+1+2i}/(c + 1 + 2i)!, the transform
@@ -91,10 +91,10 @@ class LaplaceSum:
         return float(np.exp(everything).sum())
 
     def rest(self, epsilon: float) -> Rest | None:
-        """Returns the line for the terms with more than eight densities, None where k has none.
+        """Build the line for the terms with more than eight densities, None where k has none.
 
         Raises:
-            ArithmeticError: They need too many nodes.
+            ArithmeticError: The terms need too many nodes.
         """
         a, k = self.step, self.count
         if k <= _FEW:
@@ -123,7 +123,7 @@ class LaplaceSum:
         return Rest(c=c, scale=scale, times=as_floats(nodes.imag), weights=weights)
 
     def _remainder(self, z: Complex, scale: float) -> Complex:
-        """Returns ((A + B)^k − Σ_{c ≤ 8} C(k, c)A^{k−c}B^c)·e^{−scale}."""
+        """((A + B)^k − Σ_{c ≤ 8} C(k, c)A^{k−c}B^c)·e^{−scale}."""
         a, k = self.step, self.count
         twice = 2 * z + 1
         fade = np.exp(-twice * a)
@@ -140,7 +140,7 @@ class LaplaceSum:
 
 
 def laplace_log_delta(line: LaplaceSum, epsilon: float) -> float | None:
-    """Returns ln δ(ε), None where the rest needs too many nodes."""
+    """Compute ln δ(ε), None where the rest needs too many nodes."""
     if epsilon >= line.count * line.step:
         return -math.inf
     try:
@@ -150,7 +150,7 @@ def laplace_log_delta(line: LaplaceSum, epsilon: float) -> float | None:
 
 
 def laplace_epsilon(line: LaplaceSum, log_delta: float, *, rounded: float) -> float | None:
-    """Returns ε on a line that is made again until it fits the place, None where the rest needs too many nodes.
+    """Compute ε on a line that is rebuilt until it fits the root, None where the rest needs too many nodes.
 
     Args:
         line: The sum.
@@ -184,7 +184,7 @@ def laplace_epsilon(line: LaplaceSum, log_delta: float, *, rounded: float) -> fl
 
 
 def _between(excess: Callable[[float], float], low: float, high: float) -> float:
-    """Returns the root of a falling function, or the end it lies beyond."""
+    """Root of a falling function, or the end beyond which it lies."""
     from scipy.optimize import brentq
 
     if excess(low) <= 0:
@@ -195,7 +195,7 @@ def _between(excess: Callable[[float], float], low: float, high: float) -> float
 
 
 def _kernel(places: Floats, c: int, a: float) -> Floats:
-    """Returns Hc(s)/2^0 for s > −ca: 2^c times the c-fold box of ∫2 sinh((s + v)/2)₊."""
+    """Hc(s) for s > −ca: 2^c times the c-fold box of ∫2 sinh((s + v)/2)₊."""
     whole = places >= c * a
     result = np.empty_like(places)
     result[whole] = 2 * np.sinh(np.minimum(places[whole], 1400.0) / 2) * (2 * math.sinh(a / 2)) ** c
@@ -208,7 +208,7 @@ def _kernel(places: Floats, c: int, a: float) -> Floats:
 
 
 def _transform(s: Floats, c: int) -> Floats:
-    """Returns Gc(s) = Σᵢ 2(s/2)^{c+1+2i}/(c + 1 + 2i)!, 0 for s ≤ 0."""
+    """Gc(s) = Σᵢ 2(s/2)^{c+1+2i}/(c + 1 + 2i)!, 0 for s ≤ 0."""
     half = np.maximum(s, 0.0) / 2
     term = 2 * half ** (c + 1) / math.factorial(c + 1)
     total = term.copy()

@@ -1,14 +1,14 @@
-"""Laws of the privacy loss: what an event is made of, once its numbers are known.
+"""Laws of the privacy loss: the components of an event with known numbers.
 
 A law is one pair (P, Q) of output laws under two neighbours and the loss L = ln dP/dQ under P. It offers its cumulant
 K(z) = ln E[e^{zL}] = z·D_{1+z}(P‖Q), on the real axis with two derivatives for saddle points and Rényi orders, on
-vertical lines for the contour. Everything else (ε, δ, attack terms) follows from sums of them.
-A pair that is not symmetric has two directions. In "remove" P is the law of the outputs *with* the user, or with what
-the user adds, and Q without; "add" is (Q, P). Every law says which of its two laws has the user. A composition goes one
-way as a whole, because all its events see the same two neighbours, and the larger of the two results is what is
-reported. A law of which it is not known which way it goes beside others has to dominate both, and is symmetric.
-Some laws are mixtures over what is drawn once for a user, such as a sample. Releases that share that draw are no
-composition of the law with itself: every law says what they are (`on_one_draw`).
+vertical lines for the contour. Everything else (ε, δ, attack terms) follows from sums of them. A pair that is not
+symmetric has two directions. In "remove" P is the law of the outputs *with* the user, or with the user's contribution,
+and Q without; "add" is (Q, P). Every law says which of its two laws has the user. A composition has one direction as a
+whole, because all its events see the same two neighbours, and the larger of the two results is reported. A law with an
+unknown direction relative to others has to dominate both, and is symmetric. Some laws are mixtures over a draw made
+once per user, such as a sample. Releases that share that draw are not a composition of the law with itself: every law
+states the law of such releases (`on_one_draw`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPEN: Final = 2e-14  # relative error of a mass between grid points; a loss goe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """A law of the loss on a grid, never below the true one: every probability sits at its own loss or above.
+    """Law of the loss on a grid, never below the true one: every probability sits at its own loss or above.
 
     Attributes:
         start: Index of the first grid point; its loss is start·mesh.
@@ -49,16 +49,16 @@ class Cells:
     infinite: float
 
     def __post_init__(self) -> None:
-        """Checks that no mass is negative or not a number."""
+        """Check that no mass is negative or not a number."""
         check_masses(self.masses, self.infinite, "a law on the grid")
 
 
 class Law(Protocol):
-    """One pair of output laws under two neighbours."""
+    """Pair of output laws under two neighbours."""
 
     @property
     def on_one_draw(self) -> Repeat | None:
-        """The law of n releases that share one draw of the sample, from n; None where nothing is drawn for a user.
+        """Law of n releases that share one draw of the sample, from n; None where nothing is drawn for a user.
 
         Without such a draw, n releases are n times the law. Where no law is known for a shared draw, the function
         refuses.
@@ -67,43 +67,43 @@ class Law(Protocol):
 
     @property
     def symmetric(self) -> bool:
-        """Returns whether both directions have the same loss law."""
+        """Whether both directions have the same loss law."""
         ...
 
     def largest(self, direction: Direction) -> float:
-        """Returns the essential supremum of the loss: ε of pure DP, ∞ where none."""
+        """Essential supremum of the loss: ε of pure DP, ∞ where there is none."""
         ...
 
     def infinite(self, direction: Direction) -> float:
-        """Returns the P-mass at loss ∞; cumulants leave it out."""
+        """P-mass at loss ∞; cumulants leave it out."""
         ...
 
     def span(self, direction: Direction) -> float:
-        """Returns the largest finite loss that a grid has to hold, in absolute terms, roughly."""
+        """Approximate largest finite loss that a grid has to hold, in absolute terms."""
         ...
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
-        """Returns K, K′ and K″, (m,) each, at (m,) real c > 0; K may be rounded up."""
+        """K, K′ and K″, (m,) each, at (m,) real c > 0; K may be rounded up."""
         ...
 
     def wave(self, c: float, step: float, count: int, direction: Direction) -> tuple[Complex, float]:
-        """Returns K(c + it) − K(c) at `count` values t = 0, step, 2·step, …, up to multiples of 2πi.
+        """K(c + it) − K(c) at `count` values t = 0, step, 2·step, …, up to multiples of 2πi.
 
-        It is the logarithm of the characteristic function φ(t) of the loss tilted by e^{cL}. With it comes a bound on
-        the error of every φ(t), in absolute terms: |φ| ≤ 1.
+        It is the logarithm of the characteristic function φ(t) of the loss tilted by e^{cL}. The second value is a
+        bound on the absolute error of every φ(t), where |φ| ≤ 1.
         """
         ...
 
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
-        """Returns a bound on ln|φ| at all times from a given one on; None where nothing is known, as of atoms."""
+        """Bound on ln|φ| at all t from a given one on; None where nothing is known, as for atoms."""
         ...
 
     def work(self, c: float, longest: float) -> tuple[float, float]:
-        """Returns what a wave up to t = `longest` costs: some number of operations, and as many more for every t."""
+        """Cost of a wave up to t = `longest`: a fixed number of operations, and a number for every t."""
         ...
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
-        """Returns a dominating law of the loss on the grid {i·mesh}; at most `tail` of it is moved to ∞."""
+        """Build a dominating law of the loss on the grid {i·mesh}; at most `tail` of its mass is moved to ∞."""
         ...
 
 
@@ -124,42 +124,42 @@ class GaussianLaw:
 
     @property
     def symmetric(self) -> bool:
-        """Returns True."""
+        """Always True."""
         return True
 
     def infinite(self, direction: Direction) -> float:
-        """Returns 0."""
+        """Always 0."""
         return 0.0
 
     def span(self, direction: Direction) -> float:
-        """Returns 40 standard deviations more than the mean."""
+        """Mean plus 40 standard deviations."""
         return self.mu_squared / 2 + 40 * math.sqrt(self.mu_squared)
 
     def largest(self, direction: Direction) -> float:
-        """Returns ∞: Gaussian noise is not pure DP."""
+        """∞: Gaussian noise is not pure DP."""
         return math.inf
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
-        """Returns K, K′, K″ at c."""
+        """K, K′, K″ at c."""
         v = self.mu_squared
         return c * (c + 1) * (v / 2), (c + 0.5) * v, np.full(len(c), v)
 
     def wave(self, c: float, step: float, count: int, direction: Direction) -> tuple[Complex, float]:
-        """Returns it(c + ½)μ² − t²μ²/2."""
+        """it(c + ½)μ² − t²μ²/2."""
         v, t = self.mu_squared, step * np.arange(count)
         error = 4 * UNIT * (2 + (c + 0.5) * math.sqrt(v))  # t·e^{−vt²/2} ≤ 0.61/√v
         return as_complex(1j * t * ((c + 0.5) * v) - t * t * (v / 2)), error
 
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
-        """Returns −t²μ²/2."""
+        """−t²μ²/2."""
         return lambda t: -t * t * self.mu_squared / 2
 
     def work(self, c: float, longest: float) -> tuple[float, float]:
-        """Returns 0 and 1."""
+        """Cost of the closed form: 0 and 1."""
         return 0.0, 1.0
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
-        """Returns the loss N(μ²/2, μ²) on the grid."""
+        """Build a dominating law of the loss N(μ²/2, μ²) on the grid."""
         from scipy.special import ndtr, ndtri
 
         mu = math.sqrt(self.mu_squared)
@@ -181,9 +181,9 @@ class GaussianLaw:
 
 @dataclass(frozen=True, slots=True)
 class LaplaceLaw:
-    """Laplace noise of scale b on a scalar that moves by Δ; a = Δ/b.
+    """Laplace noise of scale b on a scalar of sensitivity Δ; a = Δ/b.
 
-    The loss is a with probability ½, −a with probability ½e^{−a}, and has the density ¼e^{(l−a)/2} in between, whence
+    The loss is a with probability ½, −a with probability ½e^{−a}, and has the density ¼e^{(l−a)/2} in between, so
     K(z) = ln[((z + 1)e^{za} + z e^{−(z+1)a})/(2z + 1)] (Mironov 2017, Proposition 6).
 
     Attributes:
@@ -199,23 +199,23 @@ class LaplaceLaw:
 
     @property
     def symmetric(self) -> bool:
-        """Returns True."""
+        """Always True."""
         return True
 
     def infinite(self, direction: Direction) -> float:
-        """Returns 0."""
+        """Always 0."""
         return 0.0
 
     def span(self, direction: Direction) -> float:
-        """Returns a."""
+        """Always a."""
         return self.step
 
     def largest(self, direction: Direction) -> float:
-        """Returns a."""
+        """Always a."""
         return self.step
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
-        """Returns K, K′, K″ at c; for losses of which the closed forms would cancel their series, K rounded up."""
+        """K, K′, K″ at c; for losses where the closed forms would cancel, their series, with K rounded up."""
         a, twice = self.step, 2 * c + 1
         v = a * a - a**3 / 3 + a**4 / 12  # K ≤ c(c + 1)(a + e^{−a} − 1) always, and by little where (2c + 1)a is small
         small = twice * a < 1e-4
@@ -230,7 +230,7 @@ class LaplaceLaw:
         )
 
     def wave(self, c: float, step: float, count: int, direction: Direction) -> tuple[Complex, float]:
-        """Returns K(c + it) − K(c) in closed form."""
+        """K(c + it) − K(c) in closed form."""
         a, t = self.step, step * np.arange(count)
         twice = 2 * (c + 1j * t) + 1
         away = np.expm1(-twice * a)  # ln(1 + z·away/(2z + 1)); log1p keeps the digits of small a
@@ -238,17 +238,17 @@ class LaplaceLaw:
         return as_complex(values - values[0]), UNIT * (24 + 4 * a * (c + step * count))
 
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
-        """Returns the tilted mass of the two atoms, and twice the density's largest value, at a, over t."""
+        """Tilted mass of the two atoms, plus twice the density's largest value, at a, over t, as a bound on ln|φ|."""
         a, k = self.step, float(self.moments(np.array([c]), direction)[0][0])
         atoms = 0.5 * math.exp(c * a - k) + 0.5 * math.exp(-(c + 1) * a - k)
         return bound_by_variation(atoms * (1 + 1e-14) + 1e-15, 0.5 * math.exp(c * a - k) * (1 + 1e-14))
 
     def work(self, c: float, longest: float) -> tuple[float, float]:
-        """Returns 0 and 3."""
+        """Cost of the closed form: 0 and 3."""
         return 0.0, 3.0
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
-        """Returns the loss on the grid; the atom at a sits on its own loss if mesh divides a, above it otherwise."""
+        """Build the loss on the grid; the atom at a sits on its own loss if mesh divides a, above it otherwise."""
         a = self.step
         low, high = math.floor(-a / mesh), math.ceil(a / mesh * (1 - 1e-15))
         edges = np.clip(np.arange(low, high + 1) * mesh, -a, a)
@@ -264,7 +264,7 @@ class LaplaceLaw:
 
 @dataclass(frozen=True, slots=True)
 class ZcdpLaw:
-    """Some (ξ, ρ)-zCDP mechanism: K(z) ≤ z(ξ + ρ(z + 1)) and nothing more is known; only Rényi orders compose it.
+    """Some (ξ, ρ)-zCDP mechanism: only K(z) ≤ z(ξ + ρ(z + 1)) is known; only Rényi orders compose it.
 
     Attributes:
         rho: ρ in nats.
@@ -282,7 +282,7 @@ class ZcdpLaw:
 
 @dataclass(frozen=True, slots=True)
 class LostLaw:
-    """With probability δ everything is lost, otherwise nothing: the δ of an (ε, δ)-DP event.
+    """Everything is lost with probability δ, otherwise nothing: the δ of an (ε, δ)-DP event.
 
     Attributes:
         delta: In [0, 1].
@@ -292,16 +292,16 @@ class LostLaw:
 
     @property
     def on_one_draw(self) -> Repeat | None:
-        """None: releases that lose independently lose no less than those that lose together."""
+        """None: independent losses are at least as large as simultaneous ones."""
         return None
 
 
 class Repeatable(Protocol):
-    """What knows how its releases share a draw: every law, also one of which only Rényi orders are known."""
+    """Any law, also one with only known Rényi bounds, that states the law of releases sharing a draw."""
 
     @property
     def on_one_draw(self) -> Repeat | None:
-        """The law of n releases that share one draw, from n; None where nothing is drawn for a user."""
+        """Law of n releases that share one draw, from n; None where nothing is drawn for a user."""
         ...
 
 
@@ -309,11 +309,11 @@ Part = TypeVar("Part", bound=Repeatable)
 
 
 def repeat_on_one_draw(parts: Iterable[tuple[Part, int]], times: int) -> tuple[tuple[Part | Law, int], ...]:
-    """Laws with counts of a mechanism that is released `times` times, each of its draws shared by all releases.
+    """Laws, with counts, of a mechanism released `times` times, each of its draws shared by all releases.
 
     Args:
         parts: The mechanism's laws with their counts; counts are separate draws.
-        times: How many releases.
+        times: Number of releases.
 
     Raises:
         ParameterError: No law is known for a shared draw of one of the parts.
@@ -328,11 +328,10 @@ def repeat_on_one_draw(parts: Iterable[tuple[Part, int]], times: int) -> tuple[t
 def spread(
     start: int, edges: Floats, under_p: Floats, under_q: Floats, *, mesh: float, lowest: float, infinite: float
 ) -> Cells:
-    """Returns a law on the grid that dominates one given by its P- and Q-masses between grid points.
+    """Build a law on the grid that dominates a law given by its P- and Q-masses between grid points.
 
     A mass between two grid points is split over both so that P and Q keep their totals: the curve δ(ε), convex in e^ε,
-    is replaced by its chords (Doroshenko et al. 2022, "connect the dots"). What rounding leaves open
-    goes up.
+    is replaced by its chords (Doroshenko et al. 2022, "connect the dots"). Rounding errors are charged upwards.
 
     Args:
         start: Index of the first edge.
@@ -354,7 +353,7 @@ def spread(
 
 
 def atoms_to_cells(losses: Floats, masses: Floats, *, mesh: float, infinite: float) -> Cells:
-    """Returns a law on the grid that dominates one given by atoms: each is split over its two neighbours."""
+    """Build a law on the grid that dominates a law of atoms: each atom is split over its two neighbours."""
     place = losses / mesh
     left = np.floor(place + 1e-9).astype(np.int64)  # an atom a hair below a grid point counts as on it …
     rest = np.maximum(losses - left * mesh, 0.0)
@@ -368,7 +367,7 @@ def atoms_to_cells(losses: Floats, masses: Floats, *, mesh: float, infinite: flo
 
 
 def merge(one: Cells, other: Cells) -> Cells:
-    """Returns the sum of two sub-laws on the same grid."""
+    """Sum of two sub-laws on the same grid."""
     start = min(one.start, other.start)
     size = max(one.start + len(one.masses), other.start + len(other.masses)) - start
     masses = np.zeros(size)
@@ -378,20 +377,20 @@ def merge(one: Cells, other: Cells) -> Cells:
 
 
 def root_up(times: int) -> float:
-    """√n, rounded up: by how much farther n Gaussian releases of the same contribution move than one."""
+    """√n, rounded up: factor on the sensitivity of n Gaussian releases of the same contribution."""
     return math.sqrt(times) * (1 + 2**-51)
 
 
 def as_floats(values: Any) -> Floats:
-    """Returns an array of floats."""
+    """Convert to an array of floats."""
     return np.asarray(values, dtype=np.float64)
 
 
 def as_complex(values: Any) -> Complex:
-    """Returns an array of complex numbers."""
+    """Convert to an array of complex numbers."""
     return np.asarray(values, dtype=np.complex128)
 
 
 def bound_by_variation(atoms: float, variation: float) -> Fading:
-    """Returns ln(w + V/t), a bound on ln|φ(t)| of atoms of mass w and a density of total variation V."""
+    """Logarithm ln(w + V/t), a bound on ln|φ(t)| of atoms of mass w and a density of total variation V."""
     return lambda t: math.log(min(1.0, atoms + variation / t))

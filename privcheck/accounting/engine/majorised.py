@@ -1,9 +1,9 @@
-"""Very many Laplace releases of different scales as fewer that dominate them.
+"""Replacement of very many Laplace releases of different scales by fewer that dominate them.
 
-Let two independent coordinates with Laplace noise move by a₁ ≥ a₂, in units of the noise. At a₁ + θ and a₂ − θ no
-δ(ε) is smaller (`privcheck.accounting.engine.trees`): moves that majorise others dominate them. Moves between two
-edges l < h of the same number and sum are majorised by h, …, h, l, …, l with as many h as the sum needs, rounded up.
-Close edges err by little: the variance of the loss grows by ((h − l)/2)² a release at most.
+Let two independent coordinates with Laplace noise have shifts a₁ ≥ a₂, in units of the noise. At a₁ + θ and a₂ − θ no
+δ(ε) is smaller (`privcheck.accounting.engine.trees`): shifts that majorise others dominate them. Shifts between two
+edges l < h are majorised by h, …, h, l, …, l of the same number and sum, with as many h as the sum needs, rounded up.
+With close edges the error is small: the variance of the loss grows by at most ((h − l)/2)² per release.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _EDGES: Final = 400  # below the last there is 0: what moves by so little counts
 
 
 def majorise(steps: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
-    """Returns (a, how often) of Laplace releases that dominate the given ones, at most about 2·400 different a.
+    """(a, count) of Laplace releases that dominate the given ones, with at most about 2·400 different a.
 
     Args:
-        steps: (a, how often), a > 0.
+        steps: (a, count), a > 0.
     """
     largest = max(a for a, _ in steps)
     edges = [largest * _RATIO**-i for i in range(_EDGES)]

@@ -1,4 +1,4 @@
-"""Which method a composition gets, and its ε or δ in one direction, at any number of points.
+"""Choice of method for a composition, and its ε or δ in one direction, at any number of points.
 
 | composition | method | direction |
 | --- | --- | --- |
@@ -8,7 +8,7 @@
 | one Poisson-subsampled Gaussian | closed form | exact |
 | anything with a smooth part | contour integral with a bound on its error | exact |
 | anything else | dominating law on a grid | upper |
-| anything with a part of which only Rényi orders or zCDP are known | best Rényi order | upper |
+| anything with a part known only by Rényi orders or zCDP | best Rényi order | upper |
 
 "exact" is exact up to rounding, and rounded up: like "upper" it is never below the truth.
 """
@@ -45,11 +45,11 @@ _ESTIMATED: Final = 1e-12  # … and by how much an estimate is rounded up
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
-    """How a value came about.
+    """Method of a value and direction of its error.
 
     Attributes:
-        name: The method.
-        errs: "exact" (up to rounding, rounded up), "estimate" (about 10 digits, rounded up by as much) or "upper".
+        name: Name of the method.
+        errs: "exact" (up to rounding, rounded up), "estimate" (about 10 digits, rounded up) or "upper".
     """
 
     name: str
@@ -83,12 +83,12 @@ class PointValues:
 
 
 def epsilons_of(job: Job, log_deltas: Floats, direction: Direction) -> PointValues:
-    """Returns (m,) ε with δ(ε) = δ, the job's own (ε, δ)-parts left aside.
+    """Compute (m,) ε with δ(ε) = δ, without the job's (ε, δ)-parts.
 
     Args:
         job: The composition.
         log_deltas: (m,) ln δ, finite.
-        direction: Which way the asymmetric pairs go.
+        direction: Direction of the asymmetric pairs.
     """
     order = np.argsort(-log_deltas, kind="stable")
     known = _solve_epsilons(job, log_deltas[order], direction)
@@ -98,7 +98,7 @@ def epsilons_of(job: Job, log_deltas: Floats, direction: Direction) -> PointValu
 
 
 def log_deltas_of(job: Job, epsilons: Floats, direction: Direction) -> PointValues:
-    """Returns (m,) ln δ(ε), the job's own (ε, δ)-parts left aside."""
+    """Compute (m,) ln δ(ε), without the job's (ε, δ)-parts."""
     order = np.argsort(epsilons, kind="stable")
     known = _solve_log_deltas(job, epsilons[order], direction)
     if job.ranged:
@@ -109,13 +109,13 @@ def log_deltas_of(job: Job, epsilons: Floats, direction: Direction) -> PointValu
 
 
 def upper_epsilons(job: Job, log_deltas: Floats, known: PointValues, direction: Direction) -> Floats:
-    """Returns (m,) certified ε with δ(ε) ≤ δ: what is certified already, else the least of what can be.
+    """Compute (m,) certified ε with δ(ε) ≤ δ: the known value if certified, else the least certified bound.
 
     Args:
         job: The composition.
         log_deltas: (m,) ln δ, finite.
-        known: What `epsilons_of` gave.
-        direction: Which way the asymmetric pairs go.
+        known: Result of `epsilons_of`.
+        direction: Direction of the asymmetric pairs.
     """
     values, open_ = known.values.copy(), known.how == HOW.index(LAPLACE_REST)
     if open_.any():
@@ -125,7 +125,7 @@ def upper_epsilons(job: Job, log_deltas: Floats, known: PointValues, direction: 
 
 
 def upper_log_deltas(job: Job, epsilons: Floats, known: PointValues, direction: Direction) -> Floats:
-    """Returns (m,) certified bounds on ln δ(ε)."""
+    """Compute (m,) certified bounds on ln δ(ε)."""
     values, open_ = known.values.copy(), known.how == HOW.index(LAPLACE_REST)
     if open_.any():
         renyi = _renyi_log_deltas(job, epsilons[open_], direction)
@@ -134,7 +134,7 @@ def upper_log_deltas(job: Job, epsilons: Floats, known: PointValues, direction: 
 
 
 def atoms_of(job: Job, direction: Direction) -> Atoms | None:
-    """Returns the composed loss where it has few enough values to be enumerated, None otherwise."""
+    """Composed loss where it has few enough values to be enumerated, None otherwise."""
     if (
         job.mu_squared > 0
         or not job.laws
@@ -201,7 +201,7 @@ def _all(how: How, values: Floats) -> PointValues:
 
 
 def _complete(values: Floats, asked: Floats, rest: Callable[[Floats], Floats]) -> PointValues:
-    """Returns what the contour found, and where it found nothing what the grid and the Rényi orders give."""
+    """Fill the points without a contour value (NaN) by `rest`: the grid and the Rényi orders."""
     open_ = np.isnan(values)
     how = np.where(open_, HOW.index(GRID), HOW.index(CONTOUR))
     if open_.any():
@@ -211,13 +211,13 @@ def _complete(values: Floats, asked: Floats, rest: Callable[[Floats], Floats]) -
 
 
 def _least(known: PointValues, renyi: Floats) -> PointValues:
-    """Returns the lesser of a method's values and those of the best Rényi order."""
+    """Take the lesser of a method's values and those of the best Rényi order."""
     better = renyi < known.values
     return PointValues(values=np.minimum(known.values, renyi), how=np.where(better, HOW.index(RENYI), known.how))
 
 
 def _back(known: PointValues, order: NDArray[np.intp]) -> PointValues:
-    """Returns the values in the order in which they were asked for."""
+    """Restore the order of the questions."""
     values, how = np.empty(len(order)), np.empty(len(order), dtype=np.intp)
     values[order], how[order] = known.values, known.how
     return PointValues(values=values, how=how)
@@ -228,7 +228,7 @@ def _values(job: Job) -> How:
 
 
 def _up(log_deltas: Floats, slack: float = _CLOSED) -> Floats:
-    """Returns ln δ rounded up by what closed forms round."""
+    """Round ln δ up by the rounding error of closed forms."""
     with np.errstate(invalid="ignore"):
         moved = np.minimum(log_deltas + slack * (1 + np.abs(log_deltas)), 0.0)
     return np.where(np.isfinite(log_deltas), moved, log_deltas)
@@ -253,7 +253,7 @@ def _renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, looks
 
 
 def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Floats:
-    """Returns what the grid gives, made around saddle-point estimates; the best Rényi order where it gives nothing."""
+    """Bound ε by the grid around saddle-point estimates, by the best Rényi order where the grid gives nothing."""
     renyi = _renyi_epsilons(job, log_deltas, direction, looks=0)
     near = np.array([saddle_for(job, x, direction)[1] for x in _few(log_deltas).tolist()])
     near = np.interp(-log_deltas, -_few(log_deltas), near) if len(log_deltas) > len(near) else near
@@ -275,7 +275,7 @@ def _bound_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> Float
 
 
 def _few(sorted_: Floats) -> Floats:
-    """Returns at most 65 of many sorted points, the ends among them."""
+    """At most 65 of many sorted points, including the ends."""
     return sorted_ if len(sorted_) <= 65 else sorted_[np.linspace(0, len(sorted_) - 1, 65).astype(np.intp)]
 
 
@@ -295,7 +295,7 @@ def _laplace_sum(job: Job) -> LaplaceSum | None:
 
 
 def _bisect(single: SampledGaussian | MirroredGaussian, log_delta: float, direction: Direction) -> float:
-    """Returns ε of one sampled release, rounded up: δ was computed there, and it is not above the target."""
+    """ε of one sampled release, rounded up: at the returned ε the computed δ is not above the target."""
 
     def meets(epsilon: float) -> bool:
         there = single.log_delta(epsilon, direction)
@@ -314,7 +314,7 @@ def _bisect(single: SampledGaussian | MirroredGaussian, log_delta: float, direct
 
 
 def _less(log_deltas: Floats, infinite: float) -> Floats:
-    """Returns ln(δ − infinite), −∞ where nothing is left."""
+    """Logarithm ln(δ − infinite), −∞ where nothing is left."""
     if infinite == 0:
         return log_deltas
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -324,7 +324,7 @@ def _less(log_deltas: Floats, infinite: float) -> Floats:
 
 
 def _or(log_deltas: Floats, infinite: float) -> Floats:
-    """Returns ln(δ + infinite)."""
+    """Logarithm ln(δ + infinite)."""
     if infinite == 0:
         return log_deltas
     with np.errstate(invalid="ignore"):  # NaN stays: the contour found nothing there

@@ -1,4 +1,4 @@
-"""A user's contribution whose size is random: a mixture of Gaussians against one of them."""
+"""Contributions of random size: a mixture of Gaussians against one Gaussian."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _STEPS: Final = 60  # of Newton's method, which needs about eight
 
 @dataclass(frozen=True, slots=True)
 class MixtureLaw:
-    """Σpᵢ N(sᵢ, 1) against N(0, 1), sᵢ ≥ 0 (Choquette-Choo, Ganesh, Steinke & Thakurta 2024).
+    """Law of Σpᵢ N(sᵢ, 1) against N(0, 1), sᵢ ≥ 0 (Choquette-Choo, Ganesh, Steinke & Thakurta 2024).
 
     With r(x) = Σpᵢ e^{sᵢx − sᵢ²/2}, which grows with x, the loss is ln r under the mixture ("remove": P has the user),
     −ln r under N(0, 1) ("add").
 
     Attributes:
         shifts: s, increasing, in units of the noise.
-        weights: p, positive, which add up to 1.
+        weights: p, positive, with sum 1.
     """
 
     shifts: tuple[float, ...]
@@ -50,33 +50,33 @@ class MixtureLaw:
 
     @property
     def on_one_draw(self) -> Repeat | None:
-        """Several releases of a contribution whose size is drawn once are one of √n times the size."""
+        """Law of n releases of a contribution with size drawn once: one release of √n times the size."""
         return lambda times: replace(self, shifts=tuple(s * root_up(times) for s in self.shifts))
 
     @property
     def symmetric(self) -> bool:
-        """Returns False."""
+        """Always False."""
         return False
 
     @property
     def _absent(self) -> float:
-        """Returns the probability that the user contributes nothing."""
+        """Probability that the user contributes nothing."""
         return self.weights[0] if self.shifts[0] == 0 else 0.0
 
     def infinite(self, direction: Direction) -> float:
-        """Returns 0."""
+        """Always 0."""
         return 0.0
 
     def span(self, direction: Direction) -> float:
-        """Returns the loss 40 standard deviations out."""
+        """Loss 40 standard deviations out."""
         return self.shifts[-1] * (40 + self.shifts[-1])
 
     def largest(self, direction: Direction) -> float:
-        """Returns ∞ for "remove", for "add" −ln of the probability of no contribution."""
+        """∞ for "remove"; for "add" −ln of the probability of no contribution, ∞ where that is 0."""
         return -math.log(self._absent) if direction == "add" and self._absent > 0 else math.inf
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
-        """Returns K, rounded up, K′ and K″ at c; far out a bound from the convexity of r ↦ r^{c+1} and r ↦ r^{−c}."""
+        """K, rounded up, K′ and K″ at c; far out a bound from the convexity of r ↦ r^{c+1} and r ↦ r^{−c}."""
         k, k1, k2 = np.empty(len(c)), np.empty(len(c)), np.empty(len(c))
         far = c * self.shifts[-1] > _FAR
         if far.any():
@@ -107,9 +107,9 @@ class MixtureLaw:
         )
 
     def wave(self, c: float, step: float, count: int, direction: Direction) -> tuple[Complex, float]:
-        """Returns K(c + it) − K(c), the integral by the trapezoid rule.
+        """K(c + it) − K(c), the integral by the trapezoid rule.
 
-        What that leaves out (`_step`) is below e^{−39} of the whole, the tails beyond the nodes below e^{−45}.
+        The error of the rule (`_step`) is below e^{−39} of the whole, the tails beyond the nodes below e^{−45}.
         """
         longest = step * count
         x = self._nodes(c, longest, direction)
@@ -121,7 +121,7 @@ class MixtureLaw:
         return values, error + UNIT * 100 + 2 * (c + 1 + longest) * mean + 1e-16
 
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
-        """Returns ln V/t, V a bound on the total variation of the tilted density of the loss.
+        """Logarithm ln V/t, V a bound on the total variation of the tilted density of the loss; None far out.
 
         With m the mean and v the variance of the shifts sᵢ given x, the density is h = φ·r^p/m, p = c + 1 or −c, and
         g = (ln h)′ = −x + pm − v/m. As v ≤ s²/4 and v/m ≤ s, |g′| ≤ G = 1 + |p|s²/4 + 2s². Around a node, as far as
@@ -147,16 +147,16 @@ class MixtureLaw:
         return bound_by_variation(0.0, (varied + ends) / total * (1 + 1e-9))
 
     def work(self, c: float, longest: float) -> tuple[float, float]:
-        """Returns what the nodes of the integral cost."""
+        """Cost of the nodes of the integral."""
         nodes = ((c + 1) * self.shifts[-1] + 20) / self._step(c, longest, "add")
         return (3000 + 60 * len(self.shifts)) * nodes, 1.5 * nodes
 
     def _step(self, c: float, longest: float, direction: Direction) -> float:
-        """Returns dx at which the trapezoid rule errs by e^{−39} of ∫φ·r^{c+1} or ∫φ·r^{−c}, for |t| up to `longest`.
+        """Largest dx at which the trapezoid rule errs by e^{−39} of ∫φ·r^{c+1} or ∫φ·r^{−c}, for |t| up to `longest`.
 
         On Im x = a all terms of r have phases between 0 and sa, s the largest shift: for sa ≤ π/2, |r| lies between
-        cos(sa/2) times its value at Re x and that value, and its own phase is at most sa. So the integrand is
-        e^{a²/2 + tsa} times as large at most, for r^{−c} another cos(sa/2)^{−c}; the rule errs by 2/(e^{2πa/dx} − 1) of
+        cos(sa/2) times its value at Re x and that value, and its own phase is at most sa. So the integrand is at most
+        e^{a²/2 + tsa} times as large, for r^{−c} another factor cos(sa/2)^{−c}; the rule errs by 2/(e^{2πa/dx} − 1) of
         that (Trefethen & Weideman 2014, Theorem 5.1).
         """
         s = self.shifts[-1]
@@ -167,14 +167,14 @@ class MixtureLaw:
         return 2 * math.pi * a / (a * a / 2 + longest * s * a + turned + 40)
 
     def _nodes(self, c: float, longest: float, direction: Direction) -> Floats:
-        """Returns x: the tilted density lives between 0 and (c + 1)s, or −cs and 0."""
+        """Nodes x: the tilted density is concentrated between 0 and (c + 1)s, or −cs and 0."""
         s = self.shifts[-1]
         first, last = (0.0, (c + 1) * s) if direction == "remove" else (-c * s, 0.0)
         step = self._step(c, longest, direction)
         return as_floats(first - _REACH + step * np.arange(math.ceil((last - first + 2 * _REACH) / step) + 2))
 
     def _losses(self, x: Floats, direction: Direction) -> tuple[Floats, Floats]:
-        """Returns the loss at x, small ones with their digits, and a bound on its error."""
+        """Loss at x, accurate for small losses too, and a bound on its error."""
         terms = [(p, s * x - s * s / 2) for s, p in zip(self.shifts, self.weights, strict=True)]
         most = np.maximum.reduce([exponents for _, exponents in terms])
         gained, moved, total = np.zeros(len(x)), np.zeros(len(x)), np.zeros(len(x))
@@ -188,7 +188,7 @@ class MixtureLaw:
         return as_floats(log_ratio if direction == "remove" else -log_ratio), as_floats(off)
 
     def _shift_given(self, x: Floats) -> tuple[Floats, Floats]:
-        """Returns mean and variance of the shift given x, the variance rounded up."""
+        """Mean and variance of the shift given x, the variance rounded up."""
         exponents = [math.log(p) + s * x - s * s / 2 for s, p in zip(self.shifts, self.weights, strict=True)]
         most = np.maximum.reduce(exponents)
         zeroth, first, second = np.zeros(len(x)), np.zeros(len(x)), np.zeros(len(x))
@@ -199,7 +199,7 @@ class MixtureLaw:
         return as_floats(mean), as_floats(np.maximum(second / zeroth - mean * mean, 0.0) + 1e-14 * mean * mean)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
-        """Returns a dominating law on the grid, from masses between the points at which the loss is on it."""
+        """Build a dominating law on the grid, from masses between the points at which the loss is on it."""
         from scipy.special import ndtr, ndtri
 
         s = self.shifts[-1]
@@ -228,10 +228,10 @@ class MixtureLaw:
         return _lift(spread(-high, down, under_p, under_q, mesh=mesh, lowest=highest, infinite=lowest), share)
 
     def _inverse(self, losses: Floats) -> Floats:
-        """Returns where ln r is a given value, −∞ where it never is so small.
+        """Point x at which ln r has a given value, −∞ where it is never so small.
 
-        Without the part that does not move, ln(r(x) − p₀) is convex in x with a slope between the least and the largest
-        shift: Newton's method from the right goes straight there.
+        Without the constant part, ln(r(x) − p₀) is convex in x with a slope between the least and the largest
+        shift: Newton's method from the right converges monotonically.
         """
         start = 1 if self._absent > 0 else 0
         s, log_p = as_floats(self.shifts[start:]), np.log(as_floats(self.weights[start:]))
@@ -250,7 +250,7 @@ class MixtureLaw:
 
 
 def _solve(slopes: Floats, constants: Floats, targets: Floats) -> Floats:
-    """Returns (m,) the x with ln Σ e^{slope·x + constant} = target, for each of (m,) targets."""
+    """Solve ln Σ e^{slope·x + constant} = target for x, for each of (m,) targets."""
     x = as_floats(((targets[:, None] - constants) / slopes).min(axis=1))  # one term alone is there: all of them above
     near = False
     for _ in range(_STEPS):
@@ -267,7 +267,7 @@ def _solve(slopes: Floats, constants: Floats, targets: Floats) -> Floats:
 
 
 def _lift(cells: Cells, share: float) -> Cells:
-    """Returns the law with a share of every mass one grid point higher."""
+    """Move a share of every mass one grid point up."""
     masses = np.append(cells.masses * (1 - share), 0.0)
     masses[1:] += cells.masses * share
     return Cells(start=cells.start, masses=masses, infinite=cells.infinite)

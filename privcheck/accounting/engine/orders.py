@@ -1,4 +1,4 @@
-"""Laws of which only Rényi orders are known: no pair of outputs is given, so that nothing but orders composes them."""
+"""Laws known only by Rényi orders: no pair of outputs is given, so only Rényi orders compose them."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _INSIDE: Final = 1 - 2e-14  # a corner is not to be overshot by what a logarithm
 
 
 class Bound(Protocol):
-    """A bound on K(z) = z·D_{1+z}, z > 0, of both directions."""
+    """Bound on K(z) = z·D_{1+z}, z > 0, of both directions."""
 
     def __call__(self, z: float) -> float:
-        """Returns a bound on K(z), ∞ where nothing is known."""
+        """Evaluate the bound on K(z), ∞ where nothing is known."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RenyiLaw:
-    """Some mechanism with D_{1+z} ≤ K(z)/z in both directions, of which nothing more is known.
+    """Mechanism with only D_{1+z} ≤ K(z)/z known, in both directions.
 
     Attributes:
-        bound: K(z), a bound.
+        bound: Bound K(z).
         largest: ε of pure DP, ∞ where none is known.
-        drawn: Whether users are sampled inside: of releases that share the sample nothing is known then.
+        drawn: Whether users are sampled inside; nothing is then known of releases that share the sample.
     """
 
     bound: Bound
@@ -39,16 +39,16 @@ class RenyiLaw:
 
     @property
     def on_one_draw(self) -> Repeat | None:
-        """A refusal where users are sampled inside, else None."""
+        """Refusal where users are sampled inside, else None."""
         return _refuse_shared_draw if self.drawn else None
 
     @property
     def corners(self) -> tuple[float, ...]:
-        """Returns the z at which the bound bends or ends: one of them may be the best order."""
+        """The z at which the bound bends or ends: one of them may be the best order."""
         return corners_of(self.bound)
 
     def cumulants(self, z: Floats) -> Floats:
-        """Returns (m,) bounds on K at (m,) z."""
+        """(m,) bounds on K at (m,) z."""
         return as_floats([self.bound(at) for at in z.tolist()])
 
 
@@ -60,18 +60,18 @@ def _refuse_shared_draw(times: int) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Hull:
-    """A table of orders: K is convex and K(0) = 0, so chords of the table with (0, 0) bound it between its orders.
+    """Table of orders: K is convex and K(0) = 0, so chords of the table with (0, 0) bound it between its orders.
 
     Attributes:
         knots: (z, K(z)) from (0, 0) upwards, convex.
-        slope: Beyond the last: ε of pure DP, ∞ where none is known.
+        slope: Slope beyond the last knot: ε of pure DP, ∞ where none is known.
     """
 
     knots: tuple[tuple[float, float], ...]
     slope: float = math.inf
 
     def __call__(self, z: float) -> float:
-        """Returns the chord at z, rounded up; ∞ beyond the last order where no ε of pure DP is known."""
+        """Chord at z, rounded up; ∞ beyond the last order where no ε of pure DP is known."""
         right = bisect_left(self.knots, (z, -math.inf))
         if right == len(self.knots):
             return z * self.slope * _UP
@@ -81,13 +81,13 @@ class Hull:
 
 @dataclass(frozen=True, slots=True)
 class OrdersFunction:
-    """A function from orders α to a bound on D_α, valid from one order to another.
+    """Function from orders α to a bound on D_α, valid from one order to another.
 
     Attributes:
         divergence: The function.
         low: The first valid order; below it D_α ≤ D_low, because D grows with α.
         high: The last valid order.
-        checked: Turns what the function returns into a number, or refuses it.
+        checked: Converts the function's result to a number, or refuses it.
     """
 
     divergence: Callable[[float], float]
@@ -96,7 +96,7 @@ class OrdersFunction:
     checked: Callable[[float, object], float] = field(compare=False, repr=False)
 
     def __call__(self, z: float) -> float:
-        """Returns z·D_{1+z}, rounded up; ∞ above the valid range."""
+        """z·D_{1+z}, rounded up; ∞ above the valid range."""
         order = 1 + z
         if order > self.high:
             return math.inf
@@ -106,7 +106,7 @@ class OrdersFunction:
 
 
 def corners_of(bound: Bound) -> tuple[float, ...]:
-    """Returns the z just inside of which a bound bends or ends, as far as it tells them."""
+    """The z just inside the points at which a bound bends or ends, as far as the bound reports them."""
     if isinstance(bound, Hull):
         return tuple(z * _INSIDE for z, _ in bound.knots[1:])
     if isinstance(bound, OrdersFunction) and math.isfinite(bound.high) and bound.high > 1:
@@ -116,7 +116,7 @@ def corners_of(bound: Bound) -> tuple[float, ...]:
 
 
 def lower_hull(points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """Returns the lower convex hull of points with increasing first coordinates."""
+    """Lower convex hull of points with increasing first coordinates."""
     kept: list[tuple[float, float]] = []
     for x, y in points:
         while len(kept) >= 2:

@@ -1,10 +1,10 @@
-"""Dominating pairs of privacy profiles that are known at points: exact arithmetic on rational numbers.
+"""Dominating pairs of privacy profiles known at points: exact arithmetic on rational numbers.
 
 The profile of a pair is h(x) = sup_S P(S) − xQ(S), x = e^ε > 0. It is convex and falls, h(0) = 1, h(x) ≥ (1 − x)₊, and
-every such h is the profile of one law of the loss (Zhu, Dong & Wang 2022): of a piecewise linear h the one with Q-mass
-h′(x+) − h′(x−) and P-mass x times that at loss ln x, and P-mass h(∞) at ∞. If h bounds a mechanism's profile at every
-x > 0, that pair dominates it, in adaptive compositions too (ibid., Theorem 10). Of bounds at points on a convex and
-falling function, the lower convex hull of them and (0, 1), level to the right, is all that is left.
+every such h is the profile of one law of the loss (Zhu, Dong & Wang 2022): for a piecewise linear h the law with Q-mass
+h′(x+) − h′(x−) and P-mass x times that at loss ln x, and P-mass h(∞) at ∞. If h bounds a mechanism's profile at every x
+> 0, that pair dominates it, in adaptive compositions too (ibid., Theorem 10). Bounds at points on a convex and falling
+function imply exactly the lower convex hull of these points and (0, 1), level to the right.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _ROUNDED: Final = 2.0**-50  # what is missing of a total below it is rounding, a
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Many numbers as one argument of a law: equal where their digests are.
+    """Many numbers as one argument of a law: equal where their digests are equal.
 
     Attributes:
-        digest: Of the numbers, by which they are told apart.
+        digest: Digest of the numbers, used for comparison.
         data: The numbers.
     """
 
@@ -42,7 +42,7 @@ class Content:
 
 
 def content(data: Any, *parts: Iterable[object]) -> Content:
-    """Returns the data with a digest of what they consist of."""
+    """Wrap data with a digest of their parts."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(repr(list(part)).encode())
@@ -50,17 +50,17 @@ def content(data: Any, *parts: Iterable[object]) -> Content:
 
 
 def exponential_up(epsilon: float) -> Fraction:
-    """Returns a rational number at e^ε or a few ulps above it."""
+    """Rational number at e^ε or a few ulps above it."""
     return Fraction(math.exp(epsilon)) * (1 + Fraction(4, 1 << 53)) if epsilon else Fraction(1)
 
 
 def mirror(points: Iterable[Point]) -> list[Point]:
-    """Returns what bounds on the profile of (P, Q) say about that of (Q, P): h′(1/x) = 1 − (1 − h(x))/x."""
+    """Bounds on the profile of (Q, P) from bounds on that of (P, Q): h′(1/x) = 1 − (1 − h(x))/x."""
     return [(1 / x, 1 - (1 - h) / x) for x, h in points]
 
 
 def convex_profile(points: Iterable[Point]) -> list[Point]:
-    """Returns the knots x > 0 of the lower convex hull of the points and (0, 1), up to its least value."""
+    """Knots x > 0 of the lower convex hull of the points and (0, 1), up to its least value."""
     kept: list[Point] = [(Fraction(0), Fraction(1))]
     for x, h in sorted(points):
         if h >= kept[-1][1]:
@@ -77,11 +77,11 @@ def convex_profile(points: Iterable[Point]) -> list[Point]:
 
 
 def profile_law(points: list[Point], opposite: list[Point] | None = None) -> AtomicLaw:
-    """Returns the law of a profile that is known at points.
+    """Build the law of a profile that is known at points.
 
     Args:
-        points: (e^ε, bound on δ) of "remove", and of "add" if there are no others.
-        opposite: Those of "add".
+        points: (e^ε, bound on δ) of "remove", and of "add" if `opposite` is None.
+        opposite: The points of "add".
     """
     knots = convex_profile([*points, *mirror(points if opposite is None else opposite)])
     arguments = (content(knots, (n for point in knots for x in point for n in x.as_integer_ratio())),)
@@ -92,7 +92,7 @@ def profile_law(points: list[Point], opposite: list[Point] | None = None) -> Ato
 
 
 def profile_atoms(knots: Content, direction: Direction) -> Atoms:
-    """Returns the loss of the pair whose profile has these knots."""
+    """Loss of the pair with the profile of these knots."""
     points: list[Point] = knots.data if direction == "remove" else convex_profile(mirror(knots.data))
     if not points:
         return Atoms(losses=np.zeros(1), logs=np.array([-np.inf]), infinite=1.0)
@@ -107,7 +107,7 @@ def profile_atoms(knots: Content, direction: Direction) -> Atoms:
 
 
 def _log_up(value: Fraction) -> float:
-    """Returns ln of a positive number, rounded up."""
+    """Logarithm of a positive number, rounded up."""
     if 0.5 < value < 2:
         log_value = math.log1p(float(value - 1))
         return log_value + 4 * UNIT * abs(log_value)
@@ -124,12 +124,12 @@ def _float_up(value: Fraction) -> float:
 
 
 def pair_law(p: Floats, q: Floats, exactly: Mapping[int, tuple[Fraction, Fraction]] | None = None) -> AtomicLaw:
-    """Returns the law of two mass functions on the same outcomes: P has the user.
+    """Build the law of two mass functions on the same outcomes: P has the user.
 
     Args:
         p: (n,) masses.
         q: (n,) masses.
-        exactly: Both masses of the outcomes where a float is not the mass itself but next to it.
+        exactly: Both exact masses of the outcomes with a mass that is not a float.
     """
     pairs = dict(exactly or {})
     both = np.stack([p, q], axis=1)
@@ -164,10 +164,11 @@ def _pair_atoms(masses: Content, direction: Direction) -> Atoms:
 
 
 def _log_ratios_up(over: Floats, under: Floats) -> Floats:
-    """Returns ln of quotients of positive floats, rounded up.
+    """Logarithm of quotients of positive floats, rounded up.
 
-    The difference of two logarithms errs by their size, which of masses near 1e-300 is 1e-13 of a loss of 1: it is
-    taken only where the quotient leaves the range in which floats have all their digits, and the loss is as large.
+    The difference of two logarithms errs in proportion to their size, for masses near 1e-300 by 1e-13 for a loss of 1:
+    it is used only where the quotient leaves the range in which floats have all their digits, and the loss is large as
+    well.
     """
     with np.errstate(over="ignore", under="ignore"):
         quotients = over / under
@@ -182,7 +183,7 @@ def _log_ratios_up(over: Floats, under: Floats) -> Floats:
 
 
 def total_defect(masses: Floats) -> float:
-    """Returns 1 − Σ masses, correctly rounded."""
+    """1 − Σ masses, correctly rounded."""
     return math.fsum([1.0, *(-masses).tolist()])
 
 

@@ -1,10 +1,10 @@
 """Cumulants of losses that are functions of one Gaussian variable, however steep: nodes for a whole range of tilts.
 
-Under P a node x carries its weight w and ln p(x) of the density, and the loss l(x), so that
-K(c) = ln Σ w p e^{cl}. Panels with 16 Gauss–Legendre nodes each lie where the tilted density is above e^{−44} of its
-largest value; a panel is no wider than 1.2 standard deviations of a bump and four tenths as wide as its centre is away
-from the next branch point of l. Each of these leaves errors below 1e-16 (Trefethen 2008: ρ^{−2n} for an ellipse inside
-the singularity), which is checked against 40 digits in the tests and allowed for a hundred times over.
+Under P a node x carries its weight w and ln p(x) of the density, and the loss l(x), so that K(c) = ln Σ w p e^{cl}.
+Panels with 16 Gauss–Legendre nodes each lie where the tilted density is above e^{−44} of its largest value; a panel is
+no wider than 1.2 standard deviations of a bump and four tenths as wide as its centre is away from the next branch point
+of l. Each of these has errors below 1e-16 (Trefethen 2008: ρ^{−2n} for an ellipse inside the singularity); the tests
+check this against 40 digits, and the bounds allow a hundred times as much.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OPEN: Final = 1e-14  # of K: what the rule leaves out, a hundred times
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Nodes:
-    """A loss under P, as a weighted sum that is good for a range of tilts.
+    """Loss under P, as a weighted sum that is accurate for a range of tilts.
 
     Attributes:
         losses: (n,) l.
@@ -46,13 +46,14 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """What nodes have to follow.
+    """Density and loss that nodes have to follow.
 
     Attributes:
         log_density: ln p(x) under P, and l(x).
-        points: Where to look for the density, increasing; a bump between two of them must show.
+        points: Points at which the density is scanned, increasing; close enough that no bump lies unseen between two of
+            them.
         branches: (x, y) of the singularities x ± iy.
-        curvature: (n,) |d² ln of the tilted density/dx²| at those points, a bound on it over all tilts.
+        curvature: (n,) bounds over all tilts on |d² ln of the tilted density/dx²| at those points.
         slopes: (n,) |dl/dx| at those points.
     """
 
@@ -64,15 +65,15 @@ class Shape:
 
 
 class Panelled(Hashable, Protocol):
-    """A law that is integrated by panels."""
+    """Law that is integrated by panels."""
 
     def panels(self, tilts: tuple[float, float], direction: Direction) -> Nodes:
-        """Returns nodes that are good for a range of tilts."""
+        """Build nodes that are accurate for a range of tilts."""
         ...
 
 
 def moments_near(law: Panelled, c: Floats, direction: Direction) -> Moments:
-    """Returns K, rounded up, K′ and K″, (m,) each, at (m,) real c > 0; nodes are made once a factor of 2."""
+    """K, rounded up, K′ and K″, (m,) each, at (m,) real c > 0; c within a factor of 2 share their nodes."""
     k, k1, k2 = np.empty(len(c)), np.empty(len(c)), np.empty(len(c))
     tilts = np.maximum(np.ceil(np.log2(c)), _LEAST_TILT).astype(np.int64)
     for tilt in np.unique(tilts).tolist():
@@ -84,12 +85,12 @@ def moments_near(law: Panelled, c: Floats, direction: Direction) -> Moments:
 
 @functools.lru_cache(maxsize=1024)
 def nodes_near(law: Panelled, tilt: int, direction: Direction) -> Nodes:
-    """Returns nodes for tilts from 2^{tilt − 1} to 2^tilt, for all small ones together."""
+    """Nodes for tilts from 2^{tilt − 1} to 2^tilt; for the least `tilt`, from 0."""
     return law.panels((2.0 ** (tilt - 1) if tilt > _LEAST_TILT else 0.0, 2.0**tilt), direction)
 
 
 def nodes_for(shape: Shape, tilts: tuple[float, float]) -> Nodes:
-    """Returns nodes that are good for all c between two tilts."""
+    """Build nodes that are accurate for all c between two tilts."""
     density, losses = shape.log_density(shape.points)
     kept = np.zeros(len(shape.points), dtype=np.bool_)
     moved = (tilts[1] - tilts[0]) * float(shape.slopes.max())
@@ -109,7 +110,7 @@ def nodes_for(shape: Shape, tilts: tuple[float, float]) -> Nodes:
 
 
 def _panels(points: Floats, per_length: Floats, kept: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Returns centres and half-widths of panels over the runs of kept points, so many a unit of length."""
+    """Centres and half-widths of panels over the runs of kept points, with a given number per unit of length."""
     steps = np.maximum(per_length[1:], per_length[:-1]) * np.diff(points)
     centres, halves = [], []
     ends = np.flatnonzero(np.diff(np.concatenate([[0], kept.astype(np.int8), [0]])))
@@ -128,12 +129,12 @@ Places = tuple[tuple[float, float], ...]
 
 
 def scan(low: float, high: float, bumps: Places, branches: Places) -> Floats:
-    """Returns points at which a density is looked at: fine near bumps, finer and finer towards branch points.
+    """Points at which a density is scanned: fine near bumps, ever finer towards branch points.
 
     Args:
-        low: Where to begin.
-        high: Where to end.
-        bumps: (from, to): where the centres of bumps of width 1 are.
+        low: First point.
+        high: Last point.
+        bumps: (from, to): intervals with the centres of bumps of width 1.
         branches: (x, y) of the singularities x ± iy.
     """
     parts = [np.linspace(low, high, 65)]

@@ -1,7 +1,7 @@
-"""The best Rényi order: a certified bound for every composition, and the only one where zCDP is all that is known.
+"""Best Rényi order: a certified bound for every composition, and the only one where only zCDP is known.
 
 For every α = 1 + z > 1, δ(ε) ≤ exp(K(z) − zε)·z^z/(z + 1)^{z+1} with K(z) = z·D_α (Canonne, Kamath & Steinke 2020,
-Proposition 12). Every order is a valid bound, so how well it is minimised decides tightness only; z is continuous.
+Proposition 12). Every order is a valid bound, so the accuracy of the minimiser affects tightness only; z is continuous.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ DivergenceBound = Callable[[Floats, Floats, Floats], Floats]
 
 
 def renyi_epsilons(job: Job, log_deltas: Floats, direction: Direction, *, looks: int | None = None) -> Floats:
-    """Returns (m,) ε with δ(ε) ≤ δ, rounded up.
+    """Compute (m,) ε with δ(ε) ≤ δ, rounded up.
 
     Args:
-        job: The composition; its own δ is accounted for by the caller.
+        job: The composition; the caller accounts for the δ lost outright.
         log_deltas: (m,) ln δ.
-        direction: Which way the asymmetric pairs go.
-        looks: How often the orders are looked at more finely; None for as often as tells.
+        direction: Direction of the asymmetric pairs.
+        looks: Number of refinements of the orders; None for the default number.
     """
 
     def bound(fixed: Floats, z: Floats, log_delta: Floats) -> Floats:
@@ -42,7 +42,7 @@ def renyi_epsilons(job: Job, log_deltas: Floats, direction: Direction, *, looks:
 
 
 def renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, looks: int | None = None) -> Floats:
-    """Returns (m,) bounds on ln δ(ε), rounded up; see `renyi_epsilons`."""
+    """Compute (m,) bounds on ln δ(ε), rounded up; see `renyi_epsilons`."""
 
     def bound(fixed: Floats, z: Floats, epsilon: Floats) -> Floats:
         result: Floats = fixed - z * epsilon * (1 - 4 * UNIT)
@@ -52,10 +52,10 @@ def renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, looks:
 
 
 def _least(job: Job, direction: Direction, bound: DivergenceBound, asked: Floats, looks: int | None) -> Floats:
-    """Returns (m,) the least bounds over z; ∞ where all are.
+    """Compute (m,) the least bounds over z; ∞ where no order gives a finite one.
 
-    A coarse look at all orders, then a finer one at those that were best for some question; every order that was
-    looked at bounds every question.
+    A coarse scan of all orders is followed by finer ones around the orders that were best for some question; every
+    scanned order bounds every question.
     """
     corners = np.log([z for law, _ in job.bounds for z in law.corners])
     s = np.union1d(np.arange(_RANGE[0], _RANGE[1], _COARSE), corners[(corners > _RANGE[0]) & (corners < _RANGE[1])])
@@ -71,7 +71,7 @@ def _least(job: Job, direction: Direction, bound: DivergenceBound, asked: Floats
 
 
 def _look(job: Job, direction: Direction, bound: DivergenceBound, asked: Floats, s: Floats) -> tuple[Floats, Floats]:
-    """Returns (m,) the least bounds over the orders 1 + e^s, and the s where they are least."""
+    """Compute (m,) the least bounds over the orders 1 + e^s, and the s at which they are least."""
     fixed, z = _fix(job, s, direction), np.exp(s)
     least, best = np.empty(len(asked)), np.empty(len(asked))
     block = max(1, _BLOCK // len(s))
@@ -86,7 +86,7 @@ def _look(job: Job, direction: Direction, bound: DivergenceBound, asked: Floats,
 
 
 def _fix(job: Job, s: Floats, direction: Direction) -> Floats:
-    """Returns K(z) + z·ln z − (z + 1)·ln(z + 1) at z = e^s, rounded up: what of the bound depends on the order only."""
+    """K(z) + z·ln z − (z + 1)·ln(z + 1) at z = e^s, rounded up: the part of the bound fixed by the order."""
     z = np.exp(s)
     with np.errstate(over="ignore", invalid="ignore"):
         k = job.divergences(z, direction)

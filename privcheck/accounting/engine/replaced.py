@@ -1,18 +1,18 @@
 """Sampled Gaussians under replacing a user: Poisson sampling, and batches of a fixed size without replacement.
 
 *Which contributions are worst.* Given the others in the sample, outputs are N(u, 1) if the user of D is in it, N(v, 1)
-if it is D′'s, and N(y, 1) if neither is, in any dimension; P = (1 − q)N(y) + qN(u), Q = (1 − q)N(y) + qN(v). For α ≥ 1,
-H_α = q·E[(1 − Σ wᵢ e^{Gᵢ − Var Gᵢ/2})₊] under N(u, 1), with w ≥ 0 and Gᵢ the Gaussians <X, v − u> and <X, y − u>. By
-Kahane's inequality (Kahane 1986) the expectation of a convex function of such a sum grows with every entry of their
-covariance: |v − u|², |y − u|² and <v − u, y − u>. For α < 1 the roles of P and Q change, H_α(P, Q) =
-1 − α + α·H_{1/α}(Q, P), and for a mixture over the others H_α is convex.
+if the user of D′ is, and N(y, 1) if neither is, in any dimension; P = (1 − q)N(y) + qN(u), Q = (1 − q)N(y) + qN(v). For
+α ≥ 1, H_α = q·E[(1 − Σ wᵢ e^{Gᵢ − Var Gᵢ/2})₊] under N(u, 1), with w ≥ 0 and Gᵢ the Gaussians <X, v − u> and <X, y −
+u>. By Kahane's inequality (Kahane 1986) the expectation of a convex function of such a sum grows with every entry of
+their covariance: |v − u|², |y − u|² and <v − u, y − u>. For α < 1 the roles of P and Q change, H_α(P, Q) = 1 − α +
+α·H_{1/α}(Q, P), and for a mixture over the others H_α is convex.
 
 * Poisson: y = 0 (the others alone), |u|, |v| ≤ s. All three entries are largest at u = −v, for every α: one pair
   dominates, and two users with opposite contributions attain it in every composition.
 * A fixed batch: y is another user's contribution, |y| ≤ s. For α ≥ 1 all three are largest at v = y = −u, for α < 1 at
-  u = y = −v: N(0, 1) against the mixture with N(2s, 1), each way. No one pair of data sets attains both, so that the
-  curve made of both halves dominates (Zhu, Dong & Wang 2022, Theorem 11), and a composition of it is a bound: that the
-  worst data set of one round is not the worst of several is in Lebeda, Regehr, Kamath & Steinke 2024.
+  u = y = −v: N(0, 1) against the mixture with N(2s, 1), each way. No single pair of data sets attains both, so the
+  curve made of both halves dominates (Zhu, Dong & Wang 2022, Theorem 11), and a composition of it is a bound; the worst
+  data set of one round is not the worst of several (Lebeda, Regehr, Kamath & Steinke 2024).
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ _HOPELESS: Final = 20.0  # Δ/std above which those who are not sampled are all 
 
 @dataclass(frozen=True, slots=True)
 class ReplacedGaussian:
-    """(1 − q)N(0, 1) + qN(s, 1) against (1 − q)N(0, 1) + qN(−s, 1): a Poisson sample of which one user is replaced.
+    """Poisson sample with one user replaced: (1 − q)N(0, 1) + qN(s, 1) against (1 − q)N(0, 1) + qN(−s, 1).
 
     With r(x) = 1 − q + q·e^{sx − s²/2} the loss is ln r(x) − ln r(−x), which grows with x.
 
     Attributes:
-        shift: s = Δ/std, Δ being the norm of one user's contribution.
+        shift: s = Δ/std, with Δ the norm of one user's contribution.
         rate: q, in (0, 1).
     """
 
@@ -77,28 +77,28 @@ class ReplacedGaussian:
 
     @property
     def on_one_draw(self) -> Repeat | None:
-        """Several releases on one sample are one that moves √n times as far, n their number."""
+        """Law of n releases on one sample: one release of √n times the sensitivity."""
         return lambda times: replace(self, shift=self.shift * root_up(times))
 
     @property
     def symmetric(self) -> bool:
-        """Returns True: x ↦ −x."""
+        """Always True: x ↦ −x exchanges the directions."""
         return True
 
     def infinite(self, direction: Direction) -> float:
-        """Returns 0."""
+        """Always 0."""
         return 0.0
 
     def span(self, direction: Direction) -> float:
-        """Returns a bound on the loss 40 standard deviations out."""
+        """Bound on the loss 40 standard deviations out."""
         return 2 * self.shift * (40 + self.shift)
 
     def largest(self, direction: Direction) -> float:
-        """Returns ∞."""
+        """Always ∞."""
         return math.inf
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
-        """Returns K, K′, K″ at c; far out a bound on K: r(−x) ≥ 1 − q, the rest as in "remove"."""
+        """K, K′, K″ at c; far out a bound on K: r(−x) ≥ 1 − q, the rest as in "remove"."""
         moments = moments_near(self, as_floats(np.minimum(c, _FAR / self.shift)), "remove")
         v, kept = self.shift**2, -math.log1p(-self.rate)
         bounds = (far_bound(self.shift, self.rate, c) + c * kept, (c + 0.5) * v + kept, np.full(len(c), v))
@@ -107,7 +107,7 @@ class ReplacedGaussian:
         return k, k1, k2
 
     def panels(self, tilts: tuple[float, float], direction: Direction) -> Nodes:
-        """Returns nodes that are good for a range of tilts, see `quadrature`."""
+        """Build nodes that are accurate for a range of tilts, see `quadrature`."""
         s, q, c = self.shift, self.rate, tilts[1]
 
         def density(x: Floats) -> tuple[Floats, Floats]:
@@ -124,14 +124,14 @@ class ReplacedGaussian:
         return log_mixture(self.shift, self.rate, x) - log_mixture(self.shift, self.rate, as_floats(-x))
 
     def _farthest(self, c: float) -> float:
-        """Returns where the last bump of the tilted density may be centred.
+        """Largest possible centre of a bump of the tilted density.
 
-        Where r(x) and r(−x) are both exponential, next to 0, that is (2c + 1)s, else (c + 1)s.
+        Near 0, where r(x) and r(−x) are both exponential, that is (2c + 1)s, else (c + 1)s.
         """
         return max((c + 1) * self.shift, min((2 * c + 1) * self.shift, -branch(self.shift, self.rate)[0]))
 
     def wave(self, c: float, step: float, count: int, direction: Direction) -> tuple[Complex, float]:
-        """Returns K(c + it) − K(c), the integral by the trapezoid rule, whose error is below e^{−39} of the whole."""
+        """K(c + it) − K(c), the integral by the trapezoid rule, with an error below e^{−39} of the whole."""
         x, losses = self._nodes(c, step * count)
         logs = as_floats(c * losses + log_mix(self.shift, self.rate, x))
         values, error = wave_of(losses, logs, step=step, count=count)
@@ -140,10 +140,10 @@ class ReplacedGaussian:
         return values, error + UNIT * (100 + 8 * (c + 1 + step * count) * (mean + 1)) + 1e-16
 
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
-        """Returns a bound from the total variation of the tilted density of the loss; None far out.
+        """Bound from the total variation of the tilted density of the loss; None far out.
 
-        With f the tilted density of x, that of the loss is h = f/l′, and |(ln h)′| ≤ |x| + (2c + 2)s, for l′ = s(σ(x) +
-        σ(−x)) changes by sl′ at most: ∫h|(ln h)′| dl bounds it.
+        With f the tilted density of x, the tilted density of the loss is h = f/l′, and |(ln h)′| ≤ |x| + (2c + 2)s,
+        since l′ = s(σ(x) + σ(−x)) changes by at most sl′: ∫h|(ln h)′| dl bounds the variation.
         """
         s, q = self.shift, self.rate
         if c * s > _FAR or s > _HOPELESS:
@@ -156,15 +156,16 @@ class ReplacedGaussian:
         return bound_by_variation(0.0, float((weights * turns).sum()) / float(weights.sum()) * (1 + 1e-6))
 
     def work(self, c: float, longest: float) -> tuple[float, float]:
-        """Returns what the nodes of the integral cost."""
+        """Cost of the nodes of the integral."""
         nodes = (20 + 2 * (c + 1) * self.shift) / self._step(c, longest)
         return 3000 * nodes, 1.5 * nodes
 
     def _step(self, c: float, longest: float) -> float:
-        """Returns dx at which the trapezoid rule errs by e^{−39} of the whole, for |t| up to `longest`.
+        """Largest dx at which the trapezoid rule errs by e^{−39} of the whole, for |t| up to `longest`.
 
-        On Im x = a, sa ≤ π/2, the integrand is e^{a²/2 + 2tsa}cos(sa/2)^{−c} times as large at most, r(x) turning one
-        way and r(−x) the other; the rule errs by 2/(e^{2πa/dx} − 1) of that (Trefethen & Weideman 2014, Theorem 5.1).
+        On Im x = a, sa ≤ π/2, the integrand is at most e^{a²/2 + 2tsa}cos(sa/2)^{−c} times as large, since the phases
+        of r(x) and r(−x) have opposite signs; the rule errs by 2/(e^{2πa/dx} − 1) of that (Trefethen & Weideman 2014,
+        Theorem 5.1).
         """
         s = self.shift
         a = min(math.pi / (2 * s), 9.0, math.sqrt(80 / max(c, 1e-300)) / s)
@@ -172,13 +173,13 @@ class ReplacedGaussian:
         return 2 * math.pi * a / (a * a / 2 + 2 * longest * s * a + turned + 40)
 
     def _nodes(self, c: float, longest: float) -> tuple[Floats, Floats]:
-        """Returns x and the loss at x, as far as the tilted density lives."""
+        """Points x and the loss at x, over the range of the tilted density."""
         step = self._step(c, longest)
         x = as_floats(-REACH + step * np.arange(math.ceil((self._farthest(c) + 2 * REACH) / step) + 2))
         return x, self._losses(x)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
-        """Returns a dominating law on the grid, from closed-form masses between grid points."""
+        """Build a dominating law on the grid, from closed-form masses between grid points."""
         s, q = self.shift, self.rate
         ends = np.array([-reach(tail), reach(tail) + s])
         losses = log_mixture(s, q, ends) - log_mixture(s, q, as_floats(-ends))
@@ -192,7 +193,7 @@ class ReplacedGaussian:
 
 
 def _invert_replaced(shift: float, rate: float, losses: Floats) -> Floats:
-    """Returns x with r(x) = e^l·r(−x): a quadratic in e^{sx}, solved for l ≥ 0; x changes its sign with l.
+    """Point x with r(x) = e^l·r(−x): a quadratic in e^{sx}, solved for l ≥ 0; x changes its sign with l.
 
     With k = (1 − q)e^{s²/2}/q and R = e^l it is y² − k(R − 1)y − R = 0, or y = e^{l/2}(h + √(h² + 1)) with
     h = k·sinh(l/2).
@@ -208,10 +209,10 @@ def _invert_replaced(shift: float, rate: float, losses: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class MirroredGaussian:
-    """(1 − q)N(0, 1) + qN(s, 1) against N(0, 1) for ε ≥ 0, and the same the other way round for ε < 0.
+    """Law of (1 − q)N(0, 1) + qN(s, 1) against N(0, 1) for ε ≥ 0, and of the reversed pair for ε < 0.
 
-    Losses l > 0 are those of the sampled Gaussian where x > s/2, with their mirror images −l of mass p·e^{−l}, and
-    (1 − q)(1 − 2Φ(−s/2)) at 0.
+    Losses l > 0 are those of the sampled Gaussian where x > s/2, with their mirror images −l of mass p·e^{−l}, and a
+    mass (1 − q)(1 − 2Φ(−s/2)) at 0.
 
     Attributes:
         shift: s, twice the norm of one user's contribution over the std.
@@ -223,32 +224,32 @@ class MirroredGaussian:
 
     @property
     def on_one_draw(self) -> Repeat | None:
-        """Several releases on one sample are one that moves √n times as far, n their number."""
+        """Law of n releases on one sample: one release of √n times the sensitivity."""
         return lambda times: replace(self, shift=self.shift * root_up(times))
 
     @property
     def symmetric(self) -> bool:
-        """Returns True."""
+        """Always True."""
         return True
 
     def infinite(self, direction: Direction) -> float:
-        """Returns 0."""
+        """Always 0."""
         return 0.0
 
     def span(self, direction: Direction) -> float:
-        """Returns the loss 40 standard deviations out."""
+        """Loss 40 standard deviations out."""
         return self.shift * (40 + self.shift)
 
     def largest(self, direction: Direction) -> float:
-        """Returns ∞."""
+        """Always ∞."""
         return math.inf
 
     def log_delta(self, epsilon: float, direction: Direction) -> float:
-        """Returns ln δ(ε) of one release, ε ≥ 0, in closed form."""
+        """Logarithm ln δ(ε) of one release, ε ≥ 0, in closed form."""
         return SampledGaussian(self.shift, self.rate).log_delta(epsilon, "remove")
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
-        """Returns K, K′, K″ at c; far out a bound on K, the losses up to 0 being at most 0."""
+        """K, K′, K″ at c; far out a bound on K, since the losses up to 0 are at most 0."""
         moments = moments_near(self, as_floats(np.minimum(c, _FAR / self.shift)), "remove")
         v = self.shift**2
         bounds = (np.logaddexp(0.0, far_bound(self.shift, self.rate, c)), (c + 0.5) * v, np.full(len(c), v))
@@ -257,7 +258,7 @@ class MirroredGaussian:
         return k, k1, k2
 
     def panels(self, tilts: tuple[float, float], direction: Direction) -> Nodes:
-        """Returns nodes that are good for a range of tilts, see `quadrature`: of losses above 0, below, and 0."""
+        """Build nodes that are accurate for a range of tilts, see `quadrature`: for losses above 0, below 0, and 0."""
         s, q, c = self.shift, self.rate, tilts[1]
         start, branches = s / 2, (branch(s, q),)
         parts = []
@@ -279,23 +280,23 @@ class MirroredGaussian:
 
     @property
     def _middle(self) -> float:
-        """Returns the mass at loss 0."""
+        """Mass at loss 0."""
         return (1 - self.rate) * math.erf(self.shift / math.sqrt(8))
 
     def wave(self, c: float, step: float, count: int, direction: Direction) -> tuple[Complex, float]:
-        """Returns nothing but |φ| ≤ 1: `fading` and `work` keep contours away."""
+        """Trivial wave, from |φ| ≤ 1 only: `bound_decay` and `work` exclude contours."""
         return as_complex(np.zeros(count)), 2.0
 
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
-        """Returns None: those who are not sampled are an atom, and no contour is worth its while."""
+        """None: the unsampled part is an atom, and a contour is not worthwhile."""
         return None
 
     def work(self, c: float, longest: float) -> tuple[float, float]:
-        """Returns ∞: it is a matter for grids."""
+        """Always ∞: only grids are used."""
         return math.inf, 0.0
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
-        """Returns a dominating law on the grid, from closed-form masses between grid points."""
+        """Build a dominating law on the grid, from closed-form masses between grid points."""
         s, q = self.shift, self.rate
         top = float(log_mixture(s, q, np.array([reach(tail) + s]))[0])
         edges = as_floats(np.arange(math.ceil(top / mesh) + 1) * mesh)

@@ -1,4 +1,4 @@
-"""One of several laws, drawn by chance that does not depend on the user, and the attacker is told which."""
+"""One of several laws, drawn independently of the user and revealed to the attacker."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _LARGEST: Final = 1e150  # of a mean whose square is taken
 class RevealedLaw:
     """Law i with probability wᵢ, under both neighbours: K(z) = ln Σ wᵢ e^{Kᵢ(z)}.
 
-    Hockey-sticks are jointly convex: being told which one it is only helps an attacker.
+    Hockey-sticks are jointly convex: revealing the chosen law only helps an attacker.
 
     Attributes:
-        weights: w, which add up to 1.
+        weights: w, with sum 1.
         laws: One for every weight.
     """
 
@@ -43,28 +43,28 @@ class RevealedLaw:
 
     @property
     def on_one_draw(self) -> Repeat | None:
-        """The same choice for all n releases, which share the draw of the chosen law too."""
+        """The same choice for all n releases, which also share the draw of the chosen law."""
         return lambda times: replace(self, laws=tuple(_repeat(law, times) for law in self.laws))
 
     @property
     def symmetric(self) -> bool:
-        """Returns whether all of them are."""
+        """Whether all laws are symmetric."""
         return all(law.symmetric for law in self.laws)
 
     def largest(self, direction: Direction) -> float:
-        """Returns the largest of all."""
+        """Largest loss of all laws."""
         return max(law.largest(direction) for law in self.laws)
 
     def infinite(self, direction: Direction) -> float:
-        """Returns the mass at loss ∞."""
+        """Mass at loss ∞."""
         return math.fsum(w * law.infinite(direction) for w, law in zip(self.weights, self.laws, strict=True))
 
     def span(self, direction: Direction) -> float:
-        """Returns the largest of all."""
+        """Largest span of all laws."""
         return max(law.span(direction) for law in self.laws)
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
-        """Returns K, K′, K″ at c."""
+        """K, K′, K″ at c."""
         moments = [law.moments(c, direction) for law in self.laws]
         logs = np.array([math.log(w) + k for w, (k, _, _) in zip(self.weights, moments, strict=True)])
         total = np.logaddexp.reduce(logs, axis=0)
@@ -76,7 +76,7 @@ class RevealedLaw:
         return as_floats(total), as_floats(mean), as_floats((shares * (bends + (means - mean) ** 2)).sum(axis=0))
 
     def _shares(self, c: float, direction: Direction) -> Floats:
-        """Returns the probabilities after tilting by e^{cL}."""
+        """Probabilities of the laws after tilting by e^{cL}."""
         at = np.array([c])
         logs = [
             math.log(w) + float(law.moments(at, direction)[0][0])
@@ -85,7 +85,7 @@ class RevealedLaw:
         return as_floats(np.exp(np.array(logs) - np.logaddexp.reduce(logs)))
 
     def wave(self, c: float, step: float, count: int, direction: Direction) -> tuple[Complex, float]:
-        """Returns K(c + it) − K(c), φ being the mean of the φᵢ."""
+        """K(c + it) − K(c), φ being the mean of the φᵢ."""
         sums, error = np.zeros(count, dtype=np.complex128), 0.0
         shares = self._shares(c, direction)
         for share, law in zip(shares.tolist(), self.laws, strict=True):
@@ -97,7 +97,7 @@ class RevealedLaw:
             return as_complex(np.log(sums)), error
 
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
-        """Returns the mean of the parts' bounds, 1 for those of which nothing is known."""
+        """Mean of the bounds of the laws, 1 for laws without a known bound; None where no law has one."""
         parts = [
             (share, law.bound_decay(c, direction))
             for share, law in zip(self._shares(c, direction), self.laws, strict=True)
@@ -110,12 +110,12 @@ class RevealedLaw:
         return None if all(part is None for _, part in parts) else at
 
     def work(self, c: float, longest: float) -> tuple[float, float]:
-        """Returns what all of them cost."""
+        """Total cost of all laws."""
         costs = [law.work(c, longest) for law in self.laws]
         return sum(fixed for fixed, _ in costs), sum(each for _, each in costs)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
-        """Returns a dominating law on the grid."""
+        """Build a dominating law on the grid."""
         total: Cells | None = None
         for w, law in zip(self.weights, self.laws, strict=True):
             one = law.cells(mesh, tail, direction)

@@ -1,4 +1,4 @@
-"""The Poisson-subsampled Gaussian: each user takes part with probability q, independently; both directions."""
+"""Poisson-subsampled Gaussian: each user takes part with probability q, independently; both directions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _HOPELESS: Final = 20.0  # Δ/std above which those who are not sampled are all 
 
 @dataclass(frozen=True, slots=True)
 class SampledGaussian:
-    """(1 − q)N(0, 1) + qN(s, 1) against N(0, 1), s = Δ/std, under adding or removing one user.
+    """Law of (1 − q)N(0, 1) + qN(s, 1) against N(0, 1), s = Δ/std, under adding or removing one user.
 
     With r(x) = 1 − q + q·e^{sx − s²/2}, the loss is ln r under the mixture ("remove"), −ln r under N(0, 1) ("add"); the
     first is in Mironov, Talwar & Zhang 2019, the pair of both directions in Zhu, Dong & Wang 2022.
@@ -66,28 +66,28 @@ class SampledGaussian:
 
     @property
     def on_one_draw(self) -> Repeat | None:
-        """Several releases on one sample are one that moves √n times as far, n their number."""
+        """Law of n releases on one sample: one release of √n times the sensitivity."""
         return lambda times: replace(self, shift=self.shift * root_up(times))
 
     @property
     def symmetric(self) -> bool:
-        """Returns False."""
+        """Always False."""
         return False
 
     def infinite(self, direction: Direction) -> float:
-        """Returns 0."""
+        """Always 0."""
         return 0.0
 
     def span(self, direction: Direction) -> float:
-        """Returns the loss 40 standard deviations out."""
+        """Loss 40 standard deviations out."""
         return self.shift * (40 + self.shift)
 
     def largest(self, direction: Direction) -> float:
-        """Returns ∞ for "remove", −ln(1 − q) for "add"."""
+        """∞ for "remove", −ln(1 − q) for "add"."""
         return math.inf if direction == "remove" else -math.log1p(-self.rate)
 
     def log_delta(self, epsilon: float, direction: Direction) -> float:
-        """Returns ln δ(ε) of one release in closed form, through the curve of the Gaussian without sampling.
+        """Logarithm ln δ(ε) of one release in closed form, through the curve of the Gaussian without sampling.
 
         remove: q·δ_G(ln(1 + (e^ε − 1)/q)); add: (1 − e^ε(1 − q))₊·δ_G(ln(e^ε q/(1 − e^ε(1 − q)))).
         """
@@ -101,7 +101,7 @@ class SampledGaussian:
         return math.log(left) + gdp_log_delta(self.shift, max(0.0, epsilon + math.log(q) - math.log(left)))
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
-        """Returns K, K′, K″ at c; far out a bound on K from the convexity of r ↦ r^{c+1} and r ↦ r^{−c}."""
+        """K, K′, K″ at c; far out a bound on K from the convexity of r ↦ r^{c+1} and r ↦ r^{−c}."""
         k, k1, k2 = np.empty(len(c)), np.empty(len(c)), np.empty(len(c))
         far = self._is_far(c, direction)
         if far.any():
@@ -131,9 +131,9 @@ class SampledGaussian:
         return far_bound(self.shift, self.rate, c), (c + 0.5) * v, np.full(len(c), v)
 
     def wave(self, c: float, step: float, count: int, direction: Direction) -> tuple[Complex, float]:
-        """Returns K(c + it) − K(c), the integral by the trapezoid rule.
+        """K(c + it) − K(c), the integral by the trapezoid rule.
 
-        What that leaves out (`_nodes`) is below e^{−39} of the whole, the tails beyond the nodes below e^{−45}.
+        The error of the rule (`_step`) is below e^{−39} of the whole, the tails beyond the nodes below e^{−45}.
         """
         longest = step * count
         x, losses = self._nodes(c, longest, direction)
@@ -144,16 +144,16 @@ class SampledGaussian:
         return values, error + UNIT * (100 + 8 * (c + 1 + longest) * mean) + 1e-16
 
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
-        """Returns the least of two bounds, on the density's variation and on shifted integrals; None far out."""
+        """Lesser of two bounds, on the density's variation and on shifted integrals; None far out."""
         if self.shift > _HOPELESS or self._is_far(np.array([c]), direction)[0]:
             return None
         variation, shifted = bound_by_variation(0.0, self._variation(c, direction)), self._shift(c, direction)
         return lambda t: min(variation(t), shifted(t))
 
     def _shift(self, c: float, direction: Direction) -> Fading:
-        """Returns the least over a of ln ∫|φ(x + ia)||r(x + ia)|^{c+1} e^{−t·arg r(x + ia)} dx, less K(c).
+        """Minimum over a of ln ∫|φ(x + ia)||r(x + ia)|^{c+1} e^{−t·arg r(x + ia)} dx, less K(c).
 
-        φ·r^{c+1+it} is analytic where |Im x| < π/s: its integral is that over any parallel line there, a > 0. arg r
+        φ·r^{c+1+it} is analytic where |Im x| < π/s: its integral is the same over any parallel line there, a > 0. arg r
         grows with x and is positive. For r^{−c−it} the line is at −ia. The trapezoid rule errs as in `_step`: at
         x + ib the integrand is at most e^{(a² + b²)/2} times φ·r^{c+1}, or cos(s(a + b)/2)^{−c} as much of φ·r^{−c}, as
         long as s(a + b) ≤ π/2; all b up to π/4s are.
@@ -185,11 +185,11 @@ class SampledGaussian:
         return at
 
     def _variation(self, c: float, direction: Direction) -> float:
-        """Returns a bound on the total variation of the tilted density of the loss.
+        """Bound on the total variation of the tilted density of the loss.
 
-        With σ(x) = q·e^y/r, y = sx − s²/2, the density of ln r is h = φ·r^{c+1}/sσ or φ·r^{−c}/sσ, and (ln h)′ =
-        −x − s + (c + 2)sσ or −x − s − (c − 1)sσ has three zeros at most: two maxima, so that 4·max h bounds it. Between
-        nodes a maximum rises by dx²/8·max|(ln h)″|, at most.
+        With σ(x) = q·e^y/r, y = sx − s²/2, the density of ln r is h = φ·r^{c+1}/sσ or φ·r^{−c}/sσ, and (ln h)′ = −x − s
+        + (c + 2)sσ or −x − s − (c − 1)sσ has at most three zeros: two maxima, so 4·max h bounds the variation. Between
+        nodes a maximum rises by at most dx²/8·max|(ln h)″|, in the logarithm.
         """
         s, q = self.shift, self.rate
         low, high = (
@@ -206,14 +206,15 @@ class SampledGaussian:
         return 4 * math.exp(float((exponents - log_share).max()) - top + bend) / (s * total) * (1 + 1e-9)
 
     def _is_far(self, c: Floats, direction: Direction) -> NDArray[np.bool_]:
-        """Returns where the tilted density has moved too far, or is too narrow, for the nodes of an integral."""
+        """Whether the tilted density is too far out, or too narrow, for the nodes of an integral."""
         far: NDArray[np.bool_] = c * self._pull(direction) > _FAR
         return far | (c * self.shift**2 > _NARROW) if direction == "add" else far
 
     def _pull(self, direction: Direction) -> float:
-        """Returns by how much, at most, a unit of c moves the tilted density: s, or sσ(0) down from 0 for r^{−c}.
+        """Largest shift of the tilted density per unit of c: s, or sσ(0) down from 0 for r^{−c}.
 
-        Its maximum is at x = (c + 1)sσ(x), or at x = −csσ(x) < 0, where σ(x) < σ(0) and ln of it bends by −1 at least.
+        Its maximum is at x = (c + 1)sσ(x), or at x = −csσ(x) < 0, where σ(x) < σ(0) and the second derivative of its
+        logarithm is at most −1.
         """
         if direction == "remove" or self.shift > _STEEP:
             return self.shift
@@ -221,15 +222,15 @@ class SampledGaussian:
         return self.shift * share / (1 - self.rate + share)
 
     def work(self, c: float, longest: float) -> tuple[float, float]:
-        """Returns what the nodes of the integral cost."""
+        """Cost of the nodes of the integral."""
         nodes = 20 / self._step(c, longest, "add")
         return 1000 * nodes, 1.5 * nodes
 
     def _step(self, c: float, longest: float, direction: Direction) -> float:
-        """Returns dx at which the trapezoid rule errs by e^{−39} of ∫φ·r^{c+1} or ∫φ·r^{−c}, for |t| up to `longest`.
+        """Largest dx at which the trapezoid rule errs by e^{−39} of ∫φ·r^{c+1} or ∫φ·r^{−c}, for |t| up to `longest`.
 
-        On Im x = a the integrand is e^{a²/2 + tsa} times as large at most, for r^{−c} another cos(sa/2)^{−c}, as long
-        as sa ≤ π/2; the rule errs by 2/(e^{2πa/dx} − 1) of that (Trefethen & Weideman 2014, Theorem 5.1).
+        On Im x = a the integrand is at most e^{a²/2 + tsa} times as large, for r^{−c} another factor cos(sa/2)^{−c}, as
+        long as sa ≤ π/2; the rule errs by 2/(e^{2πa/dx} − 1) of that (Trefethen & Weideman 2014, Theorem 5.1).
         """
         s = self.shift
         a = min(math.pi / (2 * s), 9.0)
@@ -241,7 +242,7 @@ class SampledGaussian:
     def _nodes(
         self, c: float, longest: float, direction: Direction, *, low: float | None = None, high: float | None = None
     ) -> tuple[Floats, Floats]:
-        """Returns x and the loss at x; the tilted density lives between 0 and (c + 1)s, or −c times `_pull`."""
+        """Points x and the loss there; the tilted density is concentrated in [0, (c + 1)s], or [−c·`_pull`, 0]."""
         s = self.shift
         first, last = (0.0, (c + 1) * s) if direction == "remove" else (-c * self._pull(direction), 0.0)
         step = self._step(c, longest, direction)
@@ -251,7 +252,7 @@ class SampledGaussian:
         return as_floats(x), as_floats(log_ratio if direction == "remove" else -log_ratio)
 
     def panels(self, tilts: tuple[float, float], direction: Direction) -> Nodes:
-        """Returns nodes that are good for a range of tilts, see `quadrature`."""
+        """Build nodes that are accurate for a range of tilts, see `quadrature`."""
         s, q, sign = self.shift, self.rate, 1 if direction == "remove" else -1
 
         def density(x: Floats) -> tuple[Floats, Floats]:
@@ -265,7 +266,7 @@ class SampledGaussian:
         return nodes_for(Shape(density, points, branches, as_floats(curvature), as_floats(s * part)), tilts)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
-        """Returns a dominating law on the grid, from closed-form masses between grid points."""
+        """Build a dominating law on the grid, from closed-form masses between grid points."""
         s, q = self.shift, self.rate
         ends = log_mixture(s, q, np.array([-reach(tail), reach(tail) + s]))
         low, high = math.floor(float(ends[0]) / mesh), math.ceil(float(ends[1]) / mesh)

@@ -1,9 +1,10 @@
-"""Sampling of any mechanism of which a dominating pair is known, as finitely many values of the loss.
+"""Sampling of any mechanism with a known dominating pair, as finitely many values of the loss.
 
 If (P, Q) dominates a mechanism, with the user in the sample and without, and each user is in the sample with
 probability q independently of the data, then (1 − q)Q + qP against Q dominates the sampled mechanism (Zhu, Dong & Wang
-2022, Theorem 11; Balle, Barthe & Gaboardi 2018, Theorem 8): H_α is convex, and given the others' sample the outputs are
-just these. A loss l becomes ln(1 − q + q·e^l) under the mixture, −ln(1 − q + q·e^{−l}) the other way round.
+2022, Theorem 11; Balle, Barthe & Gaboardi 2018, Theorem 8): H_α is convex, and given the others' sample the outputs
+have exactly these laws. A loss l becomes ln(1 − q + q·e^l) under the mixture, −ln(1 − q + q·e^{−l}) in the other
+direction.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _LARGEST: Final = 500.0  # of them; what lies above counts as lost
 
 
 def sampled_law(base: Base, rate: float) -> AtomicLaw:
-    """Returns the pair of a mechanism on a sample that holds each user with probability q, in both directions.
+    """Build the pair of a mechanism on a sample that holds each user with probability q, in both directions.
 
     Args:
         base: The mechanism's laws of the loss, with and without the user, with their counts: all on one sample.
@@ -62,14 +63,14 @@ def sampled_law(base: Base, rate: float) -> AtomicLaw:
 
 
 def _repeat_sampled(times: int, base: Base, rate: float) -> AtomicLaw:
-    """A user who is in the sample is in all releases, one who is not in none: the mechanism repeats, not the sample."""
+    """Repeat the mechanism, not the sample: a sampled user is in all releases, any other user in none."""
     return sampled_law(repeat_on_one_draw(base, times), rate)
 
 
 def mirrored_law(base: Base, rate: float) -> AtomicLaw:
-    """Returns the pair of a mechanism on a random batch in which one user may be replaced, either way.
+    """Build the pair of a mechanism on a random batch with one user replaced, symmetric in both directions.
 
-    For ε ≥ 0 it is the sampled pair (Balle, Barthe & Gaboardi 2018, Theorem 9), for ε < 0 the same the other way round.
+    For ε ≥ 0 it is the sampled pair (Balle, Barthe & Gaboardi 2018, Theorem 9), for ε < 0 the reversed pair.
 
     Args:
         base: The mechanism's laws of the loss where a user in the batch is replaced by another.
@@ -91,16 +92,16 @@ def _repeat_mirrored(times: int, base: Base, rate: float) -> AtomicLaw:
 
 
 def replaced_law(removed: Base, replaced: Base, rate: float) -> AtomicLaw:
-    """Returns a pair that dominates Poisson sampling under replacing a user.
+    """Build a pair that dominates Poisson sampling under replacing a user.
 
-    With X, Y the outputs with the one and the other user in the sample and Z without, P − αQ = qX − αqY − (α − 1)(1 −
-    q)Z, so that for α' = 1 + (α − 1)/q and β = αq/(α − 1 + q), H_α(P, Q) = q·H_α'(X, βY + (1 − β)Z), at most
-    q(β·H_α'(X, Y) + (1 − β)·H_α'(X, Z)) (Balle, Barthe & Gaboardi 2018, Theorem 2); for α < 1 the other way round. And
-    where X and Y have ratios of at most e^ε₀ to Z, ln P/Q is at most ln(1 − q + q·e^ε₀) − ln(1 − q + q·e^{−ε₀}).
+    With X and Y the outputs with one or the other user in the sample and Z those with neither, P − αQ = qX − αqY − (α −
+    1)(1 − q)Z, so that for α' = 1 + (α − 1)/q and β = αq/(α − 1 + q), H_α(P, Q) = q·H_α'(X, βY + (1 − β)Z), at most
+    q(β·H_α'(X, Y) + (1 − β)·H_α'(X, Z)) (Balle, Barthe & Gaboardi 2018, Theorem 2); for α < 1 with the roles exchanged.
+    Where X and Y have ratios of at most e^ε₀ to Z, ln P/Q is at most ln(1 − q + q·e^ε₀) − ln(1 − q + q·e^{−ε₀}).
 
     Args:
-        removed: The mechanism's laws with the user in the sample and without, X and Z.
-        replaced: … with one user and with another, X and Y.
+        removed: Laws of the mechanism with and without the user in the sample, X and Z.
+        replaced: Laws of the mechanism with one user and with another, X and Y.
         rate: q, in (0, 1).
     """
     arguments = (removed, replaced, rate)
@@ -115,14 +116,15 @@ def _repeat_replaced(times: int, removed: Base, replaced: Base, rate: float) -> 
 
 
 def redrawn_law(mu: float, draws: int, users: int) -> AtomicLaw:
-    """Returns a pair that dominates Gaussian noise on a batch drawn with replacement, one user replaced.
+    """Build a pair that dominates Gaussian noise on a batch drawn with replacement, one user replaced.
 
-    In k of m draws with probability bₖ, Bin(m, 1/n), the user is k times in the batch, and replacing all of them costs
-    δₖ. With η = 1 − b₀ and α' = 1 + (α − 1)/η, H_α ≤ Σ_{k ≥ 1} bₖδₖ(ln α') for α ≥ 1 (Balle, Barthe & Gaboardi 2018,
-    Theorem 10), and for α < 1 the other way round.
+    The user is k times in the batch with probability bₖ, from Bin(m, 1/n), and replacing all k copies costs δₖ. With η
+    = 1 − b₀ and α' = 1 + (α − 1)/η, H_α ≤ Σ_{k ≥ 1} bₖδₖ(ln α') for α ≥ 1 (Balle, Barthe & Gaboardi 2018, Theorem 10),
+    and for α < 1 with the roles exchanged.
 
     Args:
-        mu: Of the Gaussian mechanism where one member of the batch is replaced; k of them move it k times as far.
+        mu: μ of the Gaussian mechanism where one member of the batch is replaced; k members have k times the
+            sensitivity.
         draws: m.
         users: n.
     """
@@ -137,7 +139,7 @@ def redrawn_law(mu: float, draws: int, users: int) -> AtomicLaw:
 
 
 def _repeat_redrawn(times: int, mu: float, draws: int, users: int) -> AtomicLaw:
-    """Whoever is in the batch k times is so in all releases, which together move √n times as far."""
+    """Law of n releases on one batch: a user drawn k times is so in all releases, of √n times the sensitivity."""
     return redrawn_law(mu * root_up(times), draws, users)
 
 
@@ -150,7 +152,7 @@ def _bound_replaced(removed: Base, rate: float) -> float:
 
 
 def _round(base: Base) -> bool:
-    """Returns whether a grid has to stand in for some part."""
+    """Whether some part has to be replaced by a law on a grid."""
     laws = [law for law, _ in base if not isinstance(law, LostLaw)]
     return len(laws) > 1 or any(not isinstance(law, AtomicLaw) or law.rounded for law in laws)
 
@@ -211,7 +213,7 @@ def _either(base: Base) -> Atoms:
 
 
 def sample(atoms: Atoms, rate: float, direction: Direction) -> Atoms:
-    """Returns the loss of a sampled mechanism from that of the mechanism in the same direction."""
+    """Loss of a sampled mechanism from the loss of the mechanism in the same direction."""
     log_in, log_out = math.log(rate), math.log1p(-rate)
     if direction == "add":  # −ln(1 − q + q·e^{−l}); what was lost outright is −ln(1 − q)
         losses = -_mix(-atoms.losses, rate)
@@ -226,7 +228,7 @@ def sample(atoms: Atoms, rate: float, direction: Direction) -> Atoms:
 
 
 def _mix(losses: Floats, rate: float) -> Floats:
-    """Returns ln(1 − q + q·e^l); near 0 with all its digits."""
+    """Logarithm ln(1 − q + q·e^l); near 0 with all its digits."""
     if rate >= 1:
         return losses
     gain = rate * np.expm1(np.minimum(losses, 30.0))
@@ -235,7 +237,7 @@ def _mix(losses: Floats, rate: float) -> Floats:
 
 
 def base_atoms(base: Base, direction: Direction) -> Atoms:
-    """Returns the composed loss of a mechanism's parts: exact where it has few values, else a dominating grid's."""
+    """Composed loss of a mechanism's parts: exact where it has few values, else that of a dominating grid."""
     lost = -math.expm1(math.fsum(n * math.log1p(-law.delta) for law, n in base if isinstance(law, LostLaw)))
     laws = [(law, n) for law, n in base if not isinstance(law, LostLaw)]
     if not laws:
@@ -260,7 +262,7 @@ def _exactly(laws: list[tuple[Law, int]], direction: Direction) -> Atoms | None:
 
 
 def _on_grid(laws: list[tuple[Law, int]], direction: Direction) -> Atoms:
-    """Returns the loss from cells that are added by direct convolution: sums of positive terms."""
+    """Loss from cells that are added by direct convolution: sums of positive terms."""
     moments = [(law.moments(np.array([1e-6, 1.0]), direction), n) for law, n in laws]
     # at the tilts 0 and 1: the bulk of P, and of what δ is made of
     means = [math.fsum(n * float(law_moments[1][i]) for law_moments, n in moments) for i in (0, 1)]
@@ -292,7 +294,7 @@ def _add(one: Cells, other: Cells) -> Cells:
 
 
 def _trim(cells: Cells) -> Cells:
-    """Returns cells without what next to nothing lies in: below it moves up, above it is lost."""
+    """Trim cells with negligible mass at both ends: mass below moves up, mass above counts as lost."""
     above = np.cumsum(cells.masses[::-1])[::-1]
     below = np.cumsum(cells.masses)
     first = int(np.searchsorted(below, _CUT))

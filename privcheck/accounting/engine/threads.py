@@ -1,4 +1,4 @@
-"""BLAS on one thread: products as small as the accountant's are faster so, and many times so on a busy machine."""
+"""BLAS on one thread: faster for the accountant's small matrix products, and much faster on a busy machine."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def _controller() -> Any:
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Returns a context in which products of matrices use one thread."""
+    """Limit matrix products to one thread within a context."""
     context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return context

@@ -1,4 +1,4 @@
-"""Trade-off functions in exact arithmetic: piecewise linear ones below what is known, and their privacy profiles.
+"""Trade-off functions in exact arithmetic: piecewise linear lower bounds, and their privacy profiles.
 
 A trade-off function f is convex and falls, f(α) ≤ 1 − α: the least type II error of a test of level α.
 """
@@ -22,10 +22,10 @@ _BEND: Final = 1e-9  # relative: how far from convex rounding can make it look
 
 
 def profile_points(knots: Knots) -> list[Point]:
-    """Returns (x, h(x)) with h(x) = sup_α 1 − f(α) − xα at the slopes −x of the lower convex hull of the knots.
+    """(x, h(x)) with h(x) = sup_α 1 − f(α) − xα at the slopes −x of the lower convex hull of the knots.
 
     Args:
-        knots: (α, a bound on f(α) from below) from 0 to 1; between two of them f is above their straight line.
+        knots: (α, a lower bound on f(α)) from 0 to 1; between two of them f is above their straight line.
     """
     hull = _hull(knots)
     points = []
@@ -51,28 +51,28 @@ def _hull(knots: Knots) -> Knots:
 
 
 def below_lines(known: Knots) -> Knots:
-    """Returns the knots of the function that is straight between these values, down to f(1) = 0."""
+    """Knots of the function that is linear between these values, down to f(1) = 0."""
     return [(Fraction(0), known[0][1]), *known, (Fraction(1), Fraction(0))]
 
 
 def below_steps(known: Knots) -> Knots:
-    """Returns knots below every falling function with these values: left of a point it is at least that high."""
+    """Knots below every falling function with these values: left of a point it is at least as high as there."""
     lefts = [Fraction(0), *(a for a, _ in known)]
     values = [*(b for _, b in known), Fraction(0)]
     return [*zip(lefts, values, strict=True), (Fraction(1), Fraction(0))]
 
 
 def below_convex(known: Knots, *, slack: Fraction = Fraction(0)) -> Knots:
-    """Returns knots below every convex, falling function with these values.
+    """Knots below every convex, falling function with these values.
 
     Between two points it is above the line through the two before it and above the line through the two after it.
 
     Args:
         known: (α, f(α)), α increasing.
-        slack: Relative: by how much a value may be off.
+        slack: Relative error of a value.
 
     Raises:
-        ParameterError: The values are further from convex than rounding makes them.
+        ParameterError: The values are further from convex than rounding explains.
     """
     _check_convex(known)
     points = known if known[-1][0] == 1 else [*known, (Fraction(1), Fraction(0))]
@@ -104,7 +104,7 @@ def _check_convex(known: Knots) -> None:
 
 
 def below_function(function: Callable[[float], float]) -> Knots:
-    """Returns knots below a convex, falling function, from its values at 1 200 levels."""
+    """Knots below a convex, falling function, from its values at 1 200 levels."""
     tail = np.geomspace(1e-24, 0.5, 760)
     right = 1 - np.geomspace(1e-15, 0.5, 441)
     levels = sorted({0.0, *tail.tolist(), *right.tolist(), 1.0})

@@ -1,19 +1,19 @@
-"""The binary tree: in how many nodes a user's contributions add up, at the worst.
+"""Binary tree: the worst-case counts of a user's contributions in its nodes.
 
 Nodes of level l are the complete blocks of 2^l consecutive leaves among T. A user who takes part in p leaves, at least
-`separation` apart, moves node v by c_v, the number of these leaves below it. Gaussian noise is charged Σc_v², Laplace
-noise the curve of independent releases that move by c_v each, in ε of pure DP Σ|c_v|; both at the worst pattern.
+`separation` apart, shifts node v by c_v, the number of these leaves below it. Gaussian noise is charged Σc_v², Laplace
+noise the curve of independent releases with shifts c_v, in ε of pure DP Σ|c_v|; both at the worst pattern.
 
-*Which pattern is worst for Laplace noise.* Let two coordinates with noise of scale 1 move by w₁ ≥ w₂. At w₁ + θ and
-w₂ − θ, dδ/dθ = e^ε·2[Q(M, x < w₁, y > w₂) − Q(M, x > w₁, y < w₂)], M the outputs of a loss above ε, and both terms are
-explicit: dδ/dθ = ½e^{(ε − w₁ − w₂)/2}·(1[w₁ − w₂ > ε] − 1[w₂ − w₁ > ε]) for ε > −w₁ − w₂, below that 0. It is never
-negative, for no ε, and other coordinates only average over ε: moves that lie above others in the order of weak
-majorisation (Marshall, Olkin & Arnold 2011) have the larger δ(ε) everywhere.
+*Which pattern is worst for Laplace noise.* Let two coordinates with noise of scale 1 have shifts w₁ ≥ w₂. At w₁ + θ and
+w₂ − θ, dδ/dθ = e^ε·2[Q(M, x < w₁, y > w₂) − Q(M, x > w₁, y < w₂)], M the outputs with a loss above ε, and both terms
+are explicit: dδ/dθ = ½e^{(ε − w₁ − w₂)/2}·(1[w₁ − w₂ > ε] − 1[w₂ − w₁ > ε]) for ε > −w₁ − w₂, below that 0. It is never
+negative, for any ε, and other coordinates only average over ε: shifts that are larger in the order of weak majorisation
+(Marshall, Olkin & Arnold 2011) have the larger δ(ε) everywhere.
 
 *How it is found.* A dynamic programme over blocks gives the largest Σf(c_v) over all patterns for any f: a block is
-described by how many leaves are chosen in it and how far the first and the last are from its ends, and all blocks of a
+described by the number of chosen leaves and the distances of the first and the last from its ends, and all blocks of a
 level are alike. f(c) = c² is the Gaussian's charge. With f_t(c) = (c − t)₊ for t = 0, 1, … the maxima g(t) are convex
-in t, and the moves of which g(t − 1) − 2g(t) + g(t + 1) have size t have exactly these sums: they are the least that
+in t, and the shifts, g(t − 1) − 2g(t) + g(t + 1) of size t, have exactly these sums: they are the least shifts that
 weakly majorise every pattern.
 """
 
@@ -37,13 +37,13 @@ Values = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeLoad:
-    """How often a user moves how many nodes by how much.
+    """Shifts of a tree's nodes by one user: their sizes and numbers.
 
     Attributes:
-        moves: (c, number of nodes moved by c); weakly majorises every pattern of leaves.
+        moves: (c, number of nodes shifted by c); weakly majorises every pattern of leaves.
         squares: A bound on Σc_v² over all patterns.
         exact: Whether a pattern attains `squares`.
-        least: Whether no smaller moves majorise every pattern; then a pattern attains their sum, Σ|c_v|.
+        least: Whether no smaller shifts majorise every pattern; then a pattern attains their sum, Σ|c_v|.
     """
 
     moves: tuple[tuple[int, int], ...]
@@ -53,31 +53,31 @@ class TreeLoad:
 
     @property
     def total(self) -> int:
-        """Returns the sum of the moves, a bound on Σ|c_v| over all patterns."""
+        """Sum of the shifts, a bound on Σ|c_v| over all patterns."""
         return sum(n * c for c, n in self.moves)
 
     @property
     def attained(self) -> bool:
-        """Returns whether one pattern moves the nodes as `moves` says: then its Σc_v² is theirs, and only then."""
+        """Whether one pattern shifts the nodes exactly as in `moves`: if and only if its Σc_v² is that of `moves`."""
         return self.exact and self.least and self.squares == _squares(self.moves)
 
 
 @functools.lru_cache(maxsize=256)
 def tree_load(leaves: int, participations: int, separation: int) -> TreeLoad:
-    """Returns the worst load of a tree.
+    """Compute the worst load of a tree.
 
     In closed form where leaves 1, 1 + separation, … are worst on every level (without separation they always are); else
-    by the dynamic programme; where that is too large, bounded level by level: no node of level l holds more than
-    m = min(p, ⌈2^l/separation⌉) leaves, and the complete blocks of a level hold only so many together, so that
-    (m, …, m, rest) majorises every pattern.
+    by the dynamic programme; where that is too large, bounded level by level: no node of level l holds more than m =
+    min(p, ⌈2^l/separation⌉) chosen leaves, and the complete blocks of a level hold a bounded number together, so (m, …,
+    m, rest) majorises every pattern.
 
     Args:
         leaves: T.
         participations: p, of one user.
-        separation: At least this many leaves apart.
+        separation: Least distance between two participations, in leaves.
 
     Raises:
-        ParameterError: So many participations so far apart do not fit into the tree.
+        ParameterError: The participations at this separation do not fit into the tree.
     """
     if (participations - 1) * separation >= leaves:
         message = f"{participations} participations at least {separation} leaves apart do not fit into {leaves} leaves"
@@ -99,7 +99,7 @@ def tree_load(leaves: int, participations: int, separation: int) -> TreeLoad:
 
 
 def pattern_moves(leaves: int, positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Returns (c, number of nodes moved by c) of one pattern of leaves, counted from 0."""
+    """(c, number of nodes shifted by c) of one pattern of leaves, counted from 0."""
     moves: Counter[int] = Counter()
     chosen = np.sort(np.fromiter(positions, dtype=np.int64))
     for level in range(leaves.bit_length()):
@@ -128,13 +128,13 @@ def _level_bound(leaves: int, participations: int, separation: int) -> tuple[tup
 
 
 def _work(leaves: int, participations: int, separation: int) -> int:
-    """Returns how many sums the dynamic programme takes for one f: two joints a level."""
+    """Number of sums that the dynamic programme takes for one f: two joints a level."""
     held = [min(participations, -(-(1 << level) // separation)) for level in range(leaves.bit_length())]
     return sum(2 * most * most * separation**3 for most in held)
 
 
 def _most(leaves: int, separation: int, charges: Values) -> Values:
-    """Returns (m,) the largest Σf(c_v) over all patterns, for each of m functions f.
+    """(m,) the largest Σf(c_v) over all patterns, for each of m functions f.
 
     The state of a stretch of leaves is (m, c, a, b): the largest sum over its nodes if c + 1 of its leaves are chosen,
     the first at least a from its beginning and the last at least b from its end, a and b below the separation.
@@ -162,7 +162,7 @@ def _most(leaves: int, separation: int, charges: Values) -> Values:
 
 
 def _join(left: Values, right: Values, left_size: int, right_size: int, most: int) -> Values:
-    """Returns the states of two stretches side by side, without the node above them."""
+    """States of two stretches side by side, without the node above them."""
     functions, few, separation, _ = left.shape
     many = right.shape[1]
     size = min(most, few + many)

@@ -1,4 +1,4 @@
-"""Cumulants of a loss that is given by points and weights: atoms, or the nodes of an integral."""
+"""Cumulants of a loss given by points and weights: atoms, or the nodes of an integral."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from privcheck.accounting.engine.threads import one_thread
 
 
 def wave_of(losses: Floats, logs: Floats, *, step: float, count: int) -> tuple[Complex, float]:
-    """Returns ln Σ wᵢ e^{itlᵢ} at `count` values t = 0, step, 2·step, …, w the weights divided by their sum.
+    """Logarithm ln Σ wᵢ e^{itlᵢ} at `count` values t = 0, step, 2·step, …, w the weights divided by their sum.
 
     t is k·B·step + b·step: two factors of √count columns each, and one product of matrices.
 
     Args:
         losses: (n,) lᵢ.
         logs: (n,) ln of the weights.
-        step: Of t.
-        count: How many t.
+        step: Step of t.
+        count: Number of t.
 
     Returns:
         (count,) logarithms, and a bound on the absolute error of every sum.
@@ -44,7 +44,7 @@ def wave_of(losses: Floats, logs: Floats, *, step: float, count: int) -> tuple[C
 
 
 def atoms_moments(losses: Floats, logs: Floats, c: Floats) -> Moments:
-    """Returns K, K′ and K″ of ln Σ e^{clᵢ + logᵢ}, (m,) each, at (m,) real c."""
+    """K, K′ and K″ of ln Σ e^{clᵢ + logᵢ}, (m,) each, at (m,) real c."""
     k, k1, k2 = np.empty(len(c)), np.empty(len(c)), np.empty(len(c))
     block = max(1, (1 << 20) // len(losses))
     for i in range(0, len(c), block):

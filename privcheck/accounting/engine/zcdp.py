@@ -5,9 +5,9 @@ For every a = α − 1 > 0 a ρ-zCDP mechanism has (Canonne, Kamath & Steinke 20
     ε ≤ ρ(1 + a) + (ln 1/δ − ln(1 + a))/a − ln(1 + 1/a)            at δ,
     ln δ ≤ a(ρ(1 + a) − ε − ln(1 + 1/a)) − ln(1 + a)               at ε.
 
-Every a is a valid bound, so that Newton's steps towards the best one decide tightness only: what is rounded outwards is
-the single evaluation at the end. The bounds' derivatives vanish where ρa² + ln(1 + a) = ln 1/δ, and where
-ρ(1 + 2a) = ε + ln(1 + 1/a); both sides are monotone in a, so that there is one minimum each.
+Every a gives a valid bound, so Newton's steps towards the best a affect tightness only; the single evaluation at the
+end is rounded outwards. The bounds' derivatives vanish where ρa² + ln(1 + a) = ln 1/δ, and where ρ(1 + 2a) = ε + ln(1 +
+1/a); both sides are monotone in a, so each has one minimum.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST, _LARGEST = 1e-290, 1e280  # of a
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Returns an ε for which every ρ-zCDP mechanism is (ε, δ)-DP, by the best order, rounded up.
+    """Compute an ε for which every ρ-zCDP mechanism is (ε, δ)-DP, by the best order, rounded up.
 
     Args:
         rho: ρ, at least 0; may be ∞.
@@ -53,7 +53,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def classical_epsilon(rho: float, delta: float) -> float:
-    """Returns ρ + 2√(ρ ln 1/δ), rounded up (Bun & Steinke 2016, Proposition 1.3)."""
+    """ρ + 2√(ρ ln 1/δ), rounded up (Bun & Steinke 2016, Proposition 1.3)."""
     if rho == 0:
         return 0.0
     if delta == 0 or rho == math.inf:
@@ -63,7 +63,7 @@ def classical_epsilon(rho: float, delta: float) -> float:
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """Returns a δ for which every ρ-zCDP mechanism is (ε, δ)-DP, by the best order, rounded up.
+    """Compute a δ for which every ρ-zCDP mechanism is (ε, δ)-DP, by the best order, rounded up.
 
     Args:
         rho: ρ, at least 0; may be ∞.
@@ -83,7 +83,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
 
 def _best_order(rho: float, epsilon: float) -> float:
-    """Returns a, roughly, where ρ(1 + 2a) = ε + ln(1 + 1/a): Newton on ln a, kept between bounds of the root."""
+    """Approximate a with ρ(1 + 2a) = ε + ln(1 + 1/a): Newton on ln a, kept between bounds of the root."""
     # the logarithm lies between nothing and 1/a
     high = min(max(_positive_root(rho, epsilon), _LEAST), _LARGEST)
     low = min(max((epsilon - rho) / 2 / rho, _LEAST), high)
@@ -100,18 +100,18 @@ def _best_order(rho: float, epsilon: float) -> float:
 
 
 def _positive_root(rho: float, epsilon: float) -> float:
-    """Returns the root of 2ρa² + (ρ − ε)a − 1, above which ρ(1 + 2a) exceeds ε + 1/a."""
+    """Positive root of 2ρa² + (ρ − ε)a − 1, above which ρ(1 + 2a) exceeds ε + 1/a."""
     if rho >= epsilon:
         return 2 / ((rho - epsilon) + math.hypot(rho - epsilon, math.sqrt(8 * rho))) if rho < 1e300 else 1 / rho
     return ((epsilon - rho) + math.hypot(epsilon - rho, math.sqrt(8 * rho))) / 4 / rho
 
 
 def pure_delta(epsilon: float, at: float) -> float:
-    """Returns the δ(at) of binary randomised response at ε, (e^ε − e^at)₊/(e^ε + 1), rounded up.
+    """δ(at) of binary randomised response at ε, (e^ε − e^at)₊/(e^ε + 1), rounded up.
 
     Args:
         epsilon: ε of the mechanism, at least 0; may be ∞.
-        at: Where δ is asked for, at least 0.
+        at: The ε at which δ is evaluated, at least 0.
     """
     if at >= epsilon:
         return 0.0

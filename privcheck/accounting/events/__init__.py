@@ -1,4 +1,4 @@
-"""Events: one pure value for what one mechanism releases, however often."""
+"""Events: pure values for the releases of mechanisms, with counts."""
 
 from privcheck.accounting.events.base import Event, Piece
 from privcheck.accounting.events.matrices import (

@@ -1,9 +1,10 @@
-"""Events for people who only have numbers: what was released, at which spread and sensitivity, how often.
+"""Events for callers with numbers only: the mechanism, its spread and sensitivity, and its count.
 
-Every event is a pure value, checked where it is made. The neighbouring relation is applied once. Where the caller did,
-in Δ/spread or in ε, the event holds for whichever relation that was and names none. Where the event does, because the
-price depends on how neighbours differ (samples, shuffled users), `relation` has to be given, stays with the event and
-with all that is made of it, and prices under two relations do not add up: a pair of data sets is a neighbour under one.
+Every event is a pure value, checked where it is made. The neighbouring relation is applied once. Where the caller
+applied it, in Δ/spread or in ε, the event holds for that relation and names none. Where the event applies it, because
+the price depends on how neighbours differ (samples, shuffled users), `relation` is required, stays with the event and
+with everything made of it, and prices under two relations cannot be added: a pair of data sets is a neighbour under
+one.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ PRESENT: Final[tuple[RelationName, ...]] = ("add-remove", "zero-out")  # the use
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What one mechanism releases, `count` times.
+    """Releases of one mechanism, `count` times.
 
     Attributes:
-        kind: The function that made it.
+        kind: Name of the function that made it.
         parameters: Its checked parameters.
         pieces: Laws of the loss of one release, with multiplicities.
-        count: How often, adaptively.
-        note: What its figures rest on, where that is not exact.
-        relation: The neighbouring relation of the price; None where the caller applied one, in Δ or in ε.
-        fractions: The parameters that were given exactly and are no decimal of a float: a third is charged as a third.
+        count: Number of releases, adaptively composed.
+        note: Bounds or assumptions behind its figures, where they are not exact.
+        relation: Neighbouring relation of the price; None where the caller applied one, in Δ or in ε.
+        fractions: The parameters given exactly that are not the decimal of a float: a third is charged as a third.
     """
 
     kind: str
@@ -62,7 +63,7 @@ class Event:
         return f"{self.count} × {self.kind}({inside})" if self.count > 1 else f"{self.kind}({inside})"
 
     def __mul__(self, times: object) -> Event:
-        """Returns the event so many times as often.
+        """Multiply the count of the event.
 
         >>> from privcheck import accounting as acc
         >>> 3 * acc.gaussian(std=5, count=2) == acc.gaussian(std=5, count=6)
@@ -73,21 +74,21 @@ class Event:
     __rmul__ = __mul__
 
     def __add__(self, other: Event | Curve) -> Curve:
-        """Returns the curve of both on the same data, as `compose` does."""
+        """Compose both on the same data, as `compose` does."""
         from privcheck.accounting.curve import compose
 
         return compose(self, other)
 
     def __radd__(self, other: object) -> Curve:
-        """Returns the curve of an event after the 0 at which `sum` begins."""
+        """Add the event to the 0 at which `sum` begins."""
         return _after_nothing(self, other)
 
     def parameter(self, name: str) -> float:
-        """Returns a numeric parameter."""
+        """Look up a numeric parameter."""
         return float(dict(self.parameters)[name])
 
     def amount(self, name: str) -> Fraction:
-        """Returns a numeric parameter exactly: the fraction that was given, or the decimal that its float prints as."""
+        """Look up a numeric parameter exactly: the given fraction, or the decimal that its float prints as."""
         return next((value for known, value in self.fractions if known == name), None) or decimal(self.parameter(name))
 
 
@@ -109,7 +110,7 @@ def event(
     relation: RelationName | None,
     **given: float | str,
 ) -> Event:
-    """Returns an event from checked parameters; `count` is checked here."""
+    """Make an event from checked parameters; `count` is checked here."""
     return Event(
         kind=kind,
         parameters=tuple(given.items()),
@@ -121,11 +122,11 @@ def event(
 
 
 def keep_fractions(made: Event, **said: object) -> Event:
-    """Returns the event with the parameters that no float holds, as the caller wrote them: a filter charges those.
+    """Keep the exact values of parameters that no float holds, as the caller wrote them: a filter charges those.
 
     Args:
         made: The event, from checked parameters.
-        **said: Parameters of it as they were given.
+        **said: Parameters of the event as given by the caller.
     """
     known = [(name, exactly(name, value)) for name, value in said.items() if type(value) is not float]
     fractions = tuple((name, value) for name, value in known if value != decimal(made.parameter(name)))
@@ -133,11 +134,11 @@ def keep_fractions(made: Event, **said: object) -> Event:
 
 
 def under(*known: RelationName, otherwise: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Has a price's relation checked before all else: no price depends on a relation that was not said.
+    """Check the relation of a price before anything else: every price that depends on a relation requires it.
 
     Args:
-        known: Under which a price is known.
-        otherwise: Why there is none under the others.
+        known: Relations with a known price.
+        otherwise: Reason why there is no price under the other relations.
     """
 
     def wrap(make: Callable[P, R]) -> Callable[P, R]:
@@ -158,24 +159,24 @@ def under(*known: RelationName, otherwise: str = "") -> Callable[[Callable[P, R]
 
 
 def join_notes(*notes: str) -> str:
-    """Join the notes of an event's parts, each once and in order: what is made of a bound is a bound."""
+    """Join the notes of an event's parts, each once and in order: anything made of a bound is a bound."""
     return "; ".join(dict.fromkeys(part for note in notes for part in note.split("; ") if part))
 
 
 class Priced(Protocol):
-    """What holds under a neighbouring relation: an event, a curve, a cost."""
+    """Value that holds under a neighbouring relation: an event, a curve, a cost."""
 
     @property
     def relation(self) -> RelationName | None:
-        """Returns the relation's name; None where the caller applied one."""
+        """Name of the relation; None where the caller applied one."""
         ...
 
 
 def one_relation(parts: Iterable[Priced]) -> RelationName | None:
-    """Returns the relation under which all these hold; None where none of them names one.
+    """Find the one relation under which all parts hold; None where no part names one.
 
     Raises:
-        ParameterError: Two of them name different relations.
+        ParameterError: Two parts name different relations.
     """
     first: Priced | None = None
     for part in parts:
@@ -191,7 +192,7 @@ def one_relation(parts: Iterable[Priced]) -> RelationName | None:
 
 
 def ratio(kind: str, top: float, bottom: float) -> float:
-    """Returns Δ/spread, which must not leave the floats' range; rounded up to 1e-60, so that powers of it do not."""
+    """Δ/spread, which must not leave the floats' range; rounded up to 1e-60, so that its powers stay in range."""
     quotient = top / bottom
     if not math.isfinite(quotient) or (top > 0 and quotient == 0):
         message = f"{kind}: sensitivity/spread = {top:g}/{bottom:g} is out of range; expected between 1e-300 and 1e300"

@@ -1,7 +1,7 @@
-"""Matrix mechanisms: correlated noise on a stream of contributions, A·G ≈ B(C·G + Z); and contributions of random size.
+"""Matrix mechanisms: correlated noise on a stream, A·G ≈ B(C·G + Z); and contributions of random size.
 
-What is released is C·G + Z, Z independent Gaussian noise; all the rest is post-processing. For a lower triangular C the
-contributions may depend on earlier outputs (Denisov, McMahan, Rush, Smith & Thakurta 2022).
+The release is C·G + Z, with Z independent Gaussian noise; everything else is post-processing. For a lower triangular C
+the contributions may depend on earlier outputs (Denisov, McMahan, Rush, Smith & Thakurta 2022).
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ _OFF: Final = 1e-9  # by which probabilities may miss 1
 def matrix_sensitivity(
     encoder: ArrayLike, *, participations: Real, separation: Real = 1, order: Order = "any"
 ) -> EncoderSensitivity:
-    """Returns by how much one user moves C·G, contributions having ℓ2 norm 1.
+    """Compute the sensitivity of C·G to one user, with contributions of ℓ2 norm 1.
 
     Args:
-        encoder: (m, n) C; column i is what a contribution to step i moves.
-        participations: k, of one user, at most.
-        separation: b: his steps are at least that far apart; 1, the least there is, moves most.
-        order: "any", or "fixed" where his steps are i, i + b, i + 2b, …, as in epochs that keep their order.
+        encoder: (m, n) C; column i is the effect of a contribution to step i.
+        participations: k, the largest number of participations of one user.
+        separation: b, the least distance between two steps of one user; 1, the least value, gives the largest
+            sensitivity.
+        order: "any", or "fixed" where the user's steps are i, i + b, i + 2b, …, as in epochs of one order.
 
     Raises:
         ParameterError: The encoder is not a finite matrix, or a number is out of range.
@@ -65,19 +66,19 @@ def matrix_gaussian(
     order: Order = "any",
     count: Real = 1,
 ) -> Event:
-    """Returns C·G + Z: a matrix mechanism with Gaussian noise, for all steps together.
+    """Event of C·G + Z: a matrix mechanism with Gaussian noise, for all steps together.
 
-    It is one Gaussian release whose sensitivity is that of the encoder, times the norm of one contribution.
+    It is one Gaussian release, with the sensitivity of the encoder times the norm of one contribution.
 
     Args:
-        encoder: (m, n) C, a column a step; lower triangular where contributions depend on earlier outputs.
+        encoder: (m, n) C, one column per step; lower triangular where contributions depend on earlier outputs.
         std: Standard deviation of every entry of Z.
-        sensitivity: ℓ2 norm by which one contribution moves under the declared relation: under adding or removing a
-            user its own norm, under replacing one twice that.
-        participations: k, steps to which one user contributes, at most.
-        separation: b: at least that far apart; 1, the least there is, costs most.
+        sensitivity: ℓ2 norm of the change of one contribution under the declared relation: under adding or removing a
+            user its norm, under replacing one twice that.
+        participations: k, the largest number of steps to which one user contributes.
+        separation: b, the least distance between two of these steps; 1, the least value, costs most.
         order: "any", or "fixed" where the steps are i, i + b, i + 2b, …
-        count: How many such mechanisms.
+        count: Number of such mechanisms.
 
     Raises:
         ParameterError: The encoder is not a finite matrix, or a number is out of range.
@@ -107,20 +108,20 @@ def matrix_poisson_gaussian(
     sensitivity: Real = 1,
     count: Real = 1,
 ) -> Event:
-    """Returns C·G + Z for a banded C, users being in one of b groups of which every b-th step samples the same.
+    """Event of C·G + Z for a banded C, with users in b groups and each group sampled in every b-th step.
 
-    Columns b steps apart have no row in common, so that the steps of one group are separate Gaussian releases, each on
-    a Poisson sample (Choquette-Choo, Ganesh, McKenna, McMahan, Rush, Thakurta & Xu 2023). The l-th of them is charged
-    at the largest column among all groups, which is exact where that is one group's.
+    Columns b steps apart have no row in common, so the steps of one group are separate Gaussian releases, each on a
+    Poisson sample (Choquette-Choo, Ganesh, McKenna, McMahan, Rush, Thakurta & Xu 2023). The l-th of them is charged at
+    the largest column among all groups, which is exact where that is one group's.
 
     Args:
-        encoder: (m, n) C, lower triangular, of bandwidth b at most.
+        encoder: (m, n) C, lower triangular, of bandwidth at most b.
         std: Standard deviation of every entry of Z.
-        rate: With which each user of a group is sampled in its steps.
-        separation: b, the number of groups, assigned without looking at the data.
+        rate: Probability of sampling each user of a group in its steps.
+        separation: b, the number of groups, assigned independently of the data.
         relation: "add-remove" or "zero-out".
-        sensitivity: ℓ2 norm of one contribution, at most.
-        count: How many such mechanisms.
+        sensitivity: Largest ℓ2 norm of one contribution.
+        count: Number of such mechanisms.
 
     Raises:
         ParameterError: The encoder is not lower triangular or not of that bandwidth, or a number is out of range.
@@ -163,7 +164,7 @@ def matrix_poisson_gaussian(
 def mixture_of_gaussians(
     *, std: Real, sensitivities: Sequence[Real], probabilities: Sequence[Real], relation: RelationName, count: Real = 1
 ) -> Event:
-    """Returns Gaussian noise on a contribution of random size: Σpᵢ N(sᵢ, σ²) against N(0, σ²), both directions.
+    """Gaussian noise on a contribution of random size: Σpᵢ N(sᵢ, σ²) against N(0, σ²), both directions.
 
     P has the user in the direction "remove". It is the pair of matrix mechanisms on random batches, and of sampling
     with several contributions (Choquette-Choo, Ganesh, Steinke & Thakurta 2024; their MMCC).
@@ -171,12 +172,12 @@ def mixture_of_gaussians(
     Args:
         std: σ.
         sensitivities: sᵢ, at least 0.
-        probabilities: pᵢ, which add up to 1.
+        probabilities: pᵢ, with sum 1.
         relation: "add-remove" or "zero-out": without the user nothing is contributed.
-        count: How many rounds, drawn afresh.
+        count: Number of rounds, each with a new draw.
 
     Raises:
-        ParameterError: A number is out of range, or the two do not go together.
+        ParameterError: A number is out of range, or the two lists have different lengths.
 
     >>> from privcheck import accounting as acc
     >>> event = acc.mixture_of_gaussians(

@@ -1,10 +1,10 @@
-"""Additive noise and mechanisms of which only a guarantee is known.
+"""Additive noise, and mechanisms known only by a guarantee.
 
-`laplace` is the scalar mechanism: for a vector with an ℓ1 budget give the worst split over its coordinates as
+`laplace` is the scalar mechanism: for a vector with an ℓ1 budget, give the worst split over its coordinates as
 sensitivity and count.
 
-A spread without a sensitivity is one in units of Δ (a noise multiplier), whichever the relation; of discrete noise, of
-integers that move by 1. Where 1 would be right under one relation only (`symmetric_gaussian`), it has to be given.
+A spread without a sensitivity is in units of Δ (a noise multiplier), under any relation; for discrete noise, Δ = 1 on
+integers. Where 1 would be right under one relation only (`symmetric_gaussian`), the sensitivity is required.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def _response(epsilon: float, categories: int = 2) -> tuple[Piece, int]:
 
 
 def gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
-    """Returns Gaussian noise in every coordinate.
+    """Gaussian noise in every coordinate.
 
     Args:
         std: Standard deviation of one coordinate.
         sensitivity: ℓ2 sensitivity Δ₂ under the declared relation.
-        count: How many releases.
+        count: Number of releases.
 
     Raises:
         ParameterError: A number is out of range.
@@ -55,13 +55,13 @@ def gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
 
 
 def laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
-    """Returns Laplace noise of density exp(−|x|/b)/2b on a scalar.
+    """Laplace noise of density exp(−|x|/b)/2b on a scalar.
 
     Args:
         scale: b.
-        sensitivity: Δ, the most the scalar moves under the declared relation. For a vector give the worst split of its
-            ℓ1 budget: coordinates that move by at most Δ∞ each, Δ₁/Δ∞ of them, are sensitivity=Δ∞, count=Δ₁/Δ∞.
-        count: How many releases (or coordinates).
+        sensitivity: Δ, the largest change of the scalar under the declared relation. For a vector give the worst split
+            of its ℓ1 budget: Δ₁/Δ∞ coordinates, each with a change of at most Δ∞, are sensitivity=Δ∞, count=Δ₁/Δ∞.
+        count: Number of releases (or coordinates).
 
     Raises:
         ParameterError: A number is out of range.
@@ -87,14 +87,14 @@ def laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
 
 
 def discrete_gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
-    """Returns noise P(x) ∝ exp(−x²/2σ²) on the integers (Canonne, Kamath & Steinke 2020).
+    """Noise P(x) ∝ exp(−x²/2σ²) on the integers (Canonne, Kamath & Steinke 2020).
 
     Args:
         std: σ, the law's parameter.
-        sensitivity: Δ of an integer-valued scalar. Any other value is read as the ℓ2 sensitivity of an integer
-            vector: which move of that length is worst is bounded, by enumeration for small Δ², by a Gaussian of a
-            variance that is less by one or two for σ above 4 or so, by Δ²/2σ²-zCDP otherwise (ibid.).
-        count: How many releases, adaptively.
+        sensitivity: Δ of an integer-valued scalar. A non-integer value is read as the ℓ2 sensitivity of an integer
+            vector: the worst change of that length is bounded by enumeration for small Δ², by a Gaussian with a
+            variance smaller by one or two for σ above about 4, by Δ²/2σ²-zCDP otherwise (ibid.).
+        count: Number of releases, adaptively composed.
 
     Raises:
         ParameterError: A number is out of range.
@@ -121,12 +121,12 @@ def discrete_gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> E
 
 
 def discrete_laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
-    """Returns noise P(x) ∝ exp(−|x|/b) on the integers, on an integer-valued scalar.
+    """Noise P(x) ∝ exp(−|x|/b) on the integers, on an integer-valued scalar.
 
     Args:
         scale: b.
         sensitivity: Δ, an integer.
-        count: How many releases.
+        count: Number of releases.
 
     Raises:
         ParameterError: A number is out of range, or Δ is not an integer.
@@ -153,7 +153,7 @@ def symmetric_gaussian(
     sensitivity: Real | NDArray[np.float64],
     count: Real = 1,
 ) -> Event:
-    """Returns a symmetric matrix of Gaussian noise.
+    """Symmetric matrix of Gaussian noise.
 
     GOE (off-diagonal variance v, diagonal 2v) costs ‖D‖_F²/2v of μ²; independent N(0, v) on and above the diagonal
     costs Σ_{i≤j} D_ij²/v, at most ‖D‖_F²/v, attained by diagonal D.
@@ -163,7 +163,7 @@ def symmetric_gaussian(
         kind: "goe" or "upper".
         sensitivity: ‖D‖_F, at most 1 for D = φφᵀ with ‖φ‖ ≤ 1 under add/remove and √2 under replace; or the matrix D of
             the worst pair itself.
-        count: How many releases.
+        count: Number of releases.
 
     Raises:
         ParameterError: A number is out of range, or the matrix is not symmetric.
@@ -193,7 +193,7 @@ def symmetric_gaussian(
 
 
 def pure(*, epsilon: Real, count: Real = 1) -> Event:
-    """Returns an ε-DP mechanism of which nothing else is known: binary randomised response dominates it.
+    """Mechanism known only to be ε-DP: binary randomised response dominates it.
 
     Raises:
         ParameterError: A number is out of range.
@@ -209,10 +209,10 @@ def pure(*, epsilon: Real, count: Real = 1) -> Event:
 
 
 def approximate(*, epsilon: Real, delta: Real, count: Real = 1) -> Event:
-    """Returns an (ε, δ)-DP mechanism: with probability δ all is lost, otherwise it is ε-DP.
+    """Mechanism known only to be (ε, δ)-DP: with probability δ everything is lost, otherwise it is ε-DP.
 
-    That pair dominates every (ε, δ)-DP mechanism (Kairouz, Oh & Viswanath 2015), so that k of them lose
-    1 − (1 − δ)^k outright.
+    That pair dominates every (ε, δ)-DP mechanism (Kairouz, Oh & Viswanath 2015), so k of them lose 1 − (1 − δ)^k
+    outright.
 
     Raises:
         ParameterError: A number is out of range.
@@ -232,7 +232,7 @@ def approximate(*, epsilon: Real, delta: Real, count: Real = 1) -> Event:
 
 
 def non_private(*, count: Real = 1) -> Event:
-    """Returns a release that protects nothing: ε = ∞ at every δ below 1.
+    """Release that protects nothing: ε = ∞ at every δ below 1.
 
     Raises:
         ParameterError: The count is out of range.
@@ -243,14 +243,14 @@ def non_private(*, count: Real = 1) -> Event:
 
 
 def zcdp(*, rho: Real, xi: Real = 0, count: Real = 1) -> Event:
-    """Returns a (ξ, ρ)-zCDP mechanism of which nothing else is known: no pair dominates it, Rényi orders compose it.
+    """Mechanism known only to be (ξ, ρ)-zCDP: no pair dominates it, Rényi orders compose it.
 
     For all α > 1, D_α ≤ ξ + ρα (Bun & Steinke 2016, Definition 1.1). ρ = 0 leaves D_∞ ≤ ξ, which is ξ-DP.
 
     Args:
         rho: ρ in nats.
         xi: ξ in nats.
-        count: How many releases.
+        count: Number of releases.
 
     Raises:
         ParameterError: A number is out of range.
@@ -269,12 +269,12 @@ def zcdp(*, rho: Real, xi: Real = 0, count: Real = 1) -> Event:
 
 
 def randomized_response(*, epsilon: Real, categories: Real = 2, count: Real = 1) -> Event:
-    """Returns randomised response over m categories whose likelihood ratios are at most e^ε.
+    """Randomised response over m categories with likelihood ratios of at most e^ε.
 
     Args:
         epsilon: ε: truth with probability e^ε/(e^ε + m − 1).
         categories: m, at least 2.
-        count: How many releases.
+        count: Number of releases.
 
     Raises:
         ParameterError: A number is out of range.

@@ -1,7 +1,7 @@
-"""Curves of one's own: what a paper, another library or a computation of yours says about a mechanism, as an event.
+"""User-supplied curves: results of a paper, another library or an own computation about a mechanism, as an event.
 
-Whatever is known composes with everything else. Tables are checked where they are given; what lies between their points
-is bounded by what theory allows, never interpolated.
+Such an event composes with all others. Tables are checked on input; between their points the curve is bounded by
+theory, never interpolated.
 """
 
 from __future__ import annotations
@@ -49,15 +49,16 @@ _OFF: Final = 1e-12  # what sums, and values on the edge of their range, may be 
 def renyi_curve(
     divergences: Tabulated | Callable[[float], float], *, orders: tuple[Real, Real] = (1, math.inf), count: Real = 1
 ) -> Event:
-    """Returns a mechanism of which only its Rényi curve is known: D_α ≤ D(α) in both directions.
+    """Mechanism known only by its Rényi curve: D_α ≤ D(α) in both directions.
 
-    Rényi orders compose it, like zCDP. Of a table only its orders are used and what they imply: (α − 1)D_α is convex in
-    α and 0 at 1 (van Erven & Harremoës 2014, Corollary 2), so that chords bound it; above the last nothing is known.
+    Rényi orders compose it, like zCDP. Of a table only its orders and their implications are used: (α − 1)D_α is convex
+    in α and 0 at 1 (van Erven & Harremoës 2014, Corollary 2), so chords bound it; above the last order nothing is
+    known.
 
     Args:
         divergences: {α: D(α)} or pairs (α, D(α)), α > 1, in nats, α = ∞ for ε of pure DP; or a function of α.
-        orders: The range in which a function is valid; a table has its own.
-        count: How many releases.
+        orders: The range in which a function is valid; unused for a table.
+        count: Number of releases.
 
     Raises:
         ParameterError: An order is not above 1, a divergence is negative, not a number or falls as its order grows.
@@ -111,7 +112,7 @@ def _renyi_function(function: Callable[[float], float], orders: tuple[Real, Real
 
 
 def _divergence(order: float, value: object) -> float:
-    """Returns a checked value of a user's function."""
+    """Check a value of a user's function."""
     try:
         divergence = float(value)  # type: ignore[arg-type] # whatever it returns
     except (TypeError, ValueError):
@@ -123,19 +124,19 @@ def _divergence(order: float, value: object) -> float:
 
 
 def loss_distribution(p: ArrayLike, q: ArrayLike, *, count: Real = 1) -> Event:
-    """Returns a mechanism by its two output laws under the worst neighbours, outcome by outcome; both directions.
+    """Mechanism given by its two output laws under the worst neighbours, outcome by outcome; both directions.
 
-    The loss ln p/q is exact, mass where q = 0 is lost outright. A truncated law gets its rest as two outcomes more:
-    p = rest, q = 0 and p = 0, q = rest. Fractions and decimal strings are taken exactly: two thirds against one lose
-    ln 2, and a third against a third and 1e-30 is not free.
+    The loss ln p/q is exact, mass where q = 0 is lost outright. The rest of a truncated law is given as two more
+    outcomes: p = rest, q = 0 and p = 0, q = rest. Fractions and decimal strings are taken exactly: two thirds against
+    one third has loss ln 2, and a third against a third plus 1e-30 is not free.
 
     Args:
         p: (n,) probabilities with the user ("remove" is P against Q).
-        q: (n,) probabilities without, of the same outcomes.
-        count: How many releases.
+        q: (n,) probabilities without the user, of the same outcomes.
+        count: Number of releases.
 
     Raises:
-        ParameterError: They are not two mass functions on the same outcomes.
+        ParameterError: p and q are not two mass functions on the same outcomes.
 
     >>> from privcheck import accounting as acc
     >>> event = acc.loss_distribution([0.5, 0.4, 0.1], [0.4, 0.5, 0.1], count=10)
@@ -166,7 +167,7 @@ def loss_distribution(p: ArrayLike, q: ArrayLike, *, count: Real = 1) -> Event:
 
 
 def _law(name: str, law: AtomicLaw) -> AtomicLaw:
-    """Returns the law, unless nothing is left to protect: δ = 1 whatever ε."""
+    """Check that the law protects something: δ = 1 for every ε is refused."""
     if max(law.infinite(d) for d in DIRECTIONS) >= 1:
         message = f"expected {name} of a mechanism that protects something, got δ(ε) = 1 for all ε"
         raise ParameterError(message, name=name)
@@ -174,7 +175,7 @@ def _law(name: str, law: AtomicLaw) -> AtomicLaw:
 
 
 def _masses(name: str, given: ArrayLike) -> tuple[Floats, dict[int, Fraction]]:
-    """Returns (n,) masses as floats, and by their places those that no float is, exactly."""
+    """(n,) masses as floats, and, by index, the exact masses that no float equals."""
     listed = isinstance(given, Sequence) or (isinstance(given, np.ndarray) and given.dtype == object)
     rows: Sequence[object] = list(given) if listed and not isinstance(given, str) else ()  # type: ignore[arg-type]
     said = {i: exactly(name, x) for i, x in enumerate(rows) if isinstance(x, Fraction | str)}
@@ -201,17 +202,17 @@ def _masses(name: str, given: ArrayLike) -> tuple[Floats, dict[int, Fraction]]:
 
 
 def privacy_profile(table: Tabulated, *, add: Tabulated | None = None, count: Real = 1) -> Event:
-    """Returns a mechanism of which only (ε, δ)-DP at some ε is known: the pair that dominates whatever satisfies it.
+    """Mechanism known only to be (ε, δ)-DP at some ε: the pair that dominates every mechanism with these guarantees.
 
-    Between its points the table is bounded by chords in e^ε, in which δ is convex, left of the first by the chord to
-    δ = 1 at ε = −∞, and right of the last by its δ, which is lost outright (Zhu, Dong & Wang 2022, Proposition 8 and
-    Theorem 10). Both directions are used: δ(−ε) = 1 − e^{−ε}(1 − δ(ε)) with δ(ε) of the other one.
+    Between its points the table is bounded by chords in e^ε, in which δ is convex, left of the first point by the chord
+    to δ = 1 at ε = −∞, and right of the last point by its δ, which is lost outright (Zhu, Dong & Wang 2022, Proposition
+    8 and Theorem 10). Both directions are used: δ(−ε) = 1 − e^{−ε}(1 − δ(ε)) with δ(ε) of the other direction.
 
     Args:
         table: {ε: δ} or pairs (ε, δ), ε of either sign; the mechanism is (ε, δ)-DP for all of them, in both directions
             unless `add` is given.
-        add: The same for the direction without the user against with; then `table` is for "remove" alone.
-        count: How many releases.
+        add: The table of the direction "add" (without the user against with); `table` is then for "remove" only.
+        count: Number of releases.
 
     Raises:
         ParameterError: A δ is not a probability, grows with ε, or is below 1 − e^ε.
@@ -266,19 +267,19 @@ def trade_off(
     between: Literal["linear", "convex", "steps"] | None = None,
     count: Real = 1,
 ) -> Event:
-    """Returns an f-DP mechanism: no test of level α has a type II error below f(α), in either direction.
+    """Mechanism that is f-DP: no test of level α has a type II error below f(α), in either direction.
 
     f becomes the profile δ(ε) = sup_α 1 − f(α) − e^ε α (Dong, Roth & Su 2022, Proposition 2.12).
 
     Args:
-        curve: {α: f(α)} or pairs (α, f(α)); or the convex function f itself, good to 1e-15, of which 1 200 values are
-            taken.
-        between: What is known of f between the points of a table: "linear", it is the straight line (and so to
-            f(1) = 0); "convex", it is convex, so that neighbouring lines bound it from below; "steps", it falls.
-        count: How many releases.
+        curve: {α: f(α)} or pairs (α, f(α)); or the convex function f itself, accurate to 1e-15 and evaluated at 1 200
+            levels.
+        between: Knowledge of f between the points of a table: "linear", it is the straight line (also down to f(1) =
+            0); "convex", it is convex, so neighbouring lines bound it from below; "steps", only that it falls.
+        count: Number of releases.
 
     Raises:
-        ParameterError: A value is out of range, above 1 − α, grows with α, or is not convex where that is said.
+        ParameterError: A value is out of range, above 1 − α, grows with α, or is not convex where `between` says so.
 
     >>> from privcheck import accounting as acc
     >>> one = acc.trade_off({0: 1, 0.1: 0.5, 0.5: 0.1, 1: 0}, between="linear")
@@ -329,7 +330,7 @@ def _type_two(function: Callable[[float], float], alpha: float) -> float:
 
 
 def _pairs(name: str, given: object) -> list[tuple[float, float]]:
-    """Returns the checked points of a table."""
+    """Check and convert the points of a table."""
     message = f"expected {name} as a dict or as pairs of numbers, 1 to {_MOST_POINTS} of them"
     try:
         rows = list(given.items() if isinstance(given, Mapping) else given)  # type: ignore[call-overload] # refused below

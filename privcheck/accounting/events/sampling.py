@@ -1,10 +1,10 @@
 """Noise, or any mechanism, on a random sample of the users.
 
-Which of two data sets has the user is one convention for all events: P of direction "remove" is the law with the user.
-The relation says what a neighbour is, and the price depends on it: it has to be named, and stays with the event. The
-sensitivities are those of one user's contribution, the relation is applied here. Poisson sampling and batches of a
-fixed size are different mechanisms with different figures: account for the sampling that is run (Lebeda, Regehr, Kamath
-& Steinke 2024; Chua et al. 2024).
+All events share one convention for the data set with the user: P of direction "remove" is the law with the user. The
+relation defines neighbours, and the price depends on it: it is required, and stays with the event. The sensitivities
+are those of one user's contribution; the relation is applied here. Poisson sampling and batches of a fixed size are
+different mechanisms with different figures: account for the sampling that is actually run (Lebeda, Regehr, Kamath &
+Steinke 2024; Chua et al. 2024).
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _NEAR: Final = 1e-8  # Δ/std below which sampling is left out
 
 @under(*PRESENT, *REPLACING)
 def poisson_gaussian(*, std: Real, rate: Real, relation: RelationName, sensitivity: Real = 1, count: Real = 1) -> Event:
-    """Returns Gaussian noise on a Poisson sample of the users, both directions.
+    """Gaussian noise on a Poisson sample of the users, both directions.
 
     With s = Δ/std: adding or removing a user is (1 − q)N(0, 1) + qN(s, 1) against N(0, 1) (Zhu, Dong & Wang 2022), and
-    so is zeroing out, where the user stays in the data and contributes nothing. Replacing one is (1 − q)N(0, 1) +
+    so is zeroing out, where the user stays in the data and contributes nothing. Replacing a user is (1 − q)N(0, 1) +
     qN(s, 1) against (1 − q)N(0, 1) + qN(−s, 1), two users with opposite contributions, which dominates all others in
     every composition (`engine.replaced`).
 
     Args:
         std: Standard deviation of one coordinate.
-        rate: The probability with which each user is in the sample.
+        rate: Probability that each user is in the sample.
         relation: "add-remove", "zero-out", "replace-one" or "replace-one-same-start".
-        sensitivity: ℓ2 norm of one user's contribution, under every relation; 1 is std in units of it.
-        count: How many rounds, sampled afresh.
+        sensitivity: ℓ2 norm of one user's contribution, under every relation; with 1, std is in units of that norm.
+        count: Number of rounds, each with a new sample.
 
     Raises:
         ParameterError: A number is out of range.
@@ -74,25 +74,26 @@ def poisson(
     replaced: Event | None = None,
     count: Real = 1,
 ) -> Event:
-    """Returns any mechanism on a Poisson sample of the users.
+    """Any mechanism on a Poisson sample of the users.
 
     If (P, Q) dominates the mechanism, with the user in its data and without, (1 − q)Q + qP against Q dominates the
-    sampled one under adding, removing or zeroing out a user (Zhu, Dong & Wang 2022, Theorem 11). Several releases
+    sampled mechanism under adding, removing or zeroing out a user (Zhu, Dong & Wang 2022, Theorem 11). Several releases
     (`count` of the mechanism's event) see the same sample. Gaussian noise is `poisson_gaussian`. Under replacing a
-    user, Laplace noise is bounded by what joint convexity gives (`engine.subsampled`).
+    user, Laplace noise is bounded by joint convexity (`engine.subsampled`).
 
     Args:
-        event: What the mechanism costs where the user is in its data or is not, for example laplace(scale=3). A
-            relation that it names is that of the sample, and not of replacing: two users of a sample are no such pair.
-        rate: The probability with which each user is in the sample.
+        event: Cost of the mechanism with the user in its data or not, for example laplace(scale=3). If it names a
+            relation, that has to be the relation of the sample, and not one of replacing, since two users of a sample
+            are not such a pair.
+        rate: Probability that each user is in the sample.
         relation: "add-remove" or "zero-out"; "replace-one" or "replace-one-same-start" for Gaussian and Laplace noise,
             or with `replaced`.
-        replaced: What the mechanism costs where a user in its data is replaced by another, for "replace-one"; None
-            where that moves Laplace noise's value twice as far, or Gaussian noise's.
-        count: How many rounds, sampled afresh.
+        replaced: Cost of the mechanism with a user in its data replaced by another, for "replace-one"; None where that
+            doubles the sensitivity of Laplace or Gaussian noise.
+        count: Number of rounds, each with a new sample.
 
     Raises:
-        ParameterError: A number is out of range, or no pair is known for such a mechanism.
+        ParameterError: A number is out of range, no pair is known for such a mechanism, or a relation does not fit.
 
     >>> from privcheck import accounting as acc
     >>> event = acc.poisson(event=acc.laplace(scale=2), rate=0.1, relation="zero-out", count=20)
@@ -124,25 +125,25 @@ def poisson(
 
 @under(*PRESENT, *REPLACING)
 def without_replacement(*, event: Event, users: Real, batch: Real, relation: RelationName, count: Real = 1) -> Event:
-    """Returns any mechanism on a batch of a fixed size, drawn without replacement.
+    """Any mechanism on a batch of a fixed size, drawn without replacement.
 
-    A user who leaves the batch is replaced by another: the mechanism's own cost is that of replacing a member of the
-    batch, (P, Q). With q = B/n, adding or removing a user is (1 − q)Q + qP against Q. Replacing one is the same curve
-    for ε ≥ 0, and for ε < 0 the same the other way round (Zhu, Dong & Wang 2022, Theorem 11; Balle, Barthe & Gaboardi
-    2018, Theorem 9): no pair of data sets need attain both halves, so that a composition is an upper bound.
+    A user who leaves the batch is replaced by another: the cost of the mechanism is that of replacing a member of the
+    batch, (P, Q). With q = B/n, adding or removing a user is (1 − q)Q + qP against Q. Replacing a user is the same
+    curve for ε ≥ 0, and for ε < 0 that of the reversed pair (Zhu, Dong & Wang 2022, Theorem 11; Balle, Barthe &
+    Gaboardi 2018, Theorem 9): no pair of data sets need attain both halves, so a composition is an upper bound.
 
     Args:
-        event: What the mechanism costs if one user in its batch is replaced, or zeroed out under "zero-out": for sums
-            of contributions of norm up to Δ, gaussian(std=…, sensitivity=2Δ). A relation that it names is one of
-            replacing, and that of the batch.
-        users: n, the larger of both data sets under "add-remove".
+        event: Cost of the mechanism if one user in its batch is replaced, or zeroed out under "zero-out": for sums of
+            contributions of norm up to Δ, gaussian(std=…, sensitivity=2Δ). If it names a relation, that has to be one
+            of replacing, and the relation of the batch.
+        users: n, the size of the larger data set under "add-remove".
         batch: B, at most n.
-        relation: "replace-one" or "replace-one-same-start", what B and n fixed suggest; "zero-out", at the same price;
+        relation: "replace-one" or "replace-one-same-start", natural for fixed B and n; "zero-out", at the same price;
             or "add-remove".
-        count: How many rounds, drawn afresh.
+        count: Number of rounds, each with a new draw.
 
     Raises:
-        ParameterError: A number is out of range, or no pair is known for such a mechanism.
+        ParameterError: A number is out of range, no pair is known for such a mechanism, or a relation does not fit.
 
     >>> from privcheck import accounting as acc
     >>> event = acc.without_replacement(
@@ -175,19 +176,20 @@ def without_replacement(*, event: Event, users: Real, batch: Real, relation: Rel
 def with_replacement(
     *, std: Real, users: Real, draws: Real, relation: RelationName, sensitivity: Real = 1, count: Real = 1
 ) -> Event:
-    """Returns Gaussian noise on a batch drawn with replacement.
+    """Gaussian noise on a batch drawn with replacement.
 
-    Whoever is drawn k times contributes k times: the mechanism is charged for replacing k members of the batch, k from
+    A user drawn k times contributes k times: the mechanism is charged for replacing k members of the batch, k from
     Bin(m, 1/n) (Balle, Barthe & Gaboardi 2018, Theorem 10): an upper bound, and the same under every relation. Without
-    a user, others are drawn in the same places; a user who is zeroed out moves the sum by less than one replaced.
+    a user, others are drawn in the same places; zeroing out a user changes the sum by less than replacing one.
 
     Args:
         std: Standard deviation of one coordinate.
-        users: n, the larger of both data sets under "add-remove".
+        users: n, the size of the larger data set under "add-remove".
         draws: m, the size of the batch, each member drawn from all users.
         relation: "replace-one", "replace-one-same-start", "zero-out" or "add-remove".
-        sensitivity: ℓ2 norm of one contribution, under every relation; a replaced one moves the sum by twice as much.
-        count: How many rounds, drawn afresh.
+        sensitivity: ℓ2 norm of one contribution, under every relation; replacing a member changes the sum by twice as
+            much.
+        count: Number of rounds, each with a new draw.
 
     Raises:
         ParameterError: A number is out of range.
@@ -225,31 +227,32 @@ def truncated_poisson_gaussian(
     apart: Real | None = None,
     count: Real = 1,
 ) -> Event:
-    """Returns Gaussian noise on a Poisson sample of which at most B are kept, any B of more being equally likely.
+    """Gaussian noise on a Poisson sample of which at most B are kept, any B of more being equally likely.
 
-    Let K of the other users be sampled, K from Bin(n − 1, q) whatever the user's data. Where K < B nobody is left out,
-    and it is `poisson_gaussian`. Else the user is kept with probability κ = qB/(K + 1) < q, in somebody else's place.
-    What dominates it is what an attacker is told who is told more, in one of two ways:
+    Let K of the other users be sampled, K from Bin(n − 1, q) whatever the user's data. Where K < B no user is left out,
+    and it is `poisson_gaussian`. Else the user is kept with probability κ = qB/(K + 1) < q, in place of another user.
+    The dominating pair reveals more to the attacker, in one of two ways:
 
-    * Where K is above some c, K: given the others, (1 − κ)N(y) + κN(u) against N(y) or (1 − κ)N(y) + κN(v), any two of
-      0, u, v and y at most `apart`. That is a batch of a fixed size, which `without_replacement` bounds. Numbers K that
-      are next to each other are charged at the largest κ among them.
-    * Else, unless the user is absent from one of both data sets, which of the others are kept, J of them: whatever the
-      user's data J has one law. Then J = B − 1 says most of the user, who is kept with probability a/(a + b), a being
-      P(kept, J = B − 1) and b = (1 − q)P(K = B − 1), and moves the sum by their own contribution alone.
+    * Where K is above some c, K is revealed: given the others, (1 − κ)N(y) + κN(u) against N(y) or (1 − κ)N(y) + κN(v),
+      any two of 0, u, v and y at most `apart` from each other. That is a batch of a fixed size, which
+      `without_replacement` bounds. Neighbouring K are charged together, at the largest κ among them.
+    * Else, unless the user is absent from one of the two data sets, the kept others are revealed, J of them: the law of
+      J does not depend on the user's data. Then J = B − 1 leaks most about the user, who is kept with probability a/(a
+      + b), where a = P(kept, J = B − 1) and b = (1 − q)P(K = B − 1), and changes the sum by their own contribution
+      only.
 
-    c is chosen by the variance of the likelihood ratio that is left.
+    c is chosen by the least remaining variance of the likelihood ratio.
 
     Args:
         std: Standard deviation of one coordinate.
-        rate: q, the probability with which each user is sampled.
-        users: n, at most; the larger of both data sets under "add-remove".
+        rate: q, the probability that each user is sampled.
+        users: n, an upper bound on the number of users; the size of the larger data set under "add-remove".
         most: B.
         relation: "add-remove", "zero-out", "replace-one" or "replace-one-same-start".
         sensitivity: ℓ2 norm of one user's contribution, under every relation.
-        apart: ℓ2 norm by which the sum moves where one user stands in for another, from `sensitivity` to twice that;
+        apart: ℓ2 norm of the change of the sum where one user takes another's place, from `sensitivity` to twice that;
             None for twice.
-        count: How many rounds, sampled afresh.
+        count: Number of rounds, each with a new sample.
 
     Raises:
         ParameterError: A number is out of range.
@@ -300,16 +303,16 @@ _Told = tuple[float, float, bool]  # a probability, that with which the user is 
 
 
 def _least_told(users: int, most: int, rate: float, shifts: tuple[float, float], relation: RelationName) -> list[_Told]:
-    """Returns what is told of a cut-off sample, of all c the one that leaves the likelihood ratio least variance.
+    """Choose the information revealed of a cut-off sample: over all c, the least variance of the likelihood ratio.
 
-    Every c bounds the cost. The one that is chosen depends on the noise, and where it changes the bound may step up.
+    Every c bounds the cost. The chosen c depends on the noise, and where it changes the bound may step up.
 
     Args:
         users: n.
         most: B, below n.
         rate: q.
-        shifts: By how many standard deviations the user moves the sum, alone and in the place of another.
-        relation: Between both data sets.
+        shifts: Changes of the sum by the user, in standard deviations: alone and in the place of another.
+        relation: Relation between the two data sets.
     """
     width = max(1, math.ceil(_WIDTH * math.sqrt((users - 1) * rate * (1 - rate))))
     starts = [k for k in range(most, most + _CROWDS * width, width) if k <= users - 1]
@@ -325,14 +328,14 @@ def _least_told(users: int, most: int, rate: float, shifts: tuple[float, float],
 
 
 def _told(users: int, most: int, rate: float, starts: list[int], known: int) -> list[_Told]:
-    """Returns the laws of which one is told, K beyond the first `known` groups being told, and J before.
+    """Laws of which one is revealed: K beyond the first `known` groups, and J before.
 
     Args:
         users: n.
         most: B.
         rate: q.
-        starts: The least K of every group, from B on; the last group has all that follow.
-        known: Of how many groups J is told; 0 of none but K < B.
+        starts: The least K of every group, from B on; the last group has all larger K.
+        known: Number of groups for which J is revealed; 0 for none except K < B.
     """
     from scipy.special import bdtr, bdtrc
 
@@ -361,13 +364,13 @@ def _told(users: int, most: int, rate: float, starts: list[int], known: int) -> 
 
 
 def _widened(law: SampledGaussian | ReplacedGaussian | MirroredGaussian) -> Law:
-    """Returns a law whose weight may be rounded down: hockey-sticks are convex in the rate, and 0 where it is 0."""
+    """Widen a law with a possibly rounded-down weight: hockey-sticks are convex in the rate, and 0 where it is 0."""
     rate = law.rate * (1 + _ROUNDED)
     return replace(law, rate=rate) if rate < 1 else GaussianLaw((2 * law.shift) ** 2)
 
 
 def _gaussian_pieces(s: float, q: float, relation: RelationName) -> tuple[list[tuple[Piece, int]], str]:
-    """Returns the pieces of a sampled Gaussian, s = Δ/std, and what they rest on."""
+    """Pieces of a sampled Gaussian, s = Δ/std, and a note on the bounds used."""
     if s == 0:
         return [], ""
     moved = 2 * s if relation in REPLACING else s
@@ -390,10 +393,10 @@ def _make_event(
 
 
 def _check_inner(where: str, of: Event, relation: RelationName, *, needed: RelationName) -> None:
-    """Checks that what is sampled names no relation, or the sample's own, where its price is for that.
+    """Check that the sampled event names no relation, or that of the sample where its price is for that.
 
     Raises:
-        ParameterError: It is priced under another one.
+        ParameterError: The event is priced under another relation.
     """
     if of.relation in (None, relation) and of.relation in (None, needed):
         return
@@ -403,7 +406,7 @@ def _check_inner(where: str, of: Event, relation: RelationName, *, needed: Relat
 
 
 def _base(of: object) -> Base:
-    """Returns a mechanism's laws with their counts."""
+    """Laws of a mechanism with their counts."""
     if not isinstance(of, Event):
         message = f"expected event as one event, such as laplace(scale=3), got {of!r}"
         raise ParameterError(message, name="event", given=of)
@@ -417,13 +420,13 @@ def _base(of: object) -> Base:
 
 
 def _gaussian_shift(of: Event) -> float | None:
-    """Returns μ of a mechanism that is Gaussian noise only: several releases of one sample are one of more."""
+    """μ of a mechanism of Gaussian noise only (None for others): several releases of one sample count as one."""
     squares = [piece.mu_squared * times * of.count for piece, times in of.pieces if isinstance(piece, GaussianLaw)]
     return math.sqrt(math.fsum(squares)) * (1 + 2**-51) if len(squares) == len(of.pieces) > 0 else None
 
 
 def _double(of: Event, relation: RelationName) -> Base:
-    """Returns the laws of a mechanism under replacing the user: Laplace noise on what moves twice as far."""
+    """Laws of a mechanism under replacing the user: Laplace noise at twice the sensitivity."""
     base: list[tuple[LaplaceLaw, int]] = []
     for piece, times in of.pieces:
         if not isinstance(piece, LaplaceLaw):

@@ -1,8 +1,8 @@
-"""Selection: what leaves is the index of a candidate or of the first queries above a threshold, not their scores.
+"""Selection: only the index of a candidate, or of the first queries above a threshold, is released, not the scores.
 
-Scores may move by Δ each, all at once. They are *monotone* where, between any two neighbours, they move one way only:
-counts under adding or removing a user, not under replacing one. Then half the noise is enough; unless it is said, they
-are not taken to be. A scale without a sensitivity is one in units of Δ, whichever the relation.
+Each score may change by Δ, all at once. Scores are *monotone* where, between any two neighbours, all change in the same
+direction: counts under adding or removing a user, not under replacing one. Then half the noise is enough; by default
+scores are not assumed monotone. A scale without a sensitivity is in units of Δ, under any relation.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ _MOST: Final = 1e4  # ε of a selection: beyond it nothing is left to protect
 
 
 def bounded_range(*, epsilon: Real, count: Real = 1) -> Event:
-    """Returns an η-bounded-range mechanism: ln P/Q of two neighbours varies by at most η over the outputs.
+    """Mechanism of bounded range η: ln P/Q of two neighbours varies by at most η over the outputs.
 
-    It is η-DP, and every exponential mechanism is one (Durfee & Rogers 2019). Charged by the pair that dominates all of
-    them, so that adaptively chosen ones compose too: δ = (e^{η/2} − e^{ε/2})²/(e^η − 1) once, attained.
+    It is η-DP, and every exponential mechanism is of bounded range (Durfee & Rogers 2019). It is charged by the pair
+    that dominates all such mechanisms, so adaptively chosen ones compose too: δ = (e^{η/2} − e^{ε/2})²/(e^η − 1) for
+    one release, attained.
 
     Args:
         epsilon: η in nats.
-        count: How often, adaptively.
+        count: Number of releases, adaptively composed.
 
     Raises:
         ParameterError: A number is out of range.
@@ -47,14 +48,14 @@ def bounded_range(*, epsilon: Real, count: Real = 1) -> Event:
 
 
 def exponential_mechanism(*, epsilon: Real, monotone: bool = False, count: Real = 1) -> Event:
-    """Returns the exponential mechanism: y with probability ∝ exp(ε·u(y)/2Δ) (McSherry & Talwar 2007).
+    """Exponential mechanism: y with probability ∝ exp(ε·u(y)/2Δ) (McSherry & Talwar 2007).
 
     It has range ε, and ε/2 where the scores u are monotone (Dong, Durfee & Rogers 2020).
 
     Args:
         epsilon: ε as in the formula, whether or not the scores are monotone.
-        monotone: Whether the scores of two neighbours differ one way only.
-        count: How often, adaptively.
+        monotone: Whether the scores of two neighbours differ in one direction only.
+        count: Number of releases, adaptively composed.
 
     Raises:
         ParameterError: A number is out of range.
@@ -79,14 +80,14 @@ def exponential_mechanism(*, epsilon: Real, monotone: bool = False, count: Real 
 
 
 def permute_and_flip(*, epsilon: Real, monotone: bool = False, count: Real = 1) -> Event:
-    """Returns permute-and-flip: candidates in random order, each taken with probability exp(ε(u − max u)/2Δ).
+    """Permute-and-flip: candidates in random order, each taken with probability exp(ε(u − max u)/2Δ).
 
     It is ε-DP, ε/2-DP for monotone scores (McKenna & Sheldon 2020), and not of bounded range.
 
     Args:
         epsilon: ε as in the formula.
-        monotone: Whether the scores of two neighbours differ one way only.
-        count: How often, adaptively.
+        monotone: Whether the scores of two neighbours differ in one direction only.
+        count: Number of releases, adaptively composed.
 
     Raises:
         ParameterError: A number is out of range.
@@ -112,17 +113,17 @@ def noisy_max(
     monotone: bool = False,
     count: Real = 1,
 ) -> Event:
-    """Returns report-noisy-max: the index of the largest score after noise, and nothing else.
+    """Report-noisy-max: the index of the largest score after noise, and nothing else.
 
     Laplace noise is 2Δ/b-DP (Dwork & Roth 2014, Claim 3.9, for monotone scores Δ/b). Exponential noise is
     permute-and-flip (Ding et al. 2021), Gumbel noise the exponential mechanism with ε = 2Δ/b.
 
     Args:
-        noise: Its law.
-        scale: b, of one draw.
-        sensitivity: Δ, the most by which one score moves.
-        monotone: Whether the scores of two neighbours differ one way only.
-        count: How often, adaptively.
+        noise: Law of the noise.
+        scale: b, the scale of one draw.
+        sensitivity: Δ, the largest change of one score.
+        monotone: Whether the scores of two neighbours differ in one direction only.
+        count: Number of releases, adaptively composed.
 
     Raises:
         ParameterError: A number is out of range.
@@ -155,21 +156,21 @@ def above_threshold(
     monotone: bool = False,
     count: Real = 1,
 ) -> Event:
-    """Returns the sparse vector technique: which queries exceed a noisy threshold, until c of them have.
+    """Sparse vector technique: which queries exceed a noisy threshold, until c of them have.
 
-    One threshold with Laplace noise for all c positives, fresh Laplace noise for every query: ε₁ + ε₂ with
-    ε₁ = Δ/(threshold's scale) and ε₂ = 2cΔ/(queries' scale), for monotone queries cΔ/(queries' scale) (Lyu, Su & Li
-    2017, Theorems 4 and 5). However many queries are below. Where the threshold is drawn afresh after every positive,
-    give `positives=1, count=c`. Numbers released beside the answers are events of their own. Gaussian noise has no
-    event here: its theorems rest on the number of queries.
+    One threshold with Laplace noise for all c positives, fresh Laplace noise for every query: ε₁ + ε₂ with ε₁ =
+    Δ/(threshold's scale) and ε₂ = 2cΔ/(queries' scale), for monotone queries cΔ/(queries' scale) (Lyu, Su & Li 2017,
+    Theorems 4 and 5). The number of queries below does not matter. Where the threshold is redrawn after every positive,
+    give `positives=1, count=c`. Numbers released beside the answers are separate events. Gaussian noise has no event
+    here: its theorems depend on the number of queries.
 
     Args:
         threshold_scale: Laplace scale of the threshold's noise.
         query_scale: Laplace scale of every query's noise.
         sensitivity: Δ of every query.
-        positives: c, after which it stops.
-        monotone: Whether the queries of two neighbours differ one way only.
-        count: How many such runs, adaptively.
+        positives: c, the number of positives after which the run stops.
+        monotone: Whether the queries of two neighbours differ in one direction only.
+        count: Number of such runs, adaptively composed.
 
     Raises:
         ParameterError: A number is out of range.
@@ -195,19 +196,19 @@ def above_threshold(
 
 
 def laplace_histogram(*, scale: Real, threshold: Real, contribution: Real, keys: Real, count: Real = 1) -> Event:
-    """Returns a histogram over keys that are not known beforehand: Laplace noise, and what stays below τ is not shown.
+    """Histogram over keys unknown beforehand: Laplace noise, and only noisy values from τ on are shown.
 
-    Keys without data draw no noise, so that a key that one user alone holds is shown with probability
-    ½e^{−(τ − m)/b}: whoever sees it knows him. The keys that others hold cost what Laplace noise costs (Korolova,
-    Kenthapadi, Mishra & Ntoulas 2009). Each of the user's keys is charged as both, which is not exact.
+    Keys without data draw no noise, so a key that only one user holds is shown with probability ½e^{−(τ − m)/b}, and
+    then reveals the user. The keys that others hold cost the same as Laplace noise (Korolova, Kenthapadi, Mishra &
+    Ntoulas 2009). Each of the user's keys is charged as both, which is an upper bound.
 
     Args:
         scale: b.
         threshold: τ, compared with the noisy value.
-        contribution: m, of one user to one key, at most.
-        keys: That change under the declared relation, at most: under adding or removing a user his own, under
-            replacing one twice as many.
-        count: How many such histograms.
+        contribution: m, the largest contribution of one user to one key.
+        keys: Largest number of keys that change under the declared relation: under adding or removing a user the user's
+            keys, under replacing one twice as many.
+        count: Number of such histograms.
 
     Raises:
         ParameterError: A number is out of range, or the threshold shows every key.
@@ -228,17 +229,18 @@ def laplace_histogram(*, scale: Real, threshold: Real, contribution: Real, keys:
 
 
 def gaussian_histogram(*, std: Real, threshold: Real, contribution: Real, keys: Real, count: Real = 1) -> Event:
-    """Returns a histogram over keys that are not known beforehand: Gaussian noise, and what stays below τ is not shown.
+    """Histogram over keys unknown beforehand: Gaussian noise, and only noisy values from τ on are shown.
 
-    As `laplace_histogram`, a user's own key being shown with probability Φ((m − τ)/σ) (Google's differential privacy
-    team 2020, "Delta for thresholding"); the keys that others hold are one Gaussian release of sensitivity m√k.
+    As `laplace_histogram`, with probability Φ((m − τ)/σ) of showing a key that only one user holds (Google's
+    differential privacy team 2020, "Delta for thresholding"); the keys that others hold are one Gaussian release of
+    sensitivity m√k.
 
     Args:
         std: σ.
         threshold: τ, compared with the noisy value.
-        contribution: m, of one user to one key, at most.
-        keys: k, that change under the declared relation, as in `laplace_histogram`.
-        count: How many such histograms.
+        contribution: m, the largest contribution of one user to one key.
+        keys: k, the largest number of keys that change under the declared relation, as in `laplace_histogram`.
+        count: Number of such histograms.
 
     Raises:
         ParameterError: A number is out of range, or the threshold shows every key.
@@ -281,7 +283,7 @@ def _flag(monotone: object) -> bool:
 
 
 def _charge_shown(probability: float, keys: int, threshold: object) -> tuple[Piece, int]:
-    """Returns that at least one of so many keys is shown, rounded up."""
+    """Upper bound on the probability that any of `keys` keys is revealed, as a δ term."""
     probability_of_any = -math.expm1(keys * math.log1p(-min(probability * _UP, 1 - 2.0**-53))) * _UP
     if probability_of_any >= 0.5:
         message = (

@@ -1,4 +1,4 @@
-"""Events behind a shuffler: what leaves it is the multiset of messages."""
+"""Events behind a shuffler: only the multiset of messages is released."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _LEAST: Final = 1e-7  # ε₀ below which shuffling is left out
 def shuffled_bits(
     *, users: Real, messages: Real = 1, probability: Real, moved: Movement = "either", count: Real = 1
 ) -> Event:
-    """Returns a sum of bits behind a shuffler, N = users·m of them noise: Bin(N, p) against Bin(N, p) + 1.
+    """Sum of bits behind a shuffler, N = users·m of them noise: Bin(N, p) against Bin(N, p) + 1.
 
-    Bits that are not fair cost one direction more than the other, and in a composition it matters which counters rise
-    with the user and which fall: `moved` says so of all `count` of them. P of direction "remove" has the user, as in
-    every event. By default any of them may rise or fall, as when a user's data is replaced, and the figures hold for
-    every mixture; where one bit is added and no other data changes, "up" is tight. `moved` is what the relation
-    of the caller moves, as a sensitivity is: the event names none.
+    Bits that are not fair cost more in one direction than in the other, and in a composition it matters which counters
+    rise with the user and which fall: `moved` applies to all `count` of them. P of direction "remove" has the user, as
+    in every event. By default any counter may rise or fall, as when a user's data is replaced, and the figures hold for
+    every mixture; where one bit is added and no other data changes, "up" is tight. Like a sensitivity, `moved` is
+    stated for the caller's relation: the event names none.
 
     Args:
-        users: Users whose noise bits are counted on.
-        messages: Noise bits of each; 1, the fewest, costs most.
-        probability: Of a one, in (0, 1).
+        users: Number of users who are relied on to add noise bits.
+        messages: Noise bits per user; 1, the fewest, costs most.
+        probability: Probability of a one, in (0, 1).
         moved: "up" where the number of ones is one higher with the user's data than without, "down" where it is one
-            lower, "either" where that is not known or differs from counter to counter.
-        count: How many independent coordinates or rounds.
+            lower, "either" where the direction is unknown or differs between counters.
+        count: Number of independent coordinates or rounds.
 
     Raises:
         ParameterError: A number is out of range.
@@ -61,13 +61,13 @@ def shuffled_bits(
 
 @under(*_SENDING, otherwise=_COUNTED)
 def shuffled(*, local_epsilon: Real, users: Real, relation: RelationName, count: Real = 1) -> Event:
-    """Returns n users of any ε₀-DP local randomiser behind a shuffler, by the clones pair.
+    """Shuffled messages of n users of any ε₀-DP local randomiser, by the clones pair.
 
     Args:
         local_epsilon: ε₀.
-        users: n; one user is not hidden and costs ε₀.
-        relation: "replace-one", "replace-one-same-start" or "zero-out": each user sends, whatever the data say.
-        count: How many rounds.
+        users: n; a single user is not hidden and costs ε₀.
+        relation: "replace-one", "replace-one-same-start" or "zero-out": every user sends, independently of the data.
+        count: Number of rounds.
 
     Raises:
         ParameterError: A number is out of range.
@@ -91,13 +91,13 @@ def shuffled(*, local_epsilon: Real, users: Real, relation: RelationName, count:
 
 @under(*_SENDING, otherwise=_COUNTED)
 def shuffled_randomized_response(*, epsilon: Real, users: Real, relation: RelationName, count: Real = 1) -> Event:
-    """Returns n users of binary randomised response behind a shuffler: how many ones, at the others' worst values.
+    """Shuffled binary randomised response of n users: the number of ones, at the worst values of the others.
 
     Args:
         epsilon: ε₀ of the local randomiser.
         users: n.
-        relation: "replace-one", "replace-one-same-start" or "zero-out": each user sends, whatever the data say.
-        count: How many rounds.
+        relation: "replace-one", "replace-one-same-start" or "zero-out": every user sends, independently of the data.
+        count: Number of rounds.
 
     Raises:
         ParameterError: A number is out of range.
@@ -114,17 +114,17 @@ def shuffled_randomized_response(*, epsilon: Real, users: Real, relation: Relati
 
 
 def moved_counters(*, users: int, bits: tuple[int, float], threshold: float, moved: int) -> Event:
-    """Returns counters of a shuffled binary sum, each moved up or down by one, every bit being a message of its own.
+    """Counters of a shuffled binary sum, each changed by one up or down, with every bit a separate message.
 
-    Fair bits have the same loss either way, so that no mixture of rising and falling counters costs more than another.
-    Rarer bits are fair ones of which each is thrown away with probability 1 − 2p: an attacker who knows which is left
-    with about τ fair bits, whatever n > τ. That bounds every mixture, at up to √2 times its ε.
+    Fair bits have the same loss in both directions, so all mixtures of rising and falling counters cost the same. Rarer
+    bits are fair bits of which each is discarded with probability 1 − 2p: an attacker who knows which are kept faces
+    about τ fair bits, for every n > τ. That bounds every mixture, at up to √2 times its ε.
 
     Args:
         users: n.
-        bits: (m, p): how many noise bits a user draws, ⌈τ/n⌉, and the probability of a 1, min(½, τ/2n).
+        bits: (m, p): the number of noise bits of a user, ⌈τ/n⌉, and the probability of a 1, min(½, τ/2n).
         threshold: τ.
-        moved: How many counters move.
+        moved: Number of counters that change.
     """
     m, p = bits
     if p == 0.5:
@@ -137,15 +137,15 @@ def moved_counters(*, users: int, bits: tuple[int, float], threshold: float, mov
 
 
 def changed_messages(*, users: int, messages: int, moved: int) -> Event:
-    """Returns counters of a shuffled binary sum to which each user sends one integer, each moved up or down by one.
+    """Counters of a shuffled binary sum with one integer message per user, each changed by one up or down.
 
-    Every counter is charged what it costs whether the others' bits there are all 0 or all 1: at most twice too much.
+    Every counter is charged for both extremes, the others' bits there all 0 and all 1: at most twice too much.
 
     Args:
         users: n.
-        messages: m, each user's fair noise bits; 0 where the noise bits are rare (n > τ), and nothing is protected: a
-            message 0 of a user whose bit is 0, among others whose bits are 1, is more likely than not.
-        moved: How many counters move.
+        messages: m, the fair noise bits per user; 0 where the noise bits are rare (n > τ), and nothing is protected:
+            among others with bit 1, a message 0 from a user with bit 0 is more likely than not.
+        moved: Number of counters that change.
     """
     if not messages:
         return event("shuffled_integers", [(LostLaw(1 - 2.0**-53), 1)], moved, users=users, messages=0, relation=None)
@@ -157,7 +157,7 @@ def changed_messages(*, users: int, messages: int, moved: int) -> Event:
 
 
 def _find_law(law: Callable[[float, int], AtomicLaw], epsilon: float, users: int) -> AtomicLaw:
-    """Returns the law, or for an ε₀ of which no digits would be left the response of one user, whom nobody hides."""
+    """Law at ε₀; where ε₀ is too small to keep any digits, the response of one user without shuffling."""
     return law(epsilon, users) if epsilon >= _LEAST else replace(response_law(_LEAST, 2), rounded=True)
 
 

@@ -1,4 +1,4 @@
-"""A binary tree of noisy partial sums."""
+"""Binary tree of noisy partial sums."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from privcheck.errors import ParameterError
 
 
 def tree(*, node: Event, leaves: Real, participations: Real, separation: Real = 1, count: Real = 1) -> Event:
-    """Returns a binary tree of noisy partial sums, a node at a time an event.
+    """Binary tree of noisy partial sums, with one event per node.
 
-    One participation is in ⌊log₂ T⌋ + 1 complete nodes at most. Several add up: Gaussian nodes are charged the largest
-    Σc_v² over all patterns of leaves (T = 8, p = 2: 14), Laplace nodes the least moves that majorise every pattern: no
+    One participation is in at most ⌊log₂ T⌋ + 1 complete nodes. Several add up: Gaussian nodes are charged the largest
+    Σc_v² over all patterns of leaves (T = 8, p = 2: 14), Laplace nodes the least shifts that majorise every pattern: no
     pattern exceeds their δ(ε). Where the tree is too large for that, each level has its own worst pattern, and the
     figures' method says "bounded level by level".
 
     A sampled node (`poisson_gaussian` and its kin, also inside `group`, `user_level` or another sample) means that
-    users are sampled: a user who is, at the leaf, is in all nodes above it at once, else in none. For Gaussian noise
-    that is one sampled release with √(⌊log₂ T⌋ + 1) times the sensitivity. What is known only by its own numbers
-    (`pure`, `privacy_profile`, `renyi_curve`, …) counts as drawn afresh in every node: a mechanism on a sample that the
-    nodes share is no such thing, give what is sampled. Figures are bounds wherever the node's are.
+    users are sampled: a user sampled at the leaf is in all nodes above it at once, any other user in none. For Gaussian
+    noise that is one sampled release with √(⌊log₂ T⌋ + 1) times the sensitivity. Mechanisms known only by a guarantee
+    (`pure`, `privacy_profile`, `renyi_curve`, …) count as drawn anew in every node; that does not describe a mechanism
+    on a sample that the nodes share: give the sampled event instead. Figures are bounds wherever the node's are.
 
     Args:
-        node: One node's event, `sensitivity` being that of one participation; any event for one participation. The
-            tree is priced under its relation.
+        node: Event of one node, with the `sensitivity` of one participation; any event is allowed for one
+            participation. The tree is priced under its relation.
         leaves: T.
-        participations: Of one user, at most.
-        separation: Leaves between two participations, at least; 1, the least there is, costs most.
-        count: How many such trees.
+        participations: Largest number of participations of one user.
+        separation: Least distance between two participations, in leaves; 1, the least value, costs most.
+        count: Number of such trees.
 
     Raises:
         ParameterError: A number is out of range, the node's event is neither Gaussian nor Laplace for several

@@ -1,1 +1,1 @@
-"""What leaves a shuffler: pairs that dominate the multiset of messages."""
+"""Outputs of a shuffler: pairs that dominate the multiset of messages."""

@@ -38,16 +38,16 @@ _TAILS: Final = 12.0  # standard deviations of the number of clones that are tol
 
 
 def bits_law(trials: int, probability: float, moved: Movement) -> AtomicLaw:
-    """Returns how many ones a shuffler outputs with the user and without, Bin(N, p) being the noise.
+    """Law of the number of ones output by a shuffler, with and without the user; Bin(N, p) is the noise.
 
     "up": the user adds a one, and P of "remove", which has the user, is Bin(N, p) + 1 against Bin(N, p). "down": the
-    user takes one away, Bin(N, p) against Bin(N, p) + 1. "either": a pair that dominates both, so that a composition
-    of counters of which some rise and some fall is covered, whichever they are. Fair bits cost the same either way.
+    user takes one away, Bin(N, p) against Bin(N, p) + 1. "either": a pair that dominates both, so any composition of
+    rising and falling counters is covered. Fair bits cost the same in both directions.
 
     Args:
         trials: N, the noise bits of all users.
-        probability: p of each.
-        moved: Which way the user moves the number of ones.
+        probability: p, the probability of a one of each bit.
+        moved: Direction in which the user changes the number of ones.
     """
     fair = probability == 0.5
     arguments = (trials, probability, "up" if fair else moved)
@@ -68,16 +68,16 @@ def _bits(trials: int, probability: float, moved: Movement, direction: Direction
 
 
 def response_among_law(epsilon: float, users: int) -> AtomicLaw:
-    """Returns a pair that dominates the number of ones that n users send by binary randomised response.
+    """Build a pair that dominates the number of ones that n users send by binary randomised response.
 
-    One user changes from 1 to 0; the curve is the largest over what the n − 1 others hold, m ones among them for all m
-    (equal others are not always worst: n = 5, ε₀ = ½, ε = 0.2 has its worst at m = 1 by 24 %). The largest of convex
-    curves is convex, so it belongs to a pair of its own (Zhu, Dong & Wang 2022), here through its
-    chords. Beyond 1 500 users the clones pair of randomised response is used, which holds for all values of the others.
+    One user changes from 1 to 0; the curve is the largest over the values of the n − 1 others, m ones among them for
+    all m (equal others are not always worst: n = 5, ε₀ = ½, ε = 0.2 has its worst at m = 1 by 24 %). The maximum of
+    convex curves is convex, so it belongs to a pair (Zhu, Dong & Wang 2022), here through its chords. Beyond 1 500
+    users the clones pair of randomised response is used, which holds for all values of the others.
 
     Args:
         epsilon: ε₀ of the local randomiser: truth with probability e^{ε₀}/(1 + e^{ε₀}).
-        users: n, the changing one among them.
+        users: n, including the changing user.
     """
     if users > _MOST_OTHERS:
         return replace(response_clones_law(epsilon, users), rounded=True)
@@ -86,9 +86,9 @@ def response_among_law(epsilon: float, users: int) -> AtomicLaw:
 
 
 def _response_among(epsilon: float, users: int, _: Direction) -> Atoms:
-    """Returns the law above all curves: at every knot the largest δ, rounded up; between knots chords.
+    """Build the law above all curves: at every knot the largest δ, rounded up; between knots chords.
 
-    Candidates err by `off` in relative mass and, for the ratios of neighbouring masses, in ln of odds.
+    Candidates have an error of `off` in relative mass and, through the ratios of neighbouring masses, in ln of odds.
     """
     candidates = [_response_count(epsilon, users - 1 - m, m) for m in range(users)]
     if users == 1:
@@ -110,9 +110,9 @@ def _response_among(epsilon: float, users: int, _: Direction) -> Atoms:
 
 
 def _response_count(epsilon: float, zeros: int, ones: int) -> Atoms:
-    """Returns the loss of the count of ones where the others hold so many zeros and ones.
+    """Loss of the count of ones, with given numbers of zeros and ones held by the others.
 
-    With r the odds of the others sending x − 1 ones to x of them, the loss is ln((re^{ε₀} + 1)/(r + e^{ε₀})).
+    With r the odds of the others sending x − 1 ones rather than x, the loss is ln((re^{ε₀} + 1)/(r + e^{ε₀})).
     """
     of_zeros, of_ones = np.exp(binomial_logs(zeros, -epsilon)), np.exp(binomial_logs(ones, epsilon))
     with np.errstate(divide="ignore"):
@@ -135,7 +135,7 @@ def _response_count(epsilon: float, zeros: int, ones: int) -> Atoms:
 
 
 def clones_law(epsilon: float, users: int) -> AtomicLaw:
-    """Returns the clones pair, which dominates n shuffled users of any ε₀-DP local randomiser.
+    """Build the clones pair, which dominates n shuffled users of any ε₀-DP local randomiser.
 
     C ~ Bin(n − 1, e^{−ε₀}), A ~ Bin(C, ½), D ~ Bern(e^{ε₀}/(1 + e^{ε₀})): P = (A + D, C − A + 1 − D) against
     Q = (A + 1 − D, C − A + D) (Feldman, McMillan & Talwar 2021). With one user it is ε₀.
@@ -148,10 +148,10 @@ def clones_law(epsilon: float, users: int) -> AtomicLaw:
 
 
 def response_clones_law(epsilon: float, users: int) -> AtomicLaw:
-    """Returns the clones pair of binary randomised response: C ~ Bin(n − 1, 2/(1 + e^{ε₀})), whatever the others hold.
+    """Build the clones pair of binary randomised response: C ~ Bin(n − 1, 2/(1 + e^{ε₀})), for any others' values.
 
-    Each other user sends a fair coin with that probability and the own bit otherwise; telling the own bits apart only
-    helps an attacker, so this dominates the shuffled response for all values of the others.
+    Each other user sends a fair coin with that probability and their bit otherwise; revealing which messages are such
+    bits only helps an attacker, so this dominates the shuffled response for all values of the others.
     """
     log_clone = math.log(2) - epsilon - math.log1p(math.exp(-epsilon))
     return _clones_law(epsilon, users, min(log_clone, 0.0))
@@ -180,9 +180,9 @@ def _clones(epsilon: float, users: int, log_clone: float, _: Direction) -> Atoms
 
 
 def _clone_numbers(trials: int, log_probability: float) -> tuple[Floats, Floats]:
-    """Returns numbers of clones and ln of their probabilities; rounded down where they are too many to tell apart.
+    """Numbers of clones and ln of their probabilities; rounded down where there are too many to keep apart.
 
-    A number of clones rounded down errs on the safe side: one more clone is a fair coin that anyone can add.
+    Rounding the number of clones down is safe: one more clone is a fair coin that anyone can add.
     """
     if trials == 0 or log_probability == 0.0:
         return np.array([trials]), np.zeros(1)
@@ -195,7 +195,7 @@ def _clone_numbers(trials: int, log_probability: float) -> tuple[Floats, Floats]
 
 
 def _clone_range(trials: int, log_probability: float) -> tuple[int, int, int]:
-    """Returns the numbers of clones that are told apart: first, last and step."""
+    """Range of the numbers of clones that are kept apart: first, last and step."""
     probability = math.exp(log_probability)
     mean, std = trials * probability, math.sqrt(trials * probability * -math.expm1(log_probability))
     low, high = max(0, math.floor(mean - _TAILS * std - 40)), min(trials, math.ceil(mean + _TAILS * std + 40))

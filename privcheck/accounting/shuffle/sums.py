@@ -1,17 +1,17 @@
-"""Losses of counters behind a shuffler as a declaration needs them: of any size, whichever way each of them moves.
+"""Losses of counters behind a shuffler, as needed by declarations: of any size, each changing in either direction.
 
 With every bit a message of its own, a rising counter is Bin(N, ½) + 1 under D against Bin(N, ½) under D′, a falling one
 the reverse: the same loss (x ↦ N + 1 − x). For rarer bits neither all rising nor all falling bounds a mixture. But a
-rare bit is a fair one that is kept with probability 2p, and an attacker may be told which were kept: M ~ Bin(n, 2p)
-fair bits, of mean τ. More bits hide more, so that any M′ that is smaller in distribution dominates; P(M ≤ τ − s) is at
-most e^{−s²/2τ} for every n (Chernoff).
+rare bit is a fair bit that is kept with probability 2p, and the attacker may be given the kept set: M ~ Bin(n, 2p) fair
+bits, of mean τ. More bits hide more, so any M′ that is smaller in distribution dominates; P(M ≤ τ − s) is at most
+e^{−s²/2τ} for every n (Chernoff).
 
-With integer messages the multiset {zᵢ} leaves, not its sum. Let the other users' bits be anything. An attacker who is
-handed the messages of the others whose bit is 1 separately sees one changed message among n′ whose bits are 0, or with
+With integer messages the multiset {zᵢ} is released, not its sum. The other users' bits are arbitrary. An attacker who
+receives the messages of the others with bit 1 separately sees one changed message among n′ messages with bit 0, or with
 the roles of 0 and 1 exchanged; one of the two groups has at least n′ = ⌈(n + 1)/2⌉ members, and fewer are easier to
-attack. Among bits 0 the likelihood ratio of the multiset is the mean of n′ independent r(z) = P(z − 1)/P(z),
-z ~ Bin(m, ½), beside a message m + 1, which reveals its sender. Hockey-sticks are convex in that mean, so that any
-mean-preserving spread of r, and of partial sums, dominates: here, rounding at random to a lattice.
+attack. Among bits 0 the likelihood ratio of the multiset is the mean of n′ independent r(z) = P(z − 1)/P(z), z ~ Bin(m,
+½), apart from a message m + 1, which reveals its sender. Hockey-sticks are convex in that mean, so any mean-preserving
+spread of r, and of partial sums, dominates: here, random rounding to a lattice.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UP: Final = 1e-9  # relative; for the rounding of some thousand positive terms
 
 
 def counter_law(trials: int) -> AtomicLaw:
-    """Returns the loss of one counter among N fair bits; a dominating one where its values are too many.
+    """Loss of one counter among N fair bits; a dominating law where it has too many values.
 
     Args:
         trials: N, the noise bits of all users.
@@ -61,14 +61,14 @@ def _counter(trials: int, _: Direction) -> Atoms:
 
 
 def _all_values(trials: int) -> Atoms:
-    """Returns Bin(N, ½) against Bin(N, ½) + 1; what is not enumerated counts as lost."""
+    """Bin(N, ½) against Bin(N, ½) + 1; outcomes that are not enumerated count as lost."""
     first, logs, outside = binomial_window(trials, 0.5)
     losses = _log_ratios(first + np.arange(1, len(logs), dtype=np.float64), trials, 0.5)  # of P(x) to P(x − 1)
     return tidy(losses[::-1], logs[:0:-1], math.exp(float(logs[0])) + outside)
 
 
 def rare_bits_law(threshold: float) -> AtomicLaw:
-    """Returns a pair that dominates one counter whose noise bits are 1 with probability τ/2n, whatever n > τ.
+    """Build a pair that dominates one counter whose noise bits are 1 with probability τ/2n, for every n > τ.
 
     Args:
         threshold: τ.
@@ -101,17 +101,17 @@ def _join(atoms: Atoms) -> Atoms:
 
 
 def _log_ratios(x: Floats, trials: int, probability: float) -> Floats:
-    """Returns ln P(x)/P(x − 1) of Bin(N, p), from P(x)/P(x − 1) − 1 = (p(N + 1) − x)/(x(1 − p))."""
+    """Logarithm ln P(x)/P(x − 1) of Bin(N, p), from P(x)/P(x − 1) − 1 = (p(N + 1) − x)/(x(1 − p))."""
     return as_floats(np.log1p((probability * (trials + 1) - x) / (x * (1 - probability))))
 
 
 def binomial_window(trials: int, probability: float, *, reach: float = _REACH) -> tuple[int, Floats, float]:
-    """Returns where an enumeration of Bin(N, p) begins, ln of its probabilities, and a bound on what it leaves out.
+    """First value of an enumeration of Bin(N, p), ln of its probabilities, and a bound on the mass left out.
 
     Args:
         trials: N.
         probability: p, in (0, 1).
-        reach: How far from the mean it goes, in standard deviations; a little further for small ones.
+        reach: Distance from the mean that is enumerated, in standard deviations; a little further for small ones.
     """
     mean, half = trials * probability, math.ceil(reach * math.sqrt(trials * probability * (1 - probability))) + _MORE
     first, last = max(0, math.floor(mean) - half), min(trials, math.ceil(mean) + half)
@@ -127,25 +127,25 @@ def binomial_window(trials: int, probability: float, *, reach: float = _REACH) -
 
 
 def message_law(users: int, messages: int) -> AtomicLaw:
-    """Returns a pair that dominates one changed bit among n users' integer messages, whatever the others' bits.
+    """Build a pair that dominates one changed bit among n users' integer messages, for any bits of the others.
 
-    It is the sum of the losses where the others' bits are all 0 and where they are all 1, which is the same pair the
-    other way round: either alone may be the worst in a composition, both together bound them.
+    It is the sum of the losses where the others' bits are all 0 and where they are all 1, which are those of the same
+    pair in opposite directions: either may be the worst in a composition, both together bound it.
 
     Args:
         users: n.
-        messages: m, each user's fair noise bits.
+        messages: m, the fair noise bits per user.
     """
     arguments = ((users + 2) // 2, messages)  # ⌈(n + 1)/2⌉
     return AtomicLaw(build=_message, arguments=arguments, bound=math.inf, symmetric=True, rounded=True)
 
 
 def fewest_hidden(batches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Returns batches (n, m) of integer messages that dominate all the given ones, fewer of them.
+    """Reduce batches (n, m) of integer messages to fewer that dominate all given ones.
 
-    Fewer users and fewer noise bits hide less. And k messages at a time, added up and padded with noise, make one of a
-    batch with fewer users and k times as many noise bits each: of sizes that double with τ ≈ nm the largest is the
-    worst. Noise bits and users that such a batch has too many are left out, up to 2 %.
+    Fewer users and fewer noise bits hide less. Adding up k messages at a time, padded with noise, gives a message of a
+    batch with fewer users and k times as many noise bits each: of doubling sizes with τ ≈ nm the largest is the worst.
+    Up to 2 % of the noise bits and users are left out to make batches comparable.
 
     Args:
         batches: (n, m), fair bits.
@@ -165,7 +165,7 @@ def fewest_hidden(batches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Lattice:
-    """Masses at (start + i)·mesh, and what was cut off."""
+    """Masses at (start + i)·mesh, and the mass cut off."""
 
     masses: Floats
     start: int
@@ -174,18 +174,18 @@ class _Lattice:
 
     @property
     def std(self) -> float:
-        """Returns the standard deviation, in lattice points."""
+        """Standard deviation, in lattice points."""
         i = np.arange(len(self.masses))
         mean = float(self.masses @ i)
         return math.sqrt(float(self.masses @ (i - mean) ** 2))
 
     def plus(self, other: _Lattice) -> _Lattice:
-        """Returns the sum of two independent ones on the same mesh."""
+        """Sum of two independent variables on the same mesh."""
         masses = np.convolve(self.masses, other.masses)
         return _trim(masses, self.start + other.start, self.mesh, self.cut + other.cut)
 
     def coarser(self) -> _Lattice:
-        """Returns it on a mesh of twice the size: what is between two points goes to either of them, half and half."""
+        """Coarsen to a mesh of twice the size: mass between two points is split equally between them."""
         masses = np.concatenate([np.zeros(self.start % 2), self.masses, np.zeros(2)])
         masses = np.append(masses, np.zeros(len(masses) % 2))
         even, odd = masses[0::2].copy(), masses[1::2] / 2
@@ -222,9 +222,9 @@ def _among_zeros(hidden: int, messages: int, *, falling: bool) -> Atoms:
 
 
 def _one_ratio(messages: int) -> tuple[_Lattice, float, float, float]:
-    """Returns r(z), z ~ Bin(m, ½), spread over a lattice; its most; and what is left out where the bit is 0, and is 1.
+    """Lattice spread of r(z), z ~ Bin(m, ½); its maximum; the mass left out for bit 0, and for bit 1.
 
-    Where the bit is 1, that is the message m + 1 and whatever else is beyond the enumerated ones.
+    For bit 1, that is the message m + 1 and all messages beyond the enumerated ones.
     """
     first, logs, outside = binomial_window(messages, 0.5)
     rest = np.logaddexp.accumulate(logs[::-1])[::-1]  # of z and all above: their ratios are huge, and hardly occur
@@ -252,7 +252,7 @@ def _one_ratio(messages: int) -> tuple[_Lattice, float, float, float]:
 
 
 def _repeat(one: _Lattice, count: int) -> _Lattice:
-    """Returns the sum of so many, on coarser and coarser lattices."""
+    """Sum of `count` independent copies, on coarser and coarser lattices."""
     repeated = one
     for bit in bin(count)[3:]:
         repeated = repeated.plus(repeated)

@@ -1,4 +1,4 @@
-"""Noisy statistics of all users as events: the sensitivity of all outputs against the noise that is drawn."""
+"""Noisy statistics of all users as events: the sensitivity of all outputs against the drawn noise."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 def release_branches(
     releases: Sequence[tuple[Release, Sensitivity]], values: Mapping[str, Fraction], *, factor: float = 1.0
 ) -> tuple[tuple[Event, ...], ...]:
-    """Return releases that hold the same user as events, once for every size of a batch that the user may be in.
+    """Convert releases that hold the same user to events, once for every size of a batch that the user may be in.
 
-    Sizes of which another is worse for certain are left out: with fair bits that are messages of their own, all but
-    the one with the fewest; with integer messages as `fewest_hidden` says.
+    Sizes that another size certainly dominates are left out: with fair bits as separate messages, all but the one with
+    the fewest; with integer messages according to `fewest_hidden`.
 
     Args:
-        releases: Each with `release.charged(relation)`.
+        releases: Releases, each with `release.charged(relation)`.
         values: The parameters.
-        factor: By which the standard deviation of the noise is multiplied.
+        factor: Factor on the standard deviation of the noise.
 
     Raises:
         ParameterError: The releases are in batches of different sizes.
@@ -60,13 +60,13 @@ def release_branches(
 
 
 def _draw(cost: Charge, noise: Noise, factor: float) -> Charge:
-    """Returns the charge with this noise at `factor` times its std, behind a shuffler with factor² times the bits."""
+    """Make the charge with this noise at `factor` times its std; behind a shuffler, with factor² times the bits."""
     drawn = noise.charge(l1=cost.l1, l2=cost.l2, linf=cost.linf, users=cost.users)
     return replace(drawn, scale=drawn.scale * factor, threshold=drawn.threshold * factor**2)
 
 
 def _worst_rows(rows: Sequence[Sequence[Charge]], laws: Sequence[type[Noise]]) -> Sequence[Sequence[Charge]]:
-    """Returns charges for the sizes of a batch that have to be looked at, where all releases have the same noise."""
+    """Charges for the batch sizes that have to be considered, where all releases have the same noise."""
     law = laws[0]
     alike = all(len({(c.senders, c.threshold) for c in row}) == 1 for row in rows)
     if not (issubclass(law, ShuffledNoise) and set(laws) == {law} and alike):

@@ -2,8 +2,8 @@
 
 An `Expr` is an immutable exact expression in named parameters. It is built from integers, fractions, decimal strings
 and the symbols below with ordinary operators; a float is refused, because 0.1 is not a tenth. SymPy has no type
-information and its `sympify` evaluates strings, so nothing outside this folder touches it and no string is ever parsed
-by it.
+information and its `sympify` evaluates strings, so nothing outside this folder touches it and SymPy never parses a
+string.
 """
 
 from privcheck.terms.symbols.exactness import Exact, Rounding, exact, to_float

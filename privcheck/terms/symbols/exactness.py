@@ -1,4 +1,4 @@
-"""Exact numbers in, floats out in the direction that is safe: the bridge between fractions and floats."""
+"""Exact numbers in, floats out in the safe direction: the bridge between fractions and floats."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _GIVE = "give an int, a Fraction or a text such as '0.5'"
 
 
 def exact(value: object) -> Fraction:
-    """Returns a number exactly: integers, fractions, `"0.5"`, `"1/2"`, `"1e-5"`.
+    """Convert a number exactly: integers, fractions, `"0.5"`, `"1/2"`, `"1e-5"`.
 
     Args:
         value: An int, a Fraction or a string. Integral NumPy scalars count as ints.
 
     Raises:
-        InexactNumberError: A float was given; the message shows the string to write instead, if one is a number.
-        ParameterError: The string is not a number.
+        InexactNumberError: The value is a float; the message shows the string to write instead, if the float is finite.
+        ParameterError: The value is not a number of these kinds, or the string is not a number.
 
     >>> exact("0.1")
     Fraction(1, 10)
@@ -69,7 +69,7 @@ def _from_text(text: str) -> Fraction:
 
 
 def to_float(value: Fraction, *, rounding: Rounding) -> float:
-    """Returns the nearest float, or the nearest one that is not below ("up") or not above ("down") the fraction.
+    """Nearest float, or the nearest float not below ("up") or not above ("down") the fraction.
 
     >>> to_float(Fraction(1, 3), rounding="down") < Fraction(1, 3) < to_float(Fraction(1, 3), rounding="up")
     True

@@ -31,19 +31,19 @@ _BEYOND = 2000  # binary exponents outside ± this are out of a float's range wh
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Expr:
-    """An exact expression in the declaration's parameters.
+    """Exact expression in the declaration's parameters.
 
     `==` and `hash` are structural; ask `same` or `at_most` whether two expressions are equal or ordered for all
     parameter values.
 
     Attributes:
-        node: In SymPy's numbers and functions, of symbols that `privcheck.terms.symbols.symbol` makes: a proof is for
-        all
-            values that a symbol may take, and these are the values that a parameter of its kind takes.
+        node: Expression of SymPy's numbers and functions, in symbols made by `privcheck.terms.symbols.symbol`: a proof
+            is
+            for all values that a symbol may take, and these are the values of a parameter of its kind.
 
     Raises:
-        ParameterError: The node is none of SymPy's, is of a symbol with other assumptions (an even number), of a
-            function without a value, or of a float.
+        ParameterError: The node is not of SymPy, or contains a symbol with other assumptions (an even number), a
+            function without a value, or a float.
     """
 
     node: Any
@@ -113,37 +113,37 @@ class Expr:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the names of the parameters in the expression."""
+        """Names of the parameters in the expression."""
         return _names(self.node)
 
     @property
     def counts(self) -> frozenset[str]:
-        """Returns those of its parameters that stand for positive integers only."""
+        """Names of the parameters that stand for positive integers only."""
         return frozenset(s.name for s in self.node.free_symbols if s.is_integer)
 
     @property
     def infinite(self) -> bool:
-        """Returns whether it is ∞ for all parameters."""
+        """Whether it is ∞ for all parameters."""
         return bool(self.node == sympy.oo)
 
     def latex(self) -> str:
-        """Returns the expression in LaTeX."""
+        """Write the expression in LaTeX."""
         return str(sympy.latex(_legible(self.node)))
 
     def mathml(self) -> str:
-        """Returns the expression as presentation MathML, which browsers render without a network."""
+        """Write the expression as presentation MathML, which browsers render without a network."""
         return str(_mathml(_legible(self.node), printer="presentation"))
 
     def simplified(self) -> Expr:
-        """Returns an equal expression in simplest form."""
+        """Equal expression in simplest form."""
         return Expr(simplify(self.node))
 
     def at(self, values: Mapping[str, Fraction]) -> Expr:
-        """Returns the expression with parameters replaced by exact numbers.
+        """Replace all parameters by exact numbers.
 
         Raises:
-            ParameterError: A parameter of the expression is not among `values`, or the number has too many digits to be
-                written out (0.9 to the power of 10⁹), or too many terms (a sum without a closed form).
+            ParameterError: A parameter of the expression is not among `values`, the number has too many digits to be
+                written out (0.9 to the power of 10⁹), or a sum without a closed form has too many terms.
         """
         missing = sorted(self.symbols - values.keys())
         if missing:
@@ -151,12 +151,12 @@ class Expr:
         return Expr(_at(self.node, tuple((s, _rational(values[s.name])) for s in _free(self.node))))
 
     def fill(self, values: Mapping[str, Fraction]) -> Expr:
-        """Returns the expression with some of its parameters replaced by exact numbers."""
+        """Replace some of the parameters by exact numbers."""
         known = {s: _rational(values[s.name]) for s in self.node.free_symbols if s.name in values}
         return Expr(self.node.xreplace(known))
 
     def rational(self, values: Mapping[str, Fraction] | None = None) -> Fraction | None:
-        """Returns the value as a fraction, or None where it is irrational or not seen to be rational."""
+        """Value as a fraction, or None where it is irrational or not recognised as rational."""
         node = self.at(values or {}).node
         if not node.is_Rational:
             if len(node.atoms(sympy.log, sympy.exp)) > _FEW_LOGS:  # a search for identities takes minutes
@@ -165,14 +165,15 @@ class Expr:
         return Fraction(int(node.p), int(node.q)) if node.is_Rational else None
 
     def number(self, values: Mapping[str, Fraction] | None = None, *, rounding: Rounding = "nearest") -> float:
-        """Returns the value as a float, rounded in the direction that is safe where it is used.
+        """Value as a float, rounded in the requested direction.
 
         Args:
-            values: The parameters.
+            values: Values of the parameters.
             rounding: "up" never returns less than the exact value, "down" never more.
 
         Raises:
-            ParameterError: A parameter is missing, or the value is not a real number.
+            ParameterError: A parameter is missing, or the value is not a real number, or too close to 0 to be rounded
+                safely.
         """
         node = self.at(values or {}).node
         if node.is_Rational:
@@ -206,13 +207,13 @@ _KINDS: tuple[dict[str, bool], ...] = ({"integer": True, "positive": True}, {"po
 
 @functools.lru_cache(maxsize=65536)
 def check_node(node: Any) -> Mapping[str, Any]:
-    """Checks that a node is made of nothing but known numbers, functions and parameters; for this folder only.
+    """Check that a node contains only known numbers, functions and parameters; for this folder only.
 
     Returns:
         The symbols by name.
 
     Raises:
-        ParameterError: It is not; the message names the part and what to write.
+        ParameterError: The node contains something else; the message names the part and the remedy.
     """
     if isinstance(node, sympy.Symbol):
         if type(node) is sympy.Symbol and any(node == sympy.Symbol(node.name, **kind) for kind in _KINDS):
@@ -240,7 +241,7 @@ def check_node(node: Any) -> Mapping[str, Any]:
 
 
 def _refuse_height(node: Any) -> None:
-    """Checks the exponent of e, a number: SymPy and mpmath write out as many digits as it has before the point."""
+    """Check the numeric exponent of e: SymPy and mpmath write out as many digits as it has before the point."""
     size = node.args[0].evalf(5)
     if size.is_Float and int(size._mpf_[2]) + int(size._mpf_[3]) > _BEYOND:
         message = f"the number {str(_legible(node))[:100]} is too large, or too near 0, to be computed"
@@ -248,7 +249,7 @@ def _refuse_height(node: Any) -> None:
 
 
 def _legible(node: Any) -> Any:
-    """Returns the node with numbers too long to be written out, which Python refuses to do, by their powers of ten."""
+    """Replace numbers too long for Python to write out by their powers of ten."""
     long = [r for r in node.atoms(sympy.Rational) if max(int(r.p).bit_length(), int(r.q).bit_length()) > _MOST_WRITTEN]
     return node.xreplace({number: sympy.Symbol(_in_tens(number)) for number in long}) if long else node
 
@@ -283,7 +284,7 @@ def _evaluate(node: Any) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def _powers(node: Any) -> tuple[Any, ...]:
-    """Returns the powers whose exponent depends on parameters."""
+    """Powers with an exponent that depends on parameters."""
     return tuple(power for power in node.atoms(sympy.Pow) if power.exp.free_symbols)
 
 
@@ -302,7 +303,7 @@ def _refuse_digits(power: Any, known: Mapping[Any, Any], of: Expr | None) -> Non
 
 
 def _without_sums(node: Any, of: Expr) -> Any:
-    """Returns the node with sums that have no closed form added up, where there is nothing but numbers left in them."""
+    """Add up the sums without a closed form that contain only numbers."""
     for sum_node in sorted(node.atoms(sympy.Sum), key=lambda s: s.count_ops()):
         term, (step, first, last) = sum_node.function, sum_node.limits[0]
         if sum_node.free_symbols or not (first.is_Integer and last.is_Integer):
@@ -317,14 +318,14 @@ def _without_sums(node: Any, of: Expr) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _add_terms(term: Any, step: Any, first: int, last: int) -> Any:
-    """Returns the sum of all terms, in fractions where the term is made of them, which is a hundred times faster."""
+    """Sum of all terms, in fractions where the term is made of them, which is a hundred times faster."""
     if _in_fractions(term):
         return _rational(sum((_fraction(term, step, Fraction(k)) for k in range(first, last + 1)), Fraction(0)))
     return sympy.Add(*(term.xreplace({step: sympy.Integer(k)}) for k in range(first, last + 1)))
 
 
 def _in_fractions(node: Any) -> bool:
-    """Returns whether a term of one step is made of rational functions, maxima and minima of small powers."""
+    """Whether a term of one step is made of rational functions, maxima and minima of small powers."""
     if node.is_Pow:
         return bool(node.exp.is_Integer) and _in_fractions(node.base)
     known = node.is_Symbol or node.is_Rational or node.is_Add or node.is_Mul or isinstance(node, sympy.Max | sympy.Min)
@@ -332,7 +333,7 @@ def _in_fractions(node: Any) -> bool:
 
 
 def _fraction(node: Any, step: Any, value: Fraction) -> Fraction:
-    """Returns the value of a term of one step that is `_in_fractions`."""
+    """Value of a term of one step that is `_in_fractions`."""
     if node == step:
         return value
     if node.is_Rational:
@@ -363,16 +364,16 @@ def _rational(value: Fraction) -> Any:
 
 
 def node_of(value: Expr | Exact) -> Any:
-    """Returns SymPy's node; for this folder only."""
+    """SymPy node of a value; for this folder only."""
     return value.node if isinstance(value, Expr) else _rational(exact(value))
 
 
 @functools.lru_cache(maxsize=4096)
 def simplify(node: Any) -> Any:
-    """Returns an equal node in simple form; for this folder only.
+    """Equal node in simple form; for this folder only.
 
-    Functions (logarithms, tree levels, maxima, …) and sums are taken for symbols of their own: what is left is then a
-    quotient of polynomials and roots: SymPy's search for identities among them takes minutes on a declaration's cost.
+    Functions (logarithms, tree levels, maxima, …) and sums are replaced by symbols, which leaves a quotient of
+    polynomials and roots: SymPy's search for identities among the functions takes minutes on a declaration's cost.
     """
     functions = sorted(
         node.atoms(sympy.Function, sympy.Max, sympy.Min, sympy.Sum), key=lambda f: (-f.count_ops(), str(f))
@@ -396,5 +397,5 @@ def simplify(node: Any) -> Any:
 
 
 def expression(value: Expr | Exact) -> Expr:
-    """Returns the value as an expression; a float is refused."""
+    """Convert the value to an expression; a float is refused."""
     return value if isinstance(value, Expr) else Expr(node_of(value))

@@ -1,4 +1,4 @@
-"""The field's symbols, the functions that exact expressions are built with, and exact functions of plain numbers."""
+"""Symbols of the field, functions for exact expressions, and exact functions of plain numbers."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _FEW = 8  # terms of a sum that are written out
 
 
 def sqrt(value: Expr | Exact) -> Expr:
-    """Returns the exact square root."""
+    """Exact square root."""
     return Expr(sympy.sqrt(node_of(value)))
 
 
 def log(value: Expr | Exact) -> Expr:
-    """Returns the exact natural logarithm."""
+    """Exact natural logarithm."""
     return Expr(sympy.log(node_of(value)))
 
 
 def exp(value: Expr | Exact) -> Expr:
-    """Returns the exact exponential."""
+    """Exact exponential."""
     return Expr(sympy.exp(node_of(value)))
 
 
 def maximum(*values: Expr | Exact) -> Expr:
-    """Returns the exact maximum."""
+    """Exact maximum."""
     return Expr(_compare(sympy.Max, values))
 
 
 def minimum(*values: Expr | Exact) -> Expr:
-    """Returns the exact minimum."""
+    """Exact minimum."""
     return Expr(_compare(sympy.Min, values))
 
 
@@ -50,7 +50,7 @@ def _compare(of: Any, values: tuple[Expr | Exact, ...]) -> Any:
 
 
 class _BitLength(sympy.Function):  # type: ignore[misc] # SymPy has no types
-    """The number of binary digits of ⌊x⌋, x ≥ 0: ⌊log₂ x⌋ + 1, and 0 for x < 1."""
+    """Number of binary digits of ⌊x⌋, x ≥ 0: ⌊log₂ x⌋ + 1, and 0 for x < 1."""
 
     is_integer = True
     is_nonnegative = True
@@ -79,7 +79,7 @@ class _BitLength(sympy.Function):  # type: ignore[misc] # SymPy has no types
 
 
 def tree_levels(leaves: Expr | Exact) -> Expr:
-    """Returns ⌊log₂ T⌋ + 1: in so many complete nodes of a binary tree over T leaves a leaf lies at most; 0 for T = 0.
+    """⌊log₂ T⌋ + 1: a leaf is in at most that many complete nodes of a binary tree over T leaves; 0 for T = 0.
 
     >>> str(tree_levels(8)), str(tree_levels(7))
     ('4', '3')
@@ -88,7 +88,7 @@ def tree_levels(leaves: Expr | Exact) -> Expr:
 
 
 def ceil_log2(value: Expr | Exact) -> Expr:
-    """Returns ⌈log₂ x⌉ for a whole number x ≥ 1, exactly.
+    """⌈log₂ x⌉ for a whole number x ≥ 1, exactly.
 
     >>> str(ceil_log2(8)), str(ceil_log2(9))
     ('3', '4')
@@ -97,7 +97,7 @@ def ceil_log2(value: Expr | Exact) -> Expr:
 
 
 def ceil(value: Expr | Exact) -> Expr:
-    """Returns the least whole number that is not below the value, exactly.
+    """Least whole number not below the value, exactly.
 
     >>> str(ceil(log(3)))
     '2'
@@ -106,7 +106,7 @@ def ceil(value: Expr | Exact) -> Expr:
 
 
 def floor(value: Expr | Exact) -> Expr:
-    """Returns the largest whole number that is not above the value, exactly.
+    """Largest whole number not above the value, exactly.
 
     >>> str(floor("7/2"))
     '3'
@@ -115,11 +115,11 @@ def floor(value: Expr | Exact) -> Expr:
 
 
 def sum_over(steps: Expr | Exact, term: Callable[[Expr], Expr]) -> Expr:
-    """Returns Σ over h = 1, …, H of term(h), in closed form where SymPy has one.
+    """Σ over h = 1, …, H of term(h), in closed form where one is known.
 
     Args:
         steps: H.
-        term: From h, a positive integer symbol, to the summand.
+        term: Maps h, a positive integer symbol, to the summand.
 
     >>> from fractions import Fraction
     >>> str(sum_over(H, lambda h: (H - h + 1) ** 2).at({"H": Fraction(3)}))
@@ -129,7 +129,7 @@ def sum_over(steps: Expr | Exact, term: Callable[[Expr], Expr]) -> Expr:
 
 
 def sum_steps(steps: Expr | Exact, term: Expr | Exact) -> Expr:
-    """Returns Σ over h = 1, …, H of a term in which the step is the symbol `h`.
+    """Σ over h = 1, …, H of a term in which the step is the symbol `h`.
 
     >>> from fractions import Fraction
     >>> str(sum_steps(H, (H - h) ** 2).at({"H": Fraction(3)}))
@@ -140,9 +140,9 @@ def sum_steps(steps: Expr | Exact, term: Expr | Exact) -> Expr:
 
 @functools.lru_cache(maxsize=1024)
 def _sum(steps: Any, term: Any) -> Any:
-    """Returns a closed form where it is one of powers of h and of r^h, else the sum as it stands.
+    """Closed form where the term is a sum of powers of h or of r^h, else the unevaluated sum.
 
-    SymPy's own search takes minutes, or finds functions whose values at a large H take as long.
+    SymPy's own search takes minutes, or finds functions that take as long to evaluate at a large H.
     """
     if steps.is_Integer and steps <= _FEW:
         return sympy.factor(sympy.Add(*(term.subs(h.node, step) for step in range(1, int(steps) + 1))))
@@ -158,7 +158,7 @@ def _sum(steps: Any, term: Any) -> Any:
 
 
 def _geometric(steps: Any, term: Any) -> Any:
-    """Returns Σ c·r^h over h = 1, …, H, or None where the term is no such multiple of a power."""
+    """Σ c·r^h over h = 1, …, H, or None where the term is not such a multiple of a power."""
     constant, rest = term.as_independent(h.node)
     ratio = sympy.simplify(rest.subs(h.node, h.node + 1) / rest) if rest != 1 else sympy.Integer(1)
     if ratio.has(h.node):
@@ -176,14 +176,14 @@ def _power_sum(steps: Any, power: int) -> Any:
 
 
 def in_step(of: Expr, values: Mapping[str, Fraction]) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]] | None:
-    """Returns an expression in the step `h` as the coefficients of its powers, and the steps at which it is another.
+    """Expression in the step `h` as the coefficients of its powers, and the exceptional steps with another value.
 
     Args:
         of: An exact expression.
-        values: All its parameters but `h`.
+        values: All its parameters except `h`.
 
     Returns:
-        Coefficients from h⁰ on and the exceptions; None where it is no polynomial with rational coefficients.
+        Coefficients from h⁰ on and the exceptions; None where it is not a polynomial with rational coefficients.
 
     >>> from fractions import Fraction
     >>> in_step(H - h, {"H": Fraction(5)})
@@ -206,7 +206,7 @@ def in_step(of: Expr, values: Mapping[str, Fraction]) -> tuple[tuple[Fraction, .
 
 
 def before(last: Expr | Exact) -> Expr:
-    """Returns 1 at every step `h` but 0 at the last: for bounds on V of step h + 1 where V of step H + 1 is 0.
+    """1 at every step `h` except 0 at the last: for bounds on V of step h + 1 where V of step H + 1 is 0.
 
     >>> from fractions import Fraction
     >>> str(sum_steps(H, 5 * before(H))), str(before(H).at({"H": Fraction(3), "h": Fraction(3)}))
@@ -216,7 +216,7 @@ def before(last: Expr | Exact) -> Expr:
 
 
 def total(values: list[Expr]) -> Expr:
-    """Returns the exact sum; 0 of an empty list."""
+    """Exact sum; 0 for an empty list."""
     return Expr(simplify(sympy.Add(*(v.node for v in values))))
 
 
@@ -229,10 +229,10 @@ def _positive(name: str) -> Expr:
 
 
 def symbol(name: str, kind: Literal["count", "positive"]) -> Expr:
-    """Returns a parameter of one's own: "count" for a positive integer, "positive" for a positive real number.
+    """Make a parameter symbol: "count" for a positive integer, "positive" for a positive real number.
 
     Raises:
-        ParameterError: The name is not an identifier, or `h`, which is a step; or there is no such kind.
+        ParameterError: The name is not an identifier, or is `h`, which is a step; or the kind is unknown.
     """
     if not isinstance(name, str) or not name.isidentifier() or name == "h":
         raise ParameterError(f"expected an identifier other than h as a symbol's name, got {name!r}", given=name)
@@ -249,16 +249,16 @@ rho, epsilon, delta, beta, failure = (_positive(name) for name in ("rho", "epsil
 
 
 def computed(name: str, of: Callable[..., Fraction | int], *arguments: Expr | Exact, whole: bool = True) -> Expr:
-    """Returns a function of the arguments that is at least 0 and is computed wherever all of them are numbers.
+    """Make a nonnegative function of the arguments, computed wherever all of them are numbers.
 
-    Two of them are structurally equal where name, function and arguments are.
+    Two such functions are structurally equal where name, function and arguments are.
 
     Args:
-        name: How it is written.
-        of: From whole numbers, or fractions, to the exact value, rounded outward by whoever needs it rounded; a
+        name: Printed name.
+        of: Maps whole numbers, or fractions, to the exact value, which callers round outward where needed; raises
             `ParameterError` where it cannot be computed.
-        *arguments: Expressions whose values are whole numbers, or fractions.
-        whole: The arguments are whole numbers; otherwise `of` is handed fractions.
+        *arguments: Expressions with whole numbers, or fractions, as values.
+        whole: Whether the arguments are whole numbers; otherwise `of` gets fractions.
 
     >>> from privcheck.terms.symbols import H
     >>> moved = computed("moved", lambda steps: 2 * steps, H + 1)

@@ -19,11 +19,11 @@ Fact = tuple[str, tuple[Any, ...]]  # a step in words, with braces where its nod
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Whether left ≤ right, and by which steps that was decided.
+    """Whether left ≤ right, and the steps of the decision.
 
     Attributes:
-        holds: For all admissible parameters (True), not for all (False), or None where it is not decided.
-        facts: The steps, the last one first, written when they are asked for; empty where nothing was decided.
+        holds: True for all admissible parameters, False not for all, None where undecided.
+        facts: The steps, the last one first, written on demand; empty where nothing was decided.
     """
 
     holds: bool | None
@@ -31,12 +31,12 @@ class Proof:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Returns the steps in words."""
+        """Steps in words."""
         return tuple(words.format(*(Expr(node) for node in nodes)) for words, nodes in self.facts)
 
 
 def at_most(left: Expr, right: Expr) -> bool | None:
-    """Returns whether left ≤ right for all admissible parameters (True, False), or None where it is not decided.
+    """Whether left ≤ right for all admissible parameters (True, False), or None where it is not decided.
 
     False means that it fails for at least some parameters, never "not found".
     """
@@ -44,7 +44,7 @@ def at_most(left: Expr, right: Expr) -> bool | None:
 
 
 def prove_at_most(left: Expr, right: Expr) -> Proof:
-    """Returns what `at_most` does, with the steps of the proof."""
+    """Decide as `at_most`, with the steps of the proof."""
     if isinstance(left.node, sympy.Max):
         parts = [prove_at_most(Expr(part), right) for part in left.node.args]
         if any(part.holds is False for part in parts):
@@ -79,7 +79,7 @@ def _decide(left: Expr, right: Expr) -> Proof:
 
 
 def same(left: Expr, right: Expr) -> bool | None:
-    """Returns whether the two are equal for all admissible parameters, or None where SymPy cannot decide."""
+    """Whether the two are equal for all admissible parameters, or None where SymPy cannot decide."""
     difference = simplify(left.node - right.node)
     if difference.has(sympy.log):
         difference = simplify(sympy.expand_log(difference))
@@ -89,7 +89,7 @@ def same(left: Expr, right: Expr) -> bool | None:
 
 
 def largest(*values: Expr) -> Expr:
-    """Returns one of the values that is at least all others for all parameters, else their exact maximum."""
+    """One of the values that is at least all others for all parameters, else their exact maximum."""
     for value in values:
         if all(at_most(other, value) for other in values):
             return value
@@ -97,9 +97,10 @@ def largest(*values: Expr) -> Expr:
 
 
 def _nonnegative(node: Any) -> str:
-    """Returns why the expression is at least 0; empty where that is not proved.
+    """Reason why the expression is at least 0; empty where that is not proved.
 
-    A quotient of polynomials is, if with every count n written as 1 + m, m ≥ 0, no coefficient of either is negative.
+    A quotient of polynomials is at least 0 if, with every count n written as 1 + m, m ≥ 0, no coefficient of either is
+    negative.
     """
     if node.is_nonnegative:
         return "the difference is not negative, by the signs of its parts"
@@ -127,21 +128,21 @@ _FEW = 64  # steps that are looked at one by one
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The values of one parameter: whole numbers from `least` on, all positive numbers, or those in (0, 1)."""
+    """Values of one parameter: whole numbers from `least` on, all positive numbers, or the numbers in (0, 1)."""
 
     kind: Literal["count", "positive", "probability"]
     least: int = 1
 
 
 def keeps(of: Expr, domain: Domain, spans: Mapping[str, Span], *, steps: Expr | None = None) -> bool | None:
-    """Returns whether the expression is in the domain for all values of the parameters, or None where undecided.
+    """Whether the expression is in the domain for all values of the parameters, or None where undecided.
 
-    False means that it is outside for every value, or no real number at all.
+    False means that it is outside for every value, or not a real number at all.
 
     Args:
         of: An exact expression.
         domain: "count" (whole, at least 1), "whole" (at least 0), "positive", "nonnegative", "part of one" (in [0, 1)).
-        spans: The values of every parameter.
+        spans: Admissible values of every parameter.
         steps: H, where the expression is a bound on step `h` = 1, …, H.
     """
     used = tuple(sorted((name, span) for name, span in spans.items() if name in of.symbols | _names(steps)))
@@ -170,7 +171,7 @@ def _keeps(node: Any, domain: Domain, spans: tuple[tuple[str, Span], ...], steps
 
 
 def _find_range(node: Any, spans: Mapping[str, Span], steps: Any) -> Any:
-    """Returns the node in symbols that take all positive values, or whole ones from 1 on; None where it cannot be."""
+    """Rewrite the node in symbols that take all positive values, or whole values from 1 on; None where impossible."""
     if steps is not None and node.has(h.node):
         if not steps.is_Symbol:
             return None
@@ -209,7 +210,7 @@ def _within(node: Any, domain: Domain) -> bool | None:  # noqa: PLR0911 - one re
 
 
 def _sign(node: Any) -> Literal[0, 1] | None:  # noqa: PLR0911 - one return a rule
-    """Returns 1 where the node is proved to be above 0, 0 where it is proved to be at least 0, else None."""
+    """1 where the node is proved to be above 0, 0 where it is proved to be at least 0, else None."""
     if node.is_positive:
         return 1
     deltas = list(node.atoms(sympy.KroneckerDelta))
@@ -244,10 +245,10 @@ def _least(signs: list[Literal[0, 1] | None]) -> Literal[0, 1] | None:
 
 
 def _coefficients(node: Any) -> Literal[0, 1] | None:
-    """Returns the sign of a quotient of polynomials none of whose coefficients is negative.
+    """Sign of a quotient of polynomials without negative coefficients: 1, 0 or None, as in `_sign`.
 
-    With every count n written as 1 + m, m ≥ 0, and everything else positive: at least 0; above 0 if that is so where
-    every m is 0, or if no coefficient is negative before that.
+    With every count n written as 1 + m, m ≥ 0, and everything else positive: at least 0; above 0 if the numerator with
+    every m at 0 is not zero, or if it is not zero, has no counts and every symbol is positive.
     """
     top, bottom = sympy.fraction(sympy.together(node))
     if _sign_of_polynomial(bottom) != 1:
@@ -275,9 +276,9 @@ def _sign_of_polynomial(node: Any) -> Literal[0, 1] | None:
 
 
 def is_in(of: Expr, domain: Domain, values: Mapping[str, Fraction]) -> bool | None:
-    """Returns whether the expression is in the domain at the given values; None where it is no finite real number.
+    """Whether the expression is in the domain at the given values; None where it is not a finite real number.
 
-    Irrational numbers are enclosed: what cannot be told from a bound of the domain is not in it.
+    Irrational numbers are enclosed: a number that cannot be separated from a bound of the domain is not in it.
     """
     try:
         node = of.at(values)
@@ -307,14 +308,15 @@ Trend = Literal["constant", "nondecreasing", "nonincreasing"]
 
 @functools.lru_cache(maxsize=1024)
 def trend(of: Expr, name: str) -> Trend | None:
-    """Returns how an expression moves with a parameter, or None where it is not decided.
+    """Direction in which an expression changes with a parameter, or None where it is not decided.
 
-    First by rules: sums, products of nonnegative factors, powers, exp, ln, maxima and tree levels pass on where their
-    parts go. Then in a count n from f(n) ≤ f(n + 1), in a positive parameter from the sign of the derivative.
+    First by rules: sums, products of nonnegative factors, powers, exp, ln, maxima, minima and tree levels inherit the
+    direction of their parts. Then in a count n from f(n) ≤ f(n + 1), in a positive parameter from the sign of the
+    derivative.
 
     Args:
         of: An exact expression.
-        name: The parameter's name.
+        name: Name of the parameter.
 
     >>> from privcheck.terms.symbols import H, K, rho, sqrt, tree_levels
     >>> trend(H**2 - H, "H"), trend(sqrt(H / rho), "rho"), trend(H * tree_levels(K), "K")
@@ -329,10 +331,10 @@ def trend(of: Expr, name: str) -> Trend | None:
 
 
 def shift(of: Expr, name: str) -> Expr:
-    """Returns the expression with a count larger by 1.
+    """Replace a count by the count plus 1.
 
     Raises:
-        ParameterError: It has no such parameter, or it is not a count.
+        ParameterError: The expression has no such parameter, or the parameter is not a count.
     """
     symbol = next((s for s in of.node.free_symbols if s.name == name), None)
     if symbol is None or not symbol.is_integer:
@@ -356,7 +358,7 @@ def _by_difference(of: Expr, symbol: Any) -> Trend | None:
 
 
 def _by_rules(node: Any, symbol: Any) -> int | None:  # noqa: PLR0911 - one return a rule
-    """Returns 1 where the node never falls in the symbol, −1 where it never rises, 0 where it does not depend on it."""
+    """1 where the node never falls in the symbol, −1 where it never rises, 0 where it does not depend on it."""
     if not node.has(symbol):
         return 0
     if node == symbol:
