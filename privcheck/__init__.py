@@ -127,7 +127,7 @@ place_cache(Path(__file__).parent)
 
 
 def __getattr__(name: str) -> object:
-    """Returns a public name, loading its module."""
+    """Load a public name's module and return the name."""
     if name == "__version__":
         from importlib.metadata import version
 
@@ -138,5 +138,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Returns the public names."""
+    """The public names."""
     return sorted(__all__)

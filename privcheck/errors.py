@@ -249,7 +249,7 @@ _FIELD: Final = re.compile(r"((?:^|[?&;\s'\"])(?:ssl)?password=)('[^']*'|[^\s&]*
 
 
 def hide_passwords(text: str) -> str:
-    """The text with the passwords of URLs and PostgreSQL connection strings removed.
+    """Remove the passwords from URLs and from connection strings of PostgreSQL in a text.
 
     >>> hide_passwords("no ledger at postgres+x://ann:s3cret/@host/budget?password=s3cret")
     'no ledger at postgres+x://ann@host/budget?password=…'

@@ -23,6 +23,7 @@ from privcheck.accounting.answers import fetch_job
 from privcheck.accounting.engine.laws import UNIT, Floats, as_floats
 from privcheck.accounting.engine.methods import Errs, atoms_of
 from privcheck.accounting.reals import Real, real
+from privcheck.errors import ParameterError
 
 if TYPE_CHECKING:
     from privcheck.accounting.curve import Curve
@@ -240,7 +241,9 @@ def _gaussian_slack(x: float, mu: float) -> float:
 
 def _prior(value: Real) -> float:
     prior = real("prior", value, most=1)
-    return prior if prior < 1 else real("prior", -1)
+    if prior == 1:
+        raise ParameterError(f"expected prior above 0 and below 1, got {value!r}", name="prior", given=value)
+    return prior
 
 
 def _groups(curve: Curve) -> list[Curve]:

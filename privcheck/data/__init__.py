@@ -1,5 +1,5 @@
-"""What agents learn from: trajectories, features, finite models, and how files become them.
+"""Data that agents learn from: trajectories, features, finite models, and the readers of files.
 
-Imports `errors`, `support` and `terms` only. Promises: a value that exists is valid, a file that is read is checked
+Imports `errors`, `support` and `terms` only. Guarantees: every value is validated on construction, a file is checked
 row by row, and every change that a preparation makes is counted and reported.
 """

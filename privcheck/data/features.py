@@ -1,8 +1,8 @@
-"""What is publicly known of a linear model: features of states and actions, and the kernels of a linear mixture.
+"""Public knowledge of a linear model: features of states and actions, and the kernels of a linear mixture.
 
 In a linear MDP P_h(s′ | s, a) = ⟨φ(s, a), μ_h(s′)⟩ and r_h(s, a) = ⟨φ(s, a), θ_h⟩ with unknown μ and θ (Jin et al.
 2020); in a linear mixture P_h(s′ | s, a) = Σ_i θ_{h,i}·ψ_i(s′ | s, a) with known kernels ψ and unknown θ. Neither is
-checked of a model: privacy rests on the length of φ alone, and users may answer as they like.
+checked for a model: privacy depends on the length of φ alone, and users may respond in any way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class FeatureMap:
 
     Attributes:
         phi: (S, A, d) φ(s, a), of norm at most 1.
-        kernels: (d₁, S, A, S) ψ_i(s′ | s, a) of a linear mixture, known measures that may have a sign; None where the
+        kernels: (d₁, S, A, S) ψ_i(s′ | s, a) of a linear mixture, known measures that may have a sign; None if the
             model is not known to be one.
 
     Raises:
@@ -56,26 +56,26 @@ class FeatureMap:
 
     @property
     def dimension(self) -> int:
-        """Returns d."""
+        """The dimension d."""
         return int(self.phi.shape[-1])
 
     @property
     def one_hot(self) -> bool:
-        """Returns whether there is a coordinate of its own for every state and action."""
+        """Whether there is a separate coordinate for every state and action."""
         cells = self.phi.shape[0] * self.phi.shape[1]
         return self.dimension == cells and np.array_equal(self.phi.reshape(cells, cells), np.eye(cells))
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Returns the dimensions by the names that declarations have for them: d and d2 of φ, d1 of the kernels."""
+        """The dimensions by their names in declarations: d and d2 of φ, d1 of the kernels."""
         own = {"d": self.dimension, "d2": self.dimension}
         return own if self.kernels is None else {**own, "d1": len(self.kernels)}
 
     def refuse_other(self, states: int, actions: int, *, owner: str) -> None:
-        """Refuses features of another number of states or actions.
+        """Refuse features of another number of states or actions.
 
         Raises:
-            ParameterError: They are.
+            ParameterError: The numbers of states or actions differ.
         """
         if self.phi.shape[:2] != (states, actions):
             message = (
@@ -86,10 +86,10 @@ class FeatureMap:
 
 
 def one_hot_features(states: int, actions: int) -> FeatureMap:
-    """Returns a coordinate for every state and action: any finite model is linear in these.
+    """One coordinate for every state and action: any finite model is linear in these.
 
     Raises:
-        ParameterError: They would have more than 512 dimensions.
+        ParameterError: The features would have more than 512 dimensions.
 
     >>> one_hot_features(2, 3).phi.shape
     (2, 3, 6)

@@ -1,14 +1,15 @@
-"""Finite models with a known truth: exact values, optimal policies, policies that learn nothing, simulated users.
+"""Finite models with known transitions and rewards: exact values, optimal and trivial policies, simulated users.
 
 Indices are 0-based; a model may change with the step (transition and reward of shape (H, …)) or not (first axis 1).
 
-Everything here sees a known model and no data; it is the ground truth that runs and reports compare with.
+Everything here uses a known model and no data; it is the ground truth that runs and reports compare with.
 
 *Uniform* takes every action equally often. *Myopic* takes an action of the largest known mean reward. *Prior-only*
 plans with the true mean rewards and the public prior: in a linear mixture the θ of least norm under which the rows of
-Σ_i θ_i·ψ_i sum to 1 (1/d₁ each where all kernels are probabilities, the base kernel alone where the others perturb it);
-elsewhere next states are uniform. To plan with next states that no action moves is to play myopically, so that the two
-are one policy in models without kernels. Equal actions are taken equally often: the lowest would favour a labelling.
+Σ_i θ_i·ψ_i sum to 1 (1/d₁ each if all kernels are probabilities, the base kernel alone if the others perturb it);
+elsewhere next states are uniform. Planning with next states that do not depend on the action is myopic, so that the two
+are one policy in models without kernels. Equally good actions are taken equally often: taking the lowest would favour a
+labelling.
 """
 
 from __future__ import annotations
@@ -67,21 +68,21 @@ class FiniteMDP:
 
     @property
     def states(self) -> int:
-        """Returns S."""
+        """The number of states S."""
         return int(self.transition.shape[1])
 
     @property
     def actions(self) -> int:
-        """Returns A."""
+        """The number of actions A."""
         return int(self.transition.shape[2])
 
     def part(self, h: int) -> int:
-        """Returns where step h, counted from 0, stands on the first axis of transition and rewards."""
+        """Index of step h, counted from 0, on the first axis of transition and rewards."""
         return h if self.transition.shape[0] > 1 else 0
 
     @property
     def fixed_start(self) -> bool:
-        """Returns whether every user starts in one and the same state."""
+        """Whether every user starts in the same state."""
         return bool(self.initial.max() == 1.0)
 
 
@@ -144,7 +145,7 @@ class Optimum:
     Attributes:
         value: V*₁ from the law of the first state.
         values: (H + 1, S) V*_h; the last row is 0.
-        actions: (H, S) an optimal action; the lowest among equals.
+        actions: (H, S) an optimal action; the lowest of equally good ones.
     """
 
     value: float
@@ -153,10 +154,10 @@ class Optimum:
 
 
 def reward_table(reward: NDArray[np.float64], states: int, actions: int) -> NDArray[np.float64]:
-    """Returns r(s, a, s′) as a read-only view (S, A, S), without copying.
+    """r(s, a, s′) as a read-only view (S, A, S), without copying.
 
     Raises:
-        ParameterError: It cannot be broadcast to (S, A, S), or a value is not in [0, 1].
+        ParameterError: The rewards cannot be broadcast to (S, A, S), or a value is not in [0, 1].
     """
     try:
         table = np.broadcast_to(reward, (states, actions, states))
@@ -171,21 +172,21 @@ def reward_table(reward: NDArray[np.float64], states: int, actions: int) -> NDAr
 
 
 def one_hot(actions: NDArray[np.integer[Any]], num_actions: int) -> NDArray[np.float64]:
-    """Returns the deterministic policy (H, S, A) that takes the given actions (H, S)."""
+    """The deterministic policy (H, S, A) that takes the given actions (H, S)."""
     policy: NDArray[np.float64] = np.eye(num_actions)[actions]
     return policy
 
 
 def uniform(H: int, S: int, A: int) -> NDArray[np.float64]:
-    """Returns the policy (H, S, A) that takes every action with probability 1/A."""
+    """The policy (H, S, A) that takes every action with probability 1/A."""
     return np.full((H, S, A), 1.0 / A)
 
 
 def evaluate(mdp: FiniteMDP, policy: NDArray[np.float64]) -> float:
-    """Returns the exact expected return of a policy, up to floating point.
+    """Exact expected return of a policy, up to floating point.
 
-    Carries the law of the state forward, over the state–action pairs that occur: a deterministic policy touches one row
-    of the transition table a state.
+    Propagates the law of the state forward, over the state–action pairs that occur: for a deterministic policy that is
+    one row of the transition table per state.
 
     Args:
         mdp: The model.
@@ -206,7 +207,7 @@ def evaluate(mdp: FiniteMDP, policy: NDArray[np.float64]) -> float:
 
 
 def solve(mdp: FiniteMDP) -> Optimum:
-    """Returns the optimum by backward induction, exact up to floating point.
+    """Compute the optimum by backward induction, exact up to floating point.
 
     >>> stay = np.eye(2)[None, :, None]  # (1, 2, 1, 2): the second state pays 1/4 a step
     >>> pays = np.array([0.0, 0.25])[None, :, None, None]
@@ -226,16 +227,16 @@ def solve(mdp: FiniteMDP) -> Optimum:
 def sample_trajectories(
     mdp: FiniteMDP, policy: NDArray[np.float64], *, users: int, rng: np.random.Generator
 ) -> Trajectories:
-    """Returns independent users who follow the policy.
+    """Sample independent users who follow the policy.
 
-    Inverse distribution functions, all users at once: three uniforms a user and step decide the first state, each
+    Inverse distribution functions, all users at once: uniforms for each user and step decide the first state, each
     action and each next state.
 
     Args:
         mdp: The model.
         policy: (H, S, A) action probabilities.
-        users: How many.
-        rng: The randomness.
+        users: Number of users.
+        rng: The random generator.
 
     Raises:
         ParameterError: The policy does not fit the model, or there is no user.
@@ -261,7 +262,7 @@ def sample_trajectories(
 
 
 def refuse_size(users: int, H: int) -> None:
-    """Refuses more steps than fit into memory.
+    """Refuse more steps than fit into memory.
 
     Raises:
         ParameterError: More than 2·10⁸ steps in all, at 16 bytes each.
@@ -272,7 +273,7 @@ def refuse_size(users: int, H: int) -> None:
 
 
 def _draw(rows: NDArray[np.float64], which: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Returns one index a user, drawn from that user's row: the first whose cumulated probability exceeds a uniform."""
+    """Draw one index per user from that user's row: the first with a cumulated probability above a uniform."""
     cumulated = rows.cumsum(axis=1)
     # below the total, also when rounded (a uniform is at most 1 − 2⁻⁵³), so an index of probability 0 is never reached
     uniforms = rng.random(which.size) * cumulated[which, -1]
@@ -320,13 +321,13 @@ class TrivialValues:
 
     @property
     def regret(self) -> dict[str, float]:
-        """Returns the regret of an episode by policy: uniform, myopic and prior-only."""
+        """Regret of an episode by policy: uniform, myopic and prior-only."""
         values = {"uniform": self.uniform, "myopic": self.myopic, "prior-only": self.prior_only}
         return {name: max(self.optimum - value, 0.0) for name, value in values.items()}
 
 
 def judge_trivial_policies(mdp: FiniteMDP, features: FeatureMap | None = None) -> TrivialValues:
-    """Returns the values of the trivial policies.
+    """Values of the trivial policies.
 
     Args:
         mdp: The model.
@@ -341,19 +342,19 @@ def judge_trivial_policies(mdp: FiniteMDP, features: FeatureMap | None = None) -
 
 
 def share_of_uniform(regret: float, uniform: float) -> float | None:
-    """Returns a regret as a share of the uniform policy's; None where that is 0: then nothing is left to learn.
+    """A regret as a share of the uniform policy's; None if that is 0: then nothing is left to learn.
 
     Args:
-        regret: Of what is judged.
-        uniform: Of the uniform policy, over as many episodes.
+        regret: Regret of the judged policy.
+        uniform: Regret of the uniform policy, over as many episodes.
     """
     return regret / uniform if uniform > _EQUAL else None
 
 
 def state_trivial_regret(values: TrivialValues) -> dict[str, float]:
-    """Returns facts about an environment: what share of the uniform policy's regret the other trivial policies have.
+    """Facts about an environment: the regret of the other trivial policies as a share of the uniform policy's.
 
-    Empty where the uniform policy is optimal.
+    Empty if the uniform policy is optimal.
     """
     regret = values.regret
     shares = {name: share_of_uniform(regret[name], regret["uniform"]) for name in ("myopic", "prior-only")}
@@ -365,16 +366,16 @@ def state_trivial_regret(values: TrivialValues) -> dict[str, float]:
 
 
 def make_myopic(mdp: FiniteMDP) -> Array:
-    """Returns the policy (H, S, A) that is greedy for the mean reward of the step."""
+    """The policy (H, S, A) that is greedy for the mean reward of the step."""
     best = _take_best(mdp.mean_reward, 1)
     return np.broadcast_to(best, (mdp.horizon, mdp.states, mdp.actions))
 
 
 def plan_with_prior(mdp: FiniteMDP, kernels: Array) -> Array:
-    """Returns the policy (H, S, A) that is optimal for the true mean rewards and the prior's next states.
+    """The policy (H, S, A) that is optimal for the true mean rewards and the prior's next states.
 
     Args:
-        mdp: The model; of it the mean rewards and the number of steps are used.
+        mdp: The model; only its mean rewards and number of steps are used.
         kernels: (d₁, S, A, S) known kernels ψ.
     """
     prior = mix_without_data(kernels)
@@ -386,7 +387,7 @@ def plan_with_prior(mdp: FiniteMDP, kernels: Array) -> Array:
 
 
 def mix_without_data(kernels: Array) -> Array:
-    """Returns Σ_i θ_i·ψ_i (S, A, S) for the θ of least norm under which its rows come closest to a sum of 1."""
+    """Σ_i θ_i·ψ_i (S, A, S) for the θ of least norm under which its rows come closest to a sum of 1."""
     sums = kernels.sum(axis=-1).reshape(len(kernels), -1).T
     theta = np.linalg.lstsq(sums, np.ones(len(sums)), rcond=None)[0]
     mixed: Array = np.tensordot(theta, kernels, axes=1)

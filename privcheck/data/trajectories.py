@@ -1,10 +1,10 @@
-"""Users' data as arrays, one row a user: trajectories, and what linear algorithms regress on.
+"""Users' data as arrays, one row per user: trajectories, and the input of linear regressions.
 
 `privcheck.data.reading` makes them from Parquet, CSV and NPZ files.
 
 Features φ(s, a) are public functions of a user's own state and action; targets such as V(s′) and weights such as 1/σ²
-are functions of the user's own data and of the billboard. Conditional on the billboard, one user's row is all that
-differs between neighbours.
+are functions of the user's own data and of the billboard. Conditional on the billboard, one user's row is the only
+difference between neighbours.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHOWN = 5  # problems of one kind that a message lists
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Trajectories(Brief):
-    """Episodes of equal length, one a row: one a user, or several of one user's under a relation that says so.
+    """Episodes of equal length, one per row: one per user, or several of a user under a relation that says so.
 
     Attributes:
         states: (users, H + 1) integers in [0, num_states); the last column is the state after the last step.
@@ -36,7 +36,7 @@ class Trajectories(Brief):
         rewards: (users, H) floats in [0, 1].
         num_states: S.
         num_actions: A.
-        unit: Who the users are, as the reader was told; None of trajectories that no reader made.
+        unit: Who the users are, as given to the reader; None for trajectories that no reader made.
 
     Raises:
         TrajectoryError: Shapes disagree, a value is out of its range or not finite.
@@ -62,24 +62,24 @@ class Trajectories(Brief):
 
     @property
     def users(self) -> int:
-        """Returns the number of users."""
+        """The number of users."""
         return int(self.actions.shape[0])
 
     @property
     def horizon(self) -> int:
-        """Returns the number of steps H of each episode."""
+        """The number of steps H of each episode."""
         return int(self.actions.shape[1])
 
     def user(self, index: int) -> Trajectories:
-        """Returns one user's trajectory as a dataset of its own."""
+        """One user's trajectory as a dataset."""
         return take(self, slice(index, index + 1))
 
 
 def concatenate(parts: Iterable[Trajectories]) -> Trajectories:
-    """Returns the users of all parts, in order.
+    """Concatenate the users of all parts, in order.
 
     Raises:
-        TrajectoryError: The parts differ in H, S, A or unit of privacy, or there is none.
+        TrajectoryError: The parts differ in H, S, A or unit of privacy, or there are no parts.
     """
     items = list(parts)
     shapes = {(p.horizon, p.num_states, p.num_actions) for p in items}
@@ -100,12 +100,12 @@ def concatenate(parts: Iterable[Trajectories]) -> Trajectories:
 
 
 def repeat(user: Trajectories, times: int) -> Trajectories:
-    """Returns so many copies of the same rows."""
+    """`times` copies of the same rows."""
     return user if times == 1 else take(user, np.tile(np.arange(user.users), times))
 
 
 def take(data: Trajectories, users: slice | NDArray[np.intp]) -> Trajectories:
-    """Returns the chosen users."""
+    """The chosen users."""
     return Trajectories(
         states=data.states[users],
         actions=data.actions[users],
@@ -178,19 +178,19 @@ class Regressors(Brief):
 
     @property
     def users(self) -> int:
-        """Returns the number of users."""
+        """The number of users."""
         return int(next(iter(self.vectors.values())).shape[0])
 
     @property
     def horizon(self) -> int:
-        """Returns the number of steps H."""
+        """The number of steps H."""
         return int(next(iter(self.vectors.values())).shape[1])
 
     def column(self, kind: str, name: str) -> NDArray[np.float64]:
-        """Returns the column of that kind and name.
+        """The column of that kind and name.
 
         Raises:
-            TrajectoryError: There is none; the message names those there are.
+            TrajectoryError: There is no such column; the message names the existing ones.
         """
         columns: Mapping[str, NDArray[np.float64]] = getattr(self, kind)
         if name not in columns:
@@ -199,7 +199,7 @@ class Regressors(Brief):
 
 
 def choose_rows(user: Regressors, rows: NDArray[np.intp]) -> Regressors:
-    """Returns the chosen rows, in that order."""
+    """The chosen rows, in that order."""
     kinds = ("vectors", "targets", "weights")
     return replace(user, **{kind: {n: c[rows] for n, c in getattr(user, kind).items()} for kind in kinds})
 

@@ -58,16 +58,16 @@ _COLUMNS = ("vector", "target", "weight")
 
 
 def attained_releases(releases: Sequence[Release], assumptions: Sequence[Assumption]) -> tuple[Release, ...]:
-    """Returns the releases with every column at the bound that is attained, where that is more than was declared.
+    """The releases with every column at the attained bound, if that is larger than declared.
 
-    An assumption that is kept for all parameters, that nothing bounds, or that bounds no column changes nothing.
+    An assumption that is met for all parameters, that nothing bounds, or that bounds no column changes nothing.
 
     Args:
         releases: As declared.
-        assumptions: Of which `bounds` names a column.
+        assumptions: With `bounds` naming a column.
 
     Raises:
-        DeclarationError: `bounds` names no column of any release.
+        DeclarationError: `bounds` does not name a column of any release.
     """
     known = sorted({c.name for r in releases for c in _columns(r.statistic).values()})
     widened = list(releases)
@@ -93,7 +93,7 @@ def _columns(statistic: Any) -> dict[str, Column]:
 
 
 def _widen(release: Release, name: str, attained: Expr) -> Release:
-    """Returns the release with the column's bound raised to what is attained, or as it is where that is no more."""
+    """The release with the column's bound raised to the attained one, or unchanged if that is not larger."""
     short: dict[str, Any] = {
         field: Column(name, _larger(column.bound, attained), column.latex)
         for field, column in _columns(release.statistic).items()

@@ -1,13 +1,14 @@
-"""Neighbouring relations: which two datasets a guarantee protects, the unit under each, all pairs at tiny sizes.
+"""Neighbouring relations: the pairs of datasets that a guarantee covers, the unit under each, all pairs at tiny sizes.
 
 A relation decides every sensitivity. `initial="fixed"` is the reading of a user as a response function (Chowdhury &
 Zhou, section 2.2): the initial state is fixed and the first action has the same law for both neighbours, so the pair of
 step 1 is common to both; the state after it is not.
 
 A user has one trajectory, or up to m of them (`trajectories=m`): all of them are then replaced, added or zeroed out at
-once, and one that is protected at ρ each is protected at m²·ρ together, for they may all be alike.
+once, and if each is protected at ρ, all together are protected at m²·ρ, since they may all be equal.
 
-Rewards are 0 or 1: where a statistic is linear in them, a supremum over [0, 1] is attained at its ends.
+Rewards are 0 or 1 in the pairs at tiny sizes: if a statistic is linear in them, a supremum over [0, 1] is attained at
+its ends.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ Pair = tuple[Trajectories | None, Trajectories | None]
 
 @dataclass(frozen=True, slots=True)
 class ReplaceOne:
-    """Two datasets of as many users that differ in one user's data.
+    """Two datasets with the same number of users that differ in one user's data.
 
     Attributes:
-        unit: What the one trajectory of a user is called, or who has several.
-        initial: "fixed" where step 1's state–action pair is the same in both.
-        trajectories: m, how many a user has at most, in D and in D′.
+        unit: Name of the one trajectory of a user, or of the person with several.
+        initial: "fixed" if step 1's state–action pair is the same in both.
+        trajectories: m, the largest number of trajectories of a user, in D and in D′.
     """
 
     unit: Noun
@@ -66,18 +67,18 @@ class ReplaceOne:
 
     @property
     def words(self) -> str:
-        """Returns the relation in words."""
+        """The relation in words."""
         fixed = ", step 1's state and action in common" if self.initial == "fixed" else ""
         return f"replace one {self.unit}{_having(self)} by any other{fixed}"
 
 
 @dataclass(frozen=True, slots=True)
 class AddRemoveOne:
-    """One dataset is the other with one user's data left out.
+    """One dataset is the other without one user's data.
 
     Attributes:
-        unit: What the one trajectory of a user is called, or who has several.
-        trajectories: m, how many a user has at most.
+        unit: Name of the one trajectory of a user, or of the person with several.
+        trajectories: m, the largest number of trajectories of a user.
     """
 
     unit: Noun
@@ -90,17 +91,17 @@ class AddRemoveOne:
 
     @property
     def words(self) -> str:
-        """Returns the relation in words."""
+        """The relation in words."""
         return f"add or remove one {self.unit}{_having(self)}"
 
 
 @dataclass(frozen=True, slots=True)
 class ZeroOut:
-    """One user's contribution is replaced by nothing; the number of users is public and stays.
+    """One user's contribution is removed; the number of users is public and stays.
 
     Attributes:
-        unit: What the one trajectory of a user is called, or who has several.
-        trajectories: m, how many a user has at most.
+        unit: Name of the one trajectory of a user, or of the person with several.
+        trajectories: m, the largest number of trajectories of a user.
     """
 
     unit: Noun
@@ -113,7 +114,7 @@ class ZeroOut:
 
     @property
     def words(self) -> str:
-        """Returns the relation in words."""
+        """The relation in words."""
         return f"zero out one {self.unit}{_having(self)}"
 
 
@@ -121,25 +122,25 @@ Relation = ReplaceOne | AddRemoveOne | ZeroOut
 
 
 def of_one_trajectory(relation: Relation) -> Relation:
-    """Returns the relation of the same kind for a user with one trajectory."""
+    """The relation of the same kind for a user with one trajectory."""
     return replace(relation, trajectories=_ONE)
 
 
 def zeroed_out(relation: Relation) -> ZeroOut:
-    """Returns the relation under which the same user's contribution is replaced by nothing."""
+    """The relation under which the same user's contribution is removed."""
     return ZeroOut(relation.unit, trajectories=relation.trajectories)
 
 
 def replaced(relation: Relation) -> ReplaceOne:
-    """Returns the relation under which the same user is replaced by any other."""
+    """The relation under which the same user is replaced by any other."""
     return ReplaceOne(relation.unit, trajectories=relation.trajectories)
 
 
 def most_trajectories(relation: Relation, values: Mapping[str, Fraction]) -> int:
-    """Returns how many trajectories a user has at most.
+    """Largest number of trajectories of a user.
 
     Raises:
-        ParameterError: It is no whole number, at least 1, at these parameters.
+        ParameterError: It is not a whole number of at least 1 at these parameters.
     """
     most = relation.trajectories.rational(values)
     if most is None or most.denominator != 1 or most < 1:
@@ -158,14 +159,14 @@ def name_relation(relation: Relation) -> RelationName:
 def declared_unit(
     relation: Relation, model: TrustModel, values: Mapping[str, Fraction], *, name: str, steps: int | None = None
 ) -> Unit:
-    """The unit that a declaration states before any table was seen.
+    """The unit that a declaration states before any table is known.
 
     Args:
-        relation: The declaration's.
-        model: Where its noise is drawn; "joint" of a claim of joint DP.
+        relation: The declaration's relation.
+        model: Where its noise is drawn; "joint" for a claim of joint DP.
         values: Its parameters.
         name: Its name.
-        steps: H, where it has one.
+        steps: H, if it has one.
 
     Raises:
         ParameterError: The number of trajectories is not whole at these parameters.
@@ -182,11 +183,11 @@ def declared_unit(
 
 
 def cover_users(table: Unit, relation: Relation, model: TrustModel, values: Mapping[str, Fraction]) -> Unit:
-    """The unit of a guarantee that a declaration gives for the users of a table.
+    """The unit of a guarantee that a declaration gives to the users of a table.
 
     Args:
-        table: Its users.
-        relation: The declaration's.
+        table: The unit of its users.
+        relation: The declaration's relation.
         model: Where the declaration's noise is drawn.
         values: The declaration's parameters, for the number of trajectories that it covers.
 
@@ -208,10 +209,10 @@ def _having(relation: Relation) -> str:
 
 
 def _check_unit(relation: Relation) -> None:
-    """Checks that the unit is one trajectory, or somebody who may have several.
+    """Check that the unit is one trajectory, or a person who may have several.
 
     Raises:
-        DeclarationError: It is neither.
+        DeclarationError: The unit is neither.
     """
     unit = relation.unit
     if not isinstance(unit, str) or unit not in get_args(Noun):
@@ -226,21 +227,21 @@ def _check_unit(relation: Relation) -> None:
 def extreme_pairs(
     relation: Relation, horizon: int, num_states: int, num_actions: int, *, trajectories: int = 1
 ) -> Iterator[Pair]:
-    """Returns pairs of one user's data that move tabular statistics furthest under the relation.
+    """Yield pairs of one user's data with the largest change of tabular statistics under the relation.
 
     The two trajectories differ in every state–action pair and every transition in which the relation lets them: the
-    second plays another action throughout (or, with one action, sits in another state). Rewards are 1 where the cells
-    differ (a reward of 0 would leave a reward sum where it is) and 1 against 0 where the relation makes them share a
+    second plays another action throughout (or, with one action, stays in another state). Rewards are 1 where the cells
+    differ (a reward of 0 would leave a reward sum unchanged) and 1 against 0 where the relation makes them share a
     cell; a second pair has 0 against 1 throughout, a third 0 where the first has 1, for sums of costs 1 − r. These are
-    candidates for a witness, whose loss is then computed exactly; that no pair does worse is what
-    `Statistic.sensitivity` states and the enumeration tests check. Of several trajectories of a user all are alike.
+    candidates for a witness, with a loss that is then computed exactly; that no pair does worse is stated by
+    `Statistic.sensitivity` and checked by the enumeration tests. Several trajectories of a user are all equal.
 
     Args:
         relation: The neighbouring relation.
         horizon: H.
         num_states: S.
         num_actions: A.
-        trajectories: How many each user has, `most_trajectories`.
+        trajectories: Number of trajectories of each user, `most_trajectories`.
 
     Raises:
         ParameterError: The trajectories would be longer than `LONGEST` in all, or S or A larger than `LARGEST`.
@@ -306,12 +307,12 @@ MOST = 5_000  # users whose pairs are still compared in a second or two
 
 
 def how_many_users(horizon: int, num_states: int, num_actions: int) -> int:
-    """Returns S^(H+1)·A^H·2^H, the number of trajectories with rewards 0 or 1."""
+    """S^(H+1)·A^H·2^H, the number of trajectories with rewards 0 or 1."""
     return int(num_states ** (horizon + 1) * (2 * num_actions) ** horizon)
 
 
 def every_user(horizon: int, num_states: int, num_actions: int) -> Trajectories:
-    """Returns every trajectory of one user with rewards 0 or 1 as one dataset; at most `MOST` of them, see above."""
+    """Every trajectory of one user with rewards 0 or 1, as one dataset; meant for at most `MOST` of them."""
     axes = [range(num_states)] * (horizon + 1) + [range(num_actions)] * horizon + [range(2)] * horizon
     rows = np.array(list(itertools.product(*axes)), dtype=np.int32)
     return Trajectories(
@@ -324,7 +325,7 @@ def every_user(horizon: int, num_states: int, num_actions: int) -> Trajectories:
 
 
 def may_replace(relation: ReplaceOne, users: Trajectories) -> NDArray[np.bool_]:
-    """Returns for every two users whether the one may stand for the other; shape (users, users)."""
+    """For every two users, whether one may replace the other; shape (users, users)."""
     if relation.initial == "any":
         return np.ones((users.users, users.users), dtype=np.bool_)
     start = users.states[:, 0].astype(np.int64) * users.num_actions + users.actions[:, 0]

@@ -49,14 +49,14 @@ if TYPE_CHECKING:
 
 
 def count_rows(user: Any) -> int:
-    """Returns how many rows a user has; 0 of one who is absent, 1 of data of one's own."""
+    """Number of rows of a user; 0 for an absent user, 1 for an author's own kind of data."""
     if user is None:
         return 0
     return user.users if isinstance(user, Trajectories | Regressors | Vectors) else 1
 
 
 def take_rows(user: Any, rows: slice) -> Any:
-    """Returns some of a user's rows; None where none is left."""
+    """Some of a user's rows; None if none is left."""
     count = count_rows(user)
     kept = range(count)[rows]
     if not kept or len(kept) == count:
@@ -69,7 +69,7 @@ def take_rows(user: Any, rows: slice) -> Any:
 
 
 def repeat_rows(user: Any, times: int) -> Any:
-    """Returns so many copies of a user's rows; None stays None."""
+    """`times` copies of a user's rows; None stays None."""
     if user is None or times == 1:
         return user
     chosen = np.tile(np.arange(count_rows(user)), times)

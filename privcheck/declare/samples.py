@@ -1,10 +1,10 @@
-"""Schedules that sample: a round holds a random part of the users, and who is in it stays secret.
+"""Schedules that sample: a round uses a random part of the users, and its members stay secret.
 
-What several outputs are computed from is a `Sample`: it is drawn once a round, and they are priced together. Given that
-the user is in it, all of them hold the user; two samples of their own would have to hit the user twice.
+Outputs computed from the same users share a `Sample`: it is drawn once per round, and they are priced together. Given
+that the user is in it, all of them hold the user; two separate samples would have to include the user twice.
 
-Which sampling is run decides the price: the same rate costs differently as a Poisson sample, as a batch of a fixed
-size, and as one batch of a shuffled epoch (Chua et al. 2024; Lebeda, Regehr, Kamath & Steinke 2024).
+The kind of sampling decides the cost: the same rate costs differently as a Poisson sample, as a batch of a fixed size,
+and as one batch of a shuffled epoch (Chua et al. 2024; Lebeda, Regehr, Kamath & Steinke 2024).
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ _CHOSEN: Final = "what is sampled would depend on what was lost so far, and its 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poisson:
-    """Every round, each user is in a sample of its own with the same probability, whoever else is in it.
+    """Every round, each user is in the sample with the same probability, independently of all others.
 
-    What leaves is the statistic of the sample. Who was in it stays secret.
+    The output is the statistic of the sample. Its members stay secret.
 
     Attributes:
         rate: The probability with which each user is in a round's sample.
-        rounds: How many rounds, sampled afresh.
-        most: At how many users a sample is cut off, any so many of more being equally likely; None where it never is.
-        users: How many users there are, at most; needed with `most`.
+        rounds: Number of rounds, sampled afresh.
+        most: Number of users at which a sample is cut off, every subset of that size being equally likely; None if it
+            never is.
+        users: Largest number of users; needed with `most`.
         facts: Why each of these numbers is public, as `public(…, why=…)` said it. Made, not given.
     """
 
@@ -60,23 +61,23 @@ class Poisson:
 
     @property
     def times(self) -> Expr:
-        """Returns the number of rounds: in each of them a user may be."""
+        """The number of rounds: a user may be in each of them."""
         return self.rounds
 
     @property
     def words(self) -> str:
-        """Returns the schedule in words."""
+        """The schedule in words."""
         cut = "" if self.most is None else f", cut off at {self.most}"
         return f"{self.rounds} rounds, each about a Poisson sample of the users at rate {self.rate}{cut}"
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
+        """Parameters that occur in it."""
         return _symbols(self.rate, self.rounds, self.most, self.users)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The schedule's numbers with the range required of each."""
         cut = () if self.most is None or self.users is None else (self.most, self.users)
         return (
             Condition(what="the rounds of Poisson", of=self.rounds, domain="whole"),
@@ -91,12 +92,12 @@ class Poisson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithoutReplacement:
-    """Every round, a batch of a fixed size, any so many users being equally likely.
+    """Every round, a batch of a fixed size, every subset of users of that size being equally likely.
 
     Attributes:
-        users: How many users there are; the larger of both data sets where one is added or removed.
-        batch: How many of them are in a round's batch.
-        rounds: How many rounds, drawn afresh.
+        users: Number of users; that of the larger dataset if one is added or removed.
+        batch: Number of them in a round's batch.
+        rounds: Number of rounds, drawn afresh.
         facts: Why each of these numbers is public, as `public(…, why=…)` said it. Made, not given.
     """
 
@@ -110,22 +111,22 @@ class WithoutReplacement:
 
     @property
     def times(self) -> Expr:
-        """Returns the number of rounds: in each of them a user may be."""
+        """The number of rounds: a user may be in each of them."""
         return self.rounds
 
     @property
     def words(self) -> str:
-        """Returns the schedule in words."""
+        """The schedule in words."""
         return f"{self.rounds} rounds, each about {self.batch} of {self.users} users, drawn without replacement"
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
+        """Parameters that occur in it."""
         return _symbols(self.users, self.batch, self.rounds)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The schedule's numbers with the range required of each."""
         left = self.users - self.batch
         return (
             Condition(what="the rounds of WithoutReplacement", of=self.rounds, domain="whole"),
@@ -137,12 +138,12 @@ class WithoutReplacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithReplacement:
-    """Every round, a batch of independent draws, each of them any user: who is drawn twice counts twice.
+    """Every round, a batch of independent uniform draws of users: a user who is drawn twice counts twice.
 
     Attributes:
-        users: How many users there are, 2 or more; the larger of both data sets where one is added or removed.
-        draws: How many draws a round makes.
-        rounds: How many rounds, drawn afresh.
+        users: Number of users, 2 or more; that of the larger dataset if one is added or removed.
+        draws: Number of draws in a round.
+        rounds: Number of rounds, drawn afresh.
         facts: Why each of these numbers is public, as `public(…, why=…)` said it. Made, not given.
     """
 
@@ -156,22 +157,22 @@ class WithReplacement:
 
     @property
     def times(self) -> Expr:
-        """Returns the number of rounds: in each of them a user may be."""
+        """The number of rounds: a user may be in each of them."""
         return self.rounds
 
     @property
     def words(self) -> str:
-        """Returns the schedule in words."""
+        """The schedule in words."""
         return f"{self.rounds} rounds, each about {self.draws} draws of the {self.users} users, with replacement"
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
+        """Parameters that occur in it."""
         return _symbols(self.users, self.draws, self.rounds)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The schedule's numbers with the range required of each."""
         return (
             Condition(what="the rounds of WithReplacement", of=self.rounds, domain="whole"),
             Condition(what="the users of WithReplacement, less one,", of=self.users - 1, domain="count"),
@@ -181,11 +182,11 @@ class WithReplacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffledEpochs:
-    """Every epoch the users are put in a random order of its own and cut into batches of one size; each batch leaves.
+    """Every epoch the users are put in a fresh random order and cut into batches of one size; each batch has an output.
 
     Attributes:
-        batches: How many batches an epoch has; a user is in exactly one of them, in each with the same probability.
-        epochs: How many, shuffled afresh.
+        batches: Number of batches in an epoch; a user is in exactly one of them, in each with the same probability.
+        epochs: Number of epochs, shuffled afresh.
         facts: Why each of these numbers is public, as `public(…, why=…)` said it. Made, not given.
     """
 
@@ -198,22 +199,22 @@ class ShuffledEpochs:
 
     @property
     def times(self) -> Expr:
-        """Returns the number of epochs: in each of them a user is in one batch."""
+        """The number of epochs: a user is in one batch of each of them."""
         return self.epochs
 
     @property
     def words(self) -> str:
-        """Returns the schedule in words."""
+        """The schedule in words."""
         return f"{self.epochs} epochs, each a random order of the users cut into {self.batches} batches of one size"
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
+        """Parameters that occur in it."""
         return _symbols(self.batches, self.epochs)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The schedule's numbers with the range required of each."""
         return (
             Condition(what="the epochs of ShuffledEpochs", of=self.epochs, domain="whole"),
             Condition(what="the batches of ShuffledEpochs", of=self.batches, domain="count"),
@@ -222,11 +223,11 @@ class ShuffledEpochs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BallsInBins:
-    """Every epoch each user goes into one of the bins, any being equally likely, whoever else does; each bin leaves.
+    """Every epoch each user goes into one uniformly drawn bin, independently of all others; each bin has an output.
 
     Attributes:
-        bins: How many bins an epoch has.
-        epochs: How many, drawn afresh.
+        bins: Number of bins in an epoch.
+        epochs: Number of epochs, drawn afresh.
         facts: Why each of these numbers is public, as `public(…, why=…)` said it. Made, not given.
     """
 
@@ -239,27 +240,27 @@ class BallsInBins:
 
     @property
     def batches(self) -> Expr:
-        """Returns the number of bins."""
+        """The number of bins."""
         return self.bins
 
     @property
     def times(self) -> Expr:
-        """Returns the number of epochs: in each of them a user is in one bin."""
+        """The number of epochs: a user is in one bin of each of them."""
         return self.epochs
 
     @property
     def words(self) -> str:
-        """Returns the schedule in words."""
+        """The schedule in words."""
         return f"{self.epochs} epochs, in each of which every user goes into one of {self.bins} bins at random"
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
+        """Parameters that occur in it."""
         return _symbols(self.bins, self.epochs)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The schedule's numbers with the range required of each."""
         return (
             Condition(what="the epochs of BallsInBins", of=self.epochs, domain="whole"),
             Condition(what="the bins of BallsInBins", of=self.bins, domain="count"),
@@ -273,15 +274,15 @@ SampledOf = Literal["user", "trajectory"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A random part of the users, drawn once a round, to which all that is computed from it refers.
+    """A random part of the users, drawn once per round, which all outputs computed from it refer to.
 
-    It is this object that says what is one sample: releases and selections that are given the same one see the same
-    users in every round. Another object with the same numbers is another sample.
+    The identity of this object is that of the sample: releases and selections that are given the same object see the
+    same users in every round. Another object with the same numbers is another sample.
 
     Attributes:
-        sampling: How it is drawn, and in how many rounds.
-        of: What is drawn: each "user" with all that they have, or each "trajectory" by itself, which is the same where
-            a user has one.
+        sampling: How it is drawn, and the number of rounds.
+        of: The unit drawn: each "user" with all their data, or each "trajectory" by itself, which is the same if a user
+            has one.
 
     >>> from privcheck.declare.schedules import Poisson, Sample
     >>> batch = Sample(Poisson(rate="1/10", rounds=100), of="user")
@@ -298,27 +299,27 @@ class Sample:
 
     @property
     def times(self) -> Expr:
-        """Returns the number of rounds, or of epochs."""
+        """The number of rounds, or of epochs."""
         return self.sampling.times
 
     @property
     def words(self) -> str:
-        """Returns the schedule in words."""
+        """The schedule in words."""
         return self.sampling.words
 
     @property
     def facts(self) -> Facts:
-        """Returns why each of its numbers is public."""
+        """Why each of its numbers is public."""
         return self.sampling.facts
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
+        """Parameters that occur in it."""
         return self.sampling.symbols
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The schedule's numbers with the range required of each."""
         return self.sampling.conditions
 
 
@@ -330,11 +331,11 @@ def _symbols(*given: Expr | None) -> frozenset[str]:
 
 
 def set_public(one: object, facts: Facts, *, optional: tuple[str, ...] = (), **given: Any) -> None:
-    """Sets a schedule's numbers, and each with the reason for which it is public.
+    """Set a schedule's numbers, each with the reason why it is public.
 
     Args:
         one: The schedule.
-        facts: Reasons that are known already, of a schedule that is copied.
+        facts: Reasons that are known already, for a copy of a schedule.
         optional: Which numbers may be None.
         given: Its numbers by name.
     """

@@ -1,8 +1,8 @@
-"""Schedules: how often a statistic leaves, and in how many of its noisy outputs one user's data lies.
+"""Schedules: how often a statistic is released, and how many of its noisy outputs contain one user's data.
 
-Every output of a schedule carries noise of its own. Online, the users after the one who differs see other policies only
-through what was released: conditional on the billboard their data is the same (adaptive composition), so that the
-outputs which hold the one user are all that changes.
+Every output of a schedule has independent noise. Online, the users after the one who differs see other policies only
+through the releases: conditional on the billboard their data is the same (adaptive composition), so that the outputs
+which hold the one user are all that changes.
 """
 
 from __future__ import annotations
@@ -73,22 +73,22 @@ class Once:
 
     @property
     def times(self) -> Expr:
-        """Returns 1."""
+        """The number 1."""
         return expression(1)
 
     @property
     def words(self) -> str:
-        """Returns the schedule in words."""
+        """The schedule in words."""
         return "released once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EveryEpisode:
-    """After each episode the cumulative statistic leaves anew, with fresh noise.
+    """After each episode the cumulative statistic is released anew, with fresh noise.
 
     Attributes:
-        outputs: How many outputs come after the first user's episode; K − 1 where the last one is never used.
-        after: After what it leaves, where that is rarer than every episode: "batch", "policy update".
+        outputs: Number of outputs after the first user's episode; K − 1 if the last one is never used.
+        after: The event before each output, if rarer than every episode: "batch", "policy update".
         facts: Why `outputs` is public, as `public(…, why=…)` said it. Made, not given.
     """
 
@@ -103,12 +103,12 @@ class EveryEpisode:
 
     @property
     def times(self) -> Expr:
-        """Returns the number of outputs, all of which hold the first user."""
+        """The number of outputs, all of which hold the first user."""
         return self.outputs
 
     @property
     def words(self) -> str:
-        """Returns the schedule in words."""
+        """The schedule in words."""
         return f"released after every {self.after}, {self.outputs} times, each holding all users so far"
 
 
@@ -120,12 +120,12 @@ class Tree:
     are public and do not depend on the outputs; node v holds c_v of them.
 
     Attributes:
-        leaves: How many users, or trajectories, enter the tree; K − 1 where the last episode's data is never used.
-        counted: In how many nodes one user lies according to the paper (Σ c_v); None where it does not say.
-        participations: p, in how many leaves one user is at most: as many as the relation says trajectories.
-        separation: How many leaves apart they are at least; a whole epoch where all epochs keep one order.
-        trees: How many such trees stand one after the other, each over leaves of its own and started anew; a user is in
-            one leaf of each, and has as many trajectories.
+        leaves: Number of users, or trajectories, in the tree; K − 1 if the last episode's data is never used.
+        counted: Number of nodes with one user according to the paper (Σ c_v); None if it does not say.
+        participations: p, the largest number of leaves of one user: the relation's number of trajectories.
+        separation: Least distance of these leaves; a whole epoch if all epochs keep one order.
+        trees: Number of such trees, one after the other, each restarted over its own leaves; a user is in one leaf of
+            each, and has as many trajectories.
         facts: Why `leaves` is public, as `public(…, why=…)` said it. Made, not given.
     """
 
@@ -153,17 +153,17 @@ class Tree:
 
     @property
     def times(self) -> Expr:
-        """Returns ⌊log₂ T⌋ + 1, which the first leaf attains; for several leaves of one user the most that Σ c_v is."""
+        """⌊log₂ T⌋ + 1, which the first leaf attains; for several leaves of one user the largest Σ c_v."""
         return self.load.total
 
     @property
     def leaves_of_a_user(self) -> Expr:
-        """Returns in how many leaves of all trees one user is at most."""
+        """Largest number of leaves of one user, over all trees."""
         return self.participations * self.trees
 
     @property
     def load(self) -> Load:
-        """Returns Σ c_v and Σ c_v² at the worst leaves for each (`privcheck.accounting.engine.trees`), and c_v ≤ p."""
+        """Σ c_v and Σ c_v² at the worst leaves for each (`privcheck.accounting.engine.trees`), and c_v ≤ p."""
         levels, p = tree_levels(self.leaves), self.participations
         if p == expression(1):
             return Load(total=levels * self.trees, squares=levels * self.trees, most=expression(1))
@@ -175,7 +175,7 @@ class Tree:
         )
 
     def held_rows(self, rows: int, values: Mapping[str, Fraction]) -> Iterator[slice]:
-        """Yields which of a user's rows each complete node holds, if any: row i is in leaf 1 + i·b, or in tree i."""
+        """Yield the user's rows in each complete node, if any: row i is in leaf 1 + i·b, or in tree i."""
         leaves, apart = (int(of.number(values)) for of in (self.leaves, self.separation))
         if self.trees != expression(1):  # row i is in the first leaf of tree i
             first = min(rows, int(self.trees.number(values)))
@@ -190,7 +190,7 @@ class Tree:
 
     @property
     def words(self) -> str:
-        """Returns the schedule in words."""
+        """The schedule in words."""
         if self.trees != expression(1):
             return f"{self.trees} binary trees of partial sums over {self.leaves} leaves, a user in one leaf of each"
         if self.participations == expression(1):
@@ -204,7 +204,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """How often the outputs hold what one user has, c_v times in output v, each with noise of its own.
+    """Multiplicity of one user's data in the outputs: c_v times in output v, each with independent noise.
 
     Attributes:
         total: The largest Σ c_v.
@@ -218,7 +218,7 @@ class Load:
 
 
 def load_of(schedule: Schedule) -> Load:
-    """Returns how often a schedule's outputs hold what one user has."""
+    """Multiplicity of one user's data in a schedule's outputs."""
     if isinstance(schedule, Tree):
         return schedule.load
     return Load(total=schedule.times, squares=schedule.times, most=expression(1))
@@ -235,10 +235,10 @@ def _tree_squares(leaves: int, participations: int, separation: int) -> int:
 
 
 def _tree_load(leaves: int, participations: int, separation: int) -> TreeLoad | None:
-    """Returns the worst load, of as many participations as there is room for; None of a tree without leaves.
+    """The worst load, with as many participations as fit; None for a tree without leaves.
 
     Raises:
-        ParameterError: They are too many to look for the worst leaves.
+        ParameterError: The participations are too many to search for the worst leaves.
     """
     from privcheck.accounting.engine.trees import tree_load
 
@@ -256,15 +256,15 @@ class Batches:
     """Disjoint batches of users, each released once.
 
     Attributes:
-        size: Users in a batch, in words or as a formula; with the reason for which their boundaries are public where it
-            is `public(…, why=…)` or `from_billboard(…, of=…)`.
-        sizes: From the parameters to how many users n there are in a batch, every number that occurs; None where
-            nothing depends on it. With it the symbol `n` may occur in the mechanism, and stands for each of them.
+        size: Users in a batch, in words or as a formula; with the reason why their boundaries are public if it is
+            `public(…, why=…)` or `from_billboard(…, of=…)`.
+        sizes: From the parameters to the numbers n of users in a batch, every number that occurs; None if nothing
+            depends on it. With it the symbol `n` may occur in the mechanism, and stands for each of them.
         fact: Why the boundaries are public. Made, not given.
 
     Raises:
-        DeclarationError: `size` is no text, or computed from data; or earlier outputs choose how many users a batch
-            has, on which its noise depends.
+        DeclarationError: `size` is not a text, or computed from data; or earlier outputs determine the number of users
+            in a batch, on which its noise depends.
     """
 
     size: str
@@ -287,12 +287,12 @@ class Batches:
 
     @property
     def times(self) -> Expr:
-        """Returns 1: every user is in exactly one batch."""
+        """The number 1: every user is in exactly one batch."""
         return expression(1)
 
     @property
     def words(self) -> str:
-        """Returns the schedule in words."""
+        """The schedule in words."""
         return f"disjoint batches of {self.size}, each released once"
 
 
@@ -302,12 +302,12 @@ class PerUser:
 
     @property
     def times(self) -> Expr:
-        """Returns 1."""
+        """The number 1."""
         return expression(1)
 
     @property
     def words(self) -> str:
-        """Returns the schedule in words."""
+        """The schedule in words."""
         return "released by every user about their own data"
 
 
@@ -315,11 +315,12 @@ class PerUser:
 class Outputs:
     """Several outputs of all users' statistic, with noise that varies from one to the next.
 
-    Of tables with a row for each step, noise that varies by step is a statistic of one step that leaves H times.
+    For tables with a row per step, noise that varies by step is declared as a statistic of one step that is released H
+    times.
 
     Attributes:
-        count: How many outputs.
-        factor: By what the standard deviation of the mechanism is multiplied in output t, written in the symbol `h`.
+        count: Number of outputs.
+        factor: Factor on the mechanism's standard deviation in output t, written in the symbol `h`.
     """
 
     count: Expr
@@ -334,20 +335,20 @@ class Outputs:
 
     @property
     def times(self) -> Expr:
-        """Returns the number of outputs: a user is in all of them."""
+        """The number of outputs: a user is in all of them."""
         return self.count
 
     @property
     def words(self) -> str:
-        """Returns the schedule in words."""
+        """The schedule in words."""
         return f"released {self.count} times, each about all users, with noise that varies"
 
     def sum_inverse(self, power: int) -> Expr:
-        """Returns Σ over outputs of factor to the power −p."""
+        """Σ over outputs of factor to the power −p."""
         return sum_over(self.count, lambda _: self.factor**-power)
 
     def factors(self, values: Mapping[str, Fraction], *, rounding: Rounding) -> tuple[float, ...]:
-        """Returns the factor of every output."""
+        """The factor of every output."""
         outputs = range(1, int(self.count.number(values)) + 1)
         return tuple(self.factor.number({**values, "h": Fraction(t)}, rounding=rounding) for t in outputs)
 
@@ -371,7 +372,7 @@ def public_facts(schedule: Schedule) -> tuple[tuple[str, PublicFact], ...]:
 
 
 def schedule_symbols(schedule: Schedule) -> frozenset[str]:
-    """Returns the parameters that occur in a schedule."""
+    """Parameters that occur in a schedule."""
     if isinstance(schedule, Sampled):
         return schedule.symbols
     counted = schedule.counted if isinstance(schedule, Tree) else None
@@ -383,7 +384,7 @@ def schedule_symbols(schedule: Schedule) -> frozenset[str]:
 
 
 def schedule_conditions(schedule: Schedule) -> tuple[Condition, ...]:
-    """Returns the numbers of a schedule and what each must be."""
+    """Numbers of a schedule with the range required of each."""
     if isinstance(schedule, EveryEpisode):
         return (Condition(what="the outputs of EveryEpisode", of=schedule.outputs, domain="whole"),)
     if isinstance(schedule, Outputs):

@@ -1,12 +1,12 @@
-"""What a declaration says beside its releases: printed statements it is judged by, and public facts with reasons.
+"""Statements of a declaration beside its releases: printed statements it is judged by, and public facts with reasons.
 
 A verdict is about a declaration. Whether it is also one about a paper depends on whether the declaration is what the
 paper prints (`Origin`), and on which of its statements a pair of neighbours contradicts (`Statement`).
 
-Which users are in a group, where a batch ends, how many users there are: a price says nothing about these, because
-neighbours share them. A fact is public because somebody says so and why (`public`), or because it follows from outputs
-that have left already (`from_billboard`). What is computed from data (`from_data`) is a release of its own, and is
-refused. A plain text or number is a fact of which no reason is stated; the verdict names it all the same.
+The users of a group, the ends of batches, the number of users: a cost says nothing about these, because neighbours
+share them. A fact is public because its author states so with a reason (`public`), or because it follows from earlier
+outputs (`from_billboard`). A value computed from data (`from_data`) is itself a release, and is refused. A plain text
+or number is a fact without a stated reason; the verdict names it all the same.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ KINDS: Final[dict[Kind, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Whose text a declaration is.
+    """Origin of a declaration.
 
     Attributes:
         kind: "printed", as the text has it; "repaired", with a change that the verdict needs; "reconstructed", with
-            noise or constants that no text states; "published code", what the authors' program does; "own", an
+            noise or constants that no text states; "published code", the behaviour of the authors' program; "own", an
             algorithm of the declaration's author.
-        text: Which text: paper and algorithm, or repository, commit, file and lines.
-        changed: What is not in that text, and why: of the repaired and reconstructed, and only of them.
+        text: The source: paper and algorithm, or repository, commit, file and lines.
+        changed: Differences from that text, and why: for repaired and reconstructed ones, and only for them.
 
     Raises:
-        DeclarationError: The kind is none of these, the text is missing, or `changed` is there where it must not be
-            or missing where it has to be.
+        DeclarationError: The kind is unknown, the text is missing, or `changed` is given for another kind or missing
+            for one of these two.
     """
 
     kind: Kind
@@ -60,7 +60,7 @@ class Origin:
 
     @property
     def of_paper(self) -> bool:
-        """Returns whether a verdict is one on the authors' text or program."""
+        """Whether a verdict is one on the authors' text or program."""
         return self.kind in {"printed", "published code"}
 
 
@@ -72,12 +72,12 @@ class Statement:
         name: As the paper numbers it: "Lemma 5.1".
         quotation: Its own words, two sentences at most; formulas in plain characters.
         where: Version of the text, section, and page or line where the version has them.
-        neighbours: Which inputs it compares, as the statement or the definition it cites says.
+        neighbours: The inputs it compares, as the statement or the definition it cites says.
         about: "releases", the noisy statistics that are judged; "actions", which follow from them by the billboard
             lemma.
-        assumes: What it presupposes, in words.
-        disclaimed: What the authors say elsewhere that limits it, with the place.
-        inapplicable: Why it says nothing of this system, although the system is the paper's; empty where it does.
+        assumes: Its assumptions, in words.
+        disclaimed: Limitations that the authors state elsewhere, with the place.
+        inapplicable: Why it does not apply to this system, although the system is the paper's; empty if it does.
 
     Raises:
         DeclarationError: A field is missing or of another type.
@@ -106,10 +106,10 @@ class JudgedStatement:
     """A statement with its verdict.
 
     Attributes:
-        statement: Which.
-        standing: "holds" and "holds, given" (what an author states) and "undecided" and "refuted", by a pair, of the
-            releases as the text has them; "unproved", what would follow if the releases were private; "not applicable",
-            where the system is not the one that the statement is about.
+        statement: The statement.
+        standing: "holds" and "holds, given" (an author's statement) and "undecided" and "refuted", by a pair, for the
+            releases as the text has them; "unproved", for a consequence if the releases were private; "not applicable",
+            if the system is not the one that the statement is about.
         why: In words.
     """
 
@@ -126,14 +126,14 @@ def judge_statements(
     joint: Literal["follows", "unproved", "refuted"] | None,
     given: tuple[str, ...],
 ) -> tuple[JudgedStatement, ...]:
-    """Returns what the verdict on a declaration says of each printed statement.
+    """Judge each printed statement by the verdict on a declaration.
 
     Args:
         statements: Of the declaration's claim.
-        origin: Of the declaration; None where its author does not say.
+        origin: Of the declaration; None if its author does not say.
         verdict: On the releases.
-        joint: What follows for the actions.
-        given: Whose sensitivities or prices their author states.
+        joint: Conclusion for the actions.
+        given: Statistics and mechanisms with a sensitivity or cost stated by their author.
     """
     return tuple(_judge(one, origin, verdict, joint, given) for one in statements)
 
@@ -173,12 +173,12 @@ _ACTIONS: Final[dict[str, tuple[Standing, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class PublicFact:
-    """A value that tells nothing about any user, and why.
+    """A value that reveals nothing about any user, and the reason.
 
     Attributes:
         value: The text, number or expression itself.
-        why: The reason, in its author's words; empty where none is stated.
-        of: The releases of which it is a function; empty where it is stated to be public.
+        why: The reason, in its author's words; empty if none is stated.
+        of: The releases that it is a function of; empty if it is stated to be public.
     """
 
     value: Any
@@ -187,7 +187,7 @@ class PublicFact:
 
     @property
     def by(self) -> str:
-        """On whose word it is public."""
+        """Who or what states that it is public."""
         if self.of:
             return f"a function of earlier outputs of {', '.join(self.of)}"
         return f"the declaration's author: {self.why}" if self.why else "the declaration, which states no reason"
@@ -226,10 +226,10 @@ def public(value: Any, *, why: str) -> PublicFact:
 
 
 def from_billboard(value: Any, *, of: tuple[str, ...] | str) -> PublicFact:
-    """State that a value is a function of what earlier outputs showed, and of nothing else.
+    """State that a value is a function of earlier outputs, and of nothing else.
 
     Args:
-        value: As of `public`.
+        value: As for `public`.
         of: The names of the releases whose earlier outputs it is computed from.
 
     Raises:
@@ -258,16 +258,16 @@ def from_data(what: str) -> DataFact:
 
 
 def take_public(what: str, given: Any, *, sound: str, billboard: str = "") -> PublicFact:
-    """Take a value for a public fact.
+    """Convert a value to a public fact.
 
     Args:
-        what: How messages call it.
+        what: Its name in messages.
         given: A fact, or a plain value.
-        sound: What would be sound instead of a value from data, for messages.
-        billboard: Why it may not be a function of earlier outputs either; empty where it may.
+        sound: A sound alternative to a value from data, for messages.
+        billboard: Why it may not be a function of earlier outputs either; empty if it may.
 
     Raises:
-        DeclarationError: It is computed from data, or from earlier outputs where these may not choose it.
+        DeclarationError: It is computed from data, or from earlier outputs although these may not determine it.
     """
     if isinstance(given, DataFact):
         message = f"{what}: expected a public fact, got one that is computed from data ({given.what})"

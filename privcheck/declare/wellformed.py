@@ -1,6 +1,6 @@
-"""What a declaration must keep to mean anything: field by field, and one field against another.
+"""Checks that a declaration is well formed: field by field, and one field against another.
 
-Each check is one kind of nonsense; whatever is refused names the release, the value and what to do about it.
+Each check is one kind of mistake; a refusal names the release, the value and the remedy.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ MODELS = ("central", "local", "shuffle")
 
 
 def check_fields(declaration: Declaration) -> None:
-    """Checks the types of all fields, that names are distinct, and the closed vocabularies.
+    """Check the types of all fields, that names are distinct, and the closed vocabularies.
 
     Raises:
-        DeclarationError: One is of another type, empty, or there twice.
+        DeclarationError: A field is of another type or empty, or a name is repeated.
     """
     from privcheck.declare.declaration import Claim
 
@@ -111,10 +111,10 @@ def _shared_names(declaration: Declaration) -> list[str]:
 
 
 def check_partitions(declaration: Declaration) -> None:
-    """Checks that every release's group is one of a partition, and of one only, and that who is in it is public.
+    """Check that every release's group is in exactly one partition, and that its members are public.
 
     Raises:
-        DeclarationError: It is of none, or of two; or its members depend on data, or on earlier outputs.
+        DeclarationError: A group is in no partition, or in two; or its members depend on data, or on earlier outputs.
     """
     owner = declaration.name
     several(f"{owner}, partitions", declaration.partitions, tuple)
@@ -148,10 +148,10 @@ def _group_names(owner: str, partition: tuple[object, ...]) -> list[str]:
 
 
 def check_facts(declaration: Declaration) -> None:
-    """Checks that what is said to follow from earlier outputs names releases of the declaration.
+    """Check that facts said to follow from earlier outputs name releases of the declaration.
 
     Raises:
-        DeclarationError: It names another.
+        DeclarationError: A fact names another release.
     """
     known = [one.name for one in declaration.releases]
     for release in declaration.statistics_released:
@@ -163,15 +163,15 @@ def check_facts(declaration: Declaration) -> None:
 
 
 def check_model(declaration: Declaration) -> None:
-    """Checks that relation, schedules and noise are those of the model.
+    """Check that relation, schedules and noise fit the model of trust.
 
-    local: nobody but the users holds data. Each sends the outputs of their own (`PerUser`), and one input is replaced
+    local: only the users hold data. Each sends the outputs of their own (`PerUser`), and one input is replaced
     (`ReplaceOne`): by any other, unless the author says that the first step is in common. shuffle: each user's messages
     pass the shuffler once, and all noise is the users' own bits (`ShuffledBits`). central: a curator holds the data,
-    and neither of these two makes sense.
+    and neither of these two is allowed.
 
     Raises:
-        DeclarationError: They are not.
+        DeclarationError: They do not fit.
     """
     model, owner = declaration.model, declaration.name
     if model == "local" and not isinstance(declaration.relation, ReplaceOne):
@@ -208,10 +208,10 @@ def check_model(declaration: Declaration) -> None:
 
 
 def check_order(declaration: Declaration) -> None:
-    """Checks that no user is added or removed where their number or their order is public.
+    """Check that no user is added or removed if the number or the order of users is public.
 
     Raises:
-        DeclarationError: One is.
+        DeclarationError: The relation is AddRemoveOne although the number or the order of users is public.
     """
     if not isinstance(declaration.relation, AddRemoveOne):
         return
@@ -224,12 +224,12 @@ def check_order(declaration: Declaration) -> None:
 
 
 def check_trajectories(declaration: Declaration) -> None:
-    """Checks that what leaves is of all that a user has, where the relation says that this is several trajectories.
+    """Check that outputs cover all data of a user, if the relation allows several trajectories.
 
-    In one output, or in disjoint batches of users, all of a user's trajectories move the same sum.
+    In one output, or in disjoint batches of users, all of a user's trajectories change the same sum.
 
     Raises:
-        DeclarationError: A schedule or a model is of single trajectories.
+        DeclarationError: A schedule or a model is defined for single trajectories.
     """
     relation = declaration.relation
     for release in declaration.noisy:
@@ -260,10 +260,10 @@ def check_trajectories(declaration: Declaration) -> None:
 
 
 def check_draws(declaration: Declaration) -> None:
-    """Checks that a draw with a name is that of two releases at least, and of noise of one law and spread.
+    """Check that a named draw is shared by at least two releases, with noise of one law and spread.
 
     Raises:
-        DeclarationError: It is that of one, or of two different laws.
+        DeclarationError: A draw belongs to one release only, or to noise of different laws or spreads.
     """
     for name in {release.draw.name for release in declaration.noisy} - {""}:
         sharing = [release for release in declaration.noisy if release.draw.name == name]
@@ -278,7 +278,7 @@ def check_draws(declaration: Declaration) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Drawn:
-    """What sees a random part of the users: whose, by which sample if it names one, and how it is drawn."""
+    """An output of a random part of the users: its group, its sample if it names one, and how it is drawn."""
 
     name: str
     users: str
@@ -288,14 +288,14 @@ class _Drawn:
 
 
 def check_samples(declaration: Declaration) -> None:
-    """Checks that wherever two outputs may see the same sample, it is said whether they do.
+    """Check that the declaration states whether two outputs see the same sample, if they may.
 
-    Two releases of one sample cost another amount than two samples of their own, and neither is always the dearer. So
-    what is drawn alike either refers to one `Sample`, which is priced once, or says that it is `fresh`.
+    Two releases of one sample cost another amount than two samples of their own, and neither is always more expensive.
+    So outputs that are drawn alike either refer to one `Sample`, which is priced once, or are marked `fresh`.
 
     Raises:
-        DeclarationError: It is not said; or both are; or one sample is of several groups, or of trajectories where a
-            user has several of them; or `fresh` is said of what is not sampled.
+        DeclarationError: It is not stated; or both are; or one sample is of several groups, or of trajectories although
+            a user has several of them; or `fresh` is set for an output that is not sampled.
     """
     owner = declaration.name
     for release in declaration.statistics_released:
@@ -333,7 +333,7 @@ def _sees_part(one: Procedure) -> bool:
 
 
 def _drawn(one: Procedure) -> _Drawn:
-    """Returns how what sees a sample draws it: by which numbers, but for how often."""
+    """How an output that sees a sample draws it: the numbers that define the sampling, except the number of rounds."""
     if isinstance(one, MatrixMechanism):
         assert one.rate is not None
         return _Drawn(name=one.name, users=one.users, sample=None, fresh=one.fresh, numbers=("rate", (one.rate,)))
@@ -351,7 +351,7 @@ def _drawn(one: Procedure) -> _Drawn:
 
 
 def _alike(first: _Drawn, second: _Drawn) -> bool:
-    """Returns whether the two may be drawn alike: of one kind, and no number certainly another; not if all are in."""
+    """Whether two may be drawn alike: of one kind, with no number certainly different; False if all users are in."""
     (kind, one), (other_kind, other) = first.numbers, second.numbers
     if kind == "rate" and one[0] == other[0] == expression(1):
         return False
@@ -359,22 +359,22 @@ def _alike(first: _Drawn, second: _Drawn) -> bool:
 
 
 def _may_equal(one: Expr, other: Expr) -> bool:
-    """Returns whether two numbers are equal for some parameters, for all we know."""
+    """Whether two numbers may be equal for some parameters, as far as is known."""
     difference = one - other
     return bool(difference.symbols) or difference.rational({}) == 0
 
 
 def _disjoint(declaration: Declaration, first: _Drawn, second: _Drawn) -> bool:
-    """Returns whether no user is seen by both: two groups of one partition."""
+    """Whether no user is in both: two groups of one partition."""
     groups = [{str(group) for group in partition} for partition in declaration.partitions]
     return first.users != second.users and any({first.users, second.users} <= among for among in groups)
 
 
 def check_symbols(declaration: Declaration) -> None:
-    """Checks that every symbol has a parameter, none of a wider range than the symbol's.
+    """Check that every symbol has a parameter with a range no wider than the symbol's.
 
     Raises:
-        DeclarationError: One has none, or one of a wider range; or `h` or a batch's `n` is a parameter.
+        DeclarationError: A symbol has no parameter, or one of a wider range; or `h` or a batch's `n` is a parameter.
     """
     owner, known = declaration.name, {p.name: p for p in declaration.parameters}
     if "h" in known:
@@ -412,14 +412,14 @@ def check_symbols(declaration: Declaration) -> None:
 
 
 def _check_constants(name: str, numbers: tuple[Condition, ...]) -> None:
-    """Checks what depends on no parameter, before a price is asked that divides by it."""
+    """Check conditions without parameters, before a cost that divides by them is computed."""
     for condition in numbers:
         if not condition.of.symbols:
             is_proved(condition if condition.where else condition.at(f"release {name!r}"), ())
 
 
 def conditions(declaration: Declaration) -> Iterator[Condition]:
-    """Yields all numbers of a declaration and what each must be."""
+    """Yield all numbers of a declaration with the range required of each."""
     several = Condition(what="trajectories of a user", of=declaration.relation.trajectories, domain="count")
     yield several.at(f"{declaration.name}: the relation")
     for condition in guarantee_conditions(declaration.claim.guarantee):
@@ -435,10 +435,10 @@ def conditions(declaration: Declaration) -> Iterator[Condition]:
 
 
 def check_values(declaration: Declaration, values: Mapping[str, Fraction]) -> None:
-    """Checks what depends on the values of the parameters.
+    """Check everything that depends on the values of the parameters.
 
     Raises:
-        ParameterError: A number means nothing there, or the noise of a batch is that of more or fewer users.
+        ParameterError: A number is outside its range there, or the noise of a batch is that of more or fewer users.
     """
     for condition in declaration.open_conditions:
         check_at(condition, values)
@@ -460,10 +460,10 @@ def check_values(declaration: Declaration, values: Mapping[str, Fraction]) -> No
 
 
 def _check_shapes(declaration: Declaration, values: Mapping[str, Fraction]) -> None:
-    """Checks that all statistics are of one user's data: of so many steps, states and actions, vectors so long.
+    """Check that all statistics are of the same kind of data: steps, states and actions, length of vectors.
 
     Raises:
-        ParameterError: Two of them are not.
+        ParameterError: Two statistics have different sizes.
     """
     sizes: dict[str, dict[str, tuple[int, ...]]] = {}
     for release in declaration.noisy:

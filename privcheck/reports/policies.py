@@ -1,7 +1,7 @@
-"""Learned policies as artefacts: policy.npz with the probabilities, policy.json with the metadata.
+"""Learned policies as artefacts: policy.npz with the probabilities, policy.json with their record.
 
-A policy is the output of a private agent; it is published if its guarantee holds and its noise protects. Both files are
-written together, and a policy with two files that do not match is refused.
+A policy is the result of a private agent; it is published if its guarantee holds and its noise protects. Both files are
+written together, and a policy with two files that do not belong together is refused.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _ROUNDING: Final = 1e-9  # by how much the probabilities of a state may miss 1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Policy(Brief):
-    """A policy: action probabilities at each step and state, with its record.
+    """Action probabilities at each step in each state, with their origin.
 
     Attributes:
-        probabilities: Probability of each action, shape (H, S, A).
+        probabilities: (H, S, A), of each action.
         record: Its origin, its value, and why it may be published.
 
     Raises:
-        ParameterError: The array does not contain probabilities, or its sizes or labels do not match the record.
+        ParameterError: The values are not probabilities, or of other sizes than the record's.
     """
 
     probabilities: NDArray[np.float64]
@@ -60,21 +60,21 @@ class Policy(Brief):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Names of the states, in the order of their codes; the codes if they have no names."""
+        """Labels of the states, in the order of their codes."""
         return self.record.labels.states or tuple(map(str, range(self.record.states)))
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """Names of the actions, in the order of their codes; the codes if they have no names."""
+        """Labels of the actions, in the order of their codes."""
         return self.record.labels.actions or tuple(map(str, range(self.record.actions)))
 
     def act(self, step: int, state: int | str, rng: np.random.Generator | None = None) -> str:
-        """Choose an action and return its label: the likeliest one, or one drawn by the probabilities.
+        """Choose an action: the most likely one, or one drawn by the probabilities; returns its label.
 
         Args:
             step: From 0 to H − 1.
             state: Its code or its label.
-            rng: Generator of the draw; None for the likeliest action, the first in case of ties.
+            rng: The random generator; None for the most likely action, the first of equals.
 
         Raises:
             ParameterError: There is no such step or state.
@@ -115,13 +115,13 @@ class Policy(Brief):
         return make_frame(columns)
 
     def plot(self) -> Figure:
-        """Heat map of the likeliest action of each state at each step, paler if it is less likely."""
+        """Draw a heat map: the most likely action of each state at each step, paler if it is less likely."""
         from privcheck.reports.plots import draw_policy
 
         return draw_policy(self.probabilities, self.states, self.actions, title=self.record.algorithm)
 
     def save(self, directory: Path | str) -> Path:
-        """Write policy.npz and policy.json and return the path of the former.
+        """Write policy.npz and policy.json, and return the path of the former.
 
         Raises:
             OSError: The files cannot be written.
@@ -138,13 +138,13 @@ class Policy(Brief):
 
 
 def load_policy(path: Path | str) -> Policy:
-    """Load a policy written by `run` or `check`.
+    """Load a policy that `run` or `check` wrote.
 
     Args:
         path: Its policy.npz, its policy.json, or the directory of both, or of the run.
 
     Raises:
-        FileFormatError: A file is missing, damaged, or does not match the other.
+        FileFormatError: A file is missing, damaged, or does not belong to the other.
     """
     given = Path(path)
     directory = find_file(given, JSON_NAME).parent if given.is_dir() else given.parent
@@ -171,11 +171,11 @@ def load_policy(path: Path | str) -> Policy:
 
 
 def describe_policy(policy: Policy, *, most: int = 20) -> list[tuple[str, ...]]:
-    """Rows of state, steps, likeliest action and its probability; equal steps of a state are one row.
+    """Rows of state, steps, most likely action and its probability; equal steps of a state share one row.
 
     Args:
         policy: The policy.
-        most: Maximum number of rows; a further one gives the number of rows left out.
+        most: Maximum number of rows; a last one states the number left out.
     """
     likeliest = policy.probabilities.argmax(axis=2)
     chance = policy.probabilities.max(axis=2)

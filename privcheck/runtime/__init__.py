@@ -1,6 +1,6 @@
-"""What runs: noise sources, the channel of every release, billboard, ledger, agents and the registry of all of them.
+"""Runtime: noise sources, the channel of every release, billboard, ledger, agents and the registry of all of them.
 
-Imports `declare`, `pricing`, `data` and the rooms below them; knows neither reports nor commands. Promises: noise is
+Imports `declare`, `pricing`, `data` and the rooms below them; knows neither reports nor commands. Guarantees: noise is
 drawn in the channel and nowhere else, every release is in the ledger, an agent sees the billboard and no data.
 """
 
@@ -52,12 +52,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Returns a public name, loading its module."""
+    """Load a public name's module and return the name."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; public names: {', '.join(__all__)}")
     return getattr(importlib.import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    """Returns the public names."""
+    """The public names."""
     return sorted(__all__)

@@ -1,9 +1,9 @@
-"""Audits of any Python function, or of a whole agent from outside: what goes in and what comes out.
+"""Audits of any Python function, or of a whole agent from outside, from inputs and outputs alone.
 
 The auditors themselves are found by name through the entry points (group `privcheck.auditors`), as algorithms and audit
-plans are. Each is called with all arguments of the function here that asks it, by name after the first two: "blackbox",
-or the one that was named, with those of `audit_mechanism`, "float-noise" and "one-run" with those of their functions,
-and "agent" with those of `privcheck.runtime.auditors.audit_agent`.
+plans are. Each is called with all arguments of the function here that selects it, by name after the first two:
+"blackbox", or another named auditor, with those of `audit_mechanism`, "float-noise" and "one-run" with those of their
+functions, and "agent" with those of `audit_agent`.
 """
 
 from __future__ import annotations
@@ -33,33 +33,34 @@ Workers = Executor | Callable[[], Executor] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MechanismAudit(Brief):
-    """What the audit of a function found.
+    """Result of auditing a function.
 
     Attributes:
-        claim: What was claimed, in words.
+        claim: The claim in words.
         verdict: "violation" or "consistent"; an audit never shows that a mechanism is private.
-        unit: What `claimed`, `lower` and `reachable` measure: "epsilon" (at `delta`), "rho" or "mu".
+        unit: Unit of `claimed`, `lower` and `reachable`: "epsilon" (at `delta`), "rho" or "mu".
         claimed: The claim in that unit, rounded up.
         lower: With the confidence, the loss is at least this, rounded down.
-        reachable: About what the best test could have certified with all runs, were the claim exactly true.
-        visible: The least loss that all runs would about have shown to break the claim; ∞ where nothing could have.
-        needed: About the N with which a loss of twice the claim would be shown (.1 where the claim is 0); None where no
-            number of runs would. Both are about the mechanism whose loss is easiest to see.
-        delta: The claim's δ; 0 where it has none.
-        trials: N, the runs under each neighbour of each pair that were asked for; of `audit_one_run`, all runs.
-        runs: All runs that were learned on and tested. `evidence` has those of calls that were compared with each other
-            (`compared_runs`) and that confirmed a violation (`confirming_runs`).
+        reachable: About the bound that the best test could have certified with all runs, if the claim were exactly
+            true.
+        visible: About the least loss at which all runs would have shown a violation; ∞ if no loss would have.
+        needed: About the N with which a loss of twice the claim would be shown (.1 if the claim is 0); None if no
+            number of runs would suffice. Both are about the mechanism with the loss that is easiest to detect.
+        delta: The claim's δ; 0 if it has none.
+        trials: N, the requested runs under each neighbour of each pair; for `audit_one_run`, all runs.
+        runs: All runs used for learning and testing. `evidence` has those of calls compared with each other
+            (`compared_runs`) and those that confirmed a violation (`confirming_runs`).
         ended: "done" with all runs, "stopped" by a violation, or "interrupted".
         confidence: 1 − α of the whole audit: all pairs, directions, scores, thresholds and looks together.
-        seed: With which the audit can be repeated.
+        seed: Repeats the audit.
         pair: The index of the pair that gave `lower`.
         method: The test that gave `lower`, in words.
-        notes: What else was noticed about the function: that a seed does not fix its output, for example.
+        notes: Other observations about the function: that a seed does not fix its output, for example.
         evidence: Figures behind the verdict, by name.
         seconds: Wall time.
-        neighbours: The pairs that were tested; none where canaries were.
-        trade_off: Both kinds of error of the score that gave `lower`, for a report; no verdict rests on it. None where
-            the number of runs depended on what was seen.
+        neighbours: The tested pairs; empty for canaries.
+        trade_off: Both error rates of the score that gave `lower`, for a report; no verdict depends on it. None if the
+            number of runs depended on the outputs.
     """
 
     claim: str
@@ -93,7 +94,7 @@ class MechanismAudit(Brief):
         return "\n".join(lines)
 
     def _count_runs(self) -> str:
-        """Returns how many runs were made, and of how many where the audit ended early."""
+        """Number of runs in words, with the planned number if the audit ended early."""
         stopped = "" if self.ended == "done" else f"{self.ended} after {self.runs:,} of "
         if "canaries" in self.evidence:
             each = "" if self.trials == 1 else " each"
@@ -105,10 +106,10 @@ class MechanismAudit(Brief):
         return f"{stopped}{2 * self.trials * max(1, pairs):,} runs, {self.trials:,} {under}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the audit as a JSON document, as other results have it; without the neighbours, which are data.
+        """The audit as a JSON document, like other results; without the neighbours, which are data.
 
         Raises:
-            ParameterError: There is a NaN in it.
+            ParameterError: The audit contains a NaN.
         """
         from privcheck.support.encoding import document
 
@@ -118,12 +119,12 @@ class MechanismAudit(Brief):
 
 
 class MechanismError(AuditError):
-    """A function under audit that cannot be judged: it raised, or what it returned are not the runs asked for.
+    """A function under audit that cannot be judged: it raised, or it did not return the requested runs.
 
     Attributes:
-        trial: The run, counted from 0 over both neighbours; the first of a call where the call failed as a whole.
+        trial: The run, counted from 0 over both neighbours; the first of a call if the call failed as a whole.
         seed: The audit's seed, with which the run can be repeated.
-        finished: The audit of the runs before it; None where it failed before any run was tested.
+        finished: The audit of the runs before it; None if it failed before any run was tested.
     """
 
     def __init__(self, message: str, *, trial: int, seed: int, finished: MechanismAudit | None = None) -> None:
@@ -148,46 +149,47 @@ def audit_mechanism(
     one_at_a_time: bool | None = None,
     auditor: str = "blackbox",
 ) -> MechanismAudit:
-    """Returns whether outputs of a function refute its claim, and a lower bound on its loss.
+    """Audit a function: test whether its outputs refute its claim, and bound its loss from below.
 
-    Three tenths of the runs teach several scores; the rest is tested by statistics that are valid whatever was learned
-    and that pay for everything they try. Outputs are put on a grid 2³⁰ times finer than their spread first: that the
-    floating-point noise of NumPy tells its own centre is the business of `audit_float_noise`.
+    Three tenths of the runs train several scores; the rest is tested by statistics that are valid whatever was learned
+    and that account for everything they try. Outputs are first put on a grid 2³⁰ times finer than their spread:
+    `audit_float_noise` tests whether NumPy's floating-point noise reveals its own centre.
 
-    An interrupt (Ctrl-C) ends the audit with the bound of the runs that were tested until then, which is valid because
-    nothing of it was shown before.
+    An interrupt (Ctrl-C) ends the audit with the bound of the runs tested so far, which is valid because none of it was
+    shown before.
 
     Args:
         mechanism: `mechanism(dataset, size, rng)` returns `size` independent runs on the dataset: a list of them, an
             array (size, …), a dict or tuple of columns of that length, or a generator. `mechanism(dataset, rng)`
-            returns one run. Which of the two it is, is read from the signature. An output may be any Python object:
-            numbers, texts, `None`, NaN, dicts, objects, tables, generators (read to their end). Types, keys and their
-            order, lengths and dtypes are part of it. All randomness comes from `rng`, or from a `seed`; without,
-            nothing repeats.
+            returns one run. The signature decides between the two. An output may be any Python object: numbers, texts,
+            `None`, NaN, dicts, objects, tables, generators (read to their end). Types, keys and their order, lengths
+            and dtypes are part of it. All randomness comes from `rng`, or from a `seed`; otherwise the audit cannot be
+            repeated.
         claim: `PureDP`, `ApproxDP`, `ZCDP` or `GaussianDP`.
-        neighbours: Pairs of neighbouring datasets, whatever the mechanism takes.
-        trials: N, runs under each neighbour of each pair; 2N a pair in all. At most so many with `stop`.
+        neighbours: Pairs of neighbouring datasets, in the form that the mechanism takes.
+        trials: N, runs under each neighbour of each pair; 2N per pair in all. A maximum with `stop`.
         confidence: 1 − α, all pairs, directions, scores, thresholds and looks included.
-        seed: Of the runs and of the learning.
-        stop: Look after every block and stop as soon as the claim is refuted, which a gross violation is after a few
-            hundred runs. Half of α pays for the looks, the other half for the bound at the end.
+        seed: Seed of the runs and of the learning.
+        stop: Whether to test after every block and stop as soon as the claim is refuted, after a few hundred runs for a
+            gross violation. Half of α is spent on these looks, the other half on the final bound.
         workers: Threads; the result does not depend on it.
-        executor: Where blocks of runs are made instead: any `concurrent.futures.Executor` (processes, Dask's
-            `client.get_executor()`), or a function that makes one. For processes the function must be importable
+        executor: Executor of the blocks of runs in place of threads: any `concurrent.futures.Executor` (processes,
+            Dask's `client.get_executor()`), or a function that makes one. For processes the function must be importable
             there. The result does not depend on it, nor on workers that die.
-        directory: Where finished blocks are kept. An audit that was killed goes on from there to the same result.
+        directory: Where finished blocks are kept. An audit that was killed continues from there to the same result.
         progress: Called after each block of runs.
         exceptions: "output": an exception is a run's output, with its type and message. Once a call for many runs has
-            raised, every run has a call of its own. "raise": an exception ends the audit.
-        one_at_a_time: Whether the function is called for one run at a time; None: as its signature says.
-        auditor: The registered auditor that is asked; it may be a third party's.
+            raised, every run is made by a separate call. "raise": an exception ends the audit.
+        one_at_a_time: Whether the function is called for one run at a time; None to decide by its signature.
+        auditor: The registered auditor to use; it may be a third party's.
 
     Raises:
         UnknownNameError: No such auditor is registered.
-        ParameterError: An argument is out of its range, the signature does not tell how to call the function, it cannot
-            be sent to the executor's workers, a directory belongs to another audit or the audit does not repeat.
-        MechanismError: The function returned something else than `size` runs, an output has no end, it raised in every
-            run, or it raised where that is no output; the audit of the runs before is its `finished`.
+        ParameterError: An argument is out of its range, the signature does not determine how to call the function, the
+            function cannot be sent to the executor's workers, a directory belongs to another audit or the audit does
+            not repeat.
+        MechanismError: The function did not return `size` runs, an output has no end, it raised in every run, or it
+            raised although exceptions are not outputs; the audit of the runs before is its `finished`.
     """
     return _load(auditor)(
         mechanism,
@@ -218,16 +220,16 @@ def audit_float_noise(
     progress: Progress = silent,
     one_at_a_time: bool | None = None,
 ) -> MechanismAudit:
-    """Returns whether a function is told by the grid on which its floating-point outputs lie, whatever its design.
+    """Test whether the grid of a function's floating-point outputs reveals its data, whatever its design.
 
-    Any mechanism that adds NumPy's noise to a float is, in whatever precision; one that publishes integers or rounds to
-    a coarse grid is not. Of outputs that are no numbers the floats in them are looked at.
-    A violation here says that the samplers must be replaced before anything is released, not that the design is wrong.
-    It takes seconds, so it has neither stop nor directory. The arguments mean what they mean in `audit_mechanism`.
+    Any mechanism that adds NumPy's noise to a float fails, at any precision; one that publishes integers or rounds to a
+    coarse grid does not. For outputs that are not numbers the floats in them are tested. A violation here says that the
+    samplers must be replaced before anything is released, not that the design is wrong. It takes seconds, so it has
+    neither stop nor directory. The arguments are those of `audit_mechanism`.
 
     Raises:
         ParameterError: An argument is out of its range.
-        MechanismError: The function raised or returned something else than `size` runs.
+        MechanismError: The function raised or did not return `size` runs.
     """
     return _load("float-noise")(
         mechanism,
@@ -255,13 +257,13 @@ def audit_one_run(
     directory: Path | None = None,
     progress: Progress = silent,
 ) -> MechanismAudit:
-    """Returns whether one run of a whole agent, or a few, refutes its claim: many canaries, each with a bit of its own.
+    """Test whether one run of a whole agent, or a few, refutes its claim: many canaries, each with its own random bit.
 
-    For agents that take minutes to train. A canary is a user that the auditor makes up; each takes part or not by a
-    fair coin, and the auditor guesses the coins from what the agent made public (Steinke, Nasr & Jagielski 2023,
-    Theorem 5.2). The canaries with the largest scores are guessed to be in, those with the least to be out, at numbers
-    of guesses that are fixed beforehand and share α. A user who is a canary must differ from being absent by what the
-    claim calls neighbours (one user added or removed).
+    For agents that take minutes to train. A canary is a user made up by the auditor; each takes part or not by a fair
+    coin, and the auditor guesses the coins from the agent's public outputs (Steinke, Nasr & Jagielski 2023, Theorem
+    5.2). The canaries with the largest scores are guessed to be in, those with the least to be out, at numbers of
+    guesses that are fixed beforehand and share α. The data with and without a canary must be neighbours under the claim
+    (one user added or removed).
 
     >>> def agent(included, rng):  # “trains” on a count cell a canary, and looks at the noisy counts
     ...     return included + rng.laplace(0, 0.25, included.size)
@@ -271,12 +273,12 @@ def audit_one_run(
     Args:
         agent: `agent(included, rng)` runs once, from scratch, with the canaries for which `included` (canaries,) is
             true, takes all its randomness from `rng` and returns a score of each canary, (canaries,): the larger, the
-            likelier it took part, from what the agent makes public alone.
+            likelier it took part, computed from the agent's public outputs alone.
         claim: `PureDP` or `ApproxDP`, of one user.
-        canaries: How many users the auditor puts in by their coins; 1 000 certify about .85 of ε = 1.
+        canaries: Number of users that the auditor includes by their coins; 1 000 certify about .85 of ε = 1.
         runs: Independent runs, each with fresh coins.
         confidence: 1 − α of everything that is tried.
-        seed: Of the coins and of the runs.
+        seed: Seed of the coins and of the runs.
         workers: Threads; the result does not depend on it.
         executor: As in `audit_mechanism`.
         directory: As in `audit_mechanism`; a run is a block.
@@ -285,8 +287,8 @@ def audit_one_run(
     Raises:
         ParameterError: An argument is out of its range, the agent cannot be sent to the executor's workers, or the
             directory belongs to another audit.
-        MechanismError: The agent raised or returned something else than a number for each canary; the audit of the runs
-            before is its `finished`.
+        MechanismError: The agent raised or did not return a number for each canary; the audit of the runs before is its
+            `finished`.
     """
     return _load("one-run")(
         agent,
@@ -303,7 +305,7 @@ def audit_one_run(
 
 
 def _load(name: str) -> Callable[..., MechanismAudit]:
-    """Returns an auditor: a function of the same arguments as the one here that calls it, none left out."""
+    """Load an auditor: a function with the same arguments as the function here that calls it, all of them passed."""
     return cast("Callable[..., MechanismAudit]", load_entry("auditors", name))
 
 
@@ -336,15 +338,15 @@ def audit_agent(
     directory: Path | None = None,
     progress: Progress = silent,
 ) -> MechanismAudit:
-    """Returns whether what a whole agent shows to others refutes its claim, and a lower bound on its loss.
+    """Audit a whole agent: test whether its outputs to others refute its claim, and bound its loss from below.
 
     The neighbours are supplied, or searched for among changes of a base dataset: one user at a time, at several
     positions (the first three, the last, the middle, and around powers of two, where trees have their nodes), with
     extreme records. A few runs on every changed dataset rank the pairs; the best are audited with fresh runs, which
-    share α. So the search costs runs, not confidence.
+    share α. So the search uses runs, but no confidence.
 
-    Under joint DP a user may learn everything about the own data: what an agent gives to the protected user is dropped.
-    Dropping too little accuses agents that are private.
+    Under joint DP a user may learn everything about their own data: the agent's output to the protected user is
+    dropped. Dropping too little leads to violations for agents that are private.
 
     >>> from privcheck.terms.guarantees import PureDP
     >>> def agent(rewards, rng):  # publishes the noisy sum after each user, with a noise of its own: no claim holds
@@ -357,23 +359,23 @@ def audit_agent(
         agent: `agent(dataset, rng)` runs once, from scratch, takes all its randomness from `rng`, and returns what
             others see: policies, actions, answers; any object.
         claim: `PureDP`, `ApproxDP`, `ZCDP` or `GaussianDP`.
-        neighbours: Pairs of neighbouring datasets, all of which are audited; or None, and pairs are searched for.
-        dataset: Where the search begins: a sequence of users, or an array with a row a user. Anything else with
-            `change` and `positions`.
-        candidates: Records that may stand for a user. By default, of an array of numbers, its least and its largest
-            values by column, and of other sequences up to four different records of its own.
+        neighbours: Pairs of neighbouring datasets, all of which are audited; None to search for pairs.
+        dataset: Start of the search: a sequence of users, or an array with a row per user. Anything else with `change`
+            and `positions`.
+        candidates: Possible records of a user. By default, of an array of numbers, its least and its largest values by
+            column, and of other sequences up to four different records of its own.
         change: Makes a neighbour of the dataset, instead of `candidates` and `relation`.
         relation: The neighbouring relation of the claim, which a search without `change` needs: "replace-one" replaces
             a user's record by a candidate, or a candidate by another one; "add-remove" leaves a user out, who may have
-            any candidate; "zero-out" puts zeros in place of a record, or None where it is no number.
-        positions: Of the users who are tried, from 0; by default up to twelve. With `neighbours` and `joint`: whom each
-            pair differs in, where that cannot be seen from the datasets.
+            any candidate; "zero-out" puts zeros in place of a record, or None if it is not a number.
+        positions: Positions of the users to try, from 0; by default up to twelve. With `neighbours` and `joint`: the
+            user in whom each pair differs, if that cannot be derived from the datasets.
         joint: Whether the claim is of joint DP: the agent returns a part for each user (a sequence, an array with a row
-            a user, or a mapping from positions), and the protected user's is dropped. Where its output is something
-            else: a function of the output and the position of the protected user that returns what all others see;
-            the position is None on the dataset that the user is not in.
+            per user, or a mapping from positions), and the protected user's is dropped. For other outputs: a function
+            of the output and the position of the protected user that returns the view of all others; the position is
+            None on the dataset that the user is not in.
         exceptions: As in `audit_mechanism`.
-        trials: N, runs under each neighbour of each audited pair, at most so many with `stop`.
+        trials: N, runs under each neighbour of each audited pair; a maximum with `stop`.
         screening: Runs on each dataset of the search.
         finalists: Pairs of the search that are audited.
         confidence: 1 − α of everything that is tried.
@@ -385,12 +387,12 @@ def audit_agent(
         progress: Called after each block of runs.
 
     Returns:
-        The audit. Its `neighbours` are the audited pairs, `neighbours[pair]` the witness; the first of its `notes` says
-        which user that is and how many pairs were tried.
+        The audit. Its `neighbours` are the audited pairs, `neighbours[pair]` the witness; the first of its `notes`
+            names that user and the number of pairs tried.
 
     Raises:
         ParameterError: An argument is out of its range or does not fit another, no neighbours can be made of the
-            dataset, or the protected user's part cannot be told.
+            dataset, or the protected user's part cannot be identified.
         MechanismError: The agent cannot be judged, as in `audit_mechanism`.
     """
     auditor = cast("Callable[..., MechanismAudit]", load_entry("auditors", "agent"))

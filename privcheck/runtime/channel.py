@@ -1,6 +1,6 @@
-"""The channel: the only way from exact statistics to the billboard, which is all that anybody may see.
+"""The channel, the only way from exact statistics to the billboard of public outputs, and its variants for replay.
 
-Only auditors and tests use these channels: unlike `Channel` they let exact values out.
+Only auditors and tests use `RecordingChannel` and `ReplayChannel`: unlike `Channel` they expose exact values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Billboard:
     """Published noisy statistics, frozen as they arrive; only a channel publishes.
 
     Reading never changes it. `retire` drops the arrays of a step that every reader is done with, so that a table larger
-    than memory can pass through one step at a time; the digests stay.
+    than memory can be released one step at a time; the digests stay.
     """
 
     def __init__(self) -> None:
@@ -35,13 +35,13 @@ class Billboard:
         self._digests: dict[tuple[str, int], str] = {}
 
     def publish(self, name: str, part: int, value: NDArray[np.float64], *, known_digest: str | None = None) -> str:
-        """Freezes the array (the caller's too), posts it and returns its digest.
+        """Freeze the array (the caller's too), publish it and return its digest.
 
         Args:
             name: The release.
-            part: Which slice of it.
+            part: Index of the slice.
             value: The noisy slice.
-            known_digest: Its digest, where the caller has it: a large table is hashed once.
+            known_digest: Its digest, if the caller has it: a large table is hashed once.
 
         Raises:
             ChannelError: This slice is on the billboard already.
@@ -55,7 +55,7 @@ class Billboard:
         return self._digests[name, part]
 
     def read(self, name: str, *, part: int) -> NDArray[np.float64]:
-        """Returns one published slice, read-only.
+        """Read one published slice, read-only.
 
         Raises:
             UnknownNameError: It has not been published.
@@ -69,48 +69,49 @@ class Billboard:
         return value
 
     def retire(self, part: int) -> None:
-        """Drops the arrays of one part; their digests stay."""
+        """Drop the arrays of one part; their digests stay."""
         for key in self._slices:
             if key[1] == part:
                 self._slices[key] = None
 
     @property
     def digests(self) -> dict[tuple[str, int], str]:
-        """Returns the digest of every published slice by (release, part)."""
+        """Digest of every published slice by (release, part)."""
         return dict(self._digests)
 
 
 def digest(array: NDArray[np.float64]) -> str:
-    """Returns a BLAKE2b digest of shape and content, as 32 hexadecimal digits."""
+    """BLAKE2b digest of shape and content, as 32 hexadecimal digits."""
     h = hashlib.blake2b(str((array.shape, array.dtype.str)).encode(), digest_size=16)
     h.update(np.ascontiguousarray(array).data.cast("B"))
     return h.hexdigest()
 
 
 class ReleaseChannel(Protocol):
-    """What a privatizer is handed."""
+    """The channel interface that a privatizer uses."""
 
     def release(self, name: str, value: NDArray[np.float64], *, part: int) -> NDArray[np.float64]:
-        """Returns the noisy value that is now on the billboard."""
+        """Release a value, and return the noisy value that is now on the billboard."""
         ...
 
 
 class Channel:
-    """Draws the declared noise, posts the result and writes the ledger, slice by slice along the step axis.
+    """Draws the declared noise, publishes the result and writes the ledger, slice by slice along the step axis.
 
     The whole release is charged with its first slice, and every slice is in the ledger before it is on the billboard:
-    what a killed run has spent is never understated.
+    the recorded cost of a killed run is never understated.
 
     Args:
-        declaration: What may be released.
+        declaration: The declaration of the permitted releases.
         values: Its parameters.
-        noise: Where noise comes from.
-        billboard: Where outputs are posted.
+        noise: The noise source.
+        billboard: Where outputs are published.
         ledger: Where they are recorded.
 
     Raises:
-        ParameterError: A value is not of its parameter's kind, or the declaration means nothing there.
-        ChannelError: Releases are declared to share their noise: fresh noise is what is drawn and charged here.
+        ParameterError: A value is not of its parameter's kind, or the declaration is not defined there.
+        ChannelError: Releases are declared to share their noise, while a channel draws and charges fresh noise; or a
+            release is not a value plus noise.
     """
 
     def __init__(
@@ -144,11 +145,11 @@ class Channel:
         self._released: dict[str, set[int]] = {name: set() for name in self._position}
 
     def again(self, *, noise: NoiseSource, billboard: Billboard, ledger: Ledger) -> Channel:
-        """Returns a channel for another output of the same declaration, with a noise source and records of its own.
+        """Copy the channel for another output of the same declaration, with its own noise source and records.
 
         Args:
-            noise: Where noise comes from.
-            billboard: Where outputs are posted.
+            noise: The noise source.
+            billboard: Where outputs are published.
             ledger: Where they are recorded.
         """
         other = copy(self)  # laws and charges are the same for every output, and slow to evaluate
@@ -158,7 +159,7 @@ class Channel:
         return other
 
     def release(self, name: str, value: NDArray[np.float64], *, part: int) -> NDArray[np.float64]:
-        """Returns value + fresh declared noise, which is now on the billboard and in the ledger.
+        """Add fresh declared noise to a value, record and publish the sum, and return it.
 
         Args:
             name: The release, as declared.
@@ -167,7 +168,7 @@ class Channel:
 
         Raises:
             ChannelError: The declaration has no such release, the slice was released before, its shape or type is not
-                the declared one, or it is not finite. Nothing has been drawn or spent then.
+                the declared one, or it is not finite. Nothing has been drawn or charged then.
             LedgerError: The ledger is closed. Nothing has been published then.
         """
         self._refuse(name, value, part)
@@ -183,7 +184,7 @@ class Channel:
         return self._billboard.read(name, part=part)
 
     def close(self) -> None:
-        """Closes the ledger.
+        """Close the ledger.
 
         Raises:
             ChannelError: A declared slice was never released.
@@ -224,8 +225,8 @@ class Privatizer:
 
     Args:
         data: The users' trajectories.
-        declaration: Which statistics are released.
-        channel: Where they go.
+        declaration: The declared statistics.
+        channel: The channel that releases them.
     """
 
     def __init__(self, data: Trajectories, declaration: Declaration, channel: ReleaseChannel) -> None:
@@ -234,13 +235,13 @@ class Privatizer:
         self._channel = channel
 
     def publish(self, step: int) -> None:
-        """Releases every declared statistic's slice at one step, counted from 0."""
+        """Release every declared statistic's slice at one step, counted from 0."""
         for release in self._declaration.noisy:
             self._channel.release(release.name, release.statistic.compute(self.__data, step=step), part=step)
 
 
 class RecordingChannel:
-    """Passes releases on and keeps the exact values.
+    """Channel that passes releases on and keeps the exact values.
 
     Args:
         channel: The channel that releases.
@@ -254,14 +255,14 @@ class RecordingChannel:
         self.exact: dict[tuple[str, int], NDArray[np.float64]] = {}
 
     def release(self, name: str, value: NDArray[np.float64], *, part: int) -> NDArray[np.float64]:
-        """Returns the noisy value; keeps the exact one."""
+        """Release a value and keep the exact one; returns the noisy value."""
         noisy = self._channel.release(name, value, part=part)
         self.exact[name, part] = value.copy()
         return noisy
 
 
 class ReplayChannel:
-    """Answers every release with what stands on a recorded billboard, and keeps the exact values.
+    """Channel that replays outputs from a recorded billboard, and keeps the exact values.
 
     Args:
         billboard: The billboard of the run on D.
@@ -275,10 +276,10 @@ class ReplayChannel:
         self.exact: dict[tuple[str, int], NDArray[np.float64]] = {}
 
     def release(self, name: str, value: NDArray[np.float64], *, part: int) -> NDArray[np.float64]:
-        """Returns D's noisy value; keeps the exact one of D′.
+        """Return D's noisy value and keep the exact one of D′.
 
         Raises:
-            ChannelError: The slice was asked for twice.
+            ChannelError: The slice was requested twice.
         """
         if (name, part) in self.exact:
             raise ChannelError(f"{name}: slice {part} was released already; each slice is released once", release=name)

@@ -1,21 +1,21 @@
-"""What release noise draws in place of a declaration: discrete laws on grids, at the same cost or less.
+"""Discrete substitute of a declaration for release noise: discrete laws on grids, at the same cost or less.
 
-Release noise is exact: discrete Gaussian and discrete Laplace numbers on the integers (`privcheck.runtime.
-release_noise`). `as_drawn` returns the declaration of it, and that declaration, not its continuous twin, is what a
-release run charges, writes into its ledger and checks the ledger against.
+Release noise is exact: discrete Gaussian and discrete Laplace numbers on the integers (`privcheck.runtime.noise`).
+`as_drawn` returns the declaration of it, and that declaration, not its continuous twin, is the one that a release run
+charges, writes into its ledger and checks the ledger against.
 
 Every statistic gets a grid (`privcheck.declare.statistics.grid`), a power of two far below the noise. Whole numbers get
-one too, though none is needed to hide them: on the integers noisy counts tie, and what an agent does where two actions
-look the same costs value (on ICU-Sepsis a thousandth, three standard errors of 30 runs).
+one too, although privacy does not need it: on the integers noisy counts tie, and an agent's choice between two actions
+that look the same costs value (on ICU-Sepsis a thousandth, three standard errors of 30 runs).
 
 * Whole numbers and rounded rewards under a claim in zCDP or pure DP get noise at the declared spread: ρ = Δ₂²/2σ²
-  (Canonne, Kamath & Steinke 2020, Theorem 4) and ε = Δ₁/b (Ghosh, Roughgarden & Sundararajan 2009), as of the
+  (Canonne, Kamath & Steinke 2020, Theorem 4) and ε = Δ₁/b (Ghosh, Roughgarden & Sundararajan 2009), as for the
   continuous laws.
-* Everything else gets a spread that is larger by κ = 1 + 2⁻²⁰ than the declared one. That pays for the rounding, and
-  under other claims for what the discrete curve may exceed the continuous one by, which on a fine grid is less still
+* All others get a spread that is larger by κ = 1 + 2⁻²⁰ than the declared one. That covers the rounding, and under
+  other claims the excess of the discrete curve over the continuous one, which on a fine grid is smaller still
   (`accounting.engine.integers`).
 
-That it costs no more than the declaration is computed, not assumed; where it does, the run is refused.
+That it costs no more than the declaration is computed, not assumed; if it does, the run is refused.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ _ROUNDING: Final = 1 + 1e-9  # of two figures that are each rounded up
 
 
 def as_drawn(declaration: Declaration, values: Mapping[str, Fraction], *, prices: Prices | None = None) -> Declaration:
-    """Returns the declaration of what release noise draws at the given parameters, which costs no more.
+    """Declaration of the release noise drawn at the given parameters, which costs no more.
 
-    Its releases have the same names, schedules and users. Sensitivities and spreads of what is put on a grid are in
-    units of it, and what the paper states of them is left out. Its parameters have these values as their defaults.
+    Its releases have the same names, schedules and users. Sensitivities and spreads of statistics on a grid are in
+    units of it, and the paper's statements about them are left out. Its parameters have these values as their defaults.
 
     Args:
         declaration: With Gaussian, symmetric Gaussian or Laplace noise, or discrete noise, which stays.
         values: Its parameters. The grids are made for them.
-        prices: Where both are priced, for whoever asks again.
+        prices: Cache in which both are priced, for later use.
 
     Raises:
-        ParameterError: A release has noise of another law, or a statistic that cannot be put on a grid; or what would
-            be drawn costs more than is declared.
+        ParameterError: A release has noise of another law, or a statistic that cannot be put on a grid; or the discrete
+            noise costs more than is declared.
     """
     values = declaration.values(values)
     if shared := declaration.shared_draws:
@@ -91,7 +91,7 @@ def _drawn(release: Release, relation: Relation, values: Mapping[str, Fraction],
 def _discrete(
     mechanism: Gaussian | SymmetricGaussian | Laplace, unit: Fraction, factor: Fraction
 ) -> DiscreteGaussian | DiscreteLaplace:
-    """Returns the discrete law with `factor` times the declared standard deviation, in units."""
+    """The discrete law with `factor` times the declared standard deviation, in units."""
     if isinstance(mechanism, Laplace):
         return DiscreteLaplace(scale=mechanism.scale * (factor / unit))
     return DiscreteGaussian(variance=mechanism.variance * (factor / unit) ** 2)
@@ -121,7 +121,7 @@ def _put_on_grid(release: Release, relation: Relation, values: Mapping[str, Frac
 
 
 def _refuse_dearer(declared: Declaration, drawn: Declaration, values: Mapping[str, Fraction], prices: Prices) -> None:
-    """Refuses what costs more than the declaration in the currency of its claim."""
+    """Refuse a discrete substitute that costs more than the declaration in the currency of its claim."""
     before, after = (prices.of(one, values).numbers for one in (declared, drawn))
     guarantee = declared.claim.guarantee
     if isinstance(guarantee, ZCDP):

@@ -1,9 +1,9 @@
 """The ledger: an append-only record of every release, as JSON Lines with a hash chain.
 
-The first line names the declaration, its parameters and the noise source; then one line a slice; the last line closes
-it. Every line carries a BLAKE2b digest over itself and the line before, so a line that was changed, dropped, inserted
-or reordered is found by number; a ledger without its closing line was cut short. It holds no data and no exact value.
-A file is written under `<name>.partial`, line by line, and takes its name when it is closed.
+The first line names the declaration, its parameters and the noise source; then one line per slice; the last line closes
+it. Every line carries a BLAKE2b digest over itself and the line before, so the reader finds a line that was changed,
+dropped, inserted or reordered, by number; a ledger without its closing line was cut short. It contains no data and no
+exact value. A file is written under `<name>.partial`, line by line, and gets its name when it is closed.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ RECORDED = "release by release, as they left"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One slice that left the channel.
+    """One slice that the channel released.
 
     Attributes:
         release: The release's name.
-        part: Which slice.
+        part: Index of the slice.
         charge: The cost of the whole release, on its first slice; None on the others.
         output: The digest of the published array.
     """
@@ -49,14 +49,14 @@ class Ledger:
     """The record of one run.
 
     Args:
-        declaration: What may be released.
+        declaration: The declaration of the permitted releases.
         values: Its parameters.
         noise: The noise source in words.
         as_declared: Whether that source draws fresh noise of the declared law; else the run has no finite cost.
-        protects: Whether the outputs may be published; simulated noise follows the declared law and protects nobody.
+        protects: Whether the outputs may be published; simulated noise follows the declared law but protects no user.
         path: Where the ledger is written; None keeps it in memory.
-        planned: It is a plan of spending, written from the declaration before anything was drawn; otherwise each line
-            is written by the release that it records.
+        planned: Whether it is a plan of spending, written from the declaration before anything was drawn; otherwise
+            each line is written by the release that it records.
         unit: Who is protected in the data of the run; None for the declaration's own unit.
 
     Attributes:
@@ -100,7 +100,7 @@ class Ledger:
         self._write(self.header)
 
     def record(self, release: str, part: int, *, charge: Charge | None, output: str) -> None:
-        """Appends one slice.
+        """Append one slice.
 
         Raises:
             LedgerError: The ledger is closed or abandoned.
@@ -113,7 +113,7 @@ class Ledger:
         self._write(_as_json(entry))
 
     def close(self) -> None:
-        """Writes the closing line and gives the file its name.
+        """Write the closing line and give the file its final name.
 
         Raises:
             LedgerError: The ledger was abandoned.
@@ -129,14 +129,14 @@ class Ledger:
             partial_path(self._path).replace(self._path)
 
     def abandon(self) -> None:
-        """Ends the ledger of a run that failed, without its closing line: the file stays as `<name>.partial`."""
+        """End the ledger of a failed run without its closing line: the file stays as `<name>.partial`."""
         self._abandoned = not self.closed
         if self._file is not None:
             self._file.close()
 
     @property
     def digest(self) -> str:
-        """Returns the hash chain's last link, which stands for the whole ledger."""
+        """Last link of the hash chain, which identifies the whole ledger."""
         return self._chain
 
     def _write(self, line: dict[str, Any]) -> None:
@@ -147,10 +147,11 @@ class Ledger:
 
 
 def read_ledger(path: Path) -> tuple[dict[str, Any], list[Entry]]:
-    """Returns header and entries of a complete ledger.
+    """Read header and entries of a complete ledger.
 
     Raises:
-        LedgerError: A line was changed, dropped, added or cut off; the message has its number.
+        LedgerError: The file cannot be read, or a line was changed, dropped, added or cut off; the message has its
+            number.
     """
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()  # bad bytes break their line's hash

@@ -1,18 +1,18 @@
-"""Sources of noise: simulated, or exact discrete samples from system entropy; binary-tree counters over streams.
+"""Noise sources: simulated, or exact discrete samples from system entropy; binary-tree counters over streams.
 
 The samplers are OpenDP's, of Canonne, Kamath & Steinke (2020): integer and rational arithmetic throughout, random bits
-from the operating system, no seed. They draw P(x) ∝ exp(−x²/2σ²) and P(x) ∝ exp(−|x|/b) on the integers, of which σ and
-b are floats taken as the exact numbers that they are. What is drawn is added to whole numbers; statistics of other
-numbers are put on a grid first (`privcheck.runtime.discretisation`).
+from the operating system, no seed. They draw P(x) ∝ exp(−x²/2σ²) and P(x) ∝ exp(−|x|/b) on the integers; σ and b are
+floats, taken as exact numbers. The noise is added to whole numbers; other statistics are put on a grid first
+(`privcheck.runtime.discretisation`).
 
-Chan, Shi & Song (2011), Algorithm 2: the P-sum (t − 2^l, t], l the lowest bit of t, is released once, when user t
-closes it, with noise of its own; the sum of the first t users is the sum of the P-sums of t's bits. User i lies in
-those P-sums that end at t ≥ i and begin before it: ⌊log₂ T⌋ + 1 for the first user, never more
+Chan, Shi & Song (2011), Algorithm 2: the P-sum (t − 2^l, t], with l the lowest bit of t, is released once, when user t
+closes it, with independent noise; the sum of the first t users is the sum of the P-sums of t's bits. User i is in those
+P-sums that end at t ≥ i and begin before it: ⌊log₂ T⌋ + 1 for the first user, never more
 (`privcheck.declare.schedules.Tree`).
 
-From t − 1 to t one P-sum closes, and those of t's higher bits stay. So the running noise is kept once for every bit,
-that of the bits from it upwards together: a user costs one draw and two additions a cell, and the memory is
-⌊log₂ T⌋ + 1 arrays, whatever has been released before.
+From t − 1 to t one P-sum closes, and those of t's higher bits stay. So the running noise is kept once for every bit, as
+the total of the bits from it upwards: a user costs one draw and two additions per cell, and the memory is ⌊log₂ T⌋ + 1
+arrays, whatever has been released before.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ class NoiseSource(Protocol):
 
     @property
     def words(self) -> str:
-        """Returns what the source is, for ledgers and reports."""
+        """The source in words, for ledgers and reports."""
         ...
 
     @property
     def as_declared(self) -> bool:
-        """Returns whether the noise is fresh and follows the declared law, up to floating point: what a run costs."""
+        """Whether the noise is fresh and of the declared law, up to floating point; it sets the cost of a run."""
         ...
 
     @property
     def protects(self) -> bool:
-        """Returns whether its outputs may be published: exact noise of the declared law, from system entropy."""
+        """Whether its outputs may be published: exact noise of the declared law, from system entropy."""
         ...
 
     def add(self, noise: Noise, value: NDArray[np.float64], *, release: int, part: int) -> NDArray[np.float64]:
-        """Returns value + noise.
+        """Add noise to a value.
 
         Args:
             noise: The law and scale.
             value: The exact statistic.
             release: The release's position in the declaration.
-            part: Which slice of it.
+            part: Index of the slice.
         """
         ...
 
@@ -63,9 +63,9 @@ class NoiseSource(Protocol):
 class SimulatedNoise:
     """Floating-point noise from a seed: for simulations and audits, never for a release to the public.
 
-    Every (release, slice) has a stream of its own, spawned from the seed, so a result depends neither on the order of
-    the releases nor on the number of workers. The source refuses to be copied to another process: two workers that
-    share a generator would draw the same noise and learn the difference of their data.
+    Every (release, slice) has its own stream, spawned from the seed, so a result depends neither on the order of the
+    releases nor on the number of workers. The source refuses to be copied to another process: two workers that share a
+    generator would draw the same noise and reveal the difference of their data.
     """
 
     words = "simulated: NumPy PCG64 floating-point noise, seeded; not for a public release"
@@ -79,7 +79,7 @@ class SimulatedNoise:
         self._process = os.getpid()
 
     def add(self, noise: Noise, value: NDArray[np.float64], *, release: int, part: int) -> NDArray[np.float64]:
-        """Returns value + noise; the same arguments give the same noise."""
+        """Add noise to a value; the same arguments give the same noise."""
         if os.getpid() != self._process:
             raise ChannelError(
                 "a noise source was used in a forked process: give each worker a source with its own seed"
@@ -92,14 +92,14 @@ class SimulatedNoise:
 
 
 class NoNoise:
-    """Adds nothing: for non-private twins and tests. A ledger written with it states that nothing is protected."""
+    """No noise: for non-private twins and tests. A ledger written with it states that nothing is protected."""
 
     words = "none: the exact statistics are published, no privacy"
     as_declared = False
     protects = False
 
     def add(self, noise: Noise, value: NDArray[np.float64], *, release: int, part: int) -> NDArray[np.float64]:
-        """Returns a copy of the exact value."""
+        """Copy the exact value."""
         return value.copy()
 
 
@@ -115,8 +115,8 @@ Sampler = Callable[[list[int]], list[int]]
 class ReleaseNoise:
     """Exact discrete noise from system entropy, for a release to the public. It has no seed and cannot be repeated.
 
-    A source serves one run: it refuses to draw twice for the same slice of the same release, so that no statistic
-    leaves with two draws. Like other sources it refuses to be copied to another process.
+    A source serves one run: it refuses to draw twice for the same slice of the same release, so that no statistic is
+    released with two draws. Like other sources it refuses to be copied to another process.
 
     Raises:
         ParameterError: OpenDP is not installed, or is older than 0.14.
@@ -131,17 +131,17 @@ class ReleaseNoise:
         self._drawn: set[tuple[int, int]] = set()
 
     def add(self, noise: Noise, value: NDArray[np.float64], *, release: int, part: int) -> NDArray[np.float64]:
-        """Returns value + fresh noise, whole numbers below 2⁵³ in absolute terms; beyond it is 2⁵³.
+        """Add fresh noise to a value: whole numbers, clipped to ±2⁵³.
 
         Args:
             noise: Discrete Gaussian or discrete Laplace noise.
             value: The exact statistic, whole numbers.
             release: The release's position in the declaration.
-            part: Which slice of it.
+            part: Index of the slice.
 
         Raises:
-            ChannelError: The law is another one, a value is no whole number of at most 2⁵¹, noise was drawn for this
-                slice before, or the process is a fork. Nothing is drawn then.
+            ChannelError: The law is another one, a value is not a whole number of at most 2⁵¹ in absolute value, noise
+                was drawn for this slice before, or the process is a fork. Nothing is drawn then.
         """
         if os.getpid() != self._process:
             raise ChannelError("release noise was used in a forked process: a release is made in one process")
@@ -164,10 +164,10 @@ class ReleaseNoise:
 
 
 def opendp_version() -> str:
-    """Returns which OpenDP is installed.
+    """Installed version of OpenDP.
 
     Raises:
-        ParameterError: None is, or one that is too old.
+        ParameterError: OpenDP is not installed, or is too old.
     """
     oldest = ".".join(map(str, OLDEST))
     try:
@@ -182,10 +182,10 @@ def opendp_version() -> str:
 
 
 def _sampler_of(noise: Noise) -> Sampler:
-    """Returns the sampler of a law.
+    """Sampler of a law.
 
     Raises:
-        ChannelError: It has none, or its spread is too large.
+        ChannelError: The law has no sampler, or its spread is not positive or too large.
     """
     if type(noise) not in {DiscreteGaussianNoise, DiscreteLaplaceNoise}:
         message = f"release noise is discrete Gaussian or discrete Laplace; {noise.name!r} is neither"
@@ -217,11 +217,11 @@ class Fresh(Protocol):
 
     @property
     def symmetric(self) -> str:
-        """Returns how symmetric matrices are drawn; empty for noise that is independent in every cell."""
+        """How symmetric matrices are drawn; empty for noise that is independent in every cell."""
         ...
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Returns fresh noise of the shape."""
+        """Draw fresh noise of the shape."""
         ...
 
 
@@ -229,10 +229,10 @@ class TreeCounter:
     """Sums over the users so far: exact inside, noisy outside.
 
     Attributes:
-        shape: Of one user's contribution; leading axes may count replicates, steps or counters, each with noise of its
-            own. With symmetric noise the last two are the matrices.
-        leaves: T, how many users may come; more would need another level, which nobody has been charged for.
-        users: How many have come.
+        shape: Shape of one user's contribution; leading axes may count replicates, steps or counters, each with
+            independent noise. With symmetric noise the last two are the matrices.
+        leaves: T, the largest number of users; more would need another level, which has not been charged.
+        users: Number of users so far.
     """
 
     def __init__(self, shape: tuple[int, ...], noise: Fresh, *, leaves: int) -> None:
@@ -248,15 +248,15 @@ class TreeCounter:
         self._live: list[Array | None] = [None] * leaves.bit_length()  # noise of t's bits from each upwards
 
     def release(self, increment: Array, rng: np.random.Generator) -> Array:
-        """Returns the noisy sum over all users so far, this one included; a new array.
+        """Add the next user's contribution, and return the noisy sum over all users so far as a new array.
 
         Args:
-            increment: What the next user contributes, of the counter's shape.
-            rng: Where the noise of the P-sum that closes comes from.
+            increment: Contribution of the next user, of the counter's shape.
+            rng: Generator for the noise of the P-sum that closes.
 
         Raises:
-            ParameterError: The contribution has another shape, is not finite or not symmetric where the noise is, or
-                all users have come already; nothing is drawn then.
+            ParameterError: The contribution has another shape, is not finite or not symmetric although the noise is, or
+                the counter has all its users already; nothing is drawn then.
         """
         self._check(increment)
         self.users += 1
@@ -290,5 +290,5 @@ class TreeCounter:
 
 
 def lowest_bit(number: int) -> int:
-    """Returns l for number = 2^l·odd, number ≥ 1."""
+    """The l with number = 2^l·odd, for number ≥ 1."""
     return (number & -number).bit_length() - 1

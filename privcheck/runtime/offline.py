@@ -1,11 +1,12 @@
 """Agents that learn from a dataset: a pass from releases to a policy, alone or joined with a privatizer into a run.
 
-The agent half is a `Pass`: it sees the billboard, asks for one step after the other to be published, and never sees
+The agent half is a `Pass`: it sees the billboard, requests the publication of one step after the other, and never sees
 data. The privatizer half holds the data and sees the channel. Both are registered together (`OfflineAgent`); `run` is
-what users run, and audits hand the same two halves channels of their own.
+the entry point for users, and audits give the same two halves channels of their own.
 
-Such an agent draws nothing itself and has no privatizer half: audits draw the declared noise, on an instance that the
-agent names, and look at the policies that come of it. Their results say that no registered agent ran.
+An agent with only its post-processing implemented (`PolicyRuns`) draws nothing itself and has no privatizer half:
+audits draw the declared noise, on an instance that the agent names, and test the resulting policies. Their results say
+that no registered agent ran.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Learnt:
-    """What an agent makes of a billboard, or its non-private twin of data.
+    """Result of an agent on a billboard, or of its non-private twin on data.
 
     Attributes:
         policy: (H, S, A) action probabilities.
         values: (H, S) the agent's own estimate of the return to come.
         claimed: Its estimate of the policy's expected return.
         diagnostics: Figures about the learning, from the billboard only, by name; a twin has none.
-        remarks: What the agent has to say about them, from the billboard only.
+        remarks: The agent's remarks on them, from the billboard only.
     """
 
     policy: Array
@@ -59,25 +60,25 @@ class Pass(Protocol):
     def __call__(
         self, billboard: Billboard, publish: Callable[[int], None], *, done: Callable[[], None] = ...
     ) -> Learnt:
-        """Returns policy and values from what is on the billboard alone.
+        """Compute policy and values from the billboard alone.
 
         Args:
             billboard: Where the noisy statistics appear.
-            publish: Asks for the noisy statistics of one step, counted from 0, each once; it returns nothing.
+            publish: Requests the noisy statistics of one step, counted from 0, each once; it returns nothing.
             done: Called after each step.
         """
         ...
 
 
 class MakePass(Protocol):
-    """How the agent half is made ready, from what is public."""
+    """Factory of the agent half, from public information."""
 
     def __call__(self, setting: Setting, *, reward: Array | None) -> Pass:
-        """Returns the pass.
+        """Make the pass.
 
         Args:
             setting: Declaration, parameters, options and readings.
-            reward: r(s, a, s′), public, broadcastable to (S, A, S); None where it is not public.
+            reward: r(s, a, s′), public, broadcastable to (S, A, S); None if it is not public.
 
         Raises:
             ParameterError: An option is refused, or the reward function is neither public nor released.
@@ -89,7 +90,7 @@ class DataHolder(Protocol):
     """The privatizer half: `privcheck.runtime.Privatizer`, or another one."""
 
     def publish(self, step: int) -> None:
-        """Releases every declared statistic's slice at one step through its channel."""
+        """Release every declared statistic's slice at one step through its channel."""
         ...
 
 
@@ -108,10 +109,10 @@ class OfflineAgent:
         regressing: Makes a privatizer half that regresses on public features, with targets and weights that it computes
             from the billboard; None for `privatizer`.
         batch: Makes many passes in one call, for audits: from noisy statistics by release, (B, H, …) each, to greedy
-            actions and values, (B, H, S) each. None where a pass is made after the other.
-        baseline: The true return of the non-private twin on the same data; None where there is none.
-        users: How many users audits put around the one who differs, so that typical counts lie where the policy looks;
-            None for four times the noise a cell.
+            actions and values, (B, H, S) each. None to make one pass after the other.
+        baseline: The true return of the non-private twin on the same data; None if there is no twin.
+        users: Number of other users in audits, so that typical counts are in the policy's range; None for four times
+            the noise per cell.
     """
 
     make: MakePass
@@ -122,13 +123,13 @@ class OfflineAgent:
     users: Callable[[Setting], int] | None = None
 
     def hold(self, data: Trajectories, setting: Setting, channel: ReleaseChannel, billboard: Billboard) -> DataHolder:
-        """Returns the privatizer half with its data.
+        """Make the privatizer half with its data.
 
         Args:
             data: The users' trajectories.
             setting: Declaration, parameters, options, readings and features.
-            channel: Where releases go.
-            billboard: Where they stand with their noise; the privatizer only reads it.
+            channel: The channel that releases.
+            billboard: The noisy releases; the privatizer only reads them.
         """
         if self.regressing is not None:
             return self.regressing(data, setting, channel, billboard)
@@ -136,14 +137,14 @@ class OfflineAgent:
 
 
 def run(agent: OfflineAgent, request: RunRequest) -> RunResult:
-    """Returns the runs of all replicates; each has noise of its own, spawned from the seed by its number.
+    """Run all replicates; each has its own noise, spawned from the seed by its number.
 
-    A replicate's result depends on the seed and its number alone, not on how many replicates there are. Release noise
-    has no seed, and one run is one release.
+    A replicate's result depends on the seed and its number alone, not on the number of replicates. Release noise has no
+    seed, and one run is one release.
 
     Raises:
-        ParameterError: No declaration, sizes that are not the data's, or what the agent refuses; release noise for
-            several replicates, or of what it cannot be drawn for.
+        ParameterError: There is no declaration, sizes differ from the data's, or the agent refuses the request; release
+            noise is requested for several replicates, or cannot be drawn for the declaration.
     """
     data = request.data
     source = release_source(request.replicates) if request.noise == "release" else None
@@ -189,7 +190,7 @@ def run(agent: OfflineAgent, request: RunRequest) -> RunResult:
 
 
 def share_worthless(learnt: Learnt) -> float:
-    """Returns at which share of all steps and states the agent's own value is 0."""
+    """Share of all steps and states at which the agent's own value is 0."""
     return float((learnt.values == 0).mean())
 
 
@@ -203,14 +204,14 @@ def run_once(
     path: Path | None = None,
     done: Callable[[], None] = lambda: None,
 ) -> tuple[Learnt, Ledger]:
-    """Returns one run and its ledger: privatizer → channel → billboard → pass.
+    """Make one run and its ledger: privatizer → channel → billboard → pass.
 
     Args:
         agent: As it is registered.
-        prepared: Its agent half, made ready.
+        prepared: Its agent half, ready to run.
         setting: Declaration, parameters, options and readings.
-        data: What to learn from; only the privatizer is handed the trajectories.
-        noise: Where noise comes from.
+        data: The data to learn from; only the privatizer gets the trajectories.
+        noise: The noise source.
         path: Where the ledger is written, or None.
         done: Called after each step.
     """
@@ -236,20 +237,20 @@ def run_once(
 
 
 def release_source(replicates: int) -> ReleaseNoise:
-    """Returns the source of release noise of one run.
+    """Make the source of release noise for one run.
 
     Raises:
-        ParameterError: Several replicates are asked for, or OpenDP is not there.
+        ParameterError: Several replicates are requested, or OpenDP is not installed.
     """
     refuse_replicates(replicates)
     return ReleaseNoise()
 
 
 def refuse_replicates(replicates: int) -> None:
-    """Refuses several replicates with release noise.
+    """Refuse several replicates with release noise.
 
     Raises:
-        ParameterError: There are.
+        ParameterError: There is more than one replicate.
     """
     if replicates > 1:
         message = (
@@ -260,7 +261,7 @@ def refuse_replicates(replicates: int) -> None:
 
 
 def replicate_seed(seed: int, replicate: int) -> int:
-    """Returns the seed of one replicate's noise: 128 bits, the same whatever the number of replicates."""
+    """Seed of one replicate's noise: 128 bits, the same for any number of replicates."""
     words = np.random.SeedSequence(seed, spawn_key=(replicate,)).generate_state(4, np.uint32)
     return int.from_bytes(words.astype("<u4").tobytes(), "little")
 
@@ -282,10 +283,10 @@ class DrawPolicies(Protocol):
     """Fresh runs; an importable object, so that blocks of runs can be made in any process."""
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Returns what is seen of the policies, (runs, features), each run with noise of its own as it is declared.
+        """Features of the policies, (runs, features), each run with its own declared noise.
 
         Args:
-            rng: Of the noise.
+            rng: Generator of the noise.
             on_first: (runs,) whether the run is on the first of the two neighbours.
         """
         ...
@@ -293,16 +294,16 @@ class DrawPolicies(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PolicyRuns:
-    """An agent's post-processing on an instance of its own, ready to run, with the words that a result needs.
+    """An agent's post-processing on its own instance, ready to run, with the words that a result needs.
 
     Attributes:
         draw: Makes fresh runs.
         pair: The user who differs, in D and in D′.
         seen: What the features show: "the policies of users 2 to 4".
-        told: The same as an outsider would say it: "what the other users were told to do".
-        instance: What users live in, without its sizes.
-        witness: What is to be said of the pair, beside what the users do; empty where that is nothing.
-        remark: A sentence that goes with what the result means; empty where there is none.
+        told: The same in an outsider's words: "what the other users were told to do".
+        instance: The environment of the users, without its sizes.
+        witness: Remark on the pair, beside the users' behaviour; empty if there is none.
+        remark: A sentence on the meaning of the result; empty if there is none.
     """
 
     draw: DrawPolicies

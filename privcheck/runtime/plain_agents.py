@@ -1,14 +1,14 @@
-"""Plain online agents: a privatizer half and an agent half in NumPy, which meet only in channel and billboard.
+"""Plain online agents: a privatizer half and an agent half in NumPy, connected by channel and billboard only.
 
-The agent half is a function of what stands on the billboard; it never sees data, and draws no noise. The privatizer
-half turns one user's trajectory into what the channel is given. Everything between them is here: users, channel,
-schedules, the ledger, which is written by the releases themselves, and the face that audits drive.
+The agent half is a function of the billboard; it never sees data, and draws no noise. The privatizer half turns one
+user's trajectory into values for the channel. Everything between them is here: users, channel, schedules, the ledger,
+which is written by the releases themselves, and the interface for audits.
 
     ALGORITHM = Algorithm(name=…, declare=declare, online=PlainAgent(agent=make_agent))
 
-A tree's outputs are its P-sums, each released once through the channel with noise of its own; the board shows the sums
-over all users that follow from them. Users' own releases and batches leave as they are, and the board shows their sum;
-what leaves after every episode anew is on the board as it is.
+A tree's outputs are its P-sums, each released once through the channel with independent noise; the board shows the sums
+over all users computed from them. Users' own releases and batches are released unchanged, and the board shows their
+sum; a release that is output anew after every episode is on the board unchanged.
 """
 
 from __future__ import annotations
@@ -59,23 +59,23 @@ _SEED = 4  # words of 32 bits that seed a user's generator
 
 
 class Contribute(Protocol):
-    """The privatizer half: what one user adds to every release, as a local randomiser computes it."""
+    """Privatizer half of an agent: one user's contribution to every release, as a local randomiser computes it."""
 
     def __call__(self, user: Trajectories, rng: np.random.Generator, /) -> Mapping[str, Array]:
-        """Returns the user's part of every release, by name, in its declared shape.
+        """The user's contribution to every release, by name, in its declared shape.
 
         Args:
             user: One trajectory.
             rng: The user's own generator: all randomness of the contribution comes from it, such as the coin that
-                rounds a reward to a bit. Other users' generators do not depend on how much is drawn from it, and audits
-                hand the user who differs the same one on D and on D′.
+                rounds a reward to a bit. Other users' generators do not depend on the number of draws from it, and
+                audits give the user who differs the same one on D and on D′.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Drawn:
-    """Noise from a replicate's own generator; without one, none."""
+    """Noise from a replicate's own generator; no noise without one."""
 
     rng: np.random.Generator | None
     words: str = "simulated: NumPy PCG64 floating-point noise, seeded; not for a public release"
@@ -91,23 +91,23 @@ class _Drawn:
 
 
 class Streams:
-    """The releases of a plain agent over K users: the channel's side, and the face that auditors see.
+    """Releases of a plain agent over K users: the channel's side, and the interface that auditors see.
 
-    What changes lies in the replicate: for every release NAME `exact/NAME` and `noisy/NAME`, of a tree a P-sum for
-    every level, else the last output; `sum/NAME`, what the board shows; `digest/NAME`, of the first output.
+    All state is in the replicate: for every release NAME `exact/NAME` and `noisy/NAME`, for a tree a P-sum for every
+    level, else the last output; `sum/NAME`, which the board shows; `digest/NAME`, of the first output.
 
     Args:
         setting: Declaration, parameters, options and readings.
         episodes: K.
-        contribute: What a user contributes; None for the declared statistics.
+        contribute: A user's contribution; None for the declared statistics.
         ends: The last user of each batch.
-        noiseless: Nothing is drawn.
-        noise: Where it comes from; "release" draws anew whatever the replicate's generators say.
+        noiseless: Whether nothing is drawn.
+        noise: The noise source; "release" draws anew whatever the replicate's generators are.
         remembered: The arrays of a replicate in which the agent half keeps functions of past boards.
 
     Raises:
-        ParameterError: Releases leave once, or by schedules of several kinds; batches without their ends; or release
-            noise for contributions of the agent's own that would have to be rounded.
+        ParameterError: Releases are output once, or by schedules of several kinds; batches come without their ends; or
+            release noise is requested for the agent's own contributions, which would have to be rounded.
     """
 
     def __init__(
@@ -144,43 +144,43 @@ class Streams:
 
     @property
     def randomises(self) -> bool:
-        """Returns whether users' contributions are the agent's own, which get a generator for each user."""
+        """Whether contributions are computed by the agent, which gets a generator for each user."""
         return self._contribute is not None
 
     @property
     def policy(self) -> tuple[str, ...]:
-        """Returns the arrays that are computed from the billboards alone."""
+        """The arrays that are computed from the billboards alone."""
         return (TOLD, *self._remembered)
 
     @property
     def board(self) -> tuple[str, ...]:
-        """Returns the arrays that are the billboard."""
+        """The arrays that form the billboard."""
         return tuple(f"{kind}/{name}" for name in self._shapes for kind in ("noisy", "sum"))
 
     def output(self, episode: int) -> int | None:
-        """Returns which output leaves with an episode, counted from 1; None where none does."""
+        """Number of the output released after an episode, both counted from 1; None if there is none."""
         if self._kind is Batches:  # nobody comes after the last batch
             return self._ends.index(episode) + 1 if episode in self._ends[:-1] else None
         return episode if episode <= self._last else None
 
     def exact(self, one: Replicate, output: int) -> Tables:
-        """Returns copies of what the last output's noise was added to; of a tree the sum of its P-sums."""
+        """Copies of the exact values under the last output's noise; for a tree the sum of its P-sums."""
         return {name: self._read(one.arrays[f"exact/{name}"], output) for name in self._shapes}
 
     def noisy(self, one: Replicate, output: int) -> Tables:
-        """Returns copies of the last output; of a tree the sum of its P-sums."""
+        """Copies of the last output; for a tree the sum of its P-sums."""
         return {name: self._read(one.arrays[f"noisy/{name}"], output) for name in self._shapes}
 
     def batches(self, output: int) -> Mapping[str, tuple[int, ...]]:
-        """Returns how many users are in a batch, by release; nothing where no noise depends on that."""
+        """Number of users in a batch, by release; empty if no noise depends on it."""
         return {name: (self._size(output),) for name in self._shapes} if self._sized else {}
 
     def undeclared(self, one: Replicate) -> int:
-        """Returns 0: what stands on the billboard went through the channel."""
+        """The number 0: everything on the billboard went through the channel."""
         return 0
 
     def sums(self, one: Replicate) -> Mapping[str, Array]:
-        """Returns what the board shows, by release: read-only views of the noisy sums over the users so far."""
+        """The board's values by release: read-only views of the noisy sums over the users so far."""
         shown = {}
         for name in self._shapes:
             view = one.arrays[f"sum/{name}"].view()
@@ -189,7 +189,7 @@ class Streams:
         return MappingProxyType(shown)
 
     def blank(self) -> dict[str, NDArray[Any]]:
-        """Returns the arrays of a replicate before its first episode."""
+        """The arrays of a replicate before its first episode."""
         arrays: dict[str, NDArray[Any]] = {}
         for name, shape in self._shapes.items():
             kept = (max(1, self._last.bit_length()), *shape) if self._kind is Tree else shape
@@ -200,11 +200,11 @@ class Streams:
         return arrays
 
     def release(self, one: Replicate, user: Trajectories, episode: int, *, ledger: Ledger | None) -> None:
-        """Takes a user's contribution in, and lets the channel release what leaves with their episode.
+        """Add a user's contribution, and let the channel release the output due after their episode.
 
         Args:
             one: The replicate.
-            user: The trajectory, which stays here.
+            user: The trajectory, which is not passed on.
             episode: Its number, counted from 1.
             ledger: Where the first output of every release is recorded, or None.
 
@@ -230,7 +230,7 @@ class Streams:
                     self._record_first(one, release, ledger)
 
     def record_past(self, one: Replicate, ledger: Ledger) -> None:
-        """Records what has left a replicate already; where nothing ever will, that it is charged all the same."""
+        """Record the outputs released so far; a release that never has an output is charged all the same."""
         for release in self._releases:
             if one.arrays[f"digest/{release.name}"].any() or self._last < 1:
                 self._record_first(one, release, ledger)
@@ -250,7 +250,7 @@ class Streams:
         return given
 
     def _take(self, one: Replicate, name: str, value: Array, episode: int) -> Array:
-        """Returns what the channel is given, if something leaves: a P-sum, a message, a batch's or the whole sum."""
+        """Value for the channel, if an output is due: a P-sum, a message, a batch's or the whole sum."""
         exact = one.arrays[f"exact/{name}"]
         if self._kind is Tree:
             level = lowest_bit(episode)
@@ -265,7 +265,7 @@ class Streams:
         return exact
 
     def _draw(self, one: Replicate, name: str, value: Array, source: NoiseSource, output: int) -> Array:
-        """Returns an output, fresh from the channel; keeps the digests of the first."""
+        """Draw an output through a fresh channel; keeps the digests of the first."""
         billboard, first = Billboard(), not one.arrays[f"digest/{name}"].any()
         channel = self._channels[self._size(output) if self._sized else 0].again(
             noise=source, billboard=billboard, ledger=self._make_silent_ledger()
@@ -287,7 +287,7 @@ class Streams:
             shown[...] = noisy if self._kind is EveryEpisode else shown + noisy
 
     def _read(self, kept: Array, output: int) -> Array:
-        """Returns a copy of the last output; of a tree the sum of the P-sums of the output's bits, longest first."""
+        """Copy of the last output; for a tree the sum of the P-sums of the output's bits, longest first."""
         if self._kind is not Tree:
             return kept.copy()
         levels = [level for level in reversed(range(len(kept))) if output >> level & 1]
@@ -295,14 +295,14 @@ class Streams:
         return total
 
     def _record_first(self, one: Replicate, release: Release, ledger: Ledger) -> None:
-        """Records the first output of a release, with which the whole stream is charged."""
+        """Record the first output of a release, with which the whole stream is charged."""
         for part, digest in enumerate(one.arrays[f"digest/{release.name}"]):
             due = charge(release, self._declaration.relation, self._values) if part == 0 else None
             left = bytes(digest).decode().strip("\0") or "nothing left"
             ledger.record(release.name, part, charge=due, output=left)
 
     def _make_channel(self, size: int) -> Channel:
-        """Returns the channel of batches of a size; of all outputs where no noise depends on a size."""
+        """Make the channel for batches of a size, or for all outputs if no noise depends on a size."""
         return Channel(
             self._declaration,
             {**self._values, "n": Fraction(size)} if self._sized else self._values,
@@ -312,14 +312,14 @@ class Streams:
         )
 
     def _size(self, output: int) -> int:
-        """Returns how many users are in the batch that leaves with an output."""
+        """Number of users in the batch released with an output."""
         return self._ends[output - 1] - (self._ends[output - 2] if output > 1 else 0)
 
     def _refuse_other_sizes(self) -> set[int]:
-        """Returns the sizes of the batches that leave, which the last does not; {0} where no noise depends on them.
+        """Sizes of the released batches, all but the last; {0} if no noise depends on them.
 
         Raises:
-            ParameterError: For some of them no noise is declared.
+            ParameterError: No noise is declared for some of them.
         """
         if not self._sized:
             return {0}
@@ -339,12 +339,12 @@ class Streams:
 
 
 def on_grid(release: Release) -> bool:
-    """Returns whether a release's statistic is rounded to a grid, user by user."""
+    """Whether a release's statistic is rounded to a grid, user by user."""
     return isinstance(release.statistic, OnGrid)
 
 
 def _shape_on_board(release: Release, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-    """Returns the shape in which a release stands on the board."""
+    """Shape of a release on the board."""
     statistic = release.statistic.of if isinstance(release.statistic, OnGrid) else release.statistic
     return statistic.shape(values)
 
@@ -359,7 +359,7 @@ def _schedule(releases: tuple[Release, ...], name: str) -> type:
 
 
 def _last_output(release: Release, setting: Setting, episodes: int) -> int:
-    """Returns the last output of a stream: as declared, and none after the last user, whom nobody comes after."""
+    """Last output of a stream: as declared, and none after the last user, as no user follows."""
     schedule = release.schedule
     if isinstance(schedule, Tree):
         return min(int(schedule.leaves.number(setting.values)), episodes)
@@ -375,7 +375,7 @@ _SLACK: Final = 1e-9  # by which probabilities may miss a sum of 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """What an agent half knows of the world.
+    """Sizes of the world that an agent half knows.
 
     Attributes:
         H: Steps of an episode.
@@ -395,25 +395,25 @@ Board = Mapping[str, Array]  # noisy sums over the users so far by release, in t
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Memory:
-    """What an agent half keeps from one episode to the next: functions of the boards so far, and randomness.
+    """State that an agent half keeps from one episode to the next: functions of the boards so far, and randomness.
 
-    It lies in the replicate: a checkpoint holds it, and audits feed it the same boards on D and on D′ and compare it
-    bit for bit. What is kept anywhere else is lost where a run is continued, and leaves lockstep undecided.
+    It is in the replicate: a checkpoint holds it, and audits feed it the same boards on D and on D′ and compare it bit
+    for bit. State kept anywhere else is lost if a run is continued, and leaves lockstep undecided.
 
     Attributes:
         arrays: By name, as `PlainAgent.memory` made them; written in place.
-        rng: For ties and other choices of the agent's own; no user's data and no noise is drawn from it.
+        rng: For ties and other random choices of the agent; no user's data and no noise is drawn from it.
     """
 
     arrays: Mapping[str, NDArray[Any]]
     rng: np.random.Generator
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Returns one of the arrays, to be read or written in place."""
+        """One of the arrays, to be read or written in place."""
         return self.arrays[name]
 
     def __setitem__(self, name: str, value: object) -> None:
-        """Writes into one of the arrays, which keeps its shape and type."""
+        """Write into one of the arrays, which keeps its shape and type."""
         self.arrays[name][...] = value
 
 
@@ -431,13 +431,13 @@ class PlainAgent:
         agent: Makes the agent half from setting and sizes: a function from noisy sums to the next user's policy,
             `agent(board)`, or with a memory `agent(board, memory)`. It is called once before every episode and must
             depend on nothing else.
-        memory: Makes what the agent half may write in place and finds again in the next episode, such as the policy and
-            the noisy counts with which it has planned: arrays of numbers by name, as they are before the first episode.
-            None for an agent half that is a function of the last board.
+        memory: Makes the arrays that the agent half may write in place and reads again in the next episode, such as the
+            policy and the noisy counts used for its plan: arrays of numbers by name, as they are before the first
+            episode. None for an agent half that is a function of the last board.
         contribute: Makes the privatizer half, `contribute(user, rng)`: a function from one user's trajectory, and that
-            user's own generator, to what the channel is given, by release. A local randomiser, such as one that rounds
+            user's own generator, to the channel's input, by release. A local randomiser, such as one that rounds
             rewards to bits, draws from `rng` alone. None for the declared statistics.
-        ends: The last user of each batch, ascending, from setting and K, where releases leave in batches.
+        ends: The last user of each batch, ascending, from setting and K, if releases are in batches.
     """
 
     agent: MakeAgentHalf
@@ -446,11 +446,11 @@ class PlainAgent:
     ends: Callable[[Setting, int], tuple[int, ...]] | None = None
 
     def __call__(self, request: OnlineRequest, *, noiseless: bool = False) -> Player:
-        """Returns the agent in the request's world, ready to play.
+        """Make the agent in the request's world, ready to play.
 
         Raises:
-            ParameterError: Sizes that are not the environment's, no episode, schedules that differ or leave once, or
-                an agent half that returns no policy.
+            ParameterError: Sizes that are not the environment's, no episode, schedules that differ or output once, or
+                an agent half that does not return a policy.
         """
         setting, mdp = request.setting, request.world.mdp
         sizes = Sizes(H=mdp.horizon, S=mdp.states, A=mdp.actions, K=request.episodes)
@@ -482,7 +482,7 @@ class PlainAgent:
 
 
 class _Run:
-    """A plain agent in a world: what its player's functions do."""
+    """A plain agent in a world: the functions of its player."""
 
     def __init__(
         self,
@@ -500,7 +500,7 @@ class _Run:
         self.optimal = solve(request.world.mdp).value
 
     def start(self, number: int) -> Replicate:
-        """Returns a replicate before its first episode."""
+        """Make a replicate before its first episode."""
         drawn = {"users": True, "noise": True, _AGENT: self._memory is not None, MESSAGES: self._streams.randomises}
         own = seeds(self._request.seed, number, *(name for name, needed in drawn.items() if needed))
         arrays = {"number": np.array([number]), **self._streams.blank(), **blank(self._sizes.K)}
@@ -510,7 +510,7 @@ class _Run:
         return one
 
     def play(self, one: Replicate, until: int) -> None:
-        """Plays a replicate up to and with an episode."""
+        """Play a replicate up to and including an episode."""
         totals, told = one.arrays["totals"], one.arrays[TOLD]
         mdp, curves = self._request.world.mdp, one.arrays["curves"]
         record = Record(until=until, totals=totals, curves=curves, grid=grid(self._sizes.K), optimal=self.optimal)
@@ -526,7 +526,7 @@ class _Run:
             self._streams.release(one, user, done + 1, ledger=ledger)
 
     def keep_ledger(self, ledger: Ledger, one: Replicate) -> None:
-        """Lets the first replicate's releases write the ledger; those that have left already are written now."""
+        """Let the first replicate's releases write the ledger; past outputs are written now."""
         self._ledger = ledger
         self._streams.record_past(one, ledger)
 
@@ -551,10 +551,10 @@ class _Run:
 
 
 def _check_contribute(given: Contribute) -> Contribute:
-    """Returns a privatizer half that takes a user and their generator.
+    """Check that a privatizer half takes a user and their generator.
 
     Raises:
-        ParameterError: It takes other arguments, such as the user alone.
+        ParameterError: The function takes other arguments, such as the user alone.
     """
     try:
         inspect.signature(given).bind(None, None)
@@ -568,10 +568,10 @@ def _check_contribute(given: Contribute) -> Contribute:
 
 
 def _check_memory(given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """Returns the arrays of a memory before the first episode.
+    """The arrays of a memory before the first episode.
 
     Raises:
-        ParameterError: One of them holds something else than numbers.
+        ParameterError: An array holds something other than numbers.
     """
     arrays = {name: np.asarray(value) for name, value in given.items()}
     for name, array in arrays.items():
@@ -582,7 +582,7 @@ def _check_memory(given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
 
 
 class _Users:
-    """Users of a model, one after the other, by inverse distribution functions."""
+    """Users of a model, one after the other, sampled by inverse distribution functions."""
 
     def __init__(self, mdp: FiniteMDP) -> None:
         self._mdp = mdp
@@ -590,7 +590,7 @@ class _Users:
         self._next = mdp.transition.cumsum(axis=-1)
 
     def act(self, told: NDArray[Any], rng: np.random.Generator) -> Trajectories:
-        """Returns one user's trajectory under the policy they were told."""
+        """Sample one user's trajectory under the given policy."""
         mdp, uniforms = self._mdp, rng.random((self._mdp.horizon, 2))
         states, actions = np.empty((1, mdp.horizon + 1), np.int32), np.empty((1, mdp.horizon), np.int32)
         rewards = np.empty((1, mdp.horizon))
@@ -609,7 +609,7 @@ class _Users:
 
 
 def _draw(cumulated: Array, uniform: float) -> int:
-    """Returns an index: the first whose cumulated probability exceeds a uniform's share of the whole."""
+    """Draw an index: the first with a cumulated probability above the given share of the total."""
     return int(np.searchsorted(cumulated, uniform * cumulated[-1], side="right"))
 
 

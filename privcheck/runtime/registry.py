@@ -1,8 +1,8 @@
 """Algorithms, environments and audits by name, from entry points, with the presets of an agent's constants.
 
 Entry-point groups: `privcheck.algorithms` (an `Algorithm`), `privcheck.environments` (an `Environment`),
-`privcheck.environment_families` (a function from what follows the colon in `FAMILY:MEMBER` to an `Environment`),
-`privcheck.views` (a `RegisteredView` of any algorithm), `privcheck.auditors` (what audits functions and declarations).
+`privcheck.environment_families` (a function from the part after the colon in `FAMILY:MEMBER` to an `Environment`),
+`privcheck.views` (a `RegisteredView` of any algorithm), `privcheck.auditors` (auditors of functions and declarations).
 
 `practical`, the default, are the defaults of the agent's options; `paper` are the constants that its paper prints
 (`Algorithm.printed`). Both change post-processing alone: no declared parameter, noise, sensitivity or schedule.
@@ -39,10 +39,10 @@ PRESETS: Final = (PRACTICAL, PAPER)
 
 
 def check_printed(algorithm: Algorithm) -> None:
-    """Refuses printed constants that are none of the agent's, or have values that it would refuse.
+    """Refuse printed constants that the agent does not have, or with values that it would refuse.
 
     Raises:
-        DeclarationError: They are, or an option or reading has the name of the presets' own.
+        DeclarationError: The agent has no such constant, or an option or reading is named like the presets.
         ParameterError: A value is refused.
     """
     options = {option.name: option for option in algorithm.options}
@@ -62,11 +62,11 @@ def check_printed(algorithm: Algorithm) -> None:
 
 
 def expand_preset(algorithm: Algorithm, given: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Returns the name of the preset, and the user's NAME=VALUE pairs with its constants where they set none.
+    """Name of the preset, and the user's NAME=VALUE pairs with its constants for those they do not set.
 
     Raises:
         UnknownNameError: There is no such preset.
-        ParameterError: One is named, and there is no agent whose constants it could choose.
+        ParameterError: A preset is named, but the algorithm has no agent.
     """
     own = {name: value for name, value in given.items() if name != NAME}
     name = given.get(NAME, PRACTICAL)
@@ -86,10 +86,11 @@ class Reading:
     """A reading of an ambiguous text, or a variant: one of a few names.
 
     Attributes:
-        name: What is chosen.
-        ways: The names; the first is the default.
+        name: Name of the choice.
+        ways: The options; the first is the default.
         meaning: What the choice is about.
-        private_rewards: The way that data without a public reward function ask for; empty where they ask for none.
+        private_rewards: The option required by data without a public reward function; empty if there is no such
+            requirement.
     """
 
     name: str
@@ -98,7 +99,7 @@ class Reading:
     private_rewards: str = ""
 
     def check(self, given: str) -> str:
-        """Returns the reading.
+        """Check that a reading exists, and return it.
 
         Raises:
             ParameterError: There is no such reading.
@@ -111,15 +112,15 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
-    """A paper whose claims are judged.
+    """A paper with claims that are judged.
 
     Attributes:
         name: Of its page of findings.
         title: Of the paper.
         authors: Of the paper.
         published: Where and when it appeared, with its arXiv id or DOI.
-        about: What it does with which data and what it claims, for a reader of its page of findings.
-        answers: What its authors might answer to the page, each in a sentence or two.
+        about: Its method, data and claims, for a reader of its page of findings.
+        answers: Possible answers of its authors to the page, each in a sentence or two.
     """
 
     name: str
@@ -132,17 +133,17 @@ class Paper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditInstance:
-    """Where audits run an agent, if those sizes and options that are asked for would hide everything from them.
+    """Sizes and options for audits of an agent, if the requested ones would hide all leaks.
 
     Attributes:
         sizes: Parameters of the small instance of the policy view, by name: H, S, A and K of an online agent. Those
             that the declaration lacks are left out.
         options: The agent's options under which its policy follows the releases closely; no claim may depend on them.
-        values: Parameters of the declaration, by name, at which audits make half of their runs of the agent: with so
-            little noise that every message can be sent. Sensitivities and laws are formulas in them.
-        world: Makes the world that audits run the agent in, for sizes by name (H, S, A, K and those of the
-            declaration), where it needs more than a finite model: features, of which those of state 0 and of the last
-            state are as far from each other as a user can be moved. None for worlds of the auditors'.
+        values: Parameters of the declaration, by name, for half of the audits' runs of the agent: with so little noise
+            that every message can be sent. Sensitivities and laws are formulas in them.
+        world: Makes the world for audits of the agent, for sizes by name (H, S, A, K and those of the declaration), if
+            it needs more than a finite model: features, with those of state 0 and of the last state as far apart as the
+            sensitivity to one user allows. None for the auditors' own worlds.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -156,33 +157,33 @@ class Algorithm:
     """A registered algorithm: its declaration, its agent, or both.
 
     Attributes:
-        name: What users type.
+        name: The name that users type.
         title: One line.
         source: Paper and algorithm.
         declare: Makes the declaration for the chosen readings; None for a non-private baseline.
-        readings: What `declare` may be asked for.
+        readings: The readings that `declare` accepts.
         options: The agent's own parameters; their defaults are the preset `practical`.
-        printed: The constants that the paper prints, by the name of the option or reading, where `practical` has
-            others: the preset `paper`. Post-processing alone may depend on them.
-        learn: Learns from a dataset without privacy; None where it does not.
-        offline: The private agent that learns from a dataset; None where there is none.
-        paper: What it is from, where it is from a paper that is judged; None otherwise.
-        elsewhere: Parameters by name, as users give them, at which the page of findings judges the claim too: where the
-            verdict is another than at the defaults.
-        online: Makes the agent that learns while it acts, one user after the other; None where there is none. What is
-            made here is what runs and what audits drive. The number of episodes is the declaration's parameter `K`, or
-            the agent's option of that name.
-        policies: Makes the step from noisy statistics to policies ready, of an agent of which no more is written: the
-            policy view draws the declared noise for it, at the sizes of `instance`. None where there is none.
-        instance: Where audits run the agent.
-        twin: The registered online algorithm that does the same without privacy; None where there is none.
-        instead: The registered algorithm of the same kind that learns at smaller budgets; empty where there is none.
-        release_noise: Whether a fast online agent draws release noise where it is asked for; plain ones and those that
-            learn from data do.
-        environment: The registered environment that `check` takes where none is named; empty for the usual one.
+        printed: The constants that the paper prints, by the name of the option or reading, where they differ from
+            `practical`: the preset `paper`. Post-processing alone may depend on them.
+        learn: Learns from a dataset without privacy; None if it does not.
+        offline: The private agent that learns from a dataset; None if there is none.
+        paper: The judged paper that it is from; None if there is none.
+        elsewhere: Parameters by name, as users give them, at which the page of findings judges the claim too, because
+            the verdict differs from that at the defaults.
+        online: Makes the agent that learns while it acts, one user after the other; None if there is none. The same
+            agent is run and audited. The number of episodes is the declaration's parameter `K`, or the agent's option
+            of that name.
+        policies: Prepares the step from noisy statistics to policies, for an agent with only that step implemented: the
+            policy view draws the declared noise for it, at the sizes of `instance`. None if there is none.
+        instance: Sizes and options for audits of the agent.
+        twin: The registered online algorithm that does the same without privacy; None if there is none.
+        instead: The registered algorithm of the same kind that learns at smaller budgets; empty if there is none.
+        release_noise: Whether a fast online agent can draw release noise; plain ones and those that learn from data
+            always can.
+        environment: The registered environment that `check` uses by default; empty for the usual one.
 
     Raises:
-        DeclarationError: A printed constant is none of the agent's.
+        DeclarationError: A printed constant is not one of the agent's.
         ParameterError: Its value is refused.
     """
 
@@ -209,10 +210,10 @@ class Algorithm:
         check_printed(self)
 
     def learn_from(self, request: RunRequest) -> RunResult:
-        """Returns what the agent learned from a dataset.
+        """Run the agent on a dataset.
 
         Raises:
-            ParameterError: It does not learn from data, or refuses the request.
+            ParameterError: The algorithm does not learn from data, or refuses the request.
         """
         if self.offline is not None:
             from privcheck.runtime.offline import run
@@ -224,10 +225,10 @@ class Algorithm:
         return self.learn(request)
 
     def play(self, request: OnlineRequest) -> OnlineResult:
-        """Returns what the agent did that learns while it acts.
+        """Run the agent that learns while it acts.
 
         Raises:
-            ParameterError: It does not learn while it acts, or refuses the request.
+            ParameterError: The algorithm does not learn while it acts, or refuses the request.
         """
         from privcheck.runtime.replicates import run
 
@@ -237,36 +238,36 @@ class Algorithm:
 
     @property
     def publishes(self) -> bool:
-        """Returns whether it can be run with release noise."""
+        """Whether it can be run with release noise."""
         from privcheck.runtime.plain_agents import PlainAgent
 
         return self.offline is not None or self.release_noise or isinstance(self.online, PlainAgent)
 
     @property
     def runs(self) -> bool:
-        """Returns whether there is an agent that can be run."""
+        """Whether there is an agent that can be run."""
         return self.online is not None or self.from_data
 
     @property
     def from_data(self) -> bool:
-        """Returns whether it learns from a dataset."""
+        """Whether it learns from a dataset."""
         return self.learn is not None or self.offline is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """A registered source of trajectories with a known truth.
+    """A registered source of trajectories with known true values.
 
     Attributes:
-        name: What users type.
+        name: The name that users type.
         title: One line.
-        source: Where the model comes from.
+        source: Origin of the model.
         parameters: Its own, `n` (simulated users, for datasets only) and `H` among them.
-        sample: Draws a dataset for the parameters' values and a seed; None where only online agents can use it.
-        model: Makes the model that online agents act in, for the parameters' values and a seed (of a model that is
-            itself drawn at random); None where there is none.
-        usual_for: What it is taken for where no environment is named: for "datasets" to learn from, for such with
-            "features" to regress on, or for "online" agents.
+        sample: Draws a dataset for the parameters' values and a seed; None if only online agents can use it.
+        model: Makes the model that online agents act in, for the parameters' values and a seed (for a model that is
+            itself drawn at random); None if there is none.
+        usual_for: Uses for which it is the default: "datasets" to learn from, datasets with "features" to regress on,
+            or "online" agents.
     """
 
     name: str
@@ -280,15 +281,15 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredView:
-    """A way to look at any algorithm: what an audit sees of it, and what it says of that.
+    """A view for audits of any algorithm: the observed outputs, and the statement made about them.
 
     Attributes:
-        name: What users type after `--view`.
-        place: Among the others: they run and are shown in this order.
-        asks: What it asks, in a sentence, for reports.
+        name: The name that users type after `--view`.
+        place: Position among the views: they run and are shown in this order.
+        asks: The question it answers, in a sentence, for reports.
         leaves_open: What a result without a violation does not say, in a sentence or two, for reports.
         trials: The default number of trials for an algorithm.
-        lacks: Says why an algorithm in its chosen readings has no such view; empty where it has.
+        lacks: Reason why an algorithm in its chosen readings has no such view; empty if it has.
         run: Runs it; the result says whether the agent was run.
     """
 
@@ -303,11 +304,11 @@ class RegisteredView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPlan:
-    """How an algorithm is audited: one plan for all, from what is registered.
+    """Audit of an algorithm: one plan for all, from the registered views.
 
     Attributes:
-        algorithm: What is audited, as it is registered.
-        by_name: All registered views, in their order; `lacks` says which of them it has.
+        algorithm: The audited algorithm, as it is registered.
+        by_name: All registered views, in their order; `lacks` says which of them do not apply.
     """
 
     algorithm: Algorithm
@@ -315,29 +316,29 @@ class AuditPlan:
 
     @property
     def name(self) -> str:
-        """Returns the algorithm's name."""
+        """The algorithm's name."""
         return self.algorithm.name
 
     @property
     def views(self) -> tuple[AuditView, ...]:
-        """Returns the names of the views."""
+        """The names of the views."""
         return tuple(self.by_name)
 
     @property
     def trials(self) -> Mapping[AuditView, int]:
-        """Returns the default number of trials by view."""
+        """Default number of trials by view."""
         return {name: view.trials(self.algorithm) for name, view in self.by_name.items()}
 
     def lacks(self, declaration: Declaration, view: AuditView) -> str:
-        """Returns why a declaration of the algorithm cannot be audited from a view; empty where it can."""
+        """Reason why a declaration of the algorithm cannot be audited from a view; empty if it can."""
         return self.by_name[view].lacks(self.algorithm, declaration)
 
     def audit(self, request: AuditRequest) -> AuditResult:
-        """Returns the audit of the request's view.
+        """Run the audit of the request's view.
 
         Raises:
             ParameterError: There is no such view, or it refuses the request.
-            AuditError: What was audited put out something that is not finite.
+            AuditError: The audited algorithm output a value that is not finite.
         """
         if request.view not in self.by_name:
             message = f"{self.algorithm.name}: expected a view out of {', '.join(self.by_name)}, got {request.view!r}"
@@ -346,7 +347,7 @@ class AuditPlan:
 
 
 def names(group: str) -> list[str]:
-    """Returns the registered names of one kind, sorted, without loading them.
+    """The registered names of one kind, sorted, without loading them.
 
     Args:
         group: "algorithms", "environments", "environment_families" or "auditors".
@@ -355,19 +356,19 @@ def names(group: str) -> list[str]:
 
 
 def algorithm(name: str) -> Algorithm:
-    """Returns the algorithm of that name.
+    """Load the algorithm of that name.
 
     Raises:
-        UnknownNameError: There is none.
+        UnknownNameError: There is no such algorithm.
     """
     return cast("Algorithm", load_entry("algorithms", name))
 
 
 def environment(name: str) -> Environment:
-    """Returns the environment of that name, or of that family: `FAMILY:MEMBER`.
+    """Load the environment of that name, or of that family: `FAMILY:MEMBER`.
 
     Raises:
-        UnknownNameError: There is none.
+        UnknownNameError: There is no such environment.
     """
     family, colon, member = name.partition(":")
     if colon and family in names("environment_families"):
@@ -379,16 +380,16 @@ def environment(name: str) -> Environment:
 
 
 def has_environment(name: str) -> bool:
-    """Returns whether that is an environment's name, or a family's with a member behind a colon; loads nothing."""
+    """Whether the name is that of an environment, or of a family with a member after a colon; loads nothing."""
     family, colon, _ = name.partition(":")
     return name in names("environments") or bool(colon and family in names("environment_families"))
 
 
 def usual_environment(use: Use) -> str:
-    """Returns the name of the environment that is taken where none is named: the first, by name, that offers itself.
+    """Name of the default environment for a use: the first, by name, that offers itself.
 
     Raises:
-        UnknownNameError: None does.
+        UnknownNameError: No environment does.
     """
     for name in names("environments"):
         if use in environment(name).usual_for:
@@ -397,7 +398,7 @@ def usual_environment(use: Use) -> str:
 
 
 def audit_plan(name: str) -> AuditPlan:
-    """Returns the audit plan for the algorithm of that name: all registered views that it can have.
+    """Make the audit plan for the algorithm of that name, with all registered views.
 
     Raises:
         UnknownNameError: There is no such algorithm.
@@ -406,6 +407,6 @@ def audit_plan(name: str) -> AuditPlan:
 
 
 def plan_for(subject: Algorithm) -> AuditPlan:
-    """Returns the audit plan of an algorithm, whether or not it is registered."""
+    """Make the audit plan of an algorithm, whether or not it is registered."""
     views = [cast("RegisteredView", load_entry("views", name)) for name in list_entries("views")]
     return AuditPlan(algorithm=subject, by_name={view.name: view for view in sorted(views, key=lambda one: one.place)})

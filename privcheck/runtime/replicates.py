@@ -1,15 +1,15 @@
 """Replicates of an online run, in blocks of episodes, with checkpoints in the one format that all work resumes from.
 
 A replicate is its arrays and its generators; a kernel plays it up to an episode and changes nothing else. Replicates
-run on threads (the kernels hold no interpreter lock), each with randomness of its own spawned from the seed, so that a
-result depends neither on the number of threads nor on how many replicates there are nor on where a run was cut.
+run on threads (the kernels hold no interpreter lock), each with its own randomness spawned from the seed, so that a
+result depends neither on the number of threads nor on the number of replicates nor on where a run was interrupted.
 
 A checkpoint holds all replicates after a block, under the run's fingerprint; it is written to a temporary name and
-renamed. Killing a run loses the current block; where blocks are shorter than a second, also those since the last
+renamed. Killing a run loses the current block; if blocks are shorter than a second, also those since the last
 checkpoint, about a second's work.
 
-A file is NumPy's archive, written under a temporary name and renamed. One that was cut short or changed is noticed by
-its own checksums and refused; nothing in it is run.
+A file is NumPy's archive, written under a temporary name and renamed. A file that was cut short or changed is detected
+by its own checksums and refused; nothing in it is run.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _ABOUT: Final = "about"
 
 
 def save_checkpoint(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Writes a checkpoint, whole or not at all.
+    """Write a checkpoint, whole or not at all.
 
     Args:
-        path: Its name; the folder is there.
-        about: What JSON can hold, floats exactly; arrays in it become lists.
+        path: Its name; the folder exists.
+        about: JSON-encodable description, floats kept exactly; arrays in it become lists.
         arrays: By name.
 
     Raises:
-        OSError: It cannot be written; what was there before is still there.
+        OSError: It cannot be written; the previous file is kept.
     """
     text = json.dumps(about, default=_list)
     with whole_file(path) as file:
@@ -59,10 +59,10 @@ def save_checkpoint(path: Path, about: Mapping[str, Any], arrays: Mapping[str, N
 
 @contextmanager
 def open_checkpoint(path: Path) -> Iterator[tuple[dict[str, Any], Mapping[str, NDArray[Any]]]]:
-    """Yields what a checkpoint is about, and its arrays, each of which is read when it is asked for.
+    """Yield the description of a checkpoint and its arrays, each of which is read on access.
 
     Raises:
-        PrivcheckError: It cannot be read, or not as it is read here.
+        PrivcheckError: It cannot be read, or has another format.
     """
     try:
         # opened here: NumPy does not close a file whose archive it cannot read
@@ -87,7 +87,7 @@ _SAVE_EVERY = 1.0  # seconds: shorter blocks are not each written
 
 
 def seeds(seed: int, replicate: int, *names: str) -> dict[str, np.random.SeedSequence]:
-    """Returns the seeds of a replicate's parts: the same whatever the number of replicates and of other parts.
+    """Seeds of a replicate's parts: the same for any number of replicates and of other parts.
 
     >>> one = seeds(7, 3, "users", "noise")["noise"]
     >>> one.generate_state(1).tolist() == seeds(7, 3, "noise")["noise"].generate_state(1).tolist()
@@ -97,12 +97,12 @@ def seeds(seed: int, replicate: int, *names: str) -> dict[str, np.random.SeedSeq
 
 
 def run(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) -> OnlineResult:
-    """Returns a run of all replicates of an online agent, with its ledger where it declares something.
+    """Run all replicates of an online agent, with its ledger if it declares something.
 
     Args:
         make: Makes the agent, as it is registered.
-        request: What is asked.
-        noiseless: The agent's noiseless twin; the ledger then says that nothing is protected.
+        request: The requested run.
+        noiseless: Whether to run the agent's noiseless twin; the ledger then says that nothing is protected.
 
     Raises:
         ParameterError: The agent refuses the request, or the directory holds the checkpoint of another run.
@@ -129,10 +129,10 @@ def run(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) ->
 
 
 def ready(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns the agent in the request's world, ready to play.
+    """Make the agent in the request's world, ready to play.
 
     Raises:
-        ParameterError: The agent refuses the request, or what is registered makes something else than a player.
+        ParameterError: The agent refuses the request, or the registered function does not make a Player.
     """
     player: object = make(request, noiseless=noiseless)
     if not isinstance(player, Player):
@@ -142,12 +142,12 @@ def ready(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) 
 
 
 def open_ledger(request: OnlineRequest, player: Player, *, noiseless: bool) -> Ledger:
-    """Returns the first replicate's ledger, before anything is drawn.
+    """Open the first replicate's ledger, before anything is drawn.
 
-    Where releases do not write it themselves it is a plan of everything the run will spend, from the declaration and
-    not from what was drawn: a killed run is never understated, and that the agent draws what is declared is what the
-    noise view audits. A release is a stream of noisy tables, charged as a whole with its first slice; its entries name
-    the stream by the run's fingerprint. A run that is killed and continued writes the same lines again.
+    If releases do not write it themselves it is a plan of everything the run will spend, from the declaration and not
+    from the draws: the cost of a killed run is never understated, and the noise view audits that the agent draws what
+    is declared. A release is a stream of noisy tables, charged as a whole with its first slice; its entries name the
+    stream by the run's fingerprint. A run that is killed and continued writes the same lines again.
     """
     declaration, values = request.setting.released, request.values
     path = None if request.directory is None else request.directory / FILE_NAME
@@ -172,12 +172,12 @@ def open_ledger(request: OnlineRequest, player: Player, *, noiseless: bool) -> L
 
 
 def learn(request: OnlineRequest, player: Player, ledger: Ledger | None = None) -> tuple[list[Replicate], float]:
-    """Returns all replicates after K episodes, and the seconds it took over all sessions.
+    """Play all replicates to episode K, and return them with the seconds it took over all sessions.
 
     Args:
-        request: What to run; of it K, the replicates, the directory, the threads and the progress are used here.
+        request: The requested run; used here are K, the replicates, the directory, the threads and the progress.
         player: The agent.
-        ledger: What the first replicate's releases write, if they do.
+        ledger: The ledger that the first replicate's releases write, if they do.
 
     Raises:
         ParameterError: The directory holds the checkpoint of another run.
@@ -213,7 +213,7 @@ def learn(request: OnlineRequest, player: Player, ledger: Ledger | None = None) 
 def read_result(
     request: OnlineRequest, player: Player, replicates: Sequence[Replicate], *, seconds: float, ledger: Ledger | None
 ) -> OnlineResult:
-    """Returns what the replicates' records say; the policy is what the last user was told to do."""
+    """Result of a run from the replicates' records; the policy is that of the first replicate's last user."""
     curves = np.stack([one.arrays["curves"] for one in replicates])
     arrays = replicates[0].arrays
     told = arrays[player.told]
@@ -233,7 +233,7 @@ def read_result(
 
 
 def fingerprint(request: OnlineRequest, label: str) -> str:
-    """Returns a digest of all that a run's numbers depend on."""
+    """Digest of all inputs that a run's numbers depend on."""
     mdp = request.world.mdp
     digest = hashlib.blake2b(digest_size=16)
     about = {
@@ -272,10 +272,10 @@ def _save(path: Path, replicates: list[Replicate], mark: str, seconds: float) ->
 
 
 def refuse_other(request: OnlineRequest, label: str) -> None:
-    """Refuses a directory with the checkpoint of another run, before anything is written there.
+    """Refuse a directory with the checkpoint of another run, before anything is written there.
 
     Raises:
-        ParameterError: It holds one.
+        ParameterError: The directory holds such a checkpoint.
         PrivcheckError: The checkpoint cannot be read.
     """
     if request.directory is not None:
@@ -283,7 +283,7 @@ def refuse_other(request: OnlineRequest, label: str) -> None:
 
 
 def _load(path: Path, replicates: list[Replicate], mark: str) -> float:
-    """Puts a checkpoint's content into fresh replicates; returns the seconds it took, 0 where there is none."""
+    """Load a checkpoint into fresh replicates; returns the seconds spent so far, 0 without a checkpoint."""
     if not path.exists():
         return 0.0
     with open_checkpoint(path) as (about, arrays):

@@ -1,4 +1,4 @@
-"""What runs and audits return: values that the command line, the reports and the tests read."""
+"""Requests and results of runs and audits: values read by the command line, the reports and the tests."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ NoiseKind = Literal["simulated", "release"]
 
 
 def nothing() -> None:
-    """Does nothing before a run's first draw: it is charged to nobody's budget."""
+    """No-op budget hook: the run is not charged to any budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Dataset(Brief):
-    """Trajectories to learn from, with what is publicly known about them.
+    """Trajectories to learn from, with public knowledge about them.
 
     Attributes:
-        name: Where they come from.
+        name: Their origin.
         description: In one sentence.
         trajectories: The users' data.
-        reward: r(s, a, s′), public, broadcastable to (S, A, S); None where the reward function is not public and has
-            to be learned from noisy sums.
-        evaluate: The true expected return of a policy (H, S, A) of action probabilities; None where nobody knows it.
-        references: True values of known policies by name ("behaviour", "optimum", …); empty without a model.
-            "random" is the policy that takes every action equally often.
+        reward: r(s, a, s′), public, broadcastable to (S, A, S); None if the reward function is not public and has to be
+            learned from noisy sums.
+        evaluate: The true expected return of a policy (H, S, A) of action probabilities; None if it is unknown.
+        references: True values of known policies by name ("behaviour", "optimum", …); empty without a model. "random"
+            is the policy that takes every action equally often.
         public: The data are simulated from a public model, so exact figures about them may be shown. Figures of a
             user's own file are shown only if they come from the billboard.
         facts: Size and origin, for the report.
-        features: Public features of states and actions, where there are any.
+        features: Public features of states and actions, if there are any.
 
     Raises:
         ParameterError: The features are of another number of states or actions.
@@ -68,20 +68,20 @@ class Dataset(Brief):
 
     @property
     def feature_map(self) -> FeatureMap:
-        """Returns the features: a coordinate for every state and action where no others are known."""
+        """The features; by default one coordinate for every state and action."""
         return self.features or one_hot_features(self.trajectories.num_states, self.trajectories.num_actions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What an agent is asked to do.
+    """Request for a run of an agent.
 
     Attributes:
         setting: Declaration (None for a non-private baseline), parameters, options and readings.
-        data: What to learn from.
-        replicates: Independent repetitions with noise of their own.
-        seed: Of the simulated noise.
-        noise: Where it comes from: "simulated", from the seed, or "release", for what is published.
+        data: The data to learn from.
+        replicates: Independent repetitions, each with its own noise.
+        seed: Seed of the simulated noise.
+        noise: The noise source: "simulated", from the seed, or "release", for published outputs.
         ledger: Where the first replicate's ledger is written, or None.
         progress: Called after each unit of work.
     """
@@ -96,23 +96,23 @@ class RunRequest:
 
     @property
     def declaration(self) -> Declaration | None:
-        """Returns what may be released; None for a baseline."""
+        """The declaration of the releases; None for a baseline."""
         return self.setting.declaration
 
     @property
     def values(self) -> Mapping[str, Fraction]:
-        """Returns the declaration's parameters."""
+        """The declaration's parameters."""
         return self.setting.values
 
     @property
     def options(self) -> Mapping[str, Fraction]:
-        """Returns the agent's options."""
+        """The agent's options."""
         return self.setting.options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """What an agent says about its own run, to be read before its figures.
+    """An agent's remark on its own run, to be read before its figures.
 
     Attributes:
         title: In a few words.
@@ -125,19 +125,19 @@ class Remark:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RunResult(Brief):
-    """What an agent did.
+    """Result of a run of an agent.
 
     Attributes:
         returns: The true expected return of each replicate's policy, (replicates,); None without a model.
         claimed: The agent's own (pessimistic) estimate of its policy's return, (replicates,).
-        baseline: The true return of the non-private twin on the same data; None where it must not be computed.
+        baseline: The true return of the non-private twin on the same data; None if it must not be computed.
         policy: The first replicate's policy, (H, S, A) action probabilities.
         ledger: The first replicate's ledger; None for a non-private agent.
         diagnostics: Figures about the learning, from the billboard only, by name.
         seconds: Wall time of the learning alone.
-        remarks: What the agent has to say about them, from the billboard only.
-        worthless: At which share of all steps and states the agent's own value is 0, so that it takes any action there,
-            mean over replicates; from the billboard only. None where that is not said.
+        remarks: The agent's remarks on them, from the billboard only.
+        worthless: Share of all steps and states at which the agent's own value is 0, so that it takes any action there,
+            mean over replicates; from the billboard only. None if it is unknown.
     """
 
     returns: NDArray[np.float64] | None
@@ -160,9 +160,9 @@ class World(Brief):
         description: In one sentence.
         mdp: The model.
         facts: Size and origin, for the report.
-        features: Public features of states and actions, where there are any.
-        public: The model whose mean rewards and law of the first state agents are told where those are public, if users
-            answer by another one, as those do in whom an audit's neighbours differ; None where it is `mdp`.
+        features: Public features of states and actions, if there are any.
+        public: The model with the public mean rewards and law of the first state that agents are given, if users
+            respond by another one, as the users that differ between an audit's neighbours do; None if it is `mdp`.
 
     Raises:
         ParameterError: The features are of another number of states or actions.
@@ -181,21 +181,21 @@ class World(Brief):
 
     @property
     def feature_map(self) -> FeatureMap:
-        """Returns the features: a coordinate for every state and action where no others are known."""
+        """The features; by default one coordinate for every state and action."""
         return self.features or one_hot_features(self.mdp.states, self.mdp.actions)
 
     @property
     def public_model(self) -> FiniteMDP:
-        """Returns the model whose mean rewards and law of the first state are public where any are."""
+        """The model for public mean rewards and the public law of the first state, if any are public."""
         return self.public or self.mdp
 
     def answered_by(self, mdp: FiniteMDP) -> World:
-        """Returns the same world, in which users answer by another model; what is public stays."""
+        """The same world with users who respond by another model; public knowledge stays."""
         return replace(self, mdp=mdp, public=self.public_model)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Returns H, S, A and the dimensions of the features, by the names that declarations have for them."""
+        """H, S, A and the dimensions of the features, by their names in declarations."""
         mdp = self.mdp
         plain = {"d": mdp.states * mdp.actions} if self.features is None else self.features.sizes
         return {"H": mdp.horizon, "S": mdp.states, "A": mdp.actions, **plain}
@@ -203,19 +203,19 @@ class World(Brief):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnlineRequest:
-    """What an online agent is asked to do: K users, one after the other, each a trajectory under the agent's policy.
+    """Request for a run of an online agent: K users, one after the other, each a trajectory under the agent's policy.
 
     Attributes:
         setting: Declaration (None for a non-private baseline), parameters, options and readings.
-        world: Where it acts.
+        world: The agent's environment.
         episodes: K.
-        replicates: Independent repetitions, each with randomness of its own.
-        seed: Of the users' responses and of the simulated noise.
-        noise: Where it comes from. With release noise there is no checkpoint: what left is not drawn again.
-        directory: Where the first replicate's ledger and the checkpoint go, or None. A checkpoint of the same run that
-            lies there is continued.
+        replicates: Independent repetitions, each with its own randomness.
+        seed: Seed of the users' responses and of the simulated noise.
+        noise: The noise source. With release noise there is no checkpoint: released outputs are not drawn again.
+        directory: Where the first replicate's ledger and the checkpoint are written, or None. A checkpoint of the same
+            run there is continued.
         workers: Threads; the result does not depend on it.
-        progress: Called after each block with (episodes done, of how many), over all replicates.
+        progress: Called after each block with (episodes done, total), over all replicates.
     """
 
     setting: Setting
@@ -230,41 +230,41 @@ class OnlineRequest:
 
     @property
     def declaration(self) -> Declaration | None:
-        """Returns what may be released; None for a baseline."""
+        """The declaration of the releases; None for a baseline."""
         return self.setting.declaration
 
     @property
     def values(self) -> Mapping[str, Fraction]:
-        """Returns the declaration's parameters."""
+        """The declaration's parameters."""
         return self.setting.values
 
     @property
     def options(self) -> Mapping[str, Fraction]:
-        """Returns the agent's options."""
+        """The agent's options."""
         return self.setting.options
 
     @property
     def readings(self) -> Mapping[str, str]:
-        """Returns the chosen readings."""
+        """The chosen readings."""
         return self.setting.readings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class OnlineResult(Brief):
-    """What an online agent did.
+    """Result of a run of an online agent.
 
     Attributes:
         episodes: (G,) the numbers of episodes after which figures were taken; the last is K.
-        regret: (replicates, G) cumulative regret V*₁ − V^π₁ up to and with that episode, exact.
+        regret: (replicates, G) cumulative regret V*₁ − V^π₁ up to and including that episode, exact.
         value: (replicates, G) true expected return of the policy of that episode.
-        switches: (replicates, G) how often the policy differed from the one before, up to and with that episode.
+        switches: (replicates, G) number of policy changes up to and including that episode.
         optimal: V*₁.
         policy: The first replicate's last policy, (H, S, A) action probabilities.
         ledger: The first replicate's ledger; None for a non-private agent.
         diagnostics: Figures about the learning, from the billboard only, by name.
-        seconds: Wall time of the learning alone, over all sessions where a checkpoint was continued.
-        at_limit: At which share of all steps and states the agent's optimistic value is the largest there can be, after
-            the last episode, mean over replicates; None for an agent without such values.
+        seconds: Wall time of the learning alone, over all sessions if a checkpoint was continued.
+        at_limit: Share of all steps and states at which the agent's optimistic value is at its maximum, after the last
+            episode, mean over replicates; None for an agent without such values.
     """
 
     episodes: NDArray[np.int64]
@@ -287,23 +287,22 @@ AuditMethod = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRequest:
-    """What an auditor is asked to do.
+    """Request for an audit.
 
     Attributes:
-        setting: What is audited: declaration, parameters, the agent's options and the readings.
-        view: Which audit.
+        setting: The audited setting: declaration, parameters, the agent's options and the readings.
+        view: Name of the view.
         delta: δ at which a lower bound on ε is reported; 0 for pure DP.
         trials: N, the runs under each of the two neighbours; 2N in all.
         confidence: 1 − α of the whole audit, everything it tries included.
-        seed: Of the trials' noise and hidden bits.
+        seed: Seed of the trials' noise and hidden bits.
         workers: Threads; the result does not depend on it.
         progress: Called after each block.
-        executor: Where blocks of trials run instead of threads, a cluster's for example; the result does not depend
-            on it.
-        directory: Where finished blocks of trials are kept, or None. An audit that was stopped goes on from there;
+        executor: Executor of the blocks of trials in place of threads, a cluster's for example; the result does not
+            depend on it.
+        directory: Where finished blocks of trials are kept, or None. An audit that was stopped continues from there;
             blocks of another audit are refused.
-        method: Which statistical test; "auto" is the one that the view's plan would choose. A view refuses those that
-            do not fit.
+        method: The statistical test; "auto" is the choice of the view's plan. A view refuses those that do not fit.
     """
 
     setting: Setting
@@ -320,12 +319,12 @@ class AuditRequest:
 
     @property
     def declaration(self) -> Declaration:
-        """Returns what may be released."""
+        """The declaration of the releases."""
         return self.setting.declared
 
     @property
     def values(self) -> Mapping[str, Fraction]:
-        """Returns the declaration's parameters."""
+        """The declaration's parameters."""
         return self.setting.values
 
     @property
@@ -335,35 +334,35 @@ class AuditRequest:
 
     @property
     def options(self) -> Mapping[str, Fraction]:
-        """Returns the agent's options."""
+        """The agent's options."""
         return self.setting.options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AuditResult(Brief):
-    """What an audit found.
+    """Result of an audit.
 
     Attributes:
-        view: Which audit.
-        verdict: "violation" or "consistent", at the parameters asked for, or "undecided" where so few runs could have
-            refuted nothing; an audit never shows that a mechanism is private.
+        view: Name of the view.
+        verdict: "violation" or "consistent", at the requested parameters, or "undecided" if the number of runs is too
+            small to refute anything; an audit never shows that a mechanism is private.
         trials: N, runs under each neighbour.
-        confidence: At which `epsilon_lower` holds and a violation is declared.
+        confidence: Confidence with which `epsilon_lower` holds and a violation is declared.
         delta: The δ of the three ε.
-        epsilon_lower: With this confidence the loss is at least this, rounded down; None where the view bounds no ε.
-        epsilon_upper: The accountant's bound for the same releases; None where there is none.
+        epsilon_lower: With this confidence the loss is at least this, rounded down; None if the view bounds no ε.
+        epsilon_upper: The accountant's bound for the same releases; None if there is none.
         epsilon_claimed: The paper's claim at the same δ.
-        reachable: What the best test could have certified at this N, with the truth equal to `epsilon_upper`.
+        reachable: The bound that the best test could have certified at this N, if the truth were `epsilon_upper`.
         method: The statistical test, in words.
         witness: The pair of neighbours, in words.
-        evidence: Figures behind the verdict, by name; "curve", where there is one, holds the lists `epsilon` and
+        evidence: Figures behind the verdict, by name; "curve", if there is one, holds the lists `epsilon` and
             `delta_lower`.
         seconds: Wall time.
-        agent_ran: Whether the registered agent itself was run; otherwise what was audited are its declared releases.
-        trade_off: Both kinds of error of the score, at every threshold; no verdict rests on this nor on the following.
+        agent_ran: Whether the registered agent itself was run; otherwise its declared releases were audited.
+        trade_off: Both error rates of the score, at every threshold; no verdict depends on this nor on the following.
         history: The bound against the number of trials.
         pair: The pair of neighbours side by side.
-        bars: A measured ratio a release, for views that bound no ε.
+        bars: A measured ratio per release, for views that bound no ε.
     """
 
     view: AuditView

@@ -1,8 +1,8 @@
-"""Where the files of a run lie.
+"""Locations of the files of a run.
 
-A run with simulated noise protects nobody and keeps all of its files side by side. A run with release noise is
-divided: at the top of its folder lies what may be published (the policy where it was compared on neighbours, and the
-ledger of its releases, which are functions of the releases and of public facts), under `private/` everything else:
+A run with simulated noise protects no user and keeps all of its files side by side. A run with release noise is
+divided: at the top of its folder are the files that may be published (the policy if it was compared on neighbours, and
+the ledger of its releases, which are functions of the releases and of public facts), under `private/` all others:
 durations and command lines, exact figures of simulated worlds, receipts, a policy that was not compared.
 """
 
@@ -29,14 +29,14 @@ _UNDIVIDED: Final = (
 
 
 def folder_for(directory: Path, *, released: bool) -> Path:
-    """Return the folder for what a run writes and does not publish; private/ is made with its label.
+    """Return the folder for the unpublished files of a run; private/ is made with its label.
 
     Args:
-        directory: The run's.
-        released: Whether its noise is drawn for a release.
+        directory: The run's folder.
+        released: Whether it uses release noise.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The folder cannot be written.
     """
     if not released:
         return directory
@@ -48,23 +48,23 @@ def folder_for(directory: Path, *, released: bool) -> Path:
 
 
 def find_file(directory: Path, name: str) -> Path:
-    """Return the path of a run's file: under private/ where it lies there, else at the top, whether or not it exists.
+    """Return the path of a run's file: under private/ if it is there, else at the top, whether or not it exists.
 
     Args:
         directory: The run's folder, or its private/.
-        name: The file's.
+        name: The file's name.
     """
     private = directory / PRIVATE / name
     return private if private.exists() else directory / name
 
 
 def run_folder(directory: Path) -> Path:
-    """Return the run's own folder, of its private/ too."""
+    """Return the run's own folder, also from its private/."""
     return directory.parent if directory.name == PRIVATE and (directory / LABEL).exists() else directory
 
 
 def working_folder(directory: Path) -> Path:
-    """Return where further work on a run (an audit) is kept: private/ of a run that has one, else its folder."""
+    """Return the folder for further work on a run (an audit): private/ if the run has one, else its folder."""
     return directory / PRIVATE if (directory / PRIVATE / LABEL).exists() else directory
 
 

@@ -1,4 +1,4 @@
-"""A setting: everything about an algorithm that a user may choose, as one value that travels in every request."""
+"""A setting: all user choices about an algorithm, as one value that is part of every request."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Setting:
     """A declaration in its chosen readings, with its parameters and the agent's options.
 
     Attributes:
-        declaration: What may be released; None for a non-private baseline.
+        declaration: The declaration of the releases; None for a non-private baseline.
         values: The declaration's parameters.
         options: The agent's own options, all of them.
         readings: The chosen readings by name.
-        features: Public features of states and actions of the data that is learned from, where it has any.
-        drawn: The declaration that noise is drawn for, where that is not `declaration` itself: under release noise
-            (`privcheck.runtime.discretisation`). Agents plan with what is declared.
-        unit: Who the users of the data are; None before any data were seen.
-        covering: `drawn` or `declaration` under a relation that covers all trajectories of a user, where these are more
+        features: Public features of states and actions of the training data, if there are any.
+        drawn: The declaration that noise is drawn for, if it is not `declaration` itself: under release noise
+            (`privcheck.runtime.discretisation`). Agents plan with the declared noise.
+        unit: Who the users of the data are; None before any data are known.
+        covering: `drawn` or `declaration` under a relation that covers all trajectories of a user, if these are more
             than it declares. Its noise is the same, its cost that of a user.
-        prices: The prices of all its declarations, each made once; settings that are made from this one share them.
+        prices: The prices of all its declarations, each made once; settings derived from this one share them.
     """
 
     declaration: Declaration | None
@@ -55,7 +55,7 @@ class Setting:
 
     @property
     def released(self) -> Declaration:
-        """What privatizers compute, channels draw and the run's users are charged.
+        """The declaration that privatizers compute, channels draw and users are charged for.
 
         Raises:
             ParameterError: There is no declaration.
@@ -72,7 +72,7 @@ class Setting:
         return self.released.unit(self.values, self.unit)
 
     def protecting(self, unit: Unit | None) -> Setting:
-        """The setting for users of a table, each with up to so many trajectories.
+        """The setting for users of a table, each with up to the unit's number of trajectories.
 
         Raises:
             ParameterError: The declaration has no price for users with several trajectories.
@@ -85,10 +85,10 @@ class Setting:
 
     @property
     def declared(self) -> Declaration:
-        """Returns the declaration.
+        """The declaration.
 
         Raises:
-            ParameterError: There is none.
+            ParameterError: There is no declaration.
         """
         if self.declaration is None:
             message = "this algorithm is not private: it declares no releases, so there is nothing to account or audit"
@@ -96,7 +96,7 @@ class Setting:
         return self.declaration
 
     def at(self, values: Mapping[str, Fraction]) -> Setting:
-        """Returns the setting with other values of its parameters; those that are not named stay."""
+        """The setting with other values for some of its parameters."""
         return replace(self, values={**self.values, **values})
 
 
@@ -108,10 +108,10 @@ def _cover(setting: Setting) -> Setting:
 
 
 def _cover_users(declaration: Declaration, unit: Unit, values: Mapping[str, Fraction]) -> Declaration | None:
-    """The declaration for users with more trajectories than it declares; None where it covers them.
+    """The declaration for users with more trajectories than it declares; None if it covers them.
 
     Raises:
-        ParameterError: It has no price for such users.
+        ParameterError: The declaration has no cost for such users.
     """
     covered = most_trajectories(declaration.relation, values)
     if covered >= unit.trajectories:

@@ -1,5 +1,5 @@
-"""What every room may use and no room owns: files, plug-ins, compiled kernels, how values show and encode themselves.
+"""Utilities for every room: files, plug-ins, compiled kernels, display and encoding of values.
 
-Imports `privcheck.errors` only. Promises: nothing here knows privacy; every module loads in a few milliseconds and
-pulls in neither NumPy, SciPy, SymPy, Numba nor Click.
+Imports `privcheck.errors` only. Guarantees: nothing here depends on privacy; every module loads in a few milliseconds
+and imports neither NumPy, SciPy, SymPy, Numba nor Click.
 """

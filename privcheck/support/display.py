@@ -1,4 +1,4 @@
-"""How results and work in progress show themselves: one line in a terminal, a small table in a notebook, a callback."""
+"""Display of results and of progress: one line in a terminal, a small table in a notebook, a callback."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MOST = 4  # items of a tuple, list or mapping that are shown one by one
 
 
 class Brief:
-    """A dataclass whose long fields are shown by their size: derive from it, and pass `repr=False` to `@dataclass`.
+    """A dataclass that shows long fields by their size: derive from it, and pass `repr=False` to `@dataclass`.
 
-    Texts are cut, collections of many items counted, arrays named by their shape, longer dataclasses by their name.
-    Fields with `repr=False` are not shown, nor are those for which a line of 500 characters has no room.
+    Texts are cut, collections of many items counted, arrays shown by their shape, longer dataclasses by their name.
+    Fields with `repr=False` are not shown, nor those that do not fit on a line of 500 characters.
     """
 
     __slots__ = ()
@@ -29,7 +29,7 @@ class Brief:
         return f"{type(self).__name__}({', '.join([*parts[:shown], *(['…'] if shown < len(parts) else [])])})"
 
     def _repr_html_(self) -> str:
-        """Returns the same fields as a table, which notebooks show."""
+        """The same fields as a table, for notebooks."""
         rows = "".join(
             f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in _describe(self)
         )
@@ -42,7 +42,7 @@ def _describe(value: object) -> list[tuple[str, str]]:
 
 
 def _short(value: object) -> str:
-    """Returns a field in at most some sixty characters."""
+    """A field in about sixty characters at most."""
     if is_dataclass(value) or callable(value):
         text = repr(value)
         return text if len(text) <= _LONGEST else f"<{type(value).__name__}>"

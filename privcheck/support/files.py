@@ -14,15 +14,15 @@ PARTIAL: Final = ".partial"  # the end of a name until what it names is whole
 
 
 def partial_path(path: Path) -> Path:
-    """Returns what a file or a folder is called until it is whole."""
+    """Name of a file or folder until it is complete."""
     return path.with_name(path.name + PARTIAL)
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Yields a file to write to, which takes its name when all is written and on the disk.
+    """Open a file for writing that gets its name when everything is written and on the disk.
 
-    Whatever goes wrong, the file that was there before is still there, and nothing is left of the new one.
+    On any error the previous file is kept, and the partial new one is removed.
     """
     partial = partial_path(path)
     try:
@@ -37,20 +37,20 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a text, in UTF-8.
+    """Write a text, in UTF-8.
 
     Raises:
-        OSError: It cannot be written; what was there before is still there.
+        OSError: It cannot be written; the previous file is kept.
     """
     with whole_file(path) as file:
         file.write(text.encode("utf-8"))
 
 
 def write_together(directory: Path, texts: Mapping[str, str]) -> None:
-    """Writes several files by name, all or none.
+    """Write several files by name, all or none.
 
     Raises:
-        PrivcheckError: They cannot be written; what was there before is still there.
+        PrivcheckError: They cannot be written; the previous files are kept.
     """
     created = not directory.exists()
     partial = {name: partial_path(directory / name) for name in texts}
@@ -99,10 +99,10 @@ def _sync(file: BinaryIO) -> None:
 
 
 def write_through(path: Path) -> None:
-    """Waits until a file, or the names in a folder, are on the disk.
+    """Wait until a file, or the names in a folder, are on the disk.
 
     Raises:
-        OSError: They are not.
+        OSError: They could not be written.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -1,11 +1,11 @@
-"""Kernels that Numba compiles when they are first called, and where the compiled code is kept.
+"""Kernels that Numba compiles on their first call, and the folder of the compiled code.
 
-What a package declares is asked far more often than its agents are run: a list, a budget or a verdict needs neither
+A package's declarations are used far more often than its agents are run: a list, a budget or a verdict needs neither
 Numba's start-up time nor Numba, which is most of an installation (the extra `agents`).
 
-Numba refuses to compile a function whose cache it cannot place: neither in `__pycache__` beside the source nor in the
+Numba refuses to compile a function if it can place its cache neither in `__pycache__` beside the source nor in the
 user's cache folder (containers without root, read-only folders). It is given a temporary folder of this user alone
-instead: what is read back from there is run, so a folder that somebody else could have filled is not used.
+instead: code read back from there is run, so a folder that another user could have filled is not used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 class _Kernel(Generic[P, R]):
-    """A function, and what Numba made of it once somebody called it."""
+    """A function, and its Numba dispatcher after the first call."""
 
     def __init__(self, function: Callable[P, R], options: dict[str, Any]) -> None:
         self._options = options
@@ -61,12 +61,12 @@ class _Kernel(Generic[P, R]):
 
 
 def njit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Returns a decorator: `numba.njit` with these options, at the first call.
+    """Make a decorator: `numba.njit` with these options, at the first call.
 
     Kernels call each other as they do under Numba's own decorator.
 
     Args:
-        options: Of `numba.njit`.
+        options: Options of `numba.njit`.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -79,9 +79,9 @@ VARIABLE: Final = "NUMBA_CACHE_DIR"
 
 
 def place_cache(package: Path) -> Path | None:
-    """Returns the temporary folder that Numba was given for its cache; None where it needs none.
+    """Give Numba a temporary cache folder if it needs one; returns the folder, or None.
 
-    One line of warning is logged where a folder was needed. Without a handler of its own, logging writes it to standard
+    One line of warning is logged if a folder was needed. Without a handler of its own, logging writes it to standard
     error.
 
     Args:
@@ -108,7 +108,7 @@ def place_cache(package: Path) -> Path | None:
 
 
 def _user_cache() -> Path:
-    """Returns the folder that Numba falls back on, as it works it out."""
+    """The folder that Numba falls back on, by Numba's own rule."""
     if sys.platform == "darwin":
         return Path("~/Library/Caches/numba").expanduser()
     if os.name == "nt":
@@ -118,7 +118,7 @@ def _user_cache() -> Path:
 
 
 def _can_write(folder: Path) -> bool:
-    """Returns whether files can be made in the folder, or the folder itself where it does not exist yet."""
+    """Whether files can be made in the folder, or the folder itself if it does not exist yet."""
     for place in (folder, *folder.parents):
         if place.is_dir():
             return os.access(place, os.W_OK | os.X_OK)

@@ -1,4 +1,4 @@
-"""What is registered under a name: the one place that reads entry points, ours and third parties' alike."""
+"""Registered objects by name: the one place that reads entry points, ours and third parties' alike."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ _GROUPS: Final = ("algorithms", "environments", "environment_families", "views",
 
 
 def list_entries(group: str) -> dict[str, EntryPoint]:
-    """Returns the entry points of a group by name, none of them loaded.
+    """The entry points of a group by name, none of them loaded.
 
     Args:
-        group: What follows `privcheck.` in the group's name: "algorithms", "auditors", …
+        group: The part after `privcheck.` in the group's name: "algorithms", "auditors", …
     """
     return {point.name: point for point in _registered(f"privcheck.{group}", _installed())}
 
 
 def load_entry(group: str, name: str, *, kind: str = "") -> object:
-    """Returns what is registered under a name.
+    """Load the object registered under a name.
 
     Args:
         group: As in `list_entries`.
         name: Of the entry point.
-        kind: What the error calls it; the group's name in the singular where nothing is said.
+        kind: Its kind in error messages; by default the group's name in the singular.
 
     Raises:
-        UnknownNameError: There is nothing of that name.
-        ParameterError: Two packages register other things under it: the order of the path would decide what is audited.
+        UnknownNameError: The name is not registered.
+        ParameterError: Two packages register different objects under it: the order of the path would decide which one
+            is audited.
         PackageError: The package cannot be loaded.
     """
     kind = kind or group.rstrip("s")
@@ -66,7 +67,7 @@ def find_entry(group: str, name: str, *, kind: str = "") -> EntryPoint:
 
 
 def find_culprit(error: BaseException) -> str | None:
-    """Returns where a registered package of somebody else's failed; None where an error is not of such a one's code."""
+    """Location of a failure in a registered third-party package; None if the error is not in such code."""
     values = [point.value for group in _GROUPS for point in list_entries(group).values()]
     roots = {value.partition(":")[0].partition(".")[0] for value in values} - _OURS
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
@@ -79,11 +80,12 @@ def find_culprit(error: BaseException) -> str | None:
 
 
 def describe_failure(error: BaseException, *, inside: str = "") -> str:
-    """Returns an error with the file and line where it happened.
+    """An error in words, with the file and line where it happened.
 
     Args:
         error: The error.
-        inside: The top-level package whose innermost frame is named; the innermost but Python's own where empty.
+        inside: The top-level package to locate the innermost frame in; if empty, the innermost frame outside importlib
+            and privcheck.
     """
     said = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError) and error.filename:
@@ -102,7 +104,7 @@ def _find_place(trace: TracebackType | None, inside: str) -> str:
 
 
 def _installed() -> tuple[object, ...]:
-    """Returns what changes when a package is installed, removed or put on the path; importlib looks at the same."""
+    """Cache key that changes when a package is installed, removed or put on the path; importlib uses the same."""
     return (*sys.meta_path, *map(_look_at, sys.path))
 
 

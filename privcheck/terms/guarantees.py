@@ -1,4 +1,4 @@
-"""Guarantees: what a claim or a bound says, as values.
+"""Guarantees: the statements of claims and bounds, as values.
 
 Exact values in, exact values out; conversions to floats are in `privcheck.accounting`.
 """
@@ -34,7 +34,7 @@ class PureDP:
         return f"({self.epsilon})-DP"
 
     def latex(self) -> str:
-        """Returns the guarantee as a formula."""
+        """The guarantee as a formula."""
         return rf"{self.epsilon.latex()}\text{{-DP}}"
 
 
@@ -58,7 +58,7 @@ class ApproxDP:
         return f"({self.epsilon}, {self.delta})-DP"
 
     def latex(self) -> str:
-        """Returns the guarantee as a formula."""
+        """The guarantee as a formula."""
         return rf"({self.epsilon.latex()},\,{self.delta.latex()})\text{{-DP}}"
 
 
@@ -79,13 +79,13 @@ class ZCDP:
         return f"({self.rho})-zCDP"
 
     def latex(self) -> str:
-        """Returns the guarantee as a formula."""
+        """The guarantee as a formula."""
         return rf"{self.rho.latex()}\text{{-zCDP}}"
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianDP:
-    """μ-GDP: no test tells D from D′ better than N(0, 1) from N(μ, 1) (Dong, Roth & Su 2022, Definition 2.6).
+    """μ-GDP: no test distinguishes D from D′ better than N(0, 1) from N(μ, 1) (Dong, Roth & Su 2022, Definition 2.6).
 
     ρ-zCDP does not imply it; it implies (μ²/2)-zCDP, and (ε, δ)-DP at every point of its curve (`gdp_epsilon`).
 
@@ -102,7 +102,7 @@ class GaussianDP:
         return f"({self.mu})-GDP"
 
     def latex(self) -> str:
-        """Returns the guarantee as a formula."""
+        """The guarantee as a formula."""
         return rf"{self.mu.latex()}\text{{-GDP}}"
 
 
@@ -126,13 +126,13 @@ class RenyiDP:
         return f"({self.order}, {self.epsilon})-RDP"
 
     def latex(self) -> str:
-        """Returns the guarantee as a formula."""
+        """The guarantee as a formula."""
         return rf"({self.order.latex()},\,{self.epsilon.latex()})\text{{-RDP}}"
 
 
 @dataclass(frozen=True, slots=True)
 class PrivacyProfile:
-    """(ε, δ)-DP at several points at once: f-DP of the piecewise linear f that they make.
+    """(ε, δ)-DP at several points at once: f-DP for the piecewise linear f that they define.
 
     A mechanism is (εᵢ, δᵢ)-DP for every i if and only if it is f-DP for the largest of the f of Dong, Roth & Su 2022,
     Proposition 2.5.
@@ -141,7 +141,7 @@ class PrivacyProfile:
         points: Every (ε, δ).
 
     Raises:
-        DeclarationError: It is no sequence of pairs, or it is empty.
+        DeclarationError: The value is not a sequence of pairs, or it is empty.
     """
 
     points: tuple[ApproxDP, ...]
@@ -157,7 +157,7 @@ class PrivacyProfile:
         return " and ".join(map(str, self.points))
 
     def latex(self) -> str:
-        """Returns the guarantee as a formula."""
+        """The guarantee as a formula."""
         return r"\ \text{and}\ ".join(point.latex() for point in self.points)
 
 
@@ -166,14 +166,14 @@ Guarantee = Budget | GaussianDP | RenyiDP | PrivacyProfile
 
 
 def guarantee_symbols(guarantee: Guarantee) -> frozenset[str]:
-    """Returns the parameters that occur in a guarantee."""
+    """Parameters that occur in a guarantee."""
     if isinstance(guarantee, PrivacyProfile):
         return frozenset[str]().union(*map(guarantee_symbols, guarantee.points))
     return frozenset[str]().union(*(getattr(guarantee, slot).symbols for slot in guarantee.__slots__))
 
 
 def guarantee_conditions(guarantee: Guarantee) -> tuple[Condition, ...]:
-    """Returns the numbers of a guarantee and what each must be; ε of (ε, δ)-DP may be 0, δ is what is left then."""
+    """Numbers of a guarantee with the range required of each; ε of (ε, δ)-DP may be 0, for a bound on δ alone."""
     if isinstance(guarantee, PrivacyProfile):
         return tuple(condition for point in guarantee.points for condition in guarantee_conditions(point))
     if isinstance(guarantee, RenyiDP):
@@ -192,10 +192,10 @@ def guarantee_conditions(guarantee: Guarantee) -> tuple[Condition, ...]:
 
 
 def check_range(where: str, guarantee: Guarantee, values: Mapping[str, Fraction]) -> None:
-    """Checks that floats hold the numbers of a guarantee, which are compared with computed ones.
+    """Check that floats can represent the numbers of a guarantee, which are compared with computed ones.
 
     Args:
-        where: Whose guarantee, for the message.
+        where: Owner of the guarantee, for the message.
         guarantee: The guarantee.
         values: The parameters.
 
@@ -213,7 +213,7 @@ def check_range(where: str, guarantee: Guarantee, values: Mapping[str, Fraction]
 
 
 def claimed_delta(guarantee: Guarantee) -> Expr | None:
-    """Returns the δ at which a guarantee is stated: 0 of pure DP, the first point's of a profile, None of a curve."""
+    """The δ at which a guarantee is stated: 0 for pure DP, the first point's for a profile, None for a curve."""
     if isinstance(guarantee, PrivacyProfile):
         return guarantee.points[0].delta
     if isinstance(guarantee, PureDP):

@@ -1,7 +1,7 @@
 """Parameters and the fields of a declaration: kinds, ranges and domains, checked where the value is made.
 
-Asked twice: when the declaration is made, for every value its parameters may take (decided symbolically, else refuted
-at a corner of their range or left open), and for what is open again at the values it is used at.
+Domains are checked twice: when the declaration is made, for every value its parameters may take (decided symbolically,
+else refuted at a corner of their range or left open), and again, for those left open, at the values in use.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Parameter:
 
     Attributes:
         name: As in the paper.
-        default: Used where nothing is given, exact.
+        default: Used if no value is given, exact.
         kind: "count" (a positive integer), "positive", "probability" (in (0, 1)) or "real" (at least 0).
-        meaning: What it is, with its unit.
-        least: The least value of a count; 1 of everything else.
-        follows: Where it is not given, its value from those of all parameters, in which it has its default: noise that
-            follows from what is claimed. None: the default.
+        meaning: Its meaning, with its unit.
+        least: The least value of a count; 1 for all other kinds.
+        follows: If it is not given, computes its value from those of all parameters, in which it has its default: noise
+            that follows from the claim. None: the default.
 
     Raises:
-        DeclarationError: A field is of another type, the kind is unknown, `least` is no whole number from 1 on, or
-            `follows` is no function.
+        DeclarationError: A field is of another type, the kind is unknown, `least` is not a whole number of at least 1,
+            or `follows` is not a function.
         ParameterError: The default is not of the kind.
     """
 
@@ -64,10 +64,10 @@ class Parameter:
         self.check(self.default)
 
     def check(self, given: Exact) -> Fraction:
-        """Returns the value exactly.
+        """Check a value and convert it to an exact number.
 
         Raises:
-            ParameterError: It is not a number of this kind.
+            ParameterError: The value is not a number of this kind.
         """
         try:
             value = exact(given)
@@ -95,11 +95,11 @@ class Parameter:
 
 
 def resolve(parameters: tuple[Parameter, ...], given: Mapping[str, Exact], *, owner: str) -> dict[str, Fraction]:
-    """Returns the parameters' values: the given ones, checked, and defaults, or what follows, for the rest.
+    """Values of the parameters: the given ones, checked, and for the rest the defaults or the values that follow.
 
     Raises:
         UnknownNameError: A name is not among the parameters.
-        ParameterError: A value is not of its parameter's kind, or they are no mapping.
+        ParameterError: A value is not of its parameter's kind, or the values are not a mapping.
     """
     if not isinstance(given, Mapping):
         raise ParameterError(f"{owner}: expected values by name, got {given!r}", given=given)
@@ -142,11 +142,11 @@ class Condition:
     Attributes:
         what: The number in words: "the leaves of its tree".
         of: The number.
-        domain: What it must be.
-        steps: H, where the number is a bound on every step `h`; None elsewhere.
-        where: Whose it is: "release 'visits'".
-        sizes: The sizes `n` of a batch, where the number may depend on them.
-        outputs: How often it leaves, where it is a spread: of no outputs a spread of 0 is none.
+        domain: Its required domain.
+        steps: H, if the number is a bound on every step `h`; None otherwise.
+        where: Its owner: "release 'visits'".
+        sizes: The sizes `n` of a batch, if the number may depend on them.
+        outputs: Number of outputs, if it is a spread: with no outputs a spread of 0 is allowed.
     """
 
     what: str
@@ -158,16 +158,17 @@ class Condition:
     outputs: Expr | None = None
 
     def at(self, where: str, sizes: Sizes | None = None, outputs: Expr | None = None) -> Condition:
-        """Returns the condition with whose it is."""
+        """Copy of the condition labelled with its owner."""
         return replace(self, where=where, sizes=sizes, outputs=outputs)
 
 
 def is_proved(condition: Condition, parameters: Sequence[Parameter]) -> bool:
-    """Returns whether the condition is proved for all values of the parameters; False where it is left open.
+    """Whether the condition is proved for all values of the parameters; False if it is left open.
 
     Raises:
-        DeclarationError: It is broken, for all parameters, or at a corner of their range. A spread of exactly 0 at a
-            corner, or a number that is infinite there, leaves it open: the cost is then infinite, never too small.
+        DeclarationError: The condition is violated, for all parameters, or at a corner of their range. A spread of
+            exactly 0 at a corner, or a number that is infinite there, leaves it open: the cost is then infinite, never
+            too small.
     """
     spans = {p.name: Span(p.kind, p.least) for p in parameters if p.kind != "real"}
     if condition.sizes is not None:
@@ -187,10 +188,10 @@ def is_proved(condition: Condition, parameters: Sequence[Parameter]) -> bool:
 
 
 def check_at(condition: Condition, values: Mapping[str, Fraction]) -> None:
-    """Checks a condition at values of the parameters.
+    """Check a condition at values of the parameters.
 
     Raises:
-        ParameterError: It is broken there.
+        ParameterError: The condition is violated there.
     """
     for size in (None,) if condition.sizes is None else condition.sizes(values):
         setting = values if size is None else {**values, "n": Fraction(size)}
@@ -206,7 +207,7 @@ def _zero_spread(condition: Condition, values: Mapping[str, Fraction]) -> bool:
 
 
 def _corners(condition: Condition, parameters: Sequence[Parameter]) -> Iterator[dict[str, Fraction]]:
-    """Yields the defaults, with each count at its least values, and with all counts at their least."""
+    """Yield the defaults, with each count at its least values, and with all counts at their least."""
     used = condition.of.symbols | (condition.steps.symbols if condition.steps is not None else frozenset())
     defaults = {p.name: p.check(p.default) for p in parameters if p.name in used}
     if condition.sizes is not None and "n" in used:
@@ -220,7 +221,7 @@ def _corners(condition: Condition, parameters: Sequence[Parameter]) -> Iterator[
 
 
 def _steps(condition: Condition, values: Mapping[str, Fraction], *, most: int) -> Iterator[Mapping[str, Fraction]]:
-    """Yields the values, once for every step `h` of a bound; the first and the last ones where there are more."""
+    """Yield the values, once for every step `h` of a bound; the first and the last ones if there are more."""
     if condition.steps is None or "h" not in condition.of.symbols:
         yield values
         return
@@ -243,7 +244,7 @@ def _where(condition: Condition, values: Mapping[str, Fraction]) -> str:
 
 
 def _find_least(condition: Condition, point: Mapping[str, Fraction], parameters: Sequence[Parameter]) -> str:
-    """Returns which `least` of a count would do, in words, where a slightly larger one keeps the condition."""
+    """The `least` of a count that would meet the condition, in words, if a slightly larger value does."""
     counts = [p.name for p in parameters if p.kind == "count" and p.name in condition.of.symbols & point.keys()]
     for name, more in itertools.product(counts, range(1, _CORNERS + 1)):
         later = {**point, name: point[name] + more}
@@ -258,10 +259,10 @@ def _message(condition: Condition, given: str, least: str = "") -> str:
 
 
 def one_of(what: str, given: object, names: Iterable[str]) -> None:
-    """Checks that a word is one of a closed vocabulary.
+    """Check that a word is one of a closed vocabulary.
 
     Raises:
-        DeclarationError: It is not.
+        DeclarationError: The word is not in the vocabulary.
     """
     known = tuple(names)
     if not isinstance(given, str) or given not in known:
@@ -269,10 +270,10 @@ def one_of(what: str, given: object, names: Iterable[str]) -> None:
 
 
 def words_of(what: str, given: object, names: Iterable[str]) -> None:
-    """Checks a tuple of words of a closed vocabulary, none of them twice.
+    """Check a tuple of words of a closed vocabulary, without repetitions.
 
     Raises:
-        DeclarationError: It is not a tuple, or a word is unknown or there twice.
+        DeclarationError: The value is not a tuple, or a word is unknown or repeated.
     """
     known = tuple(names)
     if not isinstance(given, tuple) or len(set(map(repr, given))) != len(given):
@@ -283,20 +284,20 @@ def words_of(what: str, given: object, names: Iterable[str]) -> None:
 
 
 def text(what: str, given: object, *, empty: bool = False) -> None:
-    """Checks a text.
+    """Check a text.
 
     Raises:
-        DeclarationError: It is none, or empty where it must not be.
+        DeclarationError: The value is not a text, or it is empty although it must not be.
     """
     if not isinstance(given, str) or not (given.strip() or empty):
         raise DeclarationError(f"{what}: expected a text{'' if empty else ' that is not empty'}, got {given!r}")
 
 
 def instance(what: str, given: object, kinds: tuple[type, ...], *, none: bool = False) -> None:
-    """Checks that a value is of one of the kinds themselves: a class of one's own means nothing to the accountant.
+    """Check that a value is of exactly one of these types: the accountant does not know subclasses.
 
     Raises:
-        DeclarationError: It is not.
+        DeclarationError: The value is of another type.
     """
     if not (type(given) in kinds or (none and given is None)):
         expected = ", ".join(kind.__name__ for kind in kinds)
@@ -305,30 +306,30 @@ def instance(what: str, given: object, kinds: tuple[type, ...], *, none: bool = 
 
 
 def truth(what: str, given: object) -> None:
-    """Checks that a value is True or False.
+    """Check that a value is True or False.
 
     Raises:
-        DeclarationError: It is not.
+        DeclarationError: The value is neither.
     """
     if not isinstance(given, bool):
         raise DeclarationError(f"{what}: expected True or False, got {given!r}")
 
 
 def function(what: str, given: object, remedy: str) -> None:
-    """Checks that a value can be called, or is None.
+    """Check that a value is callable, or None.
 
     Raises:
-        DeclarationError: It cannot.
+        DeclarationError: The value is not callable.
     """
     if given is not None and not callable(given):
         raise DeclarationError(f"{what}: expected a function or None, got {given!r}; {remedy}")
 
 
 def several(what: str, given: object, kind: type) -> None:
-    """Checks a tuple (or list) of values of one kind.
+    """Check a tuple (or list) of values of one type.
 
     Raises:
-        DeclarationError: It is not one.
+        DeclarationError: The value is not a tuple or list, or contains a value of another type.
     """
     if not isinstance(given, tuple | list):
         raise DeclarationError(
@@ -339,10 +340,10 @@ def several(what: str, given: object, kind: type) -> None:
 
 
 def number(what: str, given: Any) -> Expr:
-    """Returns an exact number, or an expression in the parameters.
+    """Convert to an exact number, or an expression in the parameters.
 
     Raises:
-        ParameterError: It is neither.
+        ParameterError: The value is neither.
     """
     try:
         return expression(given)

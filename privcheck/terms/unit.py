@@ -1,8 +1,8 @@
-"""The unit of privacy: whom a guarantee protects, as one value that travels from the table to the ledger.
+"""The unit of privacy: who a guarantee protects, as one value passed from the table to the ledger.
 
-A table says who a user is and how many trajectories a user has at most; a declaration adds the neighbouring relation
-and the model of trust. Whatever states a guarantee afterwards (price, policy file, report, charge, statement) carries
-the same value, and two rooms that meet compare theirs with `explain_mismatch`: there is no default.
+A table says who a user is and the largest number of trajectories of a user; a declaration adds the neighbouring
+relation and the model of trust. Every later statement of a guarantee (price, policy file, report, charge, statement)
+carries the same value, and two modules that meet compare theirs with `explain_mismatch`: there is no default.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class Unit:
 
     Attributes:
         who: The noun for one protected person, such as "patient".
-        trajectories: At most how many trajectories one of them has.
-        steps: At most how many steps a trajectory has; None where nothing was said.
-        relation: Which data are neighbours; None of a table, for which no declaration was chosen yet.
+        trajectories: Largest number of trajectories of one person.
+        steps: Largest number of steps of a trajectory; None if it is not stated.
+        relation: The neighbouring relation; None for a table, for which no declaration was chosen yet.
         model: Where the noise is drawn; None likewise.
-        basis: How `who` and `trajectories` are known. Of a table: counted in a "column", by "assertion" that each
+        basis: How `who` and `trajectories` are known. For a table: counted in a "column", by "assertion" that each
             episode is another user's, or from a "simulation". Without a table: from a "declaration", or by "statement"
-            of who charges or opens a dataset.
-        stated_by: Who or what said so, in words.
+            of the person who charges or opens a dataset.
+        stated_by: The person or source of the statement, in words.
 
     Raises:
         ParameterError: A field is out of its range.
@@ -100,12 +100,12 @@ class Unit:
 
     @property
     def of_table(self) -> bool:
-        """Whether these are the users of somebody's own table, not of a simulation or of a declaration alone."""
+        """Whether these are the users of an actual table, not of a simulation or of a declaration alone."""
         return self.basis in {"column", "assertion"}
 
     @property
     def words(self) -> str:
-        """The unit in words: neighbours, model of trust, and who said so."""
+        """The unit in words: who, how much data, neighbours, and model of trust."""
         several = "1 trajectory" if self.trajectories == 1 else f"up to {self.trajectories} trajectories each"
         steps = "" if self.steps is None else f", of up to {self.steps} steps"
         relation = self.who if self.relation is None else _WORDS[self.relation].format(self.who)
@@ -138,7 +138,7 @@ class Unit:
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> Unit:
-        """Reads the fields that `to_dict` wrote.
+        """Read the fields that `to_dict` wrote.
 
         Raises:
             ParameterError: A field is missing, unknown or out of its range.
@@ -155,7 +155,7 @@ class Unit:
 
 
 def parse_unit(text: object, *, stated_by: str) -> Unit:
-    """Reads a complete unit as people write it: who, at most how many trajectories, relation, model of trust.
+    """Parse a complete unit as people write it: who, largest number of trajectories, relation, model of trust.
 
     Args:
         text: Such as "patient, 8 trajectories, replace-one, central"; "… 8 trajectories, 20 steps, …" is allowed.
@@ -196,15 +196,15 @@ def name_person(column: str) -> str:
 
 
 def explain_mismatch(offered: Unit, needed: Unit, *, whose: str) -> str | None:
-    """Says why a guarantee for one unit is none for another, with the sound conversion; None where it is one.
+    """Explain why a guarantee for one unit does not cover another, with the sound conversion; None if it does.
 
-    A guarantee for up to m trajectories is one for fewer. Declarations and simulations call their user by a generic
-    noun, so that `who` is compared only where a person or a table named it.
+    A guarantee for up to m trajectories covers fewer. Declarations and simulations call their user by a generic noun,
+    so that `who` is compared only if a person or a table named it.
 
     Args:
-        offered: Of what was priced.
-        needed: Of the dataset whose budget pays.
-        whose: How messages call that dataset.
+        offered: Unit of the cost.
+        needed: Unit of the dataset that is charged.
+        whose: Name of that dataset in messages.
     """
     wrong, steps, sound = [], 1, True
     if offered.relation is None or offered.model is None or needed.relation is None or needed.model is None:

@@ -1,8 +1,8 @@
-"""Pairs of one user's data that are tried as witnesses, and the kind of data that a declaration lets us build.
+"""Pairs of one user's data tried as witnesses, and the kind of data that a declaration allows to build.
 
-Tabular statistics are moved furthest by the extreme pairs of `relations`. Linear ones pull against each other: Gram
-matrices move most for orthogonal vectors, feature sums for opposite ones, so the angle at each step is chosen for all
-releases together.
+The extreme pairs of `relations` have the largest change of tabular statistics. Linear statistics conflict: the change
+of Gram matrices is largest for orthogonal vectors, that of feature sums for opposite ones, so the angle at each step is
+chosen for all releases together.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ UserPair = tuple[Any, Any]
 
 @once
 def candidate_pairs(priced: Priced, group: str) -> tuple[UserPair, ...]:
-    """Returns the pairs of `find_pairs`, which verification and audits try."""
+    """The pairs of `find_pairs`, as a cached tuple for verification and audits."""
     return tuple(find_pairs(priced.declaration, priced.values, group))
 
 
 def find_pairs(declaration: Declaration, values: Mapping[str, Fraction], group: str) -> Iterator[UserPair]:
-    """Yields pairs of one user's data for a user of the group.
+    """Yield pairs of one user's data for a user of the group.
 
-    None where they would be too long to be written out, or where nothing says what the data is. Every one of them is a
-    pair of neighbours whose data keeps the releases' preconditions (`fault`), whoever made it: a declaration's own
-    candidates that are not are left out, and a finding says why (`refused_candidates`).
+    None are yielded if they would be too long to write out, or if the kind of data is unknown. Every pair is a pair of
+    neighbours with data that meets the releases' preconditions (`fault`), whatever its origin: a declaration's own
+    candidates that do not are left out, and a finding says why (`refused_candidates`).
 
     Args:
-        declaration: What is attacked.
+        declaration: The declaration under attack.
         values: Its parameters.
         group: Of the partition of the users.
 
@@ -67,7 +67,7 @@ def find_pairs(declaration: Declaration, values: Mapping[str, Fraction], group: 
 
 
 def refused_candidates(declaration: Declaration, values: Mapping[str, Fraction]) -> list[str]:
-    """Returns why candidates of the declaration's own are no pairs of neighbours, in words."""
+    """Reasons why the declaration's own candidates are not pairs of neighbours, in words."""
     if declaration.candidates is None:
         return []
     reasons = []
@@ -112,7 +112,7 @@ def _propose(
 
 
 def recorded_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> list[UserPair]:
-    """Returns neighbours among users that the declaration draws; none where it alone knows who shares step 1.
+    """Neighbours among users that the declaration draws; none if only the declaration knows which share step 1.
 
     Raises:
         DeclarationError: It cannot draw any.
@@ -122,7 +122,7 @@ def recorded_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> 
 
 
 def corner_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> list[UserPair]:
-    """Returns neighbours among users at corners of what the declaration draws; releases may not know all of them."""
+    """Neighbours among users at corners of the declaration's records; releases may not know all of them."""
     records = declaration.records
     if records is None:
         return []
@@ -130,17 +130,17 @@ def corner_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> li
 
 
 def _pairs_among(declaration: Declaration, users: Sequence[Any]) -> list[UserPair]:
-    """Returns the neighbours among users; none where the declaration alone knows who shares step 1."""
+    """The neighbours among users; none if only the declaration knows which share step 1."""
     if not isinstance(declaration.relation, ReplaceOne):
         return [pair for user in users for pair in ((user, None), (None, user))]
     return list(itertools.combinations(users, 2)) if declaration.relation.initial == "any" else []
 
 
 def draw_record(declaration: Declaration, values: Mapping[str, Fraction], rng: np.random.Generator) -> Any:
-    """Returns one user's data, as the declaration's own `records` draw it.
+    """Draw one user's data from the declaration's own `records`.
 
     Raises:
-        DeclarationError: They raise something, or draw nothing.
+        DeclarationError: They raise an exception, or draw None.
     """
     assert declaration.records is not None
     asked = "write records=lambda values, rng: …, one user's data"
@@ -155,7 +155,7 @@ def draw_record(declaration: Declaration, values: Mapping[str, Fraction], rng: n
 
 
 def _own(declaration: Declaration, values: Mapping[str, Fraction]) -> list[UserPair]:
-    """Returns the declaration's own candidates."""
+    """The declaration's own candidates."""
     assert declaration.candidates is not None
     try:
         pairs = [(first, second) for first, second in declaration.candidates(values)]
@@ -169,7 +169,7 @@ def _own(declaration: Declaration, values: Mapping[str, Fraction]) -> list[UserP
 
 
 def trajectory_sizes(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[int, int, int] | None:
-    """Returns (H, S, A) of the trajectories that the tables count, else of the parameters of these names, or None.
+    """(H, S, A) of the trajectories that the tables count, else of the parameters of these names, or None.
 
     Raises:
         DeclarationError: Two tables count trajectories of different sizes.
@@ -219,7 +219,7 @@ def _linear_pairs(
 def _unweighted(
     releases: Sequence[Release], values: Mapping[str, Fraction], horizon: int, vectors: Sequence[Column]
 ) -> list[tuple[Regressors, Regressors]]:
-    """Returns the worst users of all Gaussian losses where one of them has a weight of 0 at some step."""
+    """Users with the largest Gaussian loss over all weights, if one of them has a weight of 0 at some step."""
     worst, d = dict[str, WorstWeights](), int(releases[0].statistic.shape(values)[-1])
     for vector in vectors:
         own = [r for r in releases if _statistic(r).vector.name == vector.name]
@@ -240,7 +240,7 @@ def _unweighted(
 
 
 def flat_vectors(d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns two orthogonal unit vectors with entries ±1/√d, of an odd d > 1 the last entry 0; for d = 1 1 and 0."""
+    """Two orthogonal unit vectors with entries ±1/√d, with a last entry of 0 for odd d > 1; for d = 1, 1 and 0."""
     even = d if d == 1 else d - d % 2
     first, second = np.zeros(d), np.zeros(d)
     first[:even] = 1 / math.sqrt(even)
@@ -249,19 +249,19 @@ def flat_vectors(d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def turn(first: NDArray[np.float64], second: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Returns two orthogonal unit vectors x, z of their plane for which ‖xxᵀ − zzᵀ‖₁ is largest: d·√2 for even d."""
+    """Two orthogonal unit vectors x, z in their plane for which ‖xxᵀ − zzᵀ‖₁ is largest: d·√2 for even d."""
     c, s = math.cos(math.pi / 8), math.sin(math.pi / 8)
     return [c * first + s * second, c * second - s * first]
 
 
 def _with(user: Regressors, vector: NDArray[np.float64]) -> Regressors:
-    """Returns the user with every vector of the same length in another direction."""
+    """The user with every vector turned to another direction, at the same length."""
     lengths = {name: np.linalg.norm(column, axis=2, keepdims=True) for name, column in user.vectors.items()}
     return replace(user, vectors={name: length * vector for name, length in lengths.items()})
 
 
 def _sharing(first: Regressors, second: Regressors) -> Regressors:
-    """Returns the second user with the first one's vectors and weights at step 1, and targets of 0 there."""
+    """The second user with the first one's vectors and weights at step 1, and targets of 0 there."""
     columns: dict[str, Any] = {"vectors": {}, "weights": {}, "targets": {}}
     for kind, copies in columns.items():
         for name, column in getattr(second, kind).items():
@@ -283,10 +283,10 @@ def _vectors(releases: Sequence[Release]) -> list[Column]:
 def _best_cosines(
     releases: Sequence[Release], vector: Column, values: Mapping[str, Fraction], horizon: int, d: int
 ) -> NDArray[np.float64]:
-    """Returns ⟨x, z⟩/(‖x‖‖z‖) at each step that maximises the Gaussian loss of all releases of one vector together.
+    """⟨x, z⟩/(‖x‖‖z‖) at each step that maximises the Gaussian loss of all releases of one vector together.
 
-    With everything at its bound a Gram matrix moves by 2·size²(1 − c²) and a feature sum by 2·size²(1 − c) in squares:
-    the sum is a parabola in c, with its top at c = −v/2g.
+    With everything at its bound the squared change of a Gram matrix is 2·size²(1 − c²) and that of a feature sum
+    2·size²(1 − c): the sum is a parabola in c, with its maximum at c = −v/2g.
     """
     gram, sums = np.zeros(horizon), np.zeros(horizon)
     for release in releases:
@@ -315,10 +315,10 @@ def _users(
     d: int,
     cosines: Mapping[str, NDArray[np.float64]],
 ) -> tuple[Regressors, Regressors]:
-    """Returns two users at all bounds whose vectors meet at the given cosines.
+    """Two users at all bounds with vectors at the given cosines.
 
-    x = (a, b) and z = ±(b, a) with a² + b² = 1, 2ab = |c|: the Gram matrices then differ by a diagonal matrix, which is
-    where noise on and above the diagonal protects least.
+    x = (a, b) and z = ±(b, a) with a² + b² = 1, 2ab = |c|: the Gram matrices then differ by a diagonal matrix, for
+    which noise on and above the diagonal protects least.
     """
     lengths, targets, weights = column_bounds(releases, values, horizon)
     first, second = {}, {}
@@ -344,7 +344,7 @@ def _users(
 def column_bounds(
     releases: Sequence[Release], values: Mapping[str, Fraction], horizon: int
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
-    """Returns every column at its bound; where two statistics bound a column differently, at the smaller one."""
+    """Every column at its bound; if two statistics bound a column differently, at the smaller bound."""
     lengths: dict[str, NDArray[np.float64]] = {}
     targets: dict[str, NDArray[np.float64]] = {}
     weights: dict[str, NDArray[np.float64]] = {}
@@ -368,7 +368,7 @@ _REMEDY: Final = "give the declaration `records=lambda values, rng: …`, which 
 
 
 def kinds_of_data(releases: Sequence[Release]) -> tuple[str, ...]:
-    """Returns of which data the releases' statistics are, in words, each once; one of one's own may be of any."""
+    """Kinds of data of the releases' statistics, in words, each once; an author's own may be of any kind."""
     kinds: dict[str, None] = {}
     for release in releases:
         statistic: Any = release.statistic
@@ -382,7 +382,7 @@ def kinds_of_data(releases: Sequence[Release]) -> tuple[str, ...]:
 
 
 def explain_unknown_data(declaration: Declaration) -> str:
-    """Returns why no user's data can be drawn, and what to do; empty where some can, at some sizes."""
+    """Reason why no user's data can be drawn, and the remedy; empty if some can, at some sizes."""
     if declaration.candidates is not None or declaration.records is not None or not declaration.noisy:
         return ""
     kinds = [kinds_of_data(declaration.seen_by(group)) for group in declaration.groups]
@@ -396,7 +396,7 @@ def explain_unknown_data(declaration: Declaration) -> str:
 
 
 def explain_no_pair(declaration: Declaration, values: Mapping[str, Fraction]) -> str:
-    """Returns why no pair of neighbours is known to a search that found none, and what to do."""
+    """Reason why a search found no pair of neighbours, and the remedy."""
     if declaration.candidates is not None:
         refused = refused_candidates(declaration, values)
         said = f"none of its `candidates` are neighbours ({_first(refused)})" if refused else "it has no `candidates`"
@@ -414,7 +414,7 @@ def _explain_records(declaration: Declaration, values: Mapping[str, Fraction]) -
 
 
 def _too_long(declaration: Declaration, values: Mapping[str, Fraction]) -> str:
-    """Returns why no trajectories or vectors are tried."""
+    """Reason why no trajectories or vectors are tested."""
     if any("regressors" in kinds_of_data(declaration.seen_by(group)) for group in declaration.groups):
         return "one user's vectors are too many numbers to be held in memory, or of two dimensions; audit smaller sizes"
     sizes, rows = trajectory_sizes(declaration, values), most_trajectories(declaration.relation, values)

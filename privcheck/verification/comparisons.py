@@ -1,4 +1,4 @@
-"""Is one expression at most another for all parameters, does it rise or fall? Proved, else checked on a box."""
+"""Decides whether one expression is at most another for all parameters, or monotone: proved, else checked on a box."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _TOUCHING: Final = Fraction(1, 10**13)  # relative; equal irrational expressions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Whether left ≤ right.
+    """Result of deciding left ≤ right.
 
     Attributes:
-        holds: Everywhere that was looked at.
+        holds: Whether it holds at every point considered.
         method: "proved" for all parameters, or "checked" on a box of them.
-        points: How many points of the box were compared; 0 where it is proved.
-        counterexample: Parameters at which it fails, where it does and a point was found.
-        proof: That decided it; None where it is checked.
+        points: Number of points of the box that were compared; 0 if it is proved.
+        counterexample: Parameters at which it fails, if it does and a point was found.
+        proof: The proof that decided it; None if it is checked.
     """
 
     holds: bool
@@ -48,13 +48,13 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Monotone:
-    """How an expression moves with one parameter, all others held.
+    """Monotonicity of an expression in one parameter, with all others held fixed.
 
     Attributes:
         trend: "nondecreasing", "nonincreasing", "constant", or "neither": then there are both a rise and a fall.
         method: "proved" for all parameters, or "checked" on a box of them.
-        points: How many pairs of points were compared; 0 where it is proved.
-        rise: Two points, apart in the parameter only, between which the expression rises; None where none was found.
+        points: Number of pairs of points that were compared; 0 if it is proved.
+        rise: Two points, different in the parameter only, between which the expression rises; None if none was found.
         fall: Two points between which it falls.
     """
 
@@ -65,12 +65,12 @@ class Monotone:
     fall: tuple[Mapping[str, Fraction], Mapping[str, Fraction]] | None
 
     def holds(self, wanted: Trend) -> bool:
-        """Returns whether the expression is found to move as wanted; what is constant does in both ways."""
+        """Whether the expression has the wanted trend; a constant has both."""
         return self.trend in {wanted, "constant"}
 
 
 def monotone(of: Expr, name: str, parameters: Sequence[Parameter], *, most: int = _MOST) -> Monotone:
-    """Returns whether an expression rises or falls in a parameter, whatever the others are.
+    """Decide whether an expression rises or falls in a parameter, whatever the others are.
 
     Proved by forward differences in counts, by derivatives in others (`privcheck.terms.symbols.proofs`); else compared
     between neighbouring values of the box, for counts also between n and n + 1.
@@ -79,11 +79,11 @@ def monotone(of: Expr, name: str, parameters: Sequence[Parameter], *, most: int 
         of: An exact expression.
         name: The parameter.
         parameters: The range of every symbol in the expression, `name` among them.
-        most: Points of the other parameters that are looked at where nothing is proved.
+        most: Number of points of the other parameters that are compared if nothing is proved.
 
     Raises:
         ParameterError: A symbol has no parameter, or `name` has none.
-        ProofError: A trend is proved, and two numbers say otherwise.
+        ProofError: A trend is proved, and two numbers contradict it.
     """
     axes = _axes(of.symbols | {name}, parameters)
     proved = trend(of, name)
@@ -109,7 +109,7 @@ def monotone(of: Expr, name: str, parameters: Sequence[Parameter], *, most: int 
 
 
 def decide(left: Expr, right: Expr, parameters: Sequence[Parameter]) -> Decision:
-    """Returns whether left ≤ right for all values of the parameters.
+    """Decide whether left ≤ right for all values of the parameters.
 
     Args:
         left: An exact expression.
@@ -118,7 +118,7 @@ def decide(left: Expr, right: Expr, parameters: Sequence[Parameter]) -> Decision
 
     Raises:
         ParameterError: A symbol has no parameter.
-        ProofError: It is proved, and numbers say otherwise at a point of the box.
+        ProofError: It is proved, and numbers at a point of the box contradict it.
     """
     proof = prove_at_most(left, right)
     axes = _axes(left.symbols | right.symbols, parameters)
@@ -139,7 +139,7 @@ def decide(left: Expr, right: Expr, parameters: Sequence[Parameter]) -> Decision
 
 
 def refute(left: Expr, right: Expr, point: Mapping[str, Fraction], proof: Proof) -> NoReturn:
-    """Raises what is to be said of a proof of left ≤ right that numbers contradict.
+    """Raise the error for a proof of left ≤ right that numbers contradict.
 
     Raises:
         ProofError: Always; it shows both.
@@ -187,7 +187,7 @@ def _box(axes: Sequence[Parameter], most: int = _MOST) -> list[dict[str, Fractio
 
 
 def _at_most_at(left: Expr, right: Expr, point: Mapping[str, Fraction]) -> bool | None:
-    """Returns whether left ≤ right at a point; None where one is no number there or both are beyond all floats."""
+    """Whether left ≤ right at a point; None if a side is undefined there or both are beyond all floats."""
     try:
         low, high = left.at(point), right.at(point)
         exact_low, exact_high = low.rational(), high.rational()
@@ -203,7 +203,7 @@ def _at_most_at(left: Expr, right: Expr, point: Mapping[str, Fraction]) -> bool 
 
 
 def _at_most_beyond(low: Expr, high: Expr) -> bool | None:
-    """Returns whether low ≤ high where one of them is beyond all floats; None where both are, on the same side."""
+    """Whether low ≤ high if one of them is beyond all floats; None if both are, on the same side."""
     if high.infinite or low.infinite:
         return high.infinite
     if math.isinf(high.number(rounding="up")):

@@ -1,7 +1,7 @@
-"""What a verdict rests on: proved here, checked by enumeration, stated by the author, assumed, or taken for public.
+"""Evidence and assumptions of a verdict: proved here, checked by enumeration, stated by the author, assumed, or public.
 
-And what keeps a claim from holding although the composed cost is within it: something on which the cost rests that is
-broken, or that nothing could try.
+Also the reasons why a claim does not hold although the composed cost is within it: something that the cost depends on
+is broken, or could not be tested.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _EVERYWHERE: Final = "all releases"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """One fact on which a verdict rests.
+    """One fact or assumption that a verdict depends on.
 
     Attributes:
         basis: "proved" here, for all parameters; "checked" at some parameters or on some pairs; "stated" by the
             declaration's author and not proved; "assumed" of the data or of the algorithm.
         where: The release, or "all releases".
         what: The fact.
-        by: The theorem, what was tried, or on whose word it is.
-        kind: What kind of fact: "derived" here; "stated by the author" of a statistic, a mechanism or a pair; "assumed
-            about data"; a "public fact", which neighbours share; or "modelling": who is protected, who is sampled, how
-            draws depend on one another, and in which order outputs leave.
-        checked_where: The door that refuses what contradicts it; None where there is none.
+        by: The theorem, the tests made, or the person responsible for it.
+        kind: Kind of fact: "derived" here; "stated by the author" of a statistic, a mechanism or a pair; "assumed about
+            data"; a "public fact", which neighbours share; or "modelling": who is protected, who is sampled, how draws
+            depend on one another, and the order of the outputs.
+        checked_where: The check on input that refuses data that contradicts it; None if there is none.
     """
 
     basis: Basis
@@ -66,7 +66,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
-    """Why a claim does not hold although the composed cost is within it.
+    """Reason why a claim does not hold although the composed cost is within it.
 
     Attributes:
         why: In words.
@@ -80,14 +80,14 @@ class Doubt:
 def grounds(
     declaration: Declaration, tried: Sequence[Tried], values: Mapping[str, Fraction], *, proved: bool, by_pair: bool
 ) -> tuple[Ground, ...]:
-    """Returns what the verdict on a declaration rests on, the weakest first.
+    """Facts and assumptions that the verdict on a declaration depends on, the weakest first.
 
     Args:
-        declaration: What is judged.
-        tried: What was tried on the sensitivities that authors state.
+        declaration: The declaration that is judged.
+        tried: Tests of the sensitivities and costs that authors state.
         values: The parameters, for the unit of privacy.
         proved: Whether cost ≤ claim is decided for all parameters.
-        by_pair: Whether the verdict rests on a pair of neighbours, such as one of the author's candidates.
+        by_pair: Whether the verdict depends on a pair of neighbours, such as one of the author's candidates.
     """
     rests_on = [_from_stated(one) for one in tried]
     tried_prices = {one.release for one in tried if one.of == "price"}
@@ -129,16 +129,16 @@ def grounds(
 
 
 def list_given(tried: Sequence[Tried]) -> tuple[str, ...]:
-    """Returns whose stated sensitivities and prices a verdict is given."""
+    """Statistics and mechanisms for which the verdict takes the author's stated sensitivity or cost as given."""
     return tuple(dict.fromkeys(one.statistic for one in tried))
 
 
 def doubts(declaration: Declaration, tried: Sequence[Tried], values: Mapping[str, Fraction]) -> tuple[Doubt, ...]:
-    """Returns what keeps the claim from holding whatever the composed cost is.
+    """Reasons why the claim does not hold whatever the composed cost is.
 
     Args:
-        declaration: What is judged.
-        tried: What was tried on the sensitivities that authors state.
+        declaration: The declaration that is judged.
+        tried: Tests of the sensitivities and costs that authors state.
         values: The parameters.
     """
     doubts = [
@@ -173,7 +173,7 @@ def doubts(declaration: Declaration, tried: Sequence[Tried], values: Mapping[str
 
 
 def for_all_parameters(declaration: Declaration) -> bool:
-    """Returns whether all numbers mean something for all parameters, and assumptions that bound no column are kept."""
+    """Whether all numbers are valid for all parameters, and assumptions that bound no column are met."""
     if declaration.open_conditions:
         return False
     loose = [a for a in declaration.assumptions if a.attained is not None and not a.bounds]
@@ -256,7 +256,7 @@ def _public_facts(declaration: Declaration) -> list[Ground]:
 
 
 def _modelling(declaration: Declaration, values: Mapping[str, Fraction]) -> list[Ground]:
-    """Returns who is protected, what samples are of, which draws are independent, and in which order outputs leave."""
+    """Facts about who is protected, the units of samples, independence of draws, and the order of outputs."""
     unit = declaration.unit(values)
     facts = [_modelled(_EVERYWHERE, f"who is protected: {unit.words}", unit.stated_by, door=_DOORS)]
     sampling = [one.name for one in declaration.joined if _samples(one)]
@@ -289,7 +289,7 @@ def _samples(procedure: Procedure) -> bool:
 
 
 def _is_adaptive(declaration: Declaration) -> bool:
-    """Returns whether more than one output leaves, so that a later one may depend on an earlier one."""
+    """Whether there is more than one output, so that a later one may depend on an earlier one."""
     if len(declaration.releases) > 1:
         return True
     (only,) = declaration.releases

@@ -1,49 +1,49 @@
-"""The worst case of releases together, where no pair of neighbours is worst for all of them.
+"""Joint worst case of releases, if no single pair of neighbours is worst for all of them.
 
-**Linear releases.** A Gram matrix moves most for orthogonal vectors, a feature sum for opposite ones: the sum of their
-separate worst cases is more than any pair loses. Under Gaussian noise the joint worst case has a closed form.
+**Linear releases.** The change of a Gram matrix is largest for orthogonal vectors, that of a feature sum for opposite
+ones: the sum of their separate worst cases is more than the loss of any pair. Under Gaussian noise the joint worst case
+has a closed form.
 
 One step, one vector column. User 1 has the vector x of length p·b, weights w_i·W_i, targets y_k·B_k; user 2 has z of
-length q·b, w′_i·W_i, y′_k·B_k: all of p, q, w, y in [0, 1]; c is the cosine of x and z. With a_i = w_i p² and
-t_k = w_k y_k p (a target's power included), primes alike, the ρ of all releases is
+length q·b, w′_i·W_i, y′_k·B_k: all of p, q, w, y in [0, 1]; c is the cosine of x and z. With a_i = w_i p² and t_k = w_k
+y_k p (a target's power included), primes alike, the ρ of all releases is
 
     F = Σ g_i (a_i² + a′_i² − 2 a_i a′_i c²) + Σ s_k (t_k² + t′_k² − 2 t_k t′_k c),
 
 g over Gram matrices, s over feature sums: outputs·size²/(2·variance), for GOE noise half of it. Let g = Σ g_i and
 s = Σ s_k.
 
-**In two dimensions or more** F is largest at p = q = y = y′ = 1 and with every weight at its bound or 0. With A, A′
-the sums of g_i over the weights that are at their bounds in user 1 and in user 2, A″ over those that are in both, and
-B, B′, B″ likewise of s_k:
+**In two dimensions or more** F is largest at p = q = y = y′ = 1 and with every weight at its bound or 0. With A, A′ the
+sums of g_i over the weights that are at their bounds in user 1 and in user 2, A″ over those that are in both, and B,
+B′, B″ likewise of s_k:
 
     F* = max over such weights of A + A′ + B + B′ + max over κ in [0, 1] of 2B″κ − 2A″κ²,
 
-attained at c = −κ, κ = min(1, B″/2A″).
-Proof. F(c) ≤ F(−c) for c ≥ 0, and for c ≤ 0 F rises in every y; so y = y′ = 1 and c = −κ. For fixed p, q and κ the part
-of one weight is g(w²p⁴ + w′²q⁴ − 2ww′p²q²κ²) + s(w²p² + w′²q² + 2ww′pqκ), convex in w and in w′: it is largest at ends
-of their ranges. Then F = Ap⁴ + A′q⁴ + Bp² + B′q² + 2B″u − 2A″u² with u = pqκ in [0, pq], and its largest over u rises
-in p and in q. ∎ If all releases carry the same weight, or none, that is 2g + 2s + s²/2g at c = −s/2g where s ≤ 2g, else
-4s at c = −1.
+attained at c = −κ, κ = min(1, B″/2A″). Proof. F(c) ≤ F(−c) for c ≥ 0, and for c ≤ 0 F rises in every y; so y = y′ = 1
+and c = −κ. For fixed p, q and κ the part of one weight is g(w²p⁴ + w′²q⁴ − 2ww′p²q²κ²) + s(w²p² + w′²q² + 2ww′pqκ),
+convex in w and in w′: it is largest at ends of their ranges. Then F = Ap⁴ + A′q⁴ + Bp² + B′q² + 2B″u − 2A″u² with
+u = pqκ in [0, pq], and its largest over u rises in p and in q. ∎ If all releases carry the same weight, or none, that
+is 2g + 2s + s²/2g at c = −s/2g where s ≤ 2g, else 4s at c = −1.
 
-**In one dimension**, with the same weight or none, F* = max over q in [0, 1] of g(1 − q²)² + s(1 + q)².
-Proof. c = −1, y = y′ = 1: F = g(A − A′)² + s(B + B′)² with A = wp², B = wp, convex in (A, B), which fills B² ≤ A ≤ B:
-largest on the parabola A = B², that is at w = 1, and likewise for user 2. Then F = (p + q)²(g(p − q)² + s) rises in the
-larger of p and q, which is 1. ∎ In q it has a maximum at q = (1 − √(1 − 2s/g))/2 where 2s ≤ g, and one at 1. With
-different weights F ≤ g + 4s, each term at its largest.
+**In one dimension**, with the same weight or none, F* = max over q in [0, 1] of g(1 − q²)² + s(1 + q)². Proof. c = −1,
+y = y′ = 1: F = g(A − A′)² + s(B + B′)² with A = wp², B = wp, convex in (A, B), which fills B² ≤ A ≤ B: largest on the
+parabola A = B², that is at w = 1, and likewise for user 2. Then F = (p + q)²(g(p − q)² + s) rises in the larger of p
+and q, which is 1. ∎ In q it has a maximum at q = (1 − √(1 − 2s/g))/2 where 2s ≤ g, and one at 1. With different weights
+F ≤ g + 4s, each term at its largest.
 
 **With a shared first step**, x = z there: F ≤ s + g over the Gram matrices that carry a weight, each at its largest.
 
-The first is attained by the pair that `candidates` makes; noise on and above the
-diagonal protects a diagonal change least, which that pair makes. Steps and columns add up.
+The first is attained by the pair that `candidates` makes; its change is diagonal, which noise on and above the diagonal
+protects least. Steps and columns add up.
 
 **Of a user with m trajectories**, D − D′ is the sum of m such differences (one that is missing is that of x = 0), and F
-the square of a norm of it: at most m²·F*, attained by m copies of the worst pair. In a tree, of which node v holds c_v
-of them, it is at most Σ c_v²·F*.
+the square of a norm of it: at most m²·F*, attained by m copies of the worst pair. In a tree with c_v of them in node v,
+it is at most Σ c_v²·F*.
 
 **Rewards and costs.** A user's reward r and cost 1 − r at a step go to the same cell of two tables. With α(r), β(1 − r)
-the loss that a coordinate which moves so far makes, both convex and 0 at 0, one user loses at most max(α(1), β(1)) in
+the loss of a coordinate that changes by that amount, both convex and 0 at 0, one user loses at most max(α(1), β(1)) in
 both, and two users in one cell α(|r − r′|) + β(|r − r′|) ≤ α(1) + β(1). So under replacement a step loses at most
-2·max(α, β), a shared first one α + β; under add/remove max(α, β). Rewards of 1 or of 0 throughout attain it. Of users
+2·max(α, β), a shared first one α + β; under add/remove max(α, β). Rewards of 1 or of 0 throughout attain it. For users
 with several trajectories the separate worst cases are charged.
 """
 
@@ -78,7 +78,7 @@ _UP = 1 + 1e-12  # covers the roundings of a few dozen operations
 
 
 def cost_together(declaration: Declaration, values: Mapping[str, Fraction]) -> Fraction | None:
-    """Returns the joint worst case of all releases in the claim's unit, exact or rounded up; None where unknown.
+    """Joint worst case of all releases in the claim's unit, exact or rounded up; None if unknown.
 
     Args:
         declaration: All releases linear with fresh Gaussian noise under replacement, or tables with rewards and costs.
@@ -99,7 +99,7 @@ def cost_together(declaration: Declaration, values: Mapping[str, Fraction]) -> F
 
 
 def _on_the_curve(declaration: Declaration, rho: Fraction, values: Mapping[str, Fraction]) -> Fraction:
-    """Returns μ = √2ρ, or the ε at the claim's δ, or δ at ε = 0, of Gaussian noise; rounded up."""
+    """μ = √2ρ, or the ε at the claim's δ, or δ at ε = 0, of Gaussian noise; rounded up."""
     unit, claim = unit_of(declaration, values), declaration.claim.guarantee
     mu = math.nextafter(math.sqrt(to_float(2 * rho, rounding="up")), math.inf)
     if unit == "mu":
@@ -110,7 +110,7 @@ def _on_the_curve(declaration: Declaration, rho: Fraction, values: Mapping[str, 
 
 
 def rho_together(declaration: Declaration, values: Mapping[str, Fraction]) -> Fraction | None:
-    """Returns the joint worst case in zCDP, exact or rounded up, the largest over a partition; None if unknown."""
+    """Joint worst case in zCDP, exact or rounded up, the largest over a partition; None if unknown."""
     relation = declaration.relation
     linear = all(
         isinstance(r.statistic, GramMatrices | FeatureSums) and r.mechanism.law.gaussian for r in declaration.noisy
@@ -128,7 +128,7 @@ def rho_together(declaration: Declaration, values: Mapping[str, Fraction]) -> Fr
 
 
 def _largest(declaration: Declaration, of: Callable[[Sequence[Release]], Fraction | None]) -> Fraction | None:
-    """Returns the largest over the groups of a partition; None where one is not derived or noise is not fresh."""
+    """The largest over the groups of a partition; None if one is not derived or noise is not fresh."""
     if declaration.shared_draws or any(type(r.mechanism) not in PRICED for r in declaration.noisy):
         return None
     losses = [of(declaration.seen_by(group)) for group in declaration.groups]
@@ -137,7 +137,7 @@ def _largest(declaration: Declaration, of: Callable[[Sequence[Release]], Fractio
 
 
 def _linear(releases: Sequence[Release], values: Mapping[str, Fraction], *, fixed: bool) -> Fraction | None:
-    """Returns Σ F* over vector columns and steps, or None where a column's bounds differ or no proof applies."""
+    """Σ F* over vector columns and steps; None if a column's bounds differ or no proof applies."""
     columns: dict[str, list[Release]] = {}
     for release in releases:
         columns.setdefault(_statistic(release).vector.name, []).append(release)
@@ -173,7 +173,7 @@ def _one_dimension(gram: NDArray[np.float64], sums: NDArray[np.float64]) -> NDAr
 
 
 def shorter(gram: NDArray[np.float64], sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the q in [0, 1] at which g(1 − q²)² + s(1 + q)² is largest: how short the second user's number is."""
+    """The q in [0, 1] that maximises g(1 − q²)² + s(1 + q)²: relative length of the second user's number."""
     with np.errstate(divide="ignore", invalid="ignore"):
         inner = np.where(2 * sums <= gram, (1 - np.sqrt(np.maximum(1 - 2 * sums / gram, 0.0))) / 2, 1.0)
     inner = np.where(gram > 0, inner, 1.0)
@@ -183,12 +183,12 @@ def shorter(gram: NDArray[np.float64], sums: NDArray[np.float64]) -> NDArray[np.
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorstWeights:
-    """The worst case of releases of one vector column in two dimensions or more, at every step.
+    """Worst case of releases of one vector column in two dimensions or more, at every step.
 
     Attributes:
         loss: (H,) F*.
         cosines: (H,) of both users' vectors.
-        kept: For each user and each weight, (H,) whether it is at its bound; it is 0 else.
+        kept: For each user and each weight, (H,) whether it is at its bound; otherwise it is 0.
     """
 
     loss: NDArray[np.float64]
@@ -200,7 +200,7 @@ Pulls = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 
 def worst_weights(pulls: Pulls) -> WorstWeights:
-    """Returns the worst weights, of equally bad ones those that are at their bounds.
+    """The worst weights; among equally bad ones those at their bounds.
 
     Args:
         pulls: As of `pulls_by_weight`, of up to 5 weights.
@@ -234,13 +234,13 @@ def _halves(whole: tuple[bool, ...]) -> tuple[tuple[bool, ...], tuple[bool, ...]
 def pulls_by_weight(
     releases: Sequence[Release], values: Mapping[str, Fraction], horizon: int, *, rounding: Literal["up", "down"]
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Returns g and s, (H,), of all releases that carry a weight, by its name; empty for those without.
+    """The numbers g and s, (H,), of all releases that carry a weight, by its name; the name is empty for those without.
 
     Args:
         releases: Of one vector column.
         values: The parameters.
         horizon: H.
-        rounding: But for the last operations.
+        rounding: Direction of rounding, except for the last operations.
     """
     found: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
     other: Literal["up", "down"] = "down" if rounding == "up" else "up"
@@ -265,7 +265,7 @@ def _statistic(release: Release) -> GramMatrices | FeatureSums:
 def _rewards_and_costs(
     declaration: Declaration, releases: Sequence[Release], values: Mapping[str, Fraction], *, pure: bool
 ) -> Fraction | None:
-    """Returns what tables lose together of which some hold rewards and some costs; None where not both are there."""
+    """Joint loss of tables some of which hold rewards and some costs; None unless there are both."""
     sides = {r.name: find_complement(r.statistic) for r in releases}
     if not {"rewards", "costs"} <= set(sides.values()):
         return None
@@ -292,7 +292,7 @@ def _rewards_and_costs(
 
 
 def _unit_move(release: Release, values: Mapping[str, Fraction], *, pure: bool) -> Fraction:
-    """Returns what all outputs of a release lose by one cell that moves by 1: exact, or rounded up."""
+    """Loss of all outputs of a release by one cell that changes by 1: exact, or rounded up."""
     exact = release.mechanism.spread.rational(values)
     spread = Fraction(release.mechanism.spread.number(values, rounding="down")) if exact is None else exact
     times = release.schedule.times.rational(values)
@@ -301,7 +301,7 @@ def _unit_move(release: Release, values: Mapping[str, Fraction], *, pure: bool) 
 
 
 def _alone(release: Release, relation: Relation, values: Mapping[str, Fraction], *, pure: bool) -> Fraction:
-    """Returns what one release loses at its own worst: exact, or rounded up."""
+    """Loss of one release at its own worst case: exact, or rounded up."""
     charged = release.charged(relation)
     if charged.l1.rational(values) == 0:
         return Fraction(0)

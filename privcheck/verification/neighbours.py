@@ -1,6 +1,6 @@
-"""Is a pair one of neighbours, whose data keeps what the releases presuppose? Asked of every witness, whoever made it.
+"""Checks on pairs: they must be neighbours with data that meets the releases' preconditions; applied to all witnesses.
 
-Nothing here knows how a pair was found: only the relation, the statistics' own preconditions, and `compute`.
+Independent of how a pair was found: it uses only the relation, the statistics' own preconditions, and `compute`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _ROUNDED = 1e-9  # relative to the largest entry: sums of floats in another orde
 def fault(
     relation: Relation, releases: Sequence[Release], pair: tuple[Any, Any], values: Mapping[str, Fraction]
 ) -> str:
-    """Returns why a pair is not one of neighbours that the releases allow; empty where it is one.
+    """Reason why a pair is not a pair of neighbours that the releases allow; empty if it is one.
 
     Args:
         relation: Which pairs are neighbours.
-        releases: Those that hold the user.
+        releases: Releases that contain the user.
         pair: One user's data in D and in D′; None where the user is absent.
         values: The parameters.
     """
@@ -59,7 +59,7 @@ def fault(
 
 
 def _of_releases(releases: Sequence[Release], pair: tuple[Any, Any], values: Mapping[str, Fraction]) -> str:
-    """Returns what a pair breaks of what a release presupposes."""
+    """First precondition of a release that a pair violates, in words; empty if there is none."""
     for release in releases:
         for user in (user for user in pair if user is not None):
             if why := _find_broken(release, user, values):
@@ -70,7 +70,7 @@ def _of_releases(releases: Sequence[Release], pair: tuple[Any, Any], values: Map
 
 
 def _find_not_shared(relation: Relation, users: Sequence[Any]) -> str:
-    """Returns in what the users differ at step 1 where the relation says that they share its state and action."""
+    """Where the users differ at step 1 although the relation fixes its state and action; empty if nowhere."""
     if not isinstance(relation, ReplaceOne) or relation.initial != "fixed":
         return ""
     first, second = users
@@ -87,7 +87,7 @@ def _find_not_shared(relation: Relation, users: Sequence[Any]) -> str:
 
 
 def _find_broken(release: Release, user: Any, values: Mapping[str, Fraction]) -> str:
-    """Returns what the data breaks of what the statistic presupposes."""
+    """Precondition of the statistic that the data violates, in words; empty if there is none."""
     statistic, sizes = release.statistic, tabular_sizes(release.statistic, values)
     if isinstance(statistic, GramMatrices | FeatureSums | SmallestEigenvalue):
         return _beyond_bounds(statistic, user, values)
@@ -159,7 +159,7 @@ def _longer_than_clipped(statistic: ClippedSums, user: Any, values: Mapping[str,
 
 
 def not_a_difference(release: Release, pair: tuple[Any, Any], values: Mapping[str, Fraction]) -> str:
-    """Returns where a statistic's own `difference` is not that of what it computes."""
+    """Reason why a statistic's `difference` does not match what it computes; empty if it matches."""
     statistic = release.statistic
     try:
         if np.prod(statistic.shape(values), dtype=float) > _MOST_CELLS:
@@ -176,7 +176,7 @@ def not_a_difference(release: Release, pair: tuple[Any, Any], values: Mapping[st
 
 
 def compute_one(statistic: Any, user: Any) -> NDArray[np.float64]:
-    """Returns what a statistic computes of one user.
+    """Compute a statistic on the data of one user.
 
     Raises:
         ValueError: A value is not finite.
@@ -188,10 +188,10 @@ def compute_one(statistic: Any, user: Any) -> NDArray[np.float64]:
 
 
 def dense(change: SparseDifference, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Returns the change with its zeros and with both entries of every mirrored pair.
+    """Expand a sparse change to an array of the given shape, with both entries of every mirrored pair.
 
     Raises:
-        ValueError: A cell is not one of the shape.
+        ValueError: A cell lies outside the shape.
     """
     cells = np.asarray(change.cells)
     if cells.size and not (cells.min() >= 0 and cells.max() < np.prod(shape, dtype=float)):

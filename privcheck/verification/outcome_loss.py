@@ -1,11 +1,11 @@
-"""What a pair with known output laws loses, from below: exact for one round, on a lattice for many.
+"""Lower bounds on the loss of a pair with known output laws: exact for one round, on a lattice for many.
 
 Independent rounds add their losses L = ln P/Q, and δ(ε) = E over D of (1 − e^(ε − L))₊. Sums are taken on a lattice by
-one Fourier transform. Losses get there by telling fewer outcomes apart, which loses no more (data processing, in every
-composition): outcomes next to each other are merged, parts of one if need be, until the merged loss is a point of the
-lattice. So no round's mean loss is rounded away, however many there are. Of users who are hardly ever sampled that
-merges the rounds in which they are with all others: there losses rounded down say more. The larger bound counts. What
-the transform may round, and what the lattice leaves out at its ends, is taken off.
+one Fourier transform. Losses are put on the lattice by distinguishing fewer outcomes, which loses no more (data
+processing, in every composition): neighbouring outcomes are merged, parts of one if need be, until the merged loss is a
+point of the lattice. So no round's mean loss is rounded away, however many rounds there are. For users who are hardly
+ever sampled that merges the rounds with them with all others: there losses rounded down give more. The larger bound
+counts. The rounding error of the transform, and the mass outside the lattice's ends, are subtracted.
 
 Outputs of other mechanisms `beside` it add their losses likewise: all draws are independent given the data.
 """
@@ -51,11 +51,11 @@ Put = Callable[[Floats, Floats, float], tuple[NDArray[np.int64], Floats]]
 
 
 def pure_loss(outcomes: Outcomes, rounds: int, beside: Sequence[Part] = ()) -> float:
-    """Returns the largest loss of so many rounds, in nats, rounded down; ∞ where D′ cannot do what D can.
+    """Largest loss of `rounds` rounds, in nats, rounded down; ∞ if an output of D is impossible under D′.
 
     Args:
         outcomes: The laws of one round.
-        rounds: How many.
+        rounds: Number of rounds.
         beside: Further independent outcomes, with their rounds.
     """
     ways = [largest_losses(part) for part in ((outcomes, rounds), *beside)]
@@ -63,7 +63,7 @@ def pure_loss(outcomes: Outcomes, rounds: int, beside: Sequence[Part] = ()) -> f
 
 
 def largest_losses(part: Part) -> tuple[float, float]:
-    """Returns the largest loss of D against D′ and of D′ against D, of all rounds, each rounded down."""
+    """Largest loss of D against D′ and of D′ against D, over all rounds, each rounded down."""
     outcomes, rounds = part
     possible = np.isfinite(outcomes.log_p) | np.isfinite(outcomes.log_q)
     p, q = outcomes.log_p[possible], outcomes.log_q[possible]
@@ -74,7 +74,7 @@ def largest_losses(part: Part) -> tuple[float, float]:
 
 
 def rho_loss(outcomes: Outcomes, rounds: int, beside: Sequence[Part] = ()) -> float:
-    """Returns the least ρ that zCDP allows these rounds: sup over orders of D_α/α, rounded down."""
+    """Least ρ for which these rounds can be ρ-zCDP: sup over orders of D_α/α, rounded down."""
     parts = [(outcomes, rounds), *beside]
     if any(_impossible(one) for one, _ in parts):
         return math.inf
@@ -83,7 +83,7 @@ def rho_loss(outcomes: Outcomes, rounds: int, beside: Sequence[Part] = ()) -> fl
 
 
 def _divergences(outcomes: Outcomes) -> Floats:
-    """Returns D_α/α of one round, first for α → 1, then for `_ORDERS`; each rounded down."""
+    """D_α/α of one round, first for α → 1, then for `_ORDERS`; each rounded down."""
     kept = np.isfinite(outcomes.log_p)
     p, q, losses = outcomes.log_p[kept], outcomes.log_q[kept], _losses(outcomes)[kept]
     digits = (np.abs(p) + np.abs(q)) * _ROUNDED + _NEAR_ZERO
@@ -95,13 +95,13 @@ def _divergences(outcomes: Outcomes) -> Floats:
 
 
 def renyi_loss(outcomes: Outcomes, rounds: int, order: float, beside: Sequence[Part] = ()) -> float:
-    """Returns D_α of so many rounds, rounded down.
+    """D_α of `rounds` rounds, rounded down.
 
     Args:
-        outcomes: The laws of one.
-        rounds: How many.
+        outcomes: The laws of one round.
+        rounds: Number of rounds.
         order: α, above 1, rounded down.
-        beside: As of `pure_loss`.
+        beside: As for `pure_loss`.
     """
     parts = [(outcomes, rounds), *beside]
     if any(_impossible(one) for one, _ in parts):
@@ -123,7 +123,7 @@ def _divergence(outcomes: Outcomes, order: float) -> float:
 
 
 def mu_loss(outcomes: Outcomes, rounds: int, beside: Sequence[Part] = ()) -> float:
-    """Returns a μ below which so many rounds are not μ-GDP: a point of their curve lies above that of μ."""
+    """A μ below which `rounds` rounds are not μ-GDP: a point of their curve lies above that of any smaller μ."""
     parts = ((outcomes, rounds), *beside)
     if any(_impossible(one) for one, _ in parts):
         return math.inf
@@ -133,25 +133,25 @@ def mu_loss(outcomes: Outcomes, rounds: int, beside: Sequence[Part] = ()) -> flo
 
 
 def pair_delta(outcomes: Outcomes, rounds: int, epsilon: float, beside: Sequence[Part] = ()) -> float:
-    """Returns δ(ε) of so many rounds, rounded down.
+    """δ(ε) of `rounds` rounds, rounded down.
 
     Args:
-        outcomes: The laws of one.
-        rounds: How many.
+        outcomes: The laws of one round.
+        rounds: Number of rounds.
         epsilon: In nats, at least 0.
-        beside: As of `pure_loss`.
+        beside: As for `pure_loss`.
     """
     return _Sums(((outcomes, rounds), *beside)).delta(epsilon)
 
 
 def pair_epsilon(outcomes: Outcomes, rounds: int, delta: float, beside: Sequence[Part] = ()) -> float:
-    """Returns an ε at which δ(ε) is above δ, so that no smaller one holds at δ; 0 where none is known, ∞ for all.
+    """An ε at which δ(ε) is above δ, so that no smaller one holds at δ; 0 if none is known, ∞ if no ε holds.
 
     Args:
         outcomes: The laws of one round.
-        rounds: How many.
+        rounds: Number of rounds.
         delta: In (0, 1), rounded up.
-        beside: As of `pure_loss`.
+        beside: As for `pure_loss`.
     """
     from scipy.optimize import brentq
 
@@ -180,12 +180,12 @@ def pair_epsilon(outcomes: Outcomes, rounds: int, delta: float, beside: Sequence
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Law:
-    """A law of the sum of the losses under D, of which δ is a lower bound.
+    """A law of the sum of the losses under D, with a δ that is a lower bound.
 
     Attributes:
         losses: (m,) values, ascending.
         masses: (m,) their probabilities.
-        off: By how much these may be too large in all.
+        off: Amount by which the masses may be too large in total.
     """
 
     losses: Floats
@@ -193,13 +193,13 @@ class _Law:
     off: float = 0.0
 
     def delta(self, epsilon: float) -> float:
-        """Returns E (1 − e^(ε − L))₊, rounded down."""
+        """E (1 − e^(ε − L))₊, rounded down."""
         above = int(np.searchsorted(self.losses, epsilon, side="right"))
         return float(self.masses[above:] @ -np.expm1(epsilon - self.losses[above:])) - self.off
 
 
 class _Sums:
-    """The sum of the rounds' losses under D, exactly or on a lattice in two ways, and what D′ cannot do at all."""
+    """Sum of the rounds' losses under D, exactly or on a lattice in two ways, and the outputs impossible under D′."""
 
     def __init__(self, given: Sequence[Part]) -> None:
         parts: list[_Shared] = []
@@ -220,14 +220,14 @@ class _Sums:
             self.laws = tuple(_add_up(parts, put=put) for put in (merge_outcomes, _round_down))
 
     def delta(self, epsilon: float) -> float:
-        """Returns δ(ε), rounded down."""
+        """δ(ε), rounded down."""
         if math.isinf(epsilon):
             return self.certain * _DOWN
         return max(0.0, self.certain + max(law.delta(epsilon) for law in self.laws)) * _DOWN
 
 
 def _add_directly(parts: Sequence[_Shared]) -> _Law:
-    """Returns the law of the sum of few losses, every outcome apart."""
+    """Law of the sum of few losses, with every outcome kept separate."""
     losses, masses = np.zeros(1), np.ones(1)
     for one, law, rounds in parts:
         for _ in range(rounds):
@@ -239,10 +239,10 @@ def _add_directly(parts: Sequence[_Shared]) -> _Law:
 
 
 def _add_up(parts: Sequence[_Shared], *, put: Put) -> _Law:
-    """Returns the law of the sum of all losses, each put on the lattice.
+    """Law of the sum of all losses, each put on the lattice.
 
-    The lattice spans what the sum leaves with a probability of at most `_LEFT_OUT` at either end (Chernoff's bound); a
-    sum beyond it comes back at the other end, so that this much is taken off.
+    The lattice spans a range that the sum leaves with a probability of at most `_LEFT_OUT` at either end (Chernoff's
+    bound); a sum beyond it wraps around to the other end, so that this probability is subtracted.
     """
     low, high = _ends(parts)
     step = max((high - low) / (_POINTS - _SPARE), 1e-12)
@@ -278,23 +278,23 @@ def _add_up(parts: Sequence[_Shared], *, put: Put) -> _Law:
 
 
 def _ends(parts: Sequence[_Shared]) -> tuple[float, float]:
-    """Returns what the sum of all losses leaves with a probability of at most `_LEFT_OUT` at either end."""
+    """Bounds that the sum of all losses exceeds with a probability of at most `_LEFT_OUT` at either end."""
     least = math.fsum(rounds * float(losses.min()) for losses, _, rounds in parts)
     most = math.fsum(rounds * float(losses.max()) for losses, _, rounds in parts)
     return max(least, -_reach(parts, -1)), min(most, _reach(parts, 1))
 
 
 def _round_down(losses: Floats, masses: Floats, step: float) -> tuple[NDArray[np.int64], Floats]:
-    """Returns the outcomes on the lattice, each at the point below it: δ(ε) rises in the loss."""
+    """Put each outcome on the lattice point below it: δ(ε) increases with the loss."""
     return np.floor(losses / step * (1 - 1e-15 * np.sign(losses))).astype(np.int64), masses
 
 
 def merge_outcomes(losses: Floats, masses: Floats, step: float) -> tuple[NDArray[np.int64], Floats]:
-    """Returns a law on multiples of the step that is telling fewer outcomes apart: merged ones, of loss k·step.
+    """Merge outcomes to a law on multiples of the step that distinguishes fewer; merged ones have loss k·step.
 
     From the least loss l on: with T = ⌈l/step⌉·step, outcomes are added while Σ p·(1 − e^(T − loss)) < 0, that is while
-    ΣP < e^T·ΣQ; of the one that takes it above 0 just the part that makes it 0, and the rest begins the next group. The
-    last group, which nothing lifts to T, is left at T − step, below all its losses.
+    ΣP < e^T·ΣQ; of the outcome that takes it above 0 just the part that makes it 0, and the rest begins the next group.
+    The last group, if it does not reach T, is put at T − step, below all its losses.
 
     Args:
         losses: (m,) ln P/Q of the outcomes, finite.
@@ -330,7 +330,7 @@ def merge_outcomes(losses: Floats, masses: Floats, step: float) -> tuple[NDArray
 
 
 def _reach(parts: Sequence[_Shared], sign: int) -> float:
-    """Returns a bound that the sum of all losses, or of all losses negated, exceeds so rarely (`_LEFT_OUT`)."""
+    """Bound exceeded by the sum of all losses, or of all losses negated, with probability at most `_LEFT_OUT`."""
     known = [(np.log(masses / float(masses.sum())), sign * losses, rounds) for losses, masses, rounds in parts]
     bounds = [
         (math.fsum(rounds * _log_sum(logs + t * losses) for logs, losses, rounds in known) - math.log(_LEFT_OUT)) / t
@@ -340,7 +340,7 @@ def _reach(parts: Sequence[_Shared], sign: int) -> float:
 
 
 def _losses(outcomes: Outcomes) -> Floats:
-    """Returns ln P/Q of the outcomes; NaN of what neither can do."""
+    """Losses ln P/Q of the outcomes; NaN for outcomes impossible under both."""
     with np.errstate(invalid="ignore"):
         losses: Floats = outcomes.log_p - outcomes.log_q
     return losses

@@ -1,13 +1,13 @@
-"""The exact loss of one concrete pair in the claim's unit, rounded down: what makes a witness a witness.
+"""The exact loss of one concrete pair in the claim's unit, rounded down, as a witness needs it.
 
-A coordinate that moves by a times its Laplace scale has the loss a where the output lies beyond both values, −a on the
-other side, and between them a density that is even around 0 once it is weighted by e^(−l/2). Whoever is told the output
-there only to within cells of the loss of one width sees a loss at the middle of the cell, exactly: a post-processing,
-whose δ is at most the truth. All losses then lie on a lattice, and independent coordinates are convolved. A move that
-is rounded down to the lattice loses no more than the move itself. What Gaussian coordinates add is integrated exactly:
-with the loss l of the others known, δ(ε) is that of the Gaussian pair at ε − l.
+A coordinate that changes by a times its Laplace scale has the loss a if the output lies beyond both values, −a on the
+other side, and between them a density that is even around 0 once it is weighted by e^(−l/2). An observer who sees the
+output there only up to cells of the loss of one width sees a loss at the middle of the cell, exactly: a
+post-processing, with a δ that is at most the true one. All losses then lie on a lattice, and independent coordinates
+are convolved. A change that is rounded down to the lattice loses no more than the change itself. The part of Gaussian
+coordinates is integrated exactly: given the loss l of the others, δ(ε) is that of the Gaussian pair at ε − l.
 
-Everything is rounded down: coordinates that are too many or too small are left out, as an attacker may.
+Everything is rounded down: coordinates that are too many or too small are left out, as an attacker may do.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def discrete_loss(
     values: Mapping[str, Fraction],
     delta: float | None,
 ) -> float:
-    """Returns ε at δ of all coordinates with noise on the integers together, rounded down.
+    """ε at δ of all coordinates with noise on the integers together, rounded down.
 
-    An attacker may look at those alone; their laws are independent, and their losses add up.
+    An attacker may look at these coordinates alone; their laws are independent, and their losses add up.
 
     Args:
-        releases: Of a pair, those that are looked at.
+        releases: Releases of the pair that are considered.
         moved: Their changes.
         values: The parameters.
         delta: In (0, 1), rounded up; None asks for δ at ε = 0.
@@ -65,7 +65,7 @@ def discrete_loss(
 def discrete_parts(
     releases: Sequence[Release], moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]
 ) -> list[Part]:
-    """Returns the law of a coordinate of each noise on the integers and each change, with how many there are."""
+    """Law of a coordinate for each noise on the integers and each change, with the number of such coordinates."""
     counts: dict[tuple[DiscreteGaussianNoise | DiscreteLaplaceNoise, int], int] = {}
     for release in releases:
         noise, change = release.mechanism.at(values), moved[release.name]
@@ -89,11 +89,11 @@ Floats = NDArray[np.float64]
 
 
 def noisy_delta(mu: float, moves: Mapping[float, int], epsilon: float) -> float:
-    """Returns δ(ε) of the pair, rounded down.
+    """δ(ε) of the pair, rounded down.
 
     Args:
         mu: ‖Δ‖₂/σ of its Gaussian coordinates, rounded down.
-        moves: How many Laplace coordinates move by how many of their scales, rounded down.
+        moves: Number of Laplace coordinates by the change in units of their scale, rounded down.
         epsilon: In nats, at least 0.
     """
     losses, masses = _law(tuple(sorted(moves.items(), reverse=True)))
@@ -101,7 +101,7 @@ def noisy_delta(mu: float, moves: Mapping[float, int], epsilon: float) -> float:
 
 
 def noisy_epsilon(mu: float, moves: Mapping[float, int], delta: float) -> float:
-    """Returns an ε at which the pair's δ(ε) is above δ, so that no smaller ε holds at δ; 0 where none is found.
+    """An ε at which the pair's δ(ε) is above δ, so that no smaller ε holds at δ; 0 if none is found.
 
     Args:
         mu: As in `noisy_delta`.
@@ -121,7 +121,7 @@ def noisy_epsilon(mu: float, moves: Mapping[float, int], delta: float) -> float:
 
 @functools.lru_cache(maxsize=32)
 def _law(moves: tuple[tuple[float, int], ...]) -> tuple[Floats, Floats]:
-    """Returns the losses of all Laplace coordinates together and their probabilities under D; 0 for certain of none."""
+    """Losses of all Laplace coordinates together and their probabilities under D; 0 with mass 1 if there are none."""
     kept, left = [], _MOST
     for move, count in moves:
         if move > 0 and left > 0 and math.isfinite(move):
@@ -144,9 +144,9 @@ def _law(moves: tuple[tuple[float, int], ...]) -> tuple[Floats, Floats]:
 
 
 def _coordinate(cells: int, unit: float) -> Floats:
-    """Returns the masses of the losses −2m·u, …, 2m·u of one coordinate of which the move is 2m·u: P is the first law.
+    """Masses of the losses −2m·u, …, 2m·u of one coordinate with a change of 2m·u; P is the first law.
 
-    Atoms at the ends; between them cells of width 2u, whose losses are the odd multiples of u.
+    Atoms at the ends; between them cells of width 2u, with losses at the odd multiples of u.
     """
     move = 2 * cells * unit
     masses = np.zeros(4 * cells + 1)
@@ -168,7 +168,7 @@ def _power(masses: Floats, times: int) -> Floats:
 
 
 def _gaussian_delta(mu: float, epsilon: Any) -> Floats:
-    """Returns Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) at any ε, negative ones too, rounded down; (1 − e^ε)₊ for μ = 0."""
+    """Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) at any ε, negative ones too, rounded down; (1 − e^ε)₊ for μ = 0."""
     from scipy.special import log_ndtr
 
     if mu == 0:
@@ -187,23 +187,24 @@ _NEAR_ONE = 1e-9  # α − 1 below which D_α is taken for that of α → 1, whi
 
 
 def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]) -> float:
-    """Returns the loss of one pair in the claim's unit, exact but for rounding down.
+    """Loss of one pair in the claim's unit, exact except for rounding down.
 
-    Releases whose noise no theorem prices are left out, as an attacker may: nobody knows what they draw.
+    Releases with noise that no theorem prices are left out, as an attacker may do: their law is unknown.
 
     * ρ: ‖Δ‖₂²/2σ² for Gaussian releases, Σ g(|Δ|/b) with g(x) = x + e^(−x) − 1 for Laplace ones, which is their
       Kullback–Leibler divergence and therefore at most ρ.
-    * ε of a pure claim: Σ|Δ|/b, attained by the outputs beyond both values; ∞ as soon as Gaussian noise hides a change.
-    * ε at δ, and δ at ε = 0: the curve of Gaussian and Laplace noise together (`hockey_stick`), where every release is
-      Gaussian to the last digit; that of discrete noise apart (`discrete_loss`).
+    * ε of a pure claim: Σ|Δ|/b, attained by the outputs beyond both values; ∞ as soon as Gaussian noise protects a
+      change.
+    * ε at δ, and δ at ε = 0: the curve of Gaussian and Laplace noise together (`noisy_delta`), if every release is
+      Gaussian to the last digit; that of discrete noise separately (`discrete_loss`).
     * ε at δ of messages behind a shuffler: the likelihood ratio of an event (`shuffled_loss`).
     * μ of Gaussian DP: ‖Δ‖₂/σ; with Laplace noise the largest μ that a point of the curve refutes.
     * the Rényi divergence at the claim's order α: α‖Δ‖₂²/2σ² for Gaussian releases, the closed form for Laplace ones
       (`_laplace_divergence`), the Kullback–Leibler divergence for others, which is less.
-    * ∞ in every unit where two outputs share their noise and the pair moves their difference, which is exact.
+    * ∞ in every unit if two outputs share their noise and the pair changes their difference, which is exact.
 
     Args:
-        declaration: Whose releases.
+        declaration: The declaration of the releases.
         moved: `Release.moved` of the pair, by release, for those that hold the user.
         values: The parameters.
     """
@@ -227,14 +228,14 @@ def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], v
 def told_parts(
     declaration: Declaration, moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]
 ) -> tuple[Part, ...]:
-    """Returns the laws of what the noisy statistics tell of one pair, to be composed with those of procedures.
+    """Laws of the noisy statistics' outputs on one pair, to be composed with those of procedures.
 
-    Of Gaussian noise that is the coordinate along the change, of Laplace noise every number that moves, both told up to
-    cells; messages behind a shuffler, and noise that no theorem prices, are left out, as an attacker may.
+    For Gaussian noise that is the coordinate along the change, for Laplace noise every number that changes, both up to
+    cells; messages behind a shuffler, and noise that no theorem prices, are left out, as an attacker may do.
 
     Args:
-        declaration: Whose releases.
-        moved: As of `pair_loss`.
+        declaration: The declaration of the releases.
+        moved: As for `pair_loss`.
         values: The parameters.
     """
     known = [r for r in declaration.noisy if r.name in moved and type(r.mechanism) in PRICED]
@@ -262,7 +263,7 @@ def _on_the_curve(
     values: Mapping[str, Fraction],
     unit: LossUnit,
 ) -> float:
-    """Returns ε at the claim's δ, or δ at ε = 0."""
+    """ε at the claim's δ, or δ at ε = 0."""
     claim = declaration.claim.guarantee
     assert isinstance(claim, ApproxDP)
     delta = claim.delta.number(values, rounding="up")
@@ -284,7 +285,7 @@ def _on_the_curve(
 def _gaussian_and_laplace(
     releases: Sequence[Release], moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]
 ) -> tuple[float, dict[float, int]] | None:
-    """Returns ‖Δ‖₂/σ of the Gaussian releases and the moves of the Laplace ones; None where one is unbounded."""
+    """‖Δ‖₂/σ of the Gaussian releases and the changes of the Laplace ones; None if one loss is unbounded."""
     terms = {r.name: _term(r, moved[r.name], values, pure=False) for r in releases}
     if None in terms.values():
         return None
@@ -297,7 +298,7 @@ def _gaussian_and_laplace(
 def _on_a_gaussian_curve(
     releases: Sequence[Release], moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]
 ) -> float:
-    """Returns a μ below which the pair is not μ-GDP: some point of its curve lies above; ∞ for shuffled messages."""
+    """A μ below which the pair is not μ-GDP, as a point of its curve shows; ∞ for shuffled messages."""
     noisy = _gaussian_and_laplace(releases, moved, values)
     if noisy is None:
         return math.inf
@@ -311,7 +312,7 @@ def _on_a_gaussian_curve(
 def _divergence(
     releases: Sequence[Release], moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction], order: float
 ) -> float:
-    """Returns the pair's D_α, rounded down: divergences of independent outputs add up."""
+    """The pair's D_α, rounded down: divergences of independent outputs add up."""
     total = 0.0
     for release in releases:
         term = _term(release, moved[release.name], values, pure=False)
@@ -327,10 +328,10 @@ def _divergence(
 
 
 def _laplace_divergence(move: float, order: float) -> float:
-    """Returns D_α of Laplace noise that moves by so many scales, rounded down.
+    """D_α of Laplace noise shifted by `move` times its scale, rounded down.
 
     ln(α/(2α − 1)·e^((α−1)x) + (α − 1)/(2α − 1)·e^(−αx))/(α − 1) (Mironov 2017, Proposition 6); never below the
-    Kullback–Leibler divergence x + e^(−x) − 1, which is taken where digits cancel.
+    Kullback–Leibler divergence x + e^(−x) − 1, which is used where digits cancel.
     """
     rest, least = order - 1, (move + math.expm1(-move)) * (1 - 1e-12) - 1e-15 * move
     if rest < _NEAR_ONE:
@@ -344,7 +345,7 @@ def _laplace_divergence(move: float, order: float) -> float:
 def _laplace_moves(
     releases: Sequence[Release], moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]
 ) -> dict[float, int]:
-    """Returns how many coordinates move by how many of their scales, rounded down."""
+    """Number of coordinates by their change in units of their scale, rounded down."""
     counts: dict[float, int] = {}
     for release in releases:
         change = moved[release.name]
@@ -359,14 +360,15 @@ def _laplace_moves(
 
 
 def leaks(declaration: Declaration, moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]) -> bool:
-    """Returns whether outputs that share their noise differ by something exact which the pair changes.
+    """Whether outputs that share their noise have an exact difference that the pair changes.
 
-    * One draw over all outputs of a schedule: two outputs differ by the users between them, exactly. Where the first
-      user is in two outputs, a later one is in one of them and not in the other. Of batches and of users' own releases
-      the user is in one output, and the others are without.
-    * One draw over all cells of a table: the differences between its cells are exact, and move unless all move alike.
-    * One draw for two releases: their difference is exact, and moves unless both move alike. That of a release of
-      another group, which the user is not in, does not move at all.
+    * One draw over all outputs of a schedule: two outputs differ by the users between them, exactly. If the first user
+      is in two outputs, a later one is in one of them and not in the other. With batches and users' own releases the
+      user is in one output, and the others are without.
+    * One draw over all cells of a table: the differences between its cells are exact, and change unless all cells
+      change by the same amount.
+    * One draw for two releases: their difference is exact, and changes unless both change by the same amount. A release
+      of another group, which the user is not in, does not change at all.
     """
     shared = [r for r in declaration.noisy if r.name in moved and r.name in declaration.shared_draws]
     elsewhere = {r.draw.name for r in declaration.noisy if r.draw.name and r.name not in moved}
@@ -390,7 +392,7 @@ def leaks(declaration: Declaration, moved: Mapping[str, SparseDifference], value
 def _independent(
     releases: Sequence[Release], moved: Mapping[str, SparseDifference]
 ) -> tuple[list[Release], dict[str, SparseDifference]]:
-    """Returns outputs with noise of their own, all that an attacker need look at: of those that share it, one."""
+    """Outputs with independent noise, which is all an attacker needs: one of each set that shares a draw."""
     kept: dict[str, Release] = {}
     changes: dict[str, SparseDifference] = {}
     for release in releases:
@@ -406,7 +408,7 @@ def _independent(
 
 
 def _all_alike(change: SparseDifference, cells: int) -> bool:
-    """Returns whether at every step that moves all cells do, by the same."""
+    """Whether at every step with a change all cells change, by the same amount."""
     first = np.flatnonzero(np.diff(change.cells // cells, prepend=-1))  # of every step, cells ascending
     most, least = (f.reduceat(change.change, first) for f in (np.maximum, np.minimum))
     return change.cells.size == first.size * cells and np.array_equal(most, least)
@@ -419,7 +421,7 @@ def _alike(one: SparseDifference, other: SparseDifference) -> bool:
 def _term(
     release: Release, difference: SparseDifference, values: Mapping[str, Fraction], *, pure: bool
 ) -> Fraction | None:
-    """Returns the part of the loss that all outputs of one release make, rounded down; None where it is unbounded."""
+    """Part of the loss by all outputs of one release, rounded down; None if it is unbounded."""
     if not difference.cells.size or not difference.times:
         return Fraction(0)
     law = release.mechanism.law
@@ -434,11 +436,11 @@ def _term(
 
 
 def _spread(release: Release, values: Mapping[str, Fraction]) -> Fraction:
-    """Returns the spread, or the next float above it where it is irrational: more noise than there is loses less."""
+    """The spread, or the next float above it if it is irrational: more noise than there is loses less."""
     spread = release.mechanism.spread.rational(values)
     return Fraction(release.mechanism.spread.number(values, rounding="up")) if spread is None else spread
 
 
 def exact_change(change: float) -> Fraction:
-    """Returns the change as a fraction: whole numbers as they are, others less than the roundings they came through."""
+    """The change as a fraction: whole numbers exactly, others reduced by more than their rounding error."""
     return exact(int(change)) if float(change).is_integer() else Fraction(float(change)) * _ROUNDED

@@ -65,9 +65,9 @@ class Finding(Brief):
         severity: "critical": a formal guarantee is void; "theoretical": a proof step or its economy is affected, not
             the guarantee; "negligible": good to know.
         where: The release, or "claim".
-        message: What was found, with figures.
+        message: The finding in words, with figures.
         evidence: The figures by name.
-        witness: The pair of neighbours that shows it, where there is one.
+        witness: The pair of neighbours that shows it, if there is one.
     """
 
     code: str
@@ -89,7 +89,7 @@ DATA_DEPENDENT_REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What the rules look at: the declaration with its cost, the worst pair known, and the verdict on the claim.
+    """Input of the rules: the declaration with its cost, the worst pair known, and the verdict on the claim.
 
     Attributes:
         priced: The declaration at its parameters, with its cost.
@@ -98,7 +98,7 @@ class Case:
         upper: Composed cost over claim.
         lower: The witness's loss over claim.
         elsewhere: Parameters at which a claim that holds here does not.
-        doubts: Why the claim does not hold even where the composed cost is within it.
+        doubts: Reasons why the claim does not hold even if the composed cost is within it.
     """
 
     priced: Priced
@@ -111,44 +111,44 @@ class Case:
 
     @property
     def declaration(self) -> Declaration:
-        """Returns what is judged."""
+        """The declaration that is judged."""
         return self.priced.declaration
 
     @property
     def values(self) -> Mapping[str, Fraction]:
-        """Returns the parameters."""
+        """The parameters."""
         return self.priced.values
 
     @property
     def account(self) -> Account:
-        """Returns the composed cost for all parameters."""
+        """Composed cost for all parameters."""
         return self.priced.account
 
     @property
     def unpaid(self) -> Severity:
-        """Returns how grave a step is that charges too little: critical, unless other steps pay for it."""
+        """Severity of a step that charges too little: critical, but theoretical if the claim holds all the same."""
         return "theoretical" if self.verdict == "holds" else "critical"
 
     @property
     def paid_words(self) -> str:
-        """Returns what is said of such a step where the claim holds all the same."""
+        """Remark on such a step if the claim holds all the same; else empty."""
         return "; the claim holds all the same: other steps are loose enough to pay for it" if self.paid else ""
 
     @property
     def paid(self) -> bool:
-        """Returns whether the claim holds."""
+        """Whether the claim holds."""
         return self.verdict == "holds"
 
 
 def over(size: float, given: float) -> float:
-    """Returns size/given; ∞ of nothing given, and 1 where nothing is taken of it."""
+    """Ratio size/given; for a given 0, 1 if the size is 0 too and ∞ otherwise."""
     if given == 0:
         return 1.0 if size == 0 else math.inf
     return size / given
 
 
 def claim_findings(case: Case) -> Iterator[Finding]:
-    """Yields whether the claim is refuted, unproved, loose, or true at these parameters only."""
+    """Yield whether the claim is refuted, unproved, loose, or true at these parameters only."""
     upper, lower = case.upper, case.lower
     figures = {"upper/claim": f"{upper:.9g}", "lower/claim": f"{lower:.9g}"}
     if case.verdict == "fails":
@@ -168,7 +168,7 @@ def claim_findings(case: Case) -> Iterator[Finding]:
 
 
 def _missing_theorems(declaration: Declaration) -> Iterator[str]:
-    """Yields what would have to be proved for a verdict, of outputs whose bounds are known not to meet."""
+    """Yield the theorems missing for a verdict, for outputs with bounds that are known not to meet."""
     for one in declaration.joined:
         if isinstance(one, MatrixMechanism):
             yield f"{one.name}: missing is the worst set of steps of a user of an encoder with both signs"
@@ -187,7 +187,7 @@ def _missing_theorems(declaration: Declaration) -> Iterator[str]:
 
 
 def order_only(case: Case) -> Iterator[Finding]:
-    """Yields what a claim up to an unstated constant leaves open, and the figure up to which it holds."""
+    """Yield a finding on a claim up to an unstated constant, with the figure up to which it holds."""
     if not case.declaration.claim.order_only:
         return
     guarantee = case.declaration.claim.guarantee
@@ -203,7 +203,7 @@ def order_only(case: Case) -> Iterator[Finding]:
 
 
 def data_dependent(case: Case) -> Iterator[Finding]:
-    """Yields what a claim computed from the data leaves open."""
+    """Yield a finding on a claim that is computed from the data."""
     claim = case.declaration.claim
     if not claim.data_dependent:
         return
@@ -234,7 +234,7 @@ def _elsewhere(point: Mapping[str, Fraction]) -> Finding:
 
 
 def check_budgets(case: Case) -> Iterator[Finding]:
-    """Yields a finding for every release that costs more than the paper gives it."""
+    """Yield a finding for every release that costs more than the budget that the paper assigns to it."""
     for cost in case.account.costs:
         budget = cost.release.budget
         if budget is None:
@@ -254,7 +254,7 @@ def check_budgets(case: Case) -> Iterator[Finding]:
 
 
 def budgets_add_up(case: Case) -> Iterator[Finding]:
-    """Yields where the releases' budgets do not add up to the claim by basic composition: in ε (or ρ), and in δ."""
+    """Yield a finding if the releases' budgets add up to more than the claim, in ε (or ρ), or in δ."""
     claim = case.declaration.claim.guarantee
     if not isinstance(claim, Budget):
         return
@@ -281,7 +281,7 @@ def budgets_add_up(case: Case) -> Iterator[Finding]:
 
 
 def tighter_composition(case: Case) -> Iterator[Finding]:
-    """Yields what exact composition of the same releases saves where the paper's proof composes basically."""
+    """Yield the saving by exact composition of the same releases, if the paper's is basic or advanced."""
     claim = case.declaration.claim
     if claim.composition not in ("basic", "advanced") or not isinstance(claim.guarantee, ApproxDP | PureDP):
         return
@@ -306,7 +306,7 @@ def tighter_composition(case: Case) -> Iterator[Finding]:
 
 
 def _sum(case: Case, releases: tuple[Release, ...]) -> tuple[float, float] | None:
-    """Returns Σε (or Σρ) and Σδ of the budgets; None where one has none or is of another kind than the claim."""
+    """Σε (or Σρ) and Σδ of the budgets; None if one is missing or of another kind than the claim."""
     kind = ZCDP if isinstance(case.declaration.claim.guarantee, ZCDP) else PureDP | ApproxDP
     if not all(isinstance(r.budget, kind) for r in releases):
         return None
@@ -316,12 +316,12 @@ def _sum(case: Case, releases: tuple[Release, ...]) -> tuple[float, float] | Non
 
 
 def _summed_costs(case: Case, releases: tuple[Release, ...], delta: float) -> float:
-    """Returns Σε of the releases, each at an equal share of δ."""
+    """Σε of the releases, each at an equal share of δ."""
     return math.fsum(_epsilon(case, r, delta / len(releases)) for r in releases)
 
 
 def _cost(case: Case, release: Release) -> float:
-    """Returns what a release costs in its budget's unit."""
+    """Cost of a release in its budget's unit."""
     cost = next(c for c in case.account.costs if c.release is release)
     if isinstance(release.budget, ZCDP):
         return cost.rho.number(case.values)
@@ -343,14 +343,14 @@ def _size(case: Case, guarantee: Budget) -> float:
 
 
 def check_tree_levels(case: Case) -> Iterator[Finding]:
-    """Yields a finding for every binary tree whose nodes a user the proof does not count exactly."""
+    """Yield a finding for every binary tree for which the proof's count of a user's nodes is not exact."""
     for release in case.declaration.noisy:
         if isinstance(release.schedule, Tree) and release.schedule.counted is not None:
             yield from _compare(case, release, release.schedule.counted, ("tree-levels", "tree-levels-slack"))
 
 
 def check_outputs(case: Case) -> Iterator[Finding]:
-    """Yields a finding for every release that leaves more or less often than the proof charges it."""
+    """Yield a finding for every release that is output more or less often than the proof charges."""
     for release in case.declaration.noisy:
         if release.counted is None:
             continue
@@ -381,7 +381,7 @@ def _compare(case: Case, release: Release, counted: Expr, codes: tuple[str, str]
 
 
 def message_as_sum(case: Case) -> Iterator[Finding]:
-    """Yields a finding for every release of integer messages: seen from the mechanism, whatever the algorithm."""
+    """Yield a finding for every release of integer messages, from the mechanism alone, for any algorithm."""
     for cost in case.account.costs:
         release = cost.release
         if not release.mechanism.law.integers:
@@ -409,13 +409,13 @@ def message_as_sum(case: Case) -> Iterator[Finding]:
 
 
 def _probability_of_showing(noise: ShuffledNoise) -> tuple[float, int, int]:
-    """Returns with which probability one counter reveals its user, among how many users of how many noise bits."""
+    """Probability that one counter reveals its user, with the number of users and of noise bits of each."""
     m, p = noise.bits
     return (1 - p) ** m, noise.senders, m
 
 
 def check_assumptions(case: Case) -> Iterator[Finding]:
-    """Yields a finding for every bound that nothing enforces, or that the paper's own setting breaks."""
+    """Yield a finding for every bound that nothing enforces, or that the paper's own setting breaks."""
     for assumption in case.declaration.assumptions:
         if assumption.attained is None:
             yield _report_unenforced(assumption)
@@ -441,7 +441,7 @@ def _what_is_charged(assumption: Assumption) -> str:
 
 
 def check_candidates(case: Case) -> Iterator[Finding]:
-    """Yields a finding where the declaration's own candidates are no pairs of neighbours; they refute nothing."""
+    """Yield a finding if the declaration's own candidates are not pairs of neighbours; those refute nothing."""
     refused = refused_candidates(case.declaration, case.values)
     if refused:
         shown = "; ".join(refused[:3]) + (f"; and {len(refused) - 3} more" if len(refused) > 3 else "")
@@ -455,7 +455,7 @@ def check_candidates(case: Case) -> Iterator[Finding]:
 
 
 def joint_preconditions(case: Case) -> Iterator[Finding]:
-    """Yields a finding where a user's actions are computed from others' data, past the billboard."""
+    """Yield a finding if a user's actions are computed from others' data, past the billboard."""
     joint = case.declaration.claim.joint
     if joint is not None and "others' data" in joint.sees:
         message = (
@@ -495,7 +495,7 @@ def _report_broken(case: Case, assumption: Assumption) -> bool:
 
 
 def stated_sensitivities(case: Case) -> Iterator[Finding]:
-    """Yields a finding for every stated sensitivity that is not the derived one."""
+    """Yield a finding for every stated sensitivity that differs from the derived one."""
     for cost in case.account.costs:
         stated = cost.release.stated
         if stated is None:
@@ -538,7 +538,7 @@ def _report_refuted(case: Case, cost: ReleaseCost, stated: L1 | L2, figures: dic
 
 
 def _other_relation(case: Case, release: Release, stated: L1 | L2) -> Relation | None:
-    """Returns another relation under which the stated sensitivity is exactly right."""
+    """Another relation for which the stated sensitivity is exactly right; None if there is none."""
     declared = case.declaration.relation
     unit, several = declared.unit, declared.trajectories
     others = (AddRemoveOne(unit, trajectories=several), ReplaceOne(unit, trajectories=several))
@@ -551,9 +551,9 @@ def _other_relation(case: Case, release: Release, stated: L1 | L2) -> Relation |
 
 
 def furthest(case: Case, release: Release, stated: L1 | L2) -> Witness | None:
-    """Returns the candidate pair that moves one contribution to one release furthest in the stated norm.
+    """Find the candidate pair with the largest change of one contribution to one release in the stated norm.
 
-    `loss` is how far; a pair that is chosen for all releases together may move this one less.
+    Its `loss` is the size of the change; a pair that is chosen for all releases together may change this one less.
     """
     alone = case.priced.of(replace(case.declaration, releases=(release,)))
     best: Witness | None = None
@@ -595,7 +595,7 @@ def _release_finding(
 
 
 def shared_noise(case: Case) -> Iterator[Finding]:
-    """Yields a finding for every release whose noise is not fresh, from the declared noise identities alone."""
+    """Yield a finding for every release without fresh noise, from the declared noise identities alone."""
     leaking = case.declaration.shared_draws
     for name in leaking:
         release = case.declaration.release(name)
@@ -612,10 +612,10 @@ def shared_noise(case: Case) -> Iterator[Finding]:
 
 
 def written_alike(declaration: Declaration, release: Release) -> tuple[str, ...]:
-    """The releases that share a draw with this one, itself included, if all are declared in the same words.
+    """Releases that share a draw with this one, itself included, if all are declared in the same words.
 
-    Empty where one differs, in its statistic, its noise, its schedule or its users, or where the draw is shared over
-    cells or outputs too. The same words are no proof of the same table: two clipped sums may be of two functions.
+    Empty if one differs, in its statistic, its noise, its schedule or its users, or if the draw is shared over cells or
+    outputs too. The same words do not prove the same table: two clipped sums may be sums of two functions.
     """
     if not release.draw.name or release.draw.across:
         return ()
@@ -625,7 +625,7 @@ def written_alike(declaration: Declaration, release: Release) -> tuple[str, ...]
 
 
 def declare_once(copies: Sequence[str]) -> str:
-    """The remedy for releases of one table that share one draw."""
+    """Remedy for releases of one table that share one draw, in words."""
     return (
         f"if {' and '.join(map(repr, copies))} are one table, it is one release: declare it once, what is done with an "
         "output costs nothing more"

@@ -1,16 +1,17 @@
-"""Lower bounds for messages behind a shuffler: exact laws of what leaves under both of two neighbours.
+"""Lower bounds for messages behind a shuffler: exact laws of its output under both of two neighbours.
 
-Three things are looked at, each of which gives a lower bound on ε at δ.
+Three quantities are considered, each of which gives a lower bound on ε at δ.
 
-* The sum of the messages in the cells that the user holds in D, less the sum in those held in D′, is at least t: a
-  function of what leaves, whose law is that of fair coins, ε ≥ ln((P(E) − δ)/Q(E)). It takes any number of bits.
-* With integer messages: one of m + 1 in a cell in which nobody else holds a 1, or one of 0 in a cell in which everybody
-  else does. Under D′ neither can occur, where everybody holds the same data; no ε holds where it is likelier than δ.
-* All counters together: they have shufflers of their own, so that their losses add up. Of bits that are messages of
-  their own a counter's sum is all that leaves. Of integers the likelihood ratio of the multiset {zᵢ} is the mean over
-  its messages of r(z) = P(z − 1)/P(z), z ~ Bin(m, p), where everybody else holds a 0: rounded to a lattice its sum is a
-  function of the multiset, and a sum of independent numbers. Where everybody else holds a 1 the same is true of
-  m + 1 − z. Everybody else holds the data of D′, or that of D.
+* The sum of the messages in the cells that the user holds in D, minus the sum in those held in D′, is at least t: a
+  function of the output with the law of fair coins, ε ≥ ln((P(E) − δ)/Q(E)). It takes any number of bits.
+* With integer messages: a message m + 1 in a cell in which no other user holds a 1, or a message 0 in a cell in which
+  every other user does. Under D′ neither can occur, if all others hold the same data; no ε holds if it is likelier than
+  δ.
+* All counters together: they have shufflers of their own, so that their losses add up. If bits are separate messages, a
+  counter's sum is its whole output. For integers the likelihood ratio of the multiset {zᵢ} is the mean over its
+  messages of r(z) = P(z − 1)/P(z), z ~ Bin(m, p), if every other user holds a 0: rounded to a lattice its sum is a
+  function of the multiset, and a sum of independent numbers. If every other user holds a 1 the same is true of
+  m + 1 − z. All others hold the data of D′, or that of D.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ Floats = NDArray[np.float64]
 def shuffled_epsilon(
     releases: Sequence[Release], moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction], delta: float
 ) -> tuple[float, str]:
-    """Returns a certified lower bound on ε at δ of a pair's shuffled releases, and at which event, in words.
+    """Certified lower bound on ε at δ of a pair's shuffled releases, and the event that attains it, in words.
 
-    Of the sizes of a batch that the user may be in, the one with the least noise is looked at, and with integer
-    messages the one with the fewest noise bits a user.
+    Of the sizes of a batch that the user may be in, the one with the least noise is considered, and with integer
+    messages the one with the fewest noise bits per user.
 
     Args:
-        releases: Those that hold the user; others than shuffled ones are left out, as an attacker may.
+        releases: Those that hold the user; those that are not shuffled are left out, as an attacker may do.
         moved: `Release.moved` of the pair, by release.
         values: The parameters.
         delta: δ, rounded up.
@@ -102,7 +103,7 @@ def shuffled_epsilon(
 def shuffled_delta(
     releases: Sequence[Release], moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]
 ) -> float:
-    """Returns a certified lower bound on δ(0), the total variation, of a pair's shuffled releases.
+    """Certified lower bound on δ(0), the total variation, of a pair's shuffled releases.
 
     The largest difference of an event's probabilities under D and under D′, over the events of `shuffled_epsilon`.
     """
@@ -129,13 +130,13 @@ def _all_counters(
     *,
     others_of_first: bool,
 ) -> tuple[_Counters, ...]:
-    """Returns the counters that move, those of one law together.
+    """The counters that the user changes, grouped by law.
 
     Args:
-        releases: All of one batch.
-        moved: By which counters of each the user moves.
-        noise: Of each release.
-        others_of_first: Whether everybody else holds the data of D, and not that of D′.
+        releases: Releases of one batch.
+        moved: The user's change of each release's counters.
+        noise: Noise of each release.
+        others_of_first: Whether all others hold the data of D rather than that of D′.
     """
     found = dict[tuple[int, int, float, bool, bool], int]()
     for release in releases:
@@ -153,15 +154,15 @@ def _all_counters(
 
 @dataclass(frozen=True, slots=True)
 class _Counters:
-    """Counters that move, behind shufflers of their own.
+    """Counters that the user changes, behind shufflers of their own.
 
     Attributes:
-        users: n; 1 of bits that are messages of their own, which do not show who sent them.
+        users: n; 1 if bits are separate messages, which do not show their sender.
         messages: m, each user's noise bits.
         probability: p.
-        integers: Whether the multiset of the users' sums leaves, not their sum alone.
-        swapped: Whether it is in D′ that one bit is unlike all others.
-        count: How many.
+        integers: Whether the multiset of the users' sums is output, not their sum alone.
+        swapped: Whether the bit unlike all others is in D′.
+        count: Number of such counters.
     """
 
     users: int
@@ -172,7 +173,7 @@ class _Counters:
     count: int
 
     def law(self) -> Outcomes | None:
-        """Returns what one tells of the two; None of too many values."""
+        """Laws of one counter under D and D′; None if it has too many values."""
         if self.integers:
             known = one_among_messages(self.users, self.messages, self.probability)
         else:
@@ -202,7 +203,7 @@ def _laws(counters: tuple[_Counters, ...]) -> list[Part]:
 
 @functools.lru_cache(maxsize=64)
 def one_among_bits(trials: int, probability: float) -> tuple[Floats, Floats] | None:
-    """Returns ln of the masses of Bin(N, p) + 1 and of Bin(N, p), values next to never seen being one.
+    """Log masses of Bin(N, p) + 1 and of Bin(N, p), with values of negligible mass merged into one.
 
     Args:
         trials: N.
@@ -219,7 +220,7 @@ def one_among_bits(trials: int, probability: float) -> tuple[Floats, Floats] | N
 
 @functools.lru_cache(maxsize=64)
 def one_among_messages(users: int, messages: int, probability: float) -> tuple[Floats, Floats] | None:
-    """Returns ln of the masses of a function of n integer messages, one of whose bits is 1, or none.
+    """Log masses of a function of n integer messages, with one bit equal to 1 and without it.
 
     Args:
         users: n.
@@ -245,12 +246,12 @@ def one_among_messages(users: int, messages: int, probability: float) -> tuple[F
 
 
 def _told(with_one: Floats, without: Floats, *, shown: float) -> tuple[Floats, Floats]:
-    """Returns ln of the masses of what both can send, all that hardly occurs being one outcome, and of what one cannot.
+    """Log masses: rare values merged into one outcome, and those impossible without the bit into another.
 
     Args:
-        with_one: Where one bit is 1, but for what no bit 0 sends.
-        without: Where none is.
-        shown: The probability of that.
+        with_one: Masses with one bit equal to 1, except for values that are impossible without it.
+        without: Masses without it.
+        shown: The probability of those impossible values.
     """
     kept = (with_one > _THIN) & (without > _THIN)
     laws = []
@@ -261,7 +262,7 @@ def _told(with_one: Floats, without: Floats, *, shown: float) -> tuple[Floats, F
 
 
 def _power(one: Floats, times: int) -> Floats:
-    """Returns the masses of a sum of so many whole numbers; what hardly occurs at its ends is cut off."""
+    """Masses of the sum of `times` independent whole numbers; negligible mass at its ends is cut off."""
     total, power = np.ones(1), one
     while times:
         total = _cut(np.convolve(total, power)) if times & 1 else total
@@ -277,10 +278,10 @@ def _cut(masses: Floats) -> Floats:
 
 
 def _probability_of_showing(parts: Sequence[tuple[ShuffledNoise, SparseDifference]]) -> float:
-    """Returns the probability that some counter reveals the user, rounded down.
+    """Probability that some counter reveals the user, rounded down.
 
-    A bit 1 among zeros is shown by m noise bits that are all 1, with probability p^m; a bit 0 among ones by m that are
-    all 0, (1 − p)^m.
+    A bit 1 among zeros is revealed if its m noise bits are all 1, with probability p^m; a bit 0 among ones if they are
+    all 0, with probability (1 − p)^m.
     """
     hidden = 0.0
     for noise, change in parts:
@@ -294,9 +295,9 @@ def _probability_of_showing(parts: Sequence[tuple[ShuffledNoise, SparseDifferenc
 
 
 def _extreme(parts: Sequence[tuple[ShuffledNoise, SparseDifference]]) -> float:
-    """Returns the probability that the sum of some counter's messages is beyond what D′ can send, rounded down.
+    """Probability that the sum of some counter's messages is impossible under D′, rounded down.
 
-    All of its N = nm noise bits are 1 where the user's bit is, with probability p^N, or 0 where it is not.
+    All of its N = nm noise bits are 1 if the user's bit is 1, with probability p^N, or 0 if it is 0, with (1 − p)^N.
     """
     hidden = 0.0
     for noise, change in parts:
@@ -312,14 +313,14 @@ def _extreme(parts: Sequence[tuple[ShuffledNoise, SparseDifference]]) -> float:
 def _sum_epsilon(
     releases: Sequence[Release], moved: Mapping[str, SparseDifference], noise: Mapping[str, ShuffledNoise], delta: float
 ) -> float:
-    """Returns ε at δ, the largest over the sums that are looked at."""
+    """Lower bound on ε at δ, the largest over the sums considered."""
     return max((sum_epsilon(*one, delta) for one in _sums(releases, moved, noise)), default=0.0)
 
 
 def _sums(
     releases: Sequence[Release], moved: Mapping[str, SparseDifference], noise: Mapping[str, ShuffledNoise]
 ) -> list[tuple[int, float, int]]:
-    """Returns N, p and c of the sum of all counters among fair bits, and of those that move one way among others."""
+    """N, p and c of the sum of all counters with fair bits, and of the others' sums, by direction of the change."""
     fair, fair_moved = 0, 0
     rare: dict[tuple[float, int], tuple[int, int]] = {}
     for release in releases:
@@ -338,14 +339,14 @@ def _sums(
 
 @functools.lru_cache(maxsize=64)
 def sum_epsilon(trials: int, probability: float, moved: int, delta: float) -> float:
-    """Returns a lower bound on ε at δ of Bin(N, p) + c against Bin(N, p), N bits in all counters together.
+    """Lower bound on ε at δ of Bin(N, p) + c against Bin(N, p), with N bits in all counters together.
 
     Fair bits of falling counters count from the other end, x ↦ N − x: any mixture with them is one such pair.
 
     Args:
         trials: N.
         probability: p of each.
-        moved: c, below 0 where the counters are lower under D.
+        moved: c, below 0 if the counters are lower under D.
         delta: δ.
     """
     power, level = _tests(trials, probability, moved)
@@ -358,7 +359,7 @@ def sum_epsilon(trials: int, probability: float, moved: int, delta: float) -> fl
 
 
 def _tests(trials: int, probability: float, moved: int) -> tuple[Floats, Floats]:
-    """Returns the power, rounded down, and the level, rounded up, of tests of the sum; none of too many values."""
+    """Power, rounded down, and level, rounded up, of tests of the sum; empty if it has too many values."""
     if trials * probability * (1 - probability) > _MOST:
         return np.zeros(0), np.zeros(0)  # hardly anything is lost, and more values than are worth looking at
     falling, moved = moved < 0, abs(moved)

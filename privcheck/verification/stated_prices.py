@@ -1,8 +1,8 @@
-"""Tries to break prices that authors state: mechanisms of their own, and additive noise of a law of their own.
+"""Tests of the privacy costs that authors state: for their own mechanisms, and for additive noise of their own law.
 
-A price is compared with what pairs of neighbours lose whose output laws are known exactly, at the parameters and at
-others in their ranges, and what is drawn with the density that is said to be drawn. What contradicts it is an error
-with that pair and those parameters. What survives is stated still.
+A cost is compared with the loss of pairs of neighbours that have exactly known output laws, at the given parameters and
+at others in their ranges; draws are compared with the density that is said to be drawn. A contradiction is an error
+that names the pair and the parameters. A cost that survives is still only stated.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ _SHIFTS: Final = (Fraction(1), Fraction(1, 4), Fraction(1, 20))  # of the ℓ∞
 
 
 def try_prices(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[Tried, ...]:
-    """Returns what was tried, in vain, on all prices that authors state.
+    """Test all costs that authors state, and return what was tried without a contradiction.
 
     Raises:
-        DeclarationError: A pair loses more than is stated, or a sampler draws something else than its density.
+        DeclarationError: A pair loses more than is stated, or a sampler does not draw its density.
     """
     own = [one for one in declaration.releases if isinstance(one, OwnMechanism)]
     noisy = [one for one in declaration.noisy if type(one.mechanism) not in PRICED]
@@ -68,10 +68,10 @@ def try_prices(declaration: Declaration, values: Mapping[str, Fraction]) -> tupl
 
 
 def try_mechanism(declaration: Declaration, one: OwnMechanism, values: Mapping[str, Fraction]) -> Tried:
-    """Returns what was tried on a mechanism of one's own and did not contradict its price.
+    """Test an author's own mechanism, and return what was tried without a contradiction of its cost.
 
     Raises:
-        DeclarationError: Something did.
+        DeclarationError: Something contradicts it.
     """
     cost, events = one.cost(declaration.relation), one.events(declaration.relation, values)
     pairs = one.pairs(declaration.relation, values)
@@ -105,7 +105,7 @@ def try_mechanism(declaration: Declaration, one: OwnMechanism, values: Mapping[s
 
 
 def _compare_laws(declaration: Declaration, one: OwnMechanism, values: Mapping[str, Fraction]) -> list[Comparison]:
-    """Returns what compares a mechanism's price with what its pairs lose: by exact laws, or where outputs fall."""
+    """Comparisons of a mechanism's cost with the losses of its pairs: by exact laws, or at drawn outputs."""
     cost, events = one.cost(declaration.relation), one.events(declaration.relation, values)
     found: list[Comparison] = []
     at, rng = one.at(values), np.random.default_rng(0)
@@ -126,13 +126,13 @@ def _try_elsewhere(
     declaration: Declaration, symbols: frozenset[str], values: Mapping[str, Fraction],
     compare: Callable[[Mapping[str, Fraction]], list[Comparison]],
 ) -> str:  # fmt: skip
-    """Returns at how many other settings of the parameters a price was compared as well, in words.
+    """Compare a cost at other settings of the parameters too, and return their number in words.
 
     Args:
-        declaration: Whose parameters.
-        symbols: Those on which the price depends.
+        declaration: The declaration with the parameters.
+        symbols: Symbols on which the cost depends.
         values: The given ones.
-        compare: From parameters to what is compared there.
+        compare: Maps parameters to the comparisons made there.
 
     Raises:
         DeclarationError: A pair loses more there; the message names the parameters.
@@ -158,7 +158,7 @@ def _try_elsewhere(
 def _elsewhere(
     declaration: Declaration, symbols: frozenset[str], values: Mapping[str, Fraction]
 ) -> list[dict[str, Fraction]]:
-    """Returns settings in the parameters' ranges: each parameter smaller and larger alone, and all of them together."""
+    """Settings in the parameters' ranges: each parameter smaller and larger alone, and all of them together."""
     axes = {p.name: _around(p, values[p.name]) for p in declaration.parameters if p.name in symbols}
     settings = [{**values, name: to} for name, points in axes.items() for to in points]
     settings += [{**values, **{name: points[end] for name, points in axes.items()}} for end in (0, -1)] if axes else []
@@ -168,7 +168,7 @@ def _elsewhere(
 
 
 def _around(parameter: Parameter, value: Fraction) -> list[Fraction]:
-    """Returns values in a parameter's range, the least first: two orders of magnitude to either side."""
+    """Values in a parameter's range in ascending order, up to two orders of magnitude to either side."""
     if parameter.kind == "count":
         least = Fraction(parameter.least)
         return sorted({least, least + 1, *(v for v in (value + 1, 2 * value) if v <= _COUNTED)})
@@ -180,10 +180,10 @@ def _around(parameter: Parameter, value: Fraction) -> list[Fraction]:
 
 
 def try_noise(declaration: Declaration, release: Release, values: Mapping[str, Fraction]) -> Tried:
-    """Returns what was tried on additive noise of a law of one's own: cells that move by Δ∞ or less, one and many.
+    """Test additive noise of an author's own law: shifts of one cell and of several by Δ∞ or less.
 
     Raises:
-        DeclarationError: A move loses more than the mechanism says, or the noise has another distribution function.
+        DeclarationError: A shift loses more than the mechanism says, or the noise has another distribution function.
     """
     name, mechanism = release.name, release.mechanism
     noise = mechanism.at(values)
@@ -202,7 +202,7 @@ def try_noise(declaration: Declaration, release: Release, values: Mapping[str, F
 
 
 def _compare_moves(declaration: Declaration, release: Release, values: Mapping[str, Fraction]) -> list[Comparison]:
-    """Returns moves of cells by what one user changes or less, with what their author states of each."""
+    """Shifts of cells by up to the change of one user, each compared with what the author states for it."""
     mechanism, moves = release.mechanism, list[Comparison]()
     noise, charged = mechanism.at(values), release.charged(declaration.relation)
     most = charged.linf.number(values, rounding="down")
@@ -226,7 +226,7 @@ def _compare_moves(declaration: Declaration, release: Release, values: Mapping[s
 
 
 def _events(noise: Noise, sensitivity: Sensitivity) -> tuple[Event, ...]:
-    """Returns what the law itself says of a move of cells that all move alike; nothing where it has no event."""
+    """Events that the law itself gives for a shift of cells by the same amount; empty if it has no event."""
     if lacks(type(noise), "events"):
         return ()
     l1, l2, linf = (x.number({}, rounding="up") for x in (sensitivity.l1, sensitivity.l2, sensitivity.linf))
@@ -243,18 +243,18 @@ def _check_price(
     *,
     near: float,
 ) -> None:
-    """Checks that a pair loses no more than is stated, in every unit in which something is.
+    """Check that a pair loses no more than is stated, in every unit in which a cost is stated.
 
     Args:
-        where: Whose price, and the pair in words.
-        law: The pair's law in one round, and how many rounds.
-        cost: What is stated.
-        events: What is stated as events.
+        where: The release with the stated cost, and the pair in words.
+        law: The pair's law in one round, and the number of rounds.
+        cost: The stated cost.
+        events: The stated events.
         values: The parameters.
-        near: By what factor more is still no contradiction.
+        near: Factor by which a loss may exceed the stated cost without being a contradiction.
 
     Raises:
-        DeclarationError: It loses more.
+        DeclarationError: The pair loses more.
     """
     for unit, loses, allowed in _losses(*law, cost, events, values):
         if loses > allowed * near + 1e-9:
@@ -284,7 +284,7 @@ def _number(cost: Expr, values: Mapping[str, Fraction]) -> float:
 
 
 def _accuse(fault: str, *, near: float) -> None:
-    """Raises what was found of a sampler, of which nothing is nearly so.
+    """Raise a fault that was found in a sampler; `near` does not apply to it.
 
     Raises:
         DeclarationError: Always.
@@ -294,18 +294,18 @@ def _accuse(fault: str, *, near: float) -> None:
 
 
 def _far(draws: int) -> float:
-    """Returns how far two distribution functions may be apart (Dvoretzky, Kiefer & Wolfowitz; Massart's constant)."""
+    """Largest distance of two distribution functions (Dvoretzky, Kiefer & Wolfowitz; Massart's constant)."""
     return math.sqrt(math.log(2 / _FAILURE) / (2 * draws))
 
 
 def _find_fault(one: OwnMechanism, runs: OwnRuns, at: Mapping[str, float], rng: np.random.Generator, size: int) -> str:
-    """Returns what shows that the sampler does not draw its density on D or on D′; empty where nothing does.
+    """Evidence that the sampler does not draw its density on D or on D′; empty if there is none.
 
     Outputs A with a loss L = ln p/q in a part of (0, 1), or of (−1, 0), are drawn on D as often as the mean of e^L on A
-    says under D′, whose terms are at most e (Hoeffding). The part ends where no loss is likely to lie: all the mass of
-    one that is 1 but for a rounding would be inside in D and outside in D′. Equal outputs are looked for everywhere;
-    where the outputs are finitely many or one number, their law is compared as well (`_differ`). Of a sampler that
-    draws its density each comparison fails with a probability of `_FAILURE` at most: all of them below 1e-9.
+    under D′ says; its terms are at most e (Hoeffding). The part ends where no loss is likely to lie: with a loss equal
+    to 1 up to rounding, all its mass would be inside in D and outside in D′. Equal outputs are looked for everywhere;
+    if the outputs are finitely many or one number, their law is compared as well (`_differ`). If a sampler draws its
+    density, each comparison fails with a probability of at most `_FAILURE`: all of them below 1e-9.
     """
     losses = []
     for data in runs.pair:
@@ -331,9 +331,9 @@ def _find_fault(one: OwnMechanism, runs: OwnRuns, at: Mapping[str, float], rng: 
 
 
 def _is_frozen(one: OwnMechanism, data: Any, at: Mapping[str, float]) -> bool:
-    """Returns whether two generators draw the same outputs, as fixed noise does, or noise that is seeded by the data.
+    """Whether two generators draw the same outputs, as for fixed noise or noise seeded by the data.
 
-    A law as declared would draw them again with the probability that it draws them at all.
+    The declared law would repeat the outputs only with the probability that it draws them at all.
     """
     first, second = (one.draw(np.random.default_rng(seed), data, _FEW, at) for seed in (1, 2))
     if first.shape != second.shape or first.tobytes() != second.tobytes():
@@ -342,10 +342,10 @@ def _is_frozen(one: OwnMechanism, data: Any, at: Mapping[str, float]) -> bool:
 
 
 def _differ(one: OwnMechanism, drawn: NDArray[Any], data: Any, at: Mapping[str, float]) -> str:
-    """Returns how what is drawn differs from its density, in words; empty where it does not.
+    """How the draws differ from the density, in words; empty if they do not.
 
-    Equal values among draws from a density; a number of draws in a cell that its mass does not allow (Chernoff); the
-    distribution functions; and the mean of ln p, which falls by s where a scale is s too small (Bernstein).
+    Compared are equal values among draws from a density; the number of draws in each cell with its mass (Chernoff); the
+    distribution functions; and the mean of ln p, which falls by s if a scale is too small by s (Bernstein).
     """
     if one.outputs is not None:
         outputs = np.asarray(one.outputs(**at))
@@ -374,7 +374,7 @@ def _differ(one: OwnMechanism, drawn: NDArray[Any], data: Any, at: Mapping[str, 
 
 
 def _compare_cells(counts: NDArray[np.int64], masses: NDArray[np.float64], inexact: float) -> str:
-    """Returns where counts contradict the cells' masses, or their sums the distribution function."""
+    """Where counts contradict the cells' masses, or their sums the distribution function; empty if nowhere."""
     size = int(counts.sum())
     if (far := float(np.abs(counts.cumsum() / size - masses.cumsum()).max())) > _far(size) + inexact:
         return f"their distribution functions are {far:.3g} apart"
@@ -391,7 +391,7 @@ def _compare_cells(counts: NDArray[np.int64], masses: NDArray[np.float64], inexa
 
 
 def _divergence(found: NDArray[np.float64], true: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns KL of a coin of one bias from that of another: e^(−n·KL) bounds how probable so many are."""
+    """KL divergence between coins with biases `found` and `true`: e^(−n·KL) bounds the probability of such counts."""
     from scipy.special import rel_entr
 
     divergence: NDArray[np.float64] = rel_entr(found, true) + rel_entr(1 - found, 1 - true)
@@ -399,7 +399,7 @@ def _divergence(found: NDArray[np.float64], true: NDArray[np.float64]) -> NDArra
 
 
 def _compare_means(drawn: NDArray[np.float64], logs: NDArray[np.float64], masses: NDArray[np.float64]) -> str:
-    """Returns whether the mean of ln p of what is drawn is not that of the law."""
+    """Difference between the mean of ln p over the draws and that of the law, in words; empty if none."""
     least = float(logs.max()) - _DEEP
     law, kept = masses / masses.sum(), np.maximum(logs, least)
     true = float(law @ kept)
@@ -412,7 +412,7 @@ def _compare_means(drawn: NDArray[np.float64], logs: NDArray[np.float64], masses
 
 
 def _find_repeated(drawn: NDArray[Any]) -> str:
-    """Returns whether one value is drawn so often that no density draws it: floats are rounded, to 24 bits at worst."""
+    """Report a value drawn too often for any density: floats are rounded, to 24 bits at worst; else empty."""
     values, counts = np.unique(np.asarray(drawn, dtype=np.float64).ravel(), return_counts=True)
     if counts.max() < _REPEATED:
         return ""
@@ -420,7 +420,7 @@ def _find_repeated(drawn: NDArray[Any]) -> str:
 
 
 def _find_equals(one: OwnMechanism, drawn: NDArray[Any], data: Any, at: Mapping[str, float]) -> str:
-    """Returns whether an output comes as often as no probability of its own says, where nothing else is known of it."""
+    """Report an output drawn more often than its log_density allows, when nothing else is known of the outputs."""
     size = len(drawn)
     rows = np.asarray(drawn, dtype=np.float64).reshape(size, -1) + 0.0
     _, places, counted = np.unique(
@@ -443,19 +443,19 @@ def _find_equals(one: OwnMechanism, drawn: NDArray[Any], data: Any, at: Mapping[
 
 
 def _rows(outputs: NDArray[Any]) -> list[bytes]:
-    """Returns each output as what a dictionary can look up; −0 is 0."""
+    """Each output as a dictionary key; −0 counts as 0."""
     numbers = np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1) + 0.0
     return [row.tobytes() for row in numbers]
 
 
 def _worst_at_points(one: OwnMechanism, runs: OwnRuns, rng: np.random.Generator, size: int) -> float:
-    """Returns the largest |ln p/q| where outputs fall: a lower bound on ε of pure DP, of continuous densities."""
+    """Largest |ln p/q| at drawn outputs: a lower bound on ε of pure DP, for continuous densities."""
     drawn = (one.draw(rng, data, size, runs.at) for data in runs.pair)
     return max(float(np.abs(runs.log_ratio(outputs)).max()) for outputs in drawn)
 
 
 def _check_points(name: str, words: str, worst: float, epsilon: float, *, near: float) -> None:
-    """Checks that densities of neighbours differ nowhere by more than is stated.
+    """Check that densities of neighbours differ by no more than is stated at any of the points.
 
     Raises:
         DeclarationError: They do.
@@ -466,7 +466,7 @@ def _check_points(name: str, words: str, worst: float, epsilon: float, *, near: 
 
 
 def _moved_law(noise: Noise, move: float) -> Outcomes:
-    """Returns the laws of cells of noise and of noise moved; cells too small for the distribution function join."""
+    """Laws of cells of the noise and of the shifted noise; cells too small for the distribution function are merged."""
     whole = Mixture(noise=noise, weights=(0.0, 1.0), shifts=(move, 0.0)).outcomes()
     p, q = np.exp(whole.log_p), np.exp(whole.log_q)
     kept = np.minimum(p, q) >= _LEAST

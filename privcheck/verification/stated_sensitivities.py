@@ -1,10 +1,10 @@
-"""Attempts to break a sensitivity that the author of a statistic states; an unbroken one is still not proved.
+"""Attempts to refute a sensitivity that the author of a statistic states; surviving them does not prove it.
 
-A verdict on such a statistic is given its stated sensitivity, and says so; where nothing could be tried no claim holds.
-Tried are, with `compute` alone: every pair of trajectories at tiny sizes, extreme and random pairs at the given and at
-other sizes, alone and among others, of users with as many trajectories as the relation says where they are several, and
-a climb from the worst of them; for data of one's own all pairs of the declaration's `records`, typical ones and ones in
-corners of what it may draw, and its candidates.
+A verdict on such a statistic takes its stated sensitivity as given, and says so; if it could not be tested at all, no
+claim holds. Tested are, with `compute` alone: every pair of trajectories at tiny sizes, extreme and random pairs at the
+given and at other sizes, alone and among others, of users with as many trajectories as the relation allows if it allows
+several, and a climb from the worst of them; for other data all pairs of the declaration's `records`, typical ones and
+ones in corners of what it may draw, and its candidates.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NEAR: Final = 1 + 1e-9  # floats that were summed in another order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """How far the statistic moves, as its author states it."""
+    """Sensitivity of a statistic as its author states it."""
 
     release: Release
     relation: Relation
@@ -55,10 +55,11 @@ class Allowed:
     at: str
 
     def check(self, changes: NDArray[np.float64], first: Any, others: Sequence[Any]) -> None:
-        """Checks the changes between one user's data and others', one a row.
+        """Check the changes between one user's data and others', one per row.
 
         Raises:
-            DeclarationError: One is larger than is stated.
+            DeclarationError: A change is larger than is stated, or only part of the ℓ∞ sensitivity of a `stepwise`
+                statistic.
         """
         moved = np.abs(changes)
         norms = (moved.sum(axis=1), np.sqrt(np.square(moved).sum(axis=1)), moved.max(axis=1, initial=0.0))
@@ -78,7 +79,7 @@ class Allowed:
             raise DeclarationError(f"{message}: it is not `stepwise`")
 
     def check_pair(self, pair: tuple[Any, Any], crowd: Any = None, *, last: bool = False) -> float:
-        """Checks one pair, alone or among others before whom, or after whom, it comes; returns ‖f(D) − f(D′)‖₂²."""
+        """Check one pair, alone or with other users after it or, if `last`, before it; returns ‖f(D) − f(D′)‖₂²."""
         first, second = pair
         if crowd is not None:
             first, second = (
@@ -90,7 +91,7 @@ class Allowed:
 
 
 def allow(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Allowed:
-    """Returns how far a release's statistic moves at these parameters, as its author states it."""
+    """Sensitivity of a release's statistic at these parameters, as its author states it."""
     stated = release.statistic.sensitivity(relation)
     l1, l2, linf = (x.number(values, rounding="up") for x in (stated.l1, stated.l2, stated.linf))
     at = "".join(f", {name} = {values[name]}" for name in "HSAd" if name in values)
@@ -98,16 +99,16 @@ def allow(release: Release, relation: Relation, values: Mapping[str, Fraction]) 
 
 
 def change_of(release: Release, pair: tuple[Any, Any]) -> NDArray[np.float64]:
-    """Returns f(first) − f(second), flat; nobody's statistic is 0 throughout."""
+    """f(first) − f(second), flat; the statistic of an absent user is 0 throughout."""
     first, second = (0.0 if data is None else compute_one(release.statistic, data) for data in pair)
     return np.ravel(np.asarray(first) - np.asarray(second))
 
 
 def check_slices(release: Release, user: Any) -> None:
-    """Checks that the slices that leave a step at a time are those of the table.
+    """Check that the slices released step by step are those of the table.
 
     Raises:
-        DeclarationError: One is not.
+        DeclarationError: A slice is not that of the table.
     """
     whole = compute_one(release.statistic, user)
     for step, part in enumerate(whole):
@@ -137,7 +138,7 @@ _CLIMBED: Final = 5_000  # cells of a table that is computed so often
 def try_sizes(
     relation: Relation, release: Release, sizes: tuple[int, int, int], values: Mapping[str, Fraction], *, crowded: bool
 ) -> tuple[int, Pair | None]:
-    """Returns how many pairs were compared at these sizes, and which of them moved the statistic furthest."""
+    """Number of pairs compared at these sizes, and the pair with the largest change of the statistic."""
     cells = math.prod(release.statistic.shape(values))
     if max(cells, math.prod(sizes)) > _CELLS:
         return 0, None
@@ -167,9 +168,9 @@ def try_sizes(
 def _check_crowds(
     pairs: Sequence[Pair], sizes: tuple[int, int, int], allowed: Allowed, rng: np.random.Generator
 ) -> int:
-    """Checks pairs among as many others as thresholds on the number of users usually are, and returns how often.
+    """Check pairs among as many others as common thresholds on the number of users; returns the number of checks.
 
-    The others are like the user, or random ones.
+    The others are like the user, or random.
     """
     checked = 0
     for turn, others in enumerate(LARGE_CROWDS):
@@ -200,7 +201,7 @@ def _every_pair(relation: Relation, release: Release, sizes: tuple[int, int, int
 def _climb(
     relation: Relation, start: tuple[float, Pair], allowed: Allowed, rng: np.random.Generator
 ) -> tuple[float, Pair]:
-    """Returns a pair that moves the statistic further, changed a step at a time; all on the way are checked."""
+    """Search for a pair with a larger change, altering one step at a time; all pairs on the way are checked."""
     most, pair = start
     for _ in range(_CLIMB):
         side = int(rng.integers(0, 2))
@@ -240,7 +241,7 @@ def _random_pair(relation: Relation, sizes: tuple[int, int, int], rows: int, rng
 
 
 def _random_users(sizes: tuple[int, int, int], number: int, rng: np.random.Generator) -> Trajectories:
-    """Returns users who stay, alternate or wander, with rewards of 0 and 1 or, one in three, between."""
+    """Random users who stay, alternate or wander, with rewards 0 and 1 or, one time in three, in between."""
     horizon, states, actions = sizes
     where = rng.integers(0, states, (number, horizon + 1))
     does = rng.integers(0, actions, (number, horizon))
@@ -266,15 +267,15 @@ _CROWDED: Final = (2, 2, 2)  # of them, at which the others are many, if the dec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What was tried on what an author states of one release, in vain.
+    """Tests of what an author states about one release, none of which contradicted it.
 
     Attributes:
         release: Its name.
         statistic: The statistic's name, or the mechanism's words.
-        pairs: How many pairs of neighbours were compared; 0 where nothing could be tried.
-        how: At which sizes or on which data, in words; why not, where nothing could be tried.
-        furthest: The pair that moved it furthest at the parameters of the verdict, where trajectories were tried.
-        of: What is stated.
+        pairs: Number of pairs of neighbours compared; 0 if nothing could be tested.
+        how: The sizes or data, in words; the reason, if nothing could be tested.
+        furthest: The pair with the largest change at the parameters of the verdict, if trajectories were tested.
+        of: The kind of statement.
     """
 
     release: str
@@ -286,7 +287,7 @@ class Tried:
 
 
 def stated_statistics(declaration: Declaration) -> tuple[Release, ...]:
-    """Returns the releases whose sensitivity the statistic's author states; one of those that share a statistic."""
+    """The releases with a sensitivity stated by the statistic's author; one of those that share a statistic."""
     stated: list[Release] = []
     for release in declaration.statistics_released:
         known = any(release.statistic is other.statistic for other in stated)
@@ -296,14 +297,14 @@ def stated_statistics(declaration: Declaration) -> tuple[Release, ...]:
 
 
 def try_stated(priced: Priced, release: Release) -> Tried:
-    """Returns what was tried on a release's stated sensitivity and did not break it.
+    """Test a release's stated sensitivity, and return the tests made.
 
     Args:
         priced: The declaration at the parameters of the verdict; sizes among them are varied.
-        release: Of a statistic whose author states the sensitivity.
+        release: A release of a statistic with a sensitivity stated by its author.
 
     Raises:
-        DeclarationError: A pair of neighbours moves the statistic further than its own sensitivity says.
+        DeclarationError: A pair of neighbours changes the statistic by more than the stated sensitivity.
     """
     declaration, values = priced.declaration, priced.values
     pairs, sizes_tried, why = 0, [], ""
@@ -336,7 +337,7 @@ def try_stated(priced: Priced, release: Release) -> Tried:
 def _sizes(
     declaration: Declaration, release: Release, values: Mapping[str, Fraction]
 ) -> Iterator[tuple[tuple[int, int, int], Mapping[str, Fraction]]]:
-    """Yields sizes of trajectories that the parameters allow, tiny ones first; none where the data is one's own."""
+    """Yield sizes of trajectories that the parameters allow, tiny ones first; none for other kinds of data."""
     if declaration.records is not None or isinstance(release.statistic, Stated):
         return
     seen = set()
@@ -353,10 +354,10 @@ def _sizes(
 
 
 def _check_difference(release: Release, pair: tuple[Any, Any], values: Mapping[str, Fraction]) -> None:
-    """Checks that what is computed is of the declared shape, and that `difference` is that of what is computed.
+    """Check that the computed value has the declared shape, and that `difference` matches it.
 
     Raises:
-        DeclarationError: It is not: noise is drawn in that shape, and audits and witnesses take the difference.
+        DeclarationError: It does not: noise is drawn in that shape, and audits and witnesses use the difference.
     """
     statistic, where = release.statistic, f"{release.name}: {release.statistic.name}"
     computed = next(compute_one(statistic, user).shape for user in pair if user is not None)
@@ -369,7 +370,7 @@ def _check_difference(release: Release, pair: tuple[Any, Any], values: Mapping[s
 
 
 def _on_own_data(priced: Priced, release: Release) -> tuple[int, str]:
-    """Returns how many pairs of the declaration's own data were compared, and why none was."""
+    """Number of pairs of the declaration's own data that were compared, and the reason if there were none."""
     declaration, values = priced.declaration, priced.values
     pairs = []
     if declaration.candidates is not None:
@@ -401,7 +402,7 @@ def _on_own_data(priced: Priced, release: Release) -> tuple[int, str]:
 def _try_corners(
     declaration: Declaration, release: Release, values: Mapping[str, Fraction], allowed: Allowed
 ) -> list[Any]:
-    """Returns the pairs at corners that the release knows, none of which moves it further than is stated."""
+    """The pairs at corners that the release accepts, none of which exceeds the stated sensitivity."""
     tried = []
     for pair in map(release.one_contribution, corner_pairs(declaration, values)):
         try:

@@ -1,13 +1,13 @@
 """The unit in which a claim is compared with a cost, and both in that unit; μ-GDP of curves that are not Gaussian.
 
 A mechanism is μ-GDP if and only if δ(ε) ≤ δ_μ(ε) at every ε ≥ 0, with δ_μ the curve of N(0, 1) against N(μ, 1) (Dong,
-Roth & Su 2022, Corollary 2.13). Both curves are convex in x = e^ε, as suprema of lines in x. Between two knots the one
-is therefore below the line through its values there, the other above where its two tangents there meet: by how much
-that is lower is added at the knots. Beyond the last knot δ(ε) = ∫ e^(ε−l) P(L > l) dl over l > ε decides, which grows
-with the tail P(L > l) of the loss. It is below that of N(0, 1) against N(μ, 1) at all l ≥ E
+Roth & Su 2022, Corollary 2.13). Both curves are convex in x = e^ε, as suprema of lines in x. Between two knots the
+first is therefore below the line through its values there, and the second above the point where its two tangents there
+meet: the amount by which that is lower is added at the knots. Beyond the last knot δ(ε) = ∫ e^(ε−l) P(L > l) dl over
+l > ε decides, which grows with the tail P(L > l) of the loss. It is below that of N(0, 1) against N(μ, 1) at all l ≥ E
 
-* of an ε₀-DP mechanism, from E = ε₀ on, where nothing is left;
-* of an m-GDP and an ε₀-DP one together with m < μ, whose tail is at most Φ̄((l − ε₀)/m − m/2), from
+* for an ε₀-DP mechanism, from E = ε₀ on, where nothing is left;
+* for an m-GDP and an ε₀-DP mechanism together with m < μ, with a tail of at most Φ̄((l − ε₀)/m − m/2), from
   E = (ε₀/m + (m − μ)/2)/(1/m − 1/μ) on, where that argument is the larger one.
 """
 
@@ -44,18 +44,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianPart:
-    """What dominates a composition: an m-GDP part and an ε₀-DP part.
+    """Parts that dominate a composition: an m-GDP part and an ε₀-DP part.
 
     Attributes:
         mu: m, rounded up.
-        pure: ε₀, rounded up; ∞ where a part is neither.
+        pure: ε₀, rounded up; ∞ if some part is neither.
     """
 
     mu: float
     pure: float
 
     def decided_from(self, mu: float) -> float:
-        """Returns the ε from which on the composition is below δ_μ for certain; ∞ where nothing is."""
+        """Smallest ε known from which on the composition is certainly below δ_μ; ∞ if there is none."""
         if self.mu == 0 or math.isinf(self.pure):
             return self.pure
         if self.mu * (1 + _SLACK) >= mu:
@@ -65,11 +65,11 @@ class GaussianPart:
 
 
 def dominating_mu(numbers: NumericAccount, part: GaussianPart) -> float:
-    """Returns a μ for which the composition is μ-GDP, the least that is found; ∞ where none is certain.
+    """Least μ found for which the composition is certainly μ-GDP; ∞ if none is certain.
 
     Args:
         numbers: The composition.
-        part: Of what it is made: what bounds its tail.
+        part: Its dominating parts, which bound its tail.
     """
     if numbers.unbounded:
         return math.inf
@@ -94,7 +94,7 @@ def dominating_mu(numbers: NumericAccount, part: GaussianPart) -> float:
 
 
 def gaussian_part(composed: Account, values: Mapping[str, Fraction]) -> GaussianPart:
-    """Returns what dominates a declaration's releases and procedures, the largest over the groups of users."""
+    """Parts that dominate a declaration's releases and procedures, the largest over the groups of users."""
     declaration = composed.declaration
     costs = {c.release.name: (c.mu_squared, c.pure) for c in composed.costs}
     costs |= {one.procedure.name: (_squared(one.cost), one.cost.pure) for one in composed.procedures}
@@ -108,7 +108,7 @@ def gaussian_part(composed: Account, values: Mapping[str, Fraction]) -> Gaussian
 
 
 def dominating_square(composed: Account) -> Expr | None:
-    """Returns μ² of a Gaussian mechanism that dominates all that leaves, exactly; None where a part has none."""
+    """μ² of a Gaussian mechanism that dominates all outputs, exactly; None if some part has none."""
     squares = {c.release.name: c.mu_squared for c in composed.costs}
     squares |= {one.procedure.name: _squared(one.cost) for one in composed.procedures}
     if None in squares.values():
@@ -125,11 +125,11 @@ def _squared(cost: Cost) -> Expr | None:
 
 
 def refuted_mu(delta: Callable[[float], float], last: float) -> float:
-    """Returns a μ below which δ_μ(ε) < δ(ε) at some ε, so that no smaller μ holds; 0 where none is known.
+    """A μ with δ_μ(ε) < δ(ε) at some ε, so that no smaller μ holds; 0 if none is known.
 
     Args:
         delta: δ(ε) of a pair of neighbours, rounded down.
-        last: The largest ε that is asked for; above it little is left.
+        last: The largest ε that is evaluated; above it little is left.
     """
     best, low, high = 0.0, 0.0, last
     for _ in range(_LOOKS):
@@ -143,7 +143,7 @@ def refuted_mu(delta: Callable[[float], float], last: float) -> float:
 
 
 def _raise_mu(mu: float, epsilon: float, delta: float) -> float:
-    """Returns the largest μ found with δ_μ(ε) < δ; the given one where it is not."""
+    """Largest μ found with δ_μ(ε) < δ; the given one if that is not below δ."""
     if delta <= 0 or gdp_delta(mu, epsilon) >= delta:
         return mu
     low, high = mu, max(2 * mu, 1.0)
@@ -156,7 +156,7 @@ def _raise_mu(mu: float, epsilon: float, delta: float) -> float:
 
 
 def _deltas(numbers: NumericAccount, knots: Floats) -> Floats:
-    """Returns δ at the knots, rounded up, the largest over the groups of users."""
+    """δ at the knots, rounded up, the largest over the groups of users."""
     deltas = np.max([deltas_at(branch, knots).certify() for branch in numbers.branches], axis=0)
     return np.where(knots >= numbers.pure, 0.0, deltas)
 
@@ -169,7 +169,7 @@ class _Curve:
     deltas: Floats
 
     def below(self, mu: float, until: float) -> bool:
-        """Returns whether the curve is certainly below δ_μ up to an ε."""
+        """Whether the curve is certainly below δ_μ up to the ε `until`."""
         if until > self.knots[-1]:
             return False
         used = min(len(self.knots), int(np.searchsorted(self.knots, until)) + 1)
@@ -184,7 +184,7 @@ class _Curve:
 
 
 def _sag(x: Floats, mu: float) -> Floats:
-    """Returns by how much δ_μ may be below the line through its values at two knots, at most, rounded up.
+    """Upper bound on how far δ_μ may be below the line through its values at two knots.
 
     Two tangents meet at most a quarter of their slopes' difference times the width below it. In units of e^ε at the
     left knot the width is e^(Δε) − 1, and the slope −Φ(−μ/2 − ε/μ) is multiplied by e^ε there.
@@ -201,10 +201,10 @@ _SAME: Final = 1e-6  # relative: a number that is less by no more is what the ex
 
 
 def unit_of(declaration: Declaration, values: Mapping[str, Fraction]) -> LossUnit:
-    """Returns ρ for zCDP, ε without δ for pure DP, ε at the claim's δ for (ε, δ)-DP, and δ at ε = 0 for (0, δ)-DP.
+    """Unit of a claim: ρ for zCDP, ε without δ for pure DP, ε at the claim's δ for (ε, δ)-DP, δ at ε = 0 for (0, δ)-DP.
 
     μ for Gaussian DP, and the divergence ε at the claim's order for Rényi DP; (ε, 0)-DP is pure DP. A profile has one
-    for each of its points, which are judged one by one.
+    unit for each of its points, which are judged one by one.
     """
     guarantee = declaration.claim.guarantee
     assert not isinstance(guarantee, PrivacyProfile)
@@ -220,7 +220,7 @@ def unit_of(declaration: Declaration, values: Mapping[str, Fraction]) -> LossUni
 
 
 def claimed_in(unit: LossUnit, declaration: Declaration) -> Expr:
-    """Returns the claim in its unit."""
+    """The claim in its unit."""
     guarantee = declaration.claim.guarantee
     assert not isinstance(guarantee, PrivacyProfile)
     if isinstance(guarantee, ZCDP):
@@ -234,7 +234,7 @@ def claimed_in(unit: LossUnit, declaration: Declaration) -> Expr:
 
 
 def cost_in(unit: LossUnit, priced: Priced) -> Expr | float:
-    """Returns the composed cost in the claim's unit: exact, or a number rounded up; ∞ where there is no bound."""
+    """Composed cost in the claim's unit: exact, or a number rounded up; ∞ if there is no bound."""
     claim, composed, values = priced.declaration.claim.guarantee, priced.account, priced.values
     if isinstance(claim, RenyiDP):
         return _renyi(claim.order, priced)
@@ -252,21 +252,21 @@ def cost_in(unit: LossUnit, priced: Priced) -> Expr | float:
 
 
 def order_of(declaration: Declaration, values: Mapping[str, Fraction], *, rounding: Rounding = "down") -> float:
-    """Returns the order α of a claim of Rényi DP: divergences rise with it."""
+    """Order α of a claim of Rényi DP; divergences increase with it."""
     guarantee = declaration.claim.guarantee
     assert isinstance(guarantee, RenyiDP)
     return guarantee.order.number(values, rounding=rounding)
 
 
 def over(cost: float, claimed: float) -> float:
-    """Returns cost/claim; of a claim of 0, which only what costs nothing keeps, 0 or ∞."""
+    """Ratio cost/claim; for a claim of 0, which only a cost of 0 meets, 0 or ∞."""
     if claimed == 0:
         return math.inf if cost > 0 else 0.0
     return cost / claimed
 
 
 def _at_delta(unit: LossUnit, priced: Priced, claim: ApproxDP) -> Expr | float:
-    """Returns ε at the claim's δ, or δ at ε = 0."""
+    """ε at the claim's δ, or δ at ε = 0."""
     if unit == "delta":
         return priced.numbers.delta(0.0)
     if (stated := _stated_at(priced.declaration, claim.delta)) is not None:
@@ -275,7 +275,7 @@ def _at_delta(unit: LossUnit, priced: Priced, claim: ApproxDP) -> Expr | float:
 
 
 def _stated_at(declaration: Declaration, delta: Expr) -> Expr | None:
-    """Returns ε, exactly, where all that leaves is one mechanism of which (ε, δ)-DP is stated at this very δ."""
+    """ε, exactly, if the only release is one mechanism with (ε, δ)-DP stated at this very δ; else None."""
     if len(declaration.releases) != 1:
         return None
     only = declaration.releases[0]
@@ -284,7 +284,7 @@ def _stated_at(declaration: Declaration, delta: Expr) -> Expr | None:
 
 
 def _renyi(order: Expr, priced: Priced) -> Expr | float:
-    """Returns D_α: αμ²/2 of Gaussian noise, else the least of the accountant's sum of divergences and αρ."""
+    """D_α: αμ²/2 for Gaussian noise, else the smaller of the accountant's sum of divergences and αρ."""
     composed, values = priced.account, priced.values
     if composed.mu_squared is not None:
         return (order * composed.mu_squared / 2).simplified()
@@ -295,7 +295,7 @@ def _renyi(order: Expr, priced: Priced) -> Expr | float:
 
 
 def _unless(number: float, exact: Expr | None, values: Mapping[str, Fraction]) -> Expr | float:
-    """Returns the exact bound, unless there is none or the number that was computed is less by more than roundings."""
+    """The exact bound, unless there is none or the computed number is smaller by more than rounding."""
     if exact is None or exact.infinite or number < exact.number(values, rounding="down") * (1 - _SAME):
         return number
     return exact

@@ -35,22 +35,23 @@ _NO_MU: Final = "claim (ε, δ)-DP, at several points where need be: no μ is kn
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Verification(Brief):
-    """The verdict about the releases on which the proof rests.
+    """The verdict about the releases that the proof is about.
 
     Attributes:
-        algorithm: Whose.
+        algorithm: Name of the algorithm.
         claim: In words.
         verdict: "holds" (upper ≤ claim), "fails" (a witness exceeds the claim), "undecided" (never a pass).
-        method: "proved" for all parameters; "checked" at the given ones, or given what an author states; "witness"
-            where a pair refutes.
+        method: "proved" for all parameters; "checked" at the given ones, or given the author's statements; "witness" if
+            a pair refutes the claim.
         unit: Who is protected, with how much of the data, between which neighbours and in which model of trust.
-        joint: What follows for joint DP; None where the claim is not about it.
-        statements: What it says of each statement that the paper prints.
-        upper_ratio: Composed cost over claim, rounded up; ∞ where the accountant has no finite bound.
+        joint: Conclusion for joint DP; None if the claim is not about it.
+        statements: The judgement of each statement that the paper prints.
+        upper_ratio: Composed cost over claim, rounded up; ∞ if the accountant has no finite bound.
         lower_ratio: The witness's loss over claim, rounded down; 0 without a witness.
-        given: Whose sensitivity or price their author states: the verdict is given those, which were tried in vain.
-        rests_on: Every fact that the verdict rests on, the weakest first.
-        findings: Everything found, the gravest first.
+        given: Statistics and mechanisms with a sensitivity or cost stated by their author: the verdict is conditional
+            on these statements, which were tested without a contradiction.
+        rests_on: Every assumption and fact that the verdict depends on, the weakest first.
+        findings: All findings, the most severe first.
         witness: The worst pair known.
         account: The composed cost with its derivation.
     """
@@ -73,33 +74,34 @@ class Verification(Brief):
 
     @property
     def repair(self) -> str:
-        """Returns the least change that makes a failing claim true or takes the slack out of a loose one, in words.
+        """Least change that makes a failing claim true or takes the slack out of a loose one, in words.
 
-        Searched when it is first asked for: it may calibrate all noise.
+        Computed on first access: it may calibrate all noise.
         """
         return self._repair()
 
 
 def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verification:
-    """Returns whether the declared releases satisfy the claim.
+    """Decide whether the declared releases satisfy the claim.
 
-    Upper bound: the composed cost at the derived sensitivities, or the releases' joint worst case where that is derived
-    (`together`) and less. Lower bound: the exact loss of a pair of neighbours.
+    Upper bound: the composed cost at the derived sensitivities, or the releases' joint worst case if that is derived
+    (`cost_together`) and smaller. Lower bound: the exact loss of a pair of neighbours.
+
     Upper ≤ claim: holds, proved if SymPy decides it for all parameters and nothing is stated by an author, else
-    checked. Lower > claim: fails.
-    Otherwise undecided; and wherever the cost rests on something that is broken, or that nothing could try (`doubts`).
+    checked. Lower > claim: fails. Otherwise undecided; the claim never holds if the cost depends on something that is
+    broken, or that could not be tested (`doubts`).
 
     Args:
-        declaration: What is judged.
+        declaration: The declaration to judge.
         values: Parameters, for the numeric ratios and the witness; defaults for those that are not given.
 
     Raises:
         UnknownNameError: A name is not a parameter.
-        ParameterError: A value is not of its parameter's kind, or the declaration means nothing there.
+        ParameterError: A value is not of its parameter's kind, or the declaration is not defined there.
         ProofError: A number contradicts a proof.
-        DeclarationError: A statistic moves further than its author states, a pair loses more than the price that is
-            stated of a mechanism, or a witness more than the composed cost: the two contradict each other, and neither
-            is reported.
+        DeclarationError: A statistic changes by more than its author states, a pair loses more than the stated cost of
+            a mechanism, or a witness more than the composed cost: the two contradict each other, and neither is
+            reported.
     """
     check_declaration("verify", declaration)
     return judge(Priced(declaration, values))
@@ -107,7 +109,7 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
 
 @once
 def judge(priced: Priced) -> Verification:
-    """As `verify`, of what is priced already."""
+    """Same as `verify`, for a declaration that is priced already."""
     declaration, values = priced.declaration, priced.values
     check_range(f"{declaration.name}: the claim", declaration.claim.guarantee, values)
     for one in declaration.releases:
@@ -183,7 +185,7 @@ def judge(priced: Priced) -> Verification:
 
 
 def _at_every_point(priced: Priced, points: Sequence[ApproxDP]) -> Verification:
-    """Returns the gravest verdict on the points of a profile: it fails where one does and holds where all do."""
+    """The most severe verdict on the points of a profile: it fails if one fails and holds if all hold."""
     declaration = priced.declaration
     claims = [replace(declaration.claim, guarantee=point) for point in points]
     judged = [judge(priced.of(replace(declaration, claim=claim))) for claim in claims]
@@ -201,7 +203,7 @@ def _at_every_point(priced: Priced, points: Sequence[ApproxDP]) -> Verification:
 
 
 def _dearest(priced: Priced) -> Verification:
-    """Returns the gravest verdict of all sizes of a batch, the dearest of these; of one size only nothing is proved."""
+    """The most severe verdict over all batch sizes, with the highest cost among these; never "proved"."""
     order = ("fails", "undecided", "holds")
     worst = min(map(judge, priced.sizes), key=lambda one: (order.index(one.verdict), -one.upper_ratio))
     method = "checked" if worst.method == "proved" else worst.method
@@ -211,10 +213,10 @@ def _dearest(priced: Priced) -> Verification:
 def _upper(
     cost: Expr | float, claimed: Expr, values: Mapping[str, Fraction], decision: Decision | None = None
 ) -> float:
-    """Returns cost/claim, rounded up except where it is exactly 1, or so near that a proof decides.
+    """Ratio cost/claim, rounded up unless it is exactly 1, or so close that a proof decides.
 
     Raises:
-        ProofError: Cost ≤ claim is proved, and the numbers say that it is more.
+        ProofError: Cost ≤ claim is proved, and the numbers contradict it.
     """
     if isinstance(cost, float):
         return over(cost, claimed.number(values, rounding="down"))
@@ -234,10 +236,10 @@ def _upper(
 
 
 def _upper_moving(priced: Priced) -> float:
-    """Returns cost over claim of the releases that anybody moves at these parameters; ∞ where that is all of them.
+    """Cost over claim of the releases that some user can change at these parameters; ∞ if those are all releases.
 
-    One that never leaves costs nothing, nor does one that nobody moves, unless it shows another's draw of noise. A
-    table of one state and one action, or of one state, is moved less than others are.
+    A release that is never output costs nothing, nor does one that no user changes, unless it shares a draw of noise
+    with another. A table of one state and one action, or of one state, has a smaller sensitivity than others.
     """
     declaration, composed, values = priced.declaration, priced.account, priced.values
     names = [r.draw.name for r in declaration.noisy if r.draw.name]
@@ -262,13 +264,13 @@ def _upper_moving(priced: Priced) -> float:
 
 
 def _settled(release: Release, values: Mapping[str, Fraction]) -> Release:
-    """Returns the release of a table whose sizes are the number 1 where they are 1 at these parameters."""
+    """The release with the sizes of its table replaced by the number 1 if they are 1 at these parameters."""
     table = release.statistic
     return replace(release, statistic=table.settled(values)) if isinstance(table, CellSums | PooledSums) else release
 
 
 def _upper_together(declaration: Declaration, claimed: Expr, values: Mapping[str, Fraction]) -> float:
-    """Returns the releases' joint worst case over the claim, rounded up; ∞ where it is not derived."""
+    """Joint worst case of the releases over the claim, rounded up; ∞ if it is not derived."""
     together = cost_together(declaration, values)
     if together is None:
         return math.inf
@@ -287,7 +289,7 @@ def _ratio_down(loss: float, claimed: float) -> float:
 
 
 def _joint(declaration: Declaration, verdict: str) -> Literal["follows", "unproved", "refuted"] | None:
-    """Returns what the billboard lemma gives; its failure refutes nothing, only an audit of actions can."""
+    """Conclusion of the billboard lemma for joint DP; its failure refutes nothing, only an audit of actions can."""
     if declaration.claim.joint is None:
         return None
     lemma = "others' data" not in declaration.claim.joint.sees
@@ -327,13 +329,13 @@ def _least_change(priced: Priced, *, verdict: str, upper: float, lower: float, d
 
 
 def _rounded_up(factor: float) -> str:
-    """Returns six digits that are not below the factor."""
+    """The factor with six digits, rounded up."""
     text = f"{factor:.6g}"
     return text if float(text) >= factor * (1 - NEAR) else f"{factor * (1 + 5e-6):.6g}"
 
 
 def _least_factor(priced: Priced, upper: float) -> float | None:
-    """Returns by what the noise may be multiplied so that the claim is met with equality; None where nobody knows."""
+    """Smallest noise multiplier that meets the claim with equality, or None if unknown."""
     declaration, values = priced.declaration, priced.values
     unit, claim = unit_of(declaration, values), declaration.claim.guarantee
     if unit != "epsilon" and (declaration.others or unit == "delta"):

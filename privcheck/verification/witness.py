@@ -1,13 +1,13 @@
 """Lower bounds: two concrete neighbouring datasets and the exact loss between the two output distributions.
 
-Each has the exact laws of its output; losses are rounded down. What several procedures and noisy statistics show of one
-user is drawn independently given the data, so that their losses add up: a claim that forgets to compose them is refuted
-by one pair for all. Which pairs go together:
+Pairs that procedures name have the exact laws of their outputs; losses are rounded down. The outputs of several
+procedures and noisy statistics about one user are independent given the data, so that their losses add up: one pair for
+all of them refutes a claim that forgets to compose them. Which pairs may be combined:
 
-* A procedure that is priced for any scores, votes, queries or values of the stated sensitivity may be handed the worst
-  ones, whatever another one is handed: both are functions of all that the user has. Where scores move one way only, of
-  two procedures alike the same pair is taken.
-* Of all others the user's data must be the same.
+* A procedure that is priced for any scores, votes, queries or values of the stated sensitivity may be given the worst
+  ones, whatever another procedure is given: both are functions of all the data of the user. Of monotone procedures of
+  the same type, with scores that change in one direction only, the same pair is taken.
+* For all others the user's data must be the same.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ _ANY_DATA: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PricedPair:
-    """A pair that is known, of one procedure or of several outputs together, with its loss.
+    """A known pair of one procedure, or of several outputs together, with its loss.
 
     Attributes:
-        names: Of what shows it.
-        users: The group whose user it is.
+        names: Names of the outputs that it is seen in.
+        users: The group that the user belongs to.
         words: Both neighbours in words.
-        data: What differs in D and in D′.
-        loss: In the claim's unit, rounded down; 0 where no finite law is computed.
+        data: The data in D and in D′ that differs.
+        loss: In the claim's unit, rounded down; 0 if no finite law is computed.
     """
 
     names: tuple[str, ...]
@@ -83,13 +83,13 @@ class PricedPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shown:
-    """What the noisy statistics show of one pair.
+    """Outputs of the noisy statistics on one pair.
 
     Attributes:
-        names: Of the releases.
-        data: The user's in D and in D′.
+        names: Names of the releases.
+        data: The user's data in D and in D′.
         words: Both in words.
-        parts: The exact laws of what is told of them; none where no law is computed.
+        parts: The exact laws of the outputs; empty if no law is computed.
     """
 
     names: tuple[str, ...]
@@ -99,7 +99,7 @@ class Shown:
 
 
 def known_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> Iterator[PricedPair]:
-    """Yield the pairs that releases name themselves, each with what it loses."""
+    """Yield the pairs that releases name themselves, each with its loss."""
     for one in declaration.joined:
         for pair in one.pairs(declaration.relation, values):
             loss = _loss(declaration, values, _parts(pair))
@@ -113,14 +113,14 @@ def joint_pairs(
     shown: Sequence[Shown],
     alone: Sequence[PricedPair],
 ) -> Iterator[PricedPair]:
-    """Yields pairs that two outputs or more tell apart together: those that lose most in each, by three measures.
+    """Yield pairs for two or more outputs together: those with the largest loss in each, by three measures.
 
     Args:
-        declaration: What is attacked.
+        declaration: The declaration under attack.
         values: Its parameters.
         group: Of the partition of the users.
-        shown: What the noisy statistics show of pairs of one user's data, where they are.
-        alone: All pairs of the procedures, with what each loses by itself, as `known_pairs` yields them.
+        shown: Outputs of the noisy statistics on pairs of one user's data, if there are any.
+        alone: All pairs of the procedures, each with its own loss, as `known_pairs` yields them.
     """
     known: list[tuple[Procedure, list[KnownPair]]] = []
     lost: list[list[float]] = []  # by each of these pairs alone
@@ -175,10 +175,10 @@ def _climb(
     known: Sequence[tuple[Procedure, list[KnownPair]]], chosen: list[int | None],
     lose: Callable[[Sequence[int | None]], float],
 ) -> list[int | None]:  # fmt: skip
-    """Returns pairs that lose more together: those of one procedure after the other are tried beside all others'.
+    """Improve the chosen pairs: vary each procedure's pair in turn, beside the chosen pairs of all others.
 
     No measure of a pair alone says which loses most beside the others, on a curve or in divergences. Only procedures
-    are tried that may be handed any pair, whatever the others are handed.
+    that may be given any pair, whatever the others are given, are varied.
     """
     places: dict[object, list[int]] = {}  # of procedures that are handed the same pair: those whose scores move one way
     for i, (one, _) in enumerate(known):
@@ -197,7 +197,7 @@ def _choose(
     known: Sequence[tuple[Procedure, list[KnownPair]]], measured: Sequence[Sequence[Sequence[float]]],
     anchor: Shown | None, measure: int,
 ) -> list[int | None]:  # fmt: skip
-    """Returns which pair of each procedure is taken; None of one that knows none for that user's data."""
+    """Index of the pair chosen for each procedure; None for a procedure without a pair for that user's data."""
     chosen: list[int | None] = []
     one_way: dict[type, int] = {}
     for (one, pairs), sizes in zip(known, measured, strict=True):
@@ -265,7 +265,7 @@ _LOSSES: Final[Mapping[LossUnit, Callable[..., float]]] = {"rho": rho_loss, "pur
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Returns whether two pairs of data, or parts of them, are the same; what cannot be compared is not."""
+    """Whether two pairs of data, or parts of them, are equal; data that cannot be compared counts as different."""
     if one is None or other is None or isinstance(one, str) or isinstance(other, str):
         return type(one) is type(other) and bool(one == other)
     if isinstance(one, tuple | list) and isinstance(other, tuple | list):
@@ -285,16 +285,16 @@ _ROWS: Final = 3  # trajectories of a user that are compared before they are tol
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Witness(Brief):
-    """Two neighbouring datasets, as the one user in which they differ, and how far they can be told apart.
+    """Two neighbouring datasets, given by the one user in which they differ, and how well they can be distinguished.
 
     Attributes:
-        pair: That user's data in D and in D′; None where the user is absent.
+        pair: That user's data in D and in D′; None if the user is absent.
         loss: The exact loss in the claim's own unit (ρ of zCDP, μ of Gaussian DP, δ of (0, δ)-DP, else ε), rounded
-            down; ∞ where outputs reveal an exact difference.
-        changes: Per release that holds the user, of one contribution, ‖f(D) − f(D′)‖₁ and ‖f(D) − f(D′)‖₂².
+            down; ∞ if outputs reveal an exact difference.
+        changes: For each release that holds the user, for one contribution, ‖f(D) − f(D′)‖₁ and ‖f(D) − f(D′)‖₂².
         words: The pair in words.
-        by: What tells the two apart, where not everything does: the names of procedures and releases; empty for all
-            noisy statistics together.
+        by: Names of the procedures and releases that distinguish the two, if not everything does; empty for all noisy
+            statistics together.
         group: The user's group in a partition of the users; empty without one.
     """
 
@@ -309,22 +309,22 @@ class Witness(Brief):
 def find_witness(
     declaration: Declaration, values: Mapping[str, Fraction], *, more: Sequence[UserPair] = ()
 ) -> Witness | None:
-    """Returns the worst of the extreme pairs for all releases together, or None where no user can move anything.
+    """Find the worst of the extreme pairs for all releases together; None if no user can change anything.
 
-    Beside them stand the pairs that the procedures know: an attacker may look at one of them alone, at several, or at
+    The pairs that the procedures know are tried too: an attacker may look at one of them alone, at several, or at
     procedures and noisy statistics together. The loss is that of one concrete pair (see `pair_loss` and `joint_pairs`),
     therefore a lower bound on the declaration's.
 
     Args:
-        declaration: What is attacked.
+        declaration: The declaration under attack.
         values: Its parameters.
-        more: Pairs to try beside `candidate_pairs`; those that are no neighbours are left out.
+        more: Pairs to try beside `candidate_pairs`; those that are not neighbours are left out.
     """
     return worst_witness(Priced(declaration, values), more)
 
 
 def worst_witness(priced: Priced, more: Sequence[UserPair] = ()) -> Witness | None:
-    """As `find_witness`, of what is priced already."""
+    """Same as `find_witness`, for a declaration that is priced already."""
     declaration, values = priced.declaration, priced.values
     best: Witness | None = None
     alone, together = list(known_pairs(declaration, values)), list[PricedPair]()
@@ -351,7 +351,7 @@ def worst_witness(priced: Priced, more: Sequence[UserPair] = ()) -> Witness | No
 
 
 def _shown(declaration: Declaration, worst: Witness | None, values: Mapping[str, Fraction]) -> list[Shown]:
-    """Returns what the noisy statistics show of the pair that is worst for them, where procedures stand beside them."""
+    """Outputs of the noisy statistics on the pair that is worst for them, if there are procedures besides."""
     if worst is None or not worst.loss > 0:
         return []
     noisy = declaration.seen_by(worst.group)
@@ -368,7 +368,7 @@ def _how(
     moved: Mapping[str, SparseDifference],
     values: Mapping[str, Fraction],
 ) -> str:
-    """Returns by which messages the two are told apart, where that needs saying."""
+    """Messages that distinguish the two, in words; empty if not applicable."""
     claim = declaration.claim.guarantee
     if unit_of(declaration, values) != "epsilon" or not isinstance(claim, ApproxDP):
         return ""
@@ -377,7 +377,7 @@ def _how(
 
 
 def describe(pair: UserPair) -> str:
-    """Returns the one user's two data in words, run-length coded."""
+    """The user's data on both sides in words, run-length coded."""
     tabular = any(isinstance(user, Trajectories | Regressors) for user in pair)
     first, second = ("nothing" if user is None and not tabular else _user(user) for user in pair)
     return f"in D the user has {first}; in D′ {second}; all other users are the same"
@@ -405,14 +405,14 @@ def _user(user: Any) -> str:
 
 
 def _tell_rows(number: int, rows: Sequence[str]) -> str:
-    """Returns several trajectories of one user; those that are looked at are usually alike."""
+    """Several trajectories of one user in words; the given rows are usually equal."""
     if len(set(rows)) == 1:
         return f"{number} trajectories, each {rows[0]}"
     return f"{number} trajectories: {'; '.join(rows[:2])}" + ("; …" if number > 2 else "")
 
 
 def _tell_regressors(user: Regressors) -> str:
-    """Returns the first two coordinates of the vectors and the targets, run-length coded over steps."""
+    """First two coordinates of the vectors, the targets and the weights at step 1, in words."""
     if user.users > 1:
         return _tell_rows(
             user.users, [_tell_regressors(take_rows(user, slice(i, i + 1))) for i in range(min(user.users, _ROWS))]

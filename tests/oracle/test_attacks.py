@@ -173,3 +173,9 @@ def test_renyi_divergences_of_compositions(order):
     assert found == pytest.approx(truth + order / 18, rel=1e-9)
     assert found >= truth + order / 18
     assert acc.compose(acc.approximate(epsilon=1, delta=1e-9)).renyi_divergence(2).value == math.inf
+
+
+@pytest.mark.parametrize("prior", [1, "1", 1.0, 0, 2])
+def test_a_prior_that_leaves_nothing_to_guess_is_refused_as_it_was_given(prior):
+    with pytest.raises(ParameterError, match=f"prior above 0 and .*got '?{prior}"):
+        acc.compose(acc.gaussian(std=1)).bayes_risk(prior)

@@ -1,4 +1,4 @@
-"""What a release costs its users, as numbers: what a ledger writes down and an accountant adds up."""
+"""Cost of a release to its users, as numbers: written down by a ledger and added up by an accountant."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What a release costs its users, as numbers.
+    """Cost of a release to its users, as numbers.
 
     Attributes:
         law: The name of the noise's law.
@@ -32,9 +32,9 @@ class Charge:
         l1: The ℓ₁ sensitivity charged, rounded up.
         l2: The ℓ₂ sensitivity charged, rounded up.
         linf: The ℓ∞ sensitivity charged, rounded up.
-        users: The group of users who pay it, of a partition; empty where everybody does.
+        users: The charged group of users, of a partition; empty for all users.
         senders: n, the users behind the shuffler, for shuffled bits and integers; 0 otherwise.
-        threshold: τ, how many noise bits they are to draw, ibid.
+        threshold: τ, the number of noise bits they are to draw, likewise.
     """
 
     law: str
@@ -48,18 +48,18 @@ class Charge:
 
 
 def charge(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Charge:
-    """Returns what the whole release is charged: the derived sensitivity of all its outputs, and the noise drawn.
+    """Charge of the whole release: the derived sensitivity of all its outputs, and the noise drawn.
 
-    Of noise that depends on the size n of a batch, where no n is given, that of the batch with the least.
+    If the noise depends on the size n of a batch and no n is given, it is that of the batch with the least noise.
     """
     return charge_of(release, release.charged(relation), release.quietest(values))
 
 
 def charge_of(release: Release, charged: Sensitivity, values: Mapping[str, Fraction]) -> Charge:
-    """Returns the same from a sensitivity that is derived already.
+    """Charge of the whole release, from a sensitivity that is derived already.
 
     Raises:
-        DeclarationError: The mechanism draws noise of another law than it says.
+        DeclarationError: The mechanism draws noise of another law than it declares.
     """
     noise, law = release.mechanism.at(values), release.mechanism.law
     if not isinstance(noise, law):

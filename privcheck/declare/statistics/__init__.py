@@ -1,4 +1,4 @@
-"""Statistics of the users' data: what is computed and how far one user can move it, in one class each."""
+"""Statistics of the users' data: computation and sensitivity to one user, in one class each."""
 
 from privcheck.declare.statistics.base import Sensitivity, SparseDifference, Statistic
 from privcheck.declare.statistics.counts import (

@@ -1,4 +1,4 @@
-"""What a statistic is: a function of trajectories that knows its own sensitivity."""
+"""The protocol of a statistic: a function of trajectories that knows its own sensitivity."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Data_contra = TypeVar("Data_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """How far one user moves a statistic: suprema over all neighbouring pairs.
+    """Sensitivity of a statistic to one user: suprema over all neighbouring pairs.
 
-    ℓ∞ ≤ ℓ₂ ≤ ℓ₁ in every pair, and none is 0 unless all are: a declaration refuses what says otherwise.
+    ℓ∞ ≤ ℓ₂ ≤ ℓ₁ in every pair, and none is 0 unless all are: a declaration refuses values that contradict this.
 
     Attributes:
         l1: sup ‖f(D) − f(D′)‖₁.
         l2: sup ‖f(D) − f(D′)‖₂; of a symmetric matrix the Frobenius norm.
-        linf: sup ‖f(D) − f(D′)‖∞, or a bound on it where no worst split is derived (matrices and vectors).
+        linf: sup ‖f(D) − f(D′)‖∞, or a bound on it if no worst split is derived (matrices and vectors).
         reason: The argument, in one sentence.
-        stepwise: Every coordinate moves by 0 or ±Δ∞, never by a part of it, so the worst pair moves Δ₁/Δ∞ of them.
+        stepwise: Every coordinate changes by 0 or ±Δ∞, never by a part of it, so the worst pair changes Δ₁/Δ∞ of them.
     """
 
     l1: Expr
@@ -46,10 +46,10 @@ class Sensitivity:
         truth("stepwise, of Sensitivity", self.stepwise)
 
     def of_several(self, relation: Relation) -> Sensitivity:
-        """Returns the sensitivity of a user with up to m trajectories, from that of one of them.
+        """Sensitivity to a user with up to m trajectories, from that to one of them.
 
-        The statistic is a sum over trajectories, so that m of them move it m times as far in every norm, and those
-        who are all alike do (the triangle inequality, attained). A coordinate may then move by a part of Δ∞.
+        The statistic is a sum over trajectories, so that m of them change it by m times as much in every norm, which is
+        attained if they are all equal (the triangle inequality). A coordinate may then change by a part of Δ∞.
         """
         m = relation.trajectories
         if m == expression(1):
@@ -58,7 +58,7 @@ class Sensitivity:
         return Sensitivity(l1=self.l1 * m, l2=self.l2 * m, linf=self.linf * m, reason=reason)
 
     def repeated(self, load: Load) -> Sensitivity:
-        """Returns the sensitivity of all outputs together, output v moved c_v times as far, with noise of its own."""
+        """Sensitivity of all outputs together, output v changed c_v times as much, with independent noise in each."""
         return replace(
             self, l1=self.l1 * load.total, l2=self.l2 * sqrt(load.squares), linf=self.linf * load.most,
             stepwise=self.stepwise and load.most == expression(1),
@@ -72,8 +72,8 @@ class SparseDifference:
     Attributes:
         cells: Flat indices into the statistic, ascending.
         change: The change at those cells, the same shape.
-        times: In how many outputs, each with noise of its own, the same change occurs.
-        mirrored: Which cells stand for two equal entries (i, j) and (j, i) of a symmetric matrix; None where none does.
+        times: Number of outputs, each with independent noise, in which the same change occurs.
+        mirrored: Which cells represent two equal entries (i, j) and (j, i) of a symmetric matrix; None if none does.
     """
 
     cells: NDArray[np.int64]
@@ -83,12 +83,12 @@ class SparseDifference:
 
     @property
     def l1(self) -> float:
-        """Returns ‖f(D) − f(D′)‖₁ of one output."""
+        """‖f(D) − f(D′)‖₁ of one output."""
         return float((np.abs(self.change) * self._weight).sum())
 
     @property
     def l2_squared(self) -> float:
-        """Returns ‖f(D) − f(D′)‖₂² of one output; exact for integer changes."""
+        """‖f(D) − f(D′)‖₂² of one output; exact for integer changes."""
         return float((np.square(self.change) * self._weight).sum())
 
     @property
@@ -96,7 +96,7 @@ class SparseDifference:
         return 1 if self.mirrored is None else 1 + self.mirrored.astype(np.int64)
 
     def every_entry(self) -> SparseDifference:
-        """Returns the change with both entries of every mirrored pair, for noise that is independent in them."""
+        """The change with both entries of every mirrored pair, for noise that is independent in them."""
         if self.mirrored is None:
             return self
         twice = np.repeat(np.arange(self.cells.size), 1 + self.mirrored.astype(np.int64))
@@ -104,16 +104,16 @@ class SparseDifference:
 
 
 def expect_data(name: str, data: object, kind: type, remedy: str) -> None:
-    """Checks that a statistic is handed the data that it knows.
+    """Check that a statistic is given the kind of data that it accepts.
 
     Args:
-        name: The statistic's.
-        data: What it was handed.
-        kind: What it knows.
-        remedy: Where such data come from.
+        name: Name of the statistic.
+        data: The given data.
+        kind: The accepted type.
+        remedy: How to make such data.
 
     Raises:
-        TrajectoryError: It is of another kind.
+        TrajectoryError: The data is of another type.
     """
     if not isinstance(data, kind):
         raise TrajectoryError(f"{name}: expected {kind.__name__}, got {type(data).__name__}; {remedy}")
@@ -124,36 +124,36 @@ class Statistic(Protocol[Data_contra]):
 
     @property
     def name(self) -> str:
-        """Returns the statistic's name in words."""
+        """The statistic's name in words."""
         ...
 
     @property
     def latex(self) -> str:
-        """Returns the statistic as a formula."""
+        """The statistic as a formula."""
         ...
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         ...
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy for the sensitivity to hold, in words; `compute` checks each."""
+        """Conditions on the data for the sensitivity to hold, in words; `compute` checks each."""
         ...
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns the exact sensitivity under the relation, for all parameters."""
+        """Exact sensitivity under the relation, for all parameters."""
         ...
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns the statistic's shape, the step axis first."""
+        """The statistic's shape, the step axis first."""
         ...
 
     def compute(self, data: Data_contra, *, step: int | None = None) -> NDArray[np.float64]:
-        """Returns the statistic, or its slice at one step (counted from 0)."""
+        """Compute the statistic, or its slice at one step (counted from 0)."""
         ...
 
     def difference(self, pair: tuple[Data_contra | None, Data_contra | None]) -> SparseDifference:
-        """Returns f(first) − f(second), where a missing user contributes nothing."""
+        """f(first) − f(second), where a missing user contributes nothing."""
         ...

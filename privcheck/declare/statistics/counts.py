@@ -1,11 +1,11 @@
 """Sums of cells and of bits: visits, transitions, rewards and costs, by step or with the steps pooled.
 
-Each of them adds a weight of at most 1 to one cell a step for each user, so one class computes them and one argument
-bounds them: under replacement two cells a step change by at most 1 each, and at different steps the cells differ
+Each of them adds a weight of at most 1 to one cell per step for each user, so one class computes them and one argument
+bounds them: under replacement two cells per step change by at most 1 each, and at different steps the cells differ
 because the table has an axis for h.
 
-The tables of `privcheck.declare.statistics.counts` with their step axis summed out. A user who stays in one cell adds
-up to H to it: the ℓ₁ sensitivity is that of the tables by step, the ℓ₂ one is larger (H, not √H).
+Pooled tables have this step axis summed out. A user who stays in one cell adds up to H to it: the ℓ₁ sensitivity is
+that of the tables by step, the ℓ₂ one is larger (H, not √H).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ Weights = Callable[[Trajectories, int], NDArray[np.float64]]  # each user's weig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSums:
-    """A table (H, …) to which each user adds a weight in [0, 1] in one cell a step.
+    """A table (H, …) to which each user adds a weight in [0, 1] in one cell per step.
 
     Attributes:
         name: The statistic in words.
         latex: The statistic as a formula.
         steps: H.
         sizes: The axes of one step's table.
-        cells: Which cell a user's weight goes to.
-        weight: Each user's weight at a step; None where it is 1.
-        bits: Whether every weight is 0 or 1, nothing between.
-        changes_if_pair_fixed: How many unit changes step 1 leaves when both neighbours share its state and action.
-        preconditions: What the data must satisfy, in words; `Trajectories` refuses data that does not.
+        cells: The cell that a user's weight is added to.
+        weight: Each user's weight at a step; None if it is 1.
+        bits: Whether every weight is 0 or 1.
+        changes_if_pair_fixed: Number of unit changes at step 1 when both neighbours share its state and action.
+        preconditions: Conditions on the data, in words; `Trajectories` refuses data that violates them.
     """
 
     name: str
@@ -58,21 +58,21 @@ class CellSums:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return frozenset().union(self.steps.symbols, *(size.symbols for size in self.sizes))
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The statistic's numbers with the range required of each."""
         sizes = (Condition(what=f"axes of {self.name}", of=size, domain="count") for size in self.sizes)
         return (Condition(what=f"the steps of {self.name}", of=self.steps, domain="count"), *sizes)
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns 2H unit changes under replacement, H under add/remove; step 1 is counted apart if its pair is fixed.
+        """2H unit changes under replacement, H under add/remove; step 1 is counted separately if its pair is fixed.
 
-        Attained whenever S·A ≥ 2 (for the transitions of a fixed pair: S ≥ 2), an upper bound otherwise. Of sizes that
-        are the number 1 it is what they leave: who replaces a user in the only cell is counted there too. The
-        enumeration tests compare with all neighbours for equality.
+        Attained whenever S·A ≥ 2 (for the transitions of a fixed pair: S ≥ 2), an upper bound otherwise. If sizes are
+        the number 1 the remaining changes are counted: a user who replaces another in the only cell is counted there
+        too. The enumeration tests compare with all neighbours for equality.
         """
         first, linf = self.first_changes, expression(1)
         if not isinstance(relation, ReplaceOne):
@@ -97,25 +97,25 @@ class CellSums:
 
     @property
     def one_cell(self) -> bool:
-        """Returns whether a step has one cell, whatever the parameters are."""
+        """Whether a step has one cell, whatever the parameters are."""
         return all(size == expression(1) for size in self.sizes)
 
     @property
     def first_changes(self) -> int:
-        """Returns how many unit changes a shared pair leaves at step 1: no two states follow it where there is one."""
+        """Number of unit changes at step 1 with a shared pair; 0 for transitions to a single state."""
         alike = self.cells is passed and self.sizes[-1] == expression(1)
         return 0 if alike else self.changes_if_pair_fixed
 
     def settled(self, values: Mapping[str, Fraction]) -> CellSums:
-        """Returns the table whose sizes are the number 1 where they are 1 at these parameters."""
+        """The table with its sizes replaced by the number 1 if they are 1 at these parameters."""
         return replace(self, sizes=tuple(expression(1) if one.rational(values) == 1 else one for one in self.sizes))
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns the table's shape (H, …)."""
+        """The table's shape (H, …)."""
         return tuple(int(size.number(values)) for size in (self.steps, *self.sizes))
 
     def compute(self, data: Trajectories, *, step: int | None = None) -> NDArray[np.float64]:
-        """Returns the table (H, …), or its slice at one step counted from 0.
+        """Compute the table (H, …), or its slice at one step counted from 0.
 
         Raises:
             TrajectoryError: There is no such step.
@@ -131,7 +131,7 @@ class CellSums:
         return table.astype(np.float64, copy=False).reshape(shape)
 
     def difference(self, pair: Pair) -> SparseDifference:
-        """Returns the change between two users' data, over flat cells of the table (H, …)."""
+        """Change between two users' data, over flat cells of the table (H, …)."""
         where, change = [], []
         for sign, user in zip((1.0, -1.0), pair, strict=True):
             if user is None:
@@ -145,18 +145,18 @@ class CellSums:
         return SparseDifference(cells=cells[sums != 0], change=sums[sums != 0])
 
     def _steps(self, horizon: int) -> Iterable[Any]:
-        """Returns the steps one at a time, or all in one array where cells and weights are ours, which take one."""
+        """The steps one at a time, or all in one array if cells and weights are ours, which accept one."""
         ours = {None, rewarded, _cost}
         return (np.arange(horizon),) if self.cells in (visited, passed) and self.weight in ours else range(horizon)
 
     def step_shape(self, data: Trajectories) -> tuple[int, ...]:
-        """Returns the shape of one step's table for such data."""
+        """Shape of one step's table for such data."""
         pair = (data.num_states, data.num_actions)
         return pair if len(self.sizes) == 2 else (*pair, data.num_states)
 
 
 def VisitCounts(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
-    """Returns n_h(s, a): how many users are in state s and take action a at step h; shape (H, S, A)."""
+    """n_h(s, a): number of users in state s who take action a at step h; shape (H, S, A)."""
     return CellSums(
         name="visit counts",
         latex="n_h(s,a)",
@@ -170,7 +170,7 @@ def VisitCounts(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
 
 
 def TransitionCounts(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
-    """Returns n_h(s, a, s′): how many users go from (s, a) to s′ at step h; shape (H, S, A, S)."""
+    """n_h(s, a, s′): number of users who go from (s, a) to s′ at step h; shape (H, S, A, S)."""
     return CellSums(
         name="transition counts",
         latex="n_h(s,a,s')",
@@ -188,7 +188,7 @@ def TransitionCounts(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellS
 
 
 def RewardSums(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
-    """Returns the rewards r_h(s, a) summed over the users in state s who take action a at step h; shape (H, S, A)."""
+    """Rewards r_h(s, a) summed over the users in state s who take action a at step h; shape (H, S, A)."""
     return CellSums(
         name="reward sums",
         latex=r"\textstyle\sum r_h(s,a)",
@@ -202,7 +202,7 @@ def RewardSums(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
 
 
 def CostSums(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
-    """Returns the costs 1 − r_h(s, a) summed like the rewards of `RewardSums`; shape (H, S, A)."""
+    """Costs 1 − r_h(s, a), summed like the rewards of `RewardSums`; shape (H, S, A)."""
     return CellSums(
         name="cost sums",
         latex=r"\textstyle\sum c_h(s,a)",
@@ -216,17 +216,17 @@ def CostSums(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
 
 
 def visited(data: Trajectories, step: int) -> NDArray[np.int64]:
-    """Returns each user's flat cell (s, a) at a step."""
+    """Each user's flat cell (s, a) at a step."""
     return data.states[:, step].astype(np.int64) * data.num_actions + data.actions[:, step]
 
 
 def passed(data: Trajectories, step: int) -> NDArray[np.int64]:
-    """Returns each user's flat cell (s, a, s′) at a step."""
+    """Each user's flat cell (s, a, s′) at a step."""
     return visited(data, step) * data.num_states + data.states[:, step + 1]
 
 
 def rewarded(data: Trajectories, step: int) -> NDArray[np.float64]:
-    """Returns each user's reward at a step."""
+    """Each user's reward at a step."""
     return data.rewards[:, step]
 
 
@@ -237,7 +237,7 @@ def _cost(data: Trajectories, step: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledSums:
-    """A table (1, …): that of `by_step` summed over the steps, so that it leaves in one part.
+    """A table (1, …): that of `by_step` summed over the steps, released in one part.
 
     Attributes:
         by_step: The table with an axis for the step.
@@ -250,37 +250,37 @@ class PooledSums:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The statistic's numbers with the range required of each."""
         return self.by_step.conditions
 
     @property
     def name(self) -> str:
-        """Returns the statistic's name in words."""
+        """The statistic's name in words."""
         return f"{self.by_step.name}, all steps together"
 
     @property
     def latex(self) -> str:
-        """Returns the statistic as a formula."""
+        """The statistic as a formula."""
         return rf"\textstyle\sum_h {self.by_step.latex}"
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return self.by_step.symbols
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy, in words; `Trajectories` refuses data that does not."""
+        """Conditions on the data, in words; `Trajectories` refuses data that violates them."""
         return self.by_step.preconditions
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns H out of one cell and H into another under replacement, H in one cell under add/remove.
+        """H out of one cell and H into another under replacement, H in one cell under add/remove.
 
-        With step 1's pair in common, H − 1 later steps still move from cell to cell. What step 1 leaves depends on the
-        table (`changes_if_pair_fixed`): nothing of a visit; a reward of 1 against 0 in the shared cell, in which the
-        first user may stay, so that the cell moves by H; two transitions, of which one may be repeated H times.
-        Attained for S ≥ 2 as long as each user can stay where it is; the enumeration tests compare for equality. In the
-        only cell of sizes that are the number 1 nobody is counted instead of another.
+        If step 1's pair is shared, H − 1 later steps still change from cell to cell. The changes at step 1 depend on
+        the table (`changes_if_pair_fixed`): none for a visit; a reward of 1 against 0 in the shared cell, in which the
+        first user may stay, so that the cell changes by H; two transitions, of which one may be repeated H times.
+        Attained for S ≥ 2 as long as each user can stay in the same cell; the enumeration tests compare for equality.
+        If all sizes are the number 1, counts do not change at all under replacement: both users are in the only cell.
         """
         steps, first = self.by_step.steps, self.by_step.first_changes
         changes: tuple[Expr, ...]
@@ -304,15 +304,15 @@ class PooledSums:
         return one.of_several(relation)
 
     def settled(self, values: Mapping[str, Fraction]) -> PooledSums:
-        """Returns the table whose sizes are the number 1 where they are 1 at these parameters."""
+        """The table with its sizes replaced by the number 1 if they are 1 at these parameters."""
         return replace(self, by_step=self.by_step.settled(values))
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns (1, …)."""
+        """(1, …)."""
         return (1, *self.by_step.shape(values)[1:])
 
     def compute(self, data: Trajectories, *, step: int | None = None) -> NDArray[np.float64]:
-        """Returns the table (1, …), or with step = 0 the same without its first axis.
+        """Compute the table (1, …), or with step = 0 the same without its first axis.
 
         Raises:
             TrajectoryError: `step` is neither None nor 0.
@@ -325,7 +325,7 @@ class PooledSums:
         return table[np.newaxis] if step is None else table
 
     def difference(self, pair: Pair) -> SparseDifference:
-        """Returns the change between two users' data, over flat cells of the table (1, …)."""
+        """Change between two users' data, over flat cells of the table (1, …)."""
         change = self.by_step.difference(pair)
         user = next(user for user in pair if user is not None)
         size = math.prod(self.by_step.step_shape(user))
@@ -335,25 +335,25 @@ class PooledSums:
 
 
 def PooledVisitCounts(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> PooledSums:
-    """Returns n(s, a): how often users are in state s and take action a, at any step; shape (1, S, A)."""
+    """n(s, a): number of visits of users to state s with action a, at any step; shape (1, S, A)."""
     return PooledSums(by_step=VisitCounts(H, S, A))
 
 
 def PooledTransitionCounts(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> PooledSums:
-    """Returns n(s, a, s′): how often users go from (s, a) to s′, at any step; shape (1, S, A, S)."""
+    """n(s, a, s′): number of transitions of users from (s, a) to s′, at any step; shape (1, S, A, S)."""
     return PooledSums(by_step=TransitionCounts(H, S, A))
 
 
 def PooledRewardSums(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> PooledSums:
-    """Returns the rewards summed over all visits of (s, a), at any step; shape (1, S, A)."""
+    """Rewards summed over all visits of (s, a), at any step; shape (1, S, A)."""
     return PooledSums(by_step=RewardSums(H, S, A))
 
 
 def RewardBits(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
-    """Returns how many users in state s who take action a at step h get the reward 1; shape (H, S, A).
+    """Number of users in state s who take action a at step h and get the reward 1; shape (H, S, A).
 
-    A reward between 0 and 1 has to be made a bit by its user, 1 with that probability: what is true of all bits is true
-    of a mixture of them.
+    A reward between 0 and 1 has to be rounded to a bit by its user, to 1 with that probability: a statement about all
+    bits also holds for a mixture of them.
     """
     return CellSums(
         name="reward bits",
@@ -379,12 +379,12 @@ def _bits(data: Trajectories, step: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneStepEach:
-    """A table (H, …) whose step h counts only the users who are assigned to it: a user is in one slice.
+    """A table (H, …) in which step h counts only the users who are assigned to it: a user is in one slice.
 
-    The users are dealt out in their order: the first n mod H steps have ⌈n/H⌉ of them, the others ⌊n/H⌋.
+    Users are assigned in their order: the first n mod H steps have ⌈n/H⌉ of them, the others ⌊n/H⌋.
 
     Attributes:
-        table: What is counted; each user adds at most 1 to one cell a step.
+        table: The counted table; each user adds at most 1 to one cell per step.
     """
 
     table: CellSums
@@ -394,38 +394,38 @@ class OneStepEach:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The statistic's numbers with the range required of each."""
         return self.table.conditions
 
     @property
     def name(self) -> str:
-        """Returns the statistic in words."""
+        """The statistic in words."""
         return f"{self.table.name} at one step a user"
 
     @property
     def latex(self) -> str:
-        """Returns the statistic as a formula."""
+        """The statistic as a formula."""
         return self.table.latex
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return self.table.symbols
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy."""
+        """Conditions on the data."""
         return self.table.preconditions
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns 2 unit changes under replacement, 1 where one user's data is zeroed out.
+        """2 unit changes under replacement, 1 if one user's data is zeroed out.
 
         Step 1's pair may be fixed, but a user may be assigned to a later step; with H = 1 there is none, and the
         table's own changes are fewer.
 
         Raises:
-            DeclarationError: A user may be added or removed, or have several trajectories, so that all the others are
-                dealt out anew.
+            DeclarationError: A user may be added or removed, or have several trajectories, so that the other users'
+                steps change.
         """
         if relation.trajectories != expression(1):
             message = f"users are dealt out over the steps one trajectory each, got {relation.words!r}"
@@ -447,11 +447,11 @@ class OneStepEach:
         )
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns the table's shape (H, …)."""
+        """The table's shape (H, …)."""
         return self.table.shape(values)
 
     def compute(self, data: Trajectories, *, step: int | None = None) -> NDArray[np.float64]:
-        """Returns the table (H, …), or its slice at one step counted from 0, of the users assigned to it.
+        """Compute the table (H, …), or its slice at one step counted from 0, of the users assigned to it.
 
         Raises:
             TrajectoryError: There is no such step.
@@ -467,7 +467,7 @@ class OneStepEach:
         return self.table.compute(take(data, slice(first, last)), step=step)
 
     def difference(self, pair: Pair) -> SparseDifference:
-        """Returns the change between two users' data at step 1, to which the first user of all is assigned."""
+        """Change between two users' data at step 1, to which the first user of all is assigned."""
         change = self.table.difference(pair)
         user = next(u for u in pair if u is not None)
         at = change.cells < self.table.compute(user, step=0).size

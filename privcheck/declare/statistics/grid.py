@@ -1,17 +1,17 @@
-"""Statistics on a grid: whole numbers of a public unit, so that discrete noise hides them and their sums are exact.
+"""Statistics on a grid: whole numbers of a public unit, so that discrete noise protects them and their sums are exact.
 
-Three ways lead there, and each says what it does to the sensitivity:
+There are three ways to get there, each with its own effect on the sensitivity:
 
-* *none*: the statistic holds whole numbers already. Nothing changes but the unit.
-* *rewards*: every reward is rounded to the grid before anything is computed. A user's rounded data are data of a user,
-  rewards in [0, 1] included, and neighbours stay neighbours: no pair moves the statistic further than before.
-* *contributions*: what each user adds is computed in floats and then rounded to the nearest point of the grid, before
-  it is summed. Two contributions move by at most a unit against each other in every coordinate (½ each), one by ½: the
-  sensitivity grows by that in ℓ∞, by √m times as much in ℓ₂ and by m times as much in ℓ₁, m being the coordinates of a
-  contribution (triangle inequality). For the roundings of floats and for the doors, which let a norm of 1 pass as
-  1 + 10⁻⁹, it grows by 2⁻²⁴ of itself besides.
+* *none*: the statistic has whole numbers already. Only the unit changes.
+* *rewards*: every reward is rounded to the grid before anything is computed. A user's rounded data are valid data of a
+  user, rewards in [0, 1] included, and neighbours stay neighbours: no pair has a larger change than before.
+* *contributions*: each user's contribution is computed in floats and then rounded to the nearest point of the grid,
+  before it is summed. Rounding changes the difference of two contributions by at most a unit in every coordinate (½
+  each), that of one by ½: the sensitivity grows by that in ℓ∞, by √m times as much in ℓ₂ and by m times as much in ℓ₁,
+  with m the coordinates of a contribution (triangle inequality). For the roundings of floats and for the input checks,
+  which accept a norm of 1 up to 1 + 10⁻⁹, it also grows by 2⁻²⁴ of itself.
 
-Symmetric matrices leave as their entries on and above the diagonal, in the coordinates in which their noise is
+Symmetric matrices are output as their entries on and above the diagonal, in the coordinates in which their noise is
 independent (`privcheck.declare.mechanisms.SymmetricGaussian`): for GOE noise the diagonal over √2.
 """
 
@@ -43,12 +43,12 @@ _NUMBERS: Final = 1 << 22  # of contributions at a time, so that memory does not
 
 @runtime_checkable
 class Contributes(Protocol):
-    """A statistic that is a sum over the rows of its data, and tells what each row adds."""
+    """A statistic that is a sum over the rows of its data, with access to each row's contribution."""
 
     def contributions(self, data: Any, *, step: int, rows: slice) -> Array:
-        """Returns what each of some rows adds at a step counted from 0, (rows, …) of the slice's shape.
+        """Contributions of some rows at a step counted from 0, (rows, …) of the slice's shape.
 
-        Matrices are symmetric where the statistic is, to the last bit.
+        Matrices are symmetric to the last bit if the statistic is.
         """
         ...
 
@@ -60,9 +60,10 @@ class OnGrid:
     Attributes:
         of: The statistic.
         unit: A power of two.
-        rounding: How it comes onto the grid.
-        symmetric: How its matrices are mapped to independent coordinates; empty where they are none, or stay.
-        coordinates: m, in how many coordinates a contribution may be off the grid; 0 unless contributions are rounded.
+        rounding: How it is put on the grid.
+        symmetric: How its matrices are mapped to independent coordinates; empty if it has none, or they are unchanged.
+        coordinates: m, the number of coordinates in which a contribution may be off the grid; 0 unless contributions
+            are rounded.
     """
 
     of: Statistic[Any]
@@ -73,32 +74,32 @@ class OnGrid:
 
     @property
     def name(self) -> str:
-        """Returns the statistic in words."""
+        """The statistic in words."""
         return self.of.name if self.unit == 1 else f"{self.of.name}, in units of {self.unit}"
 
     @property
     def latex(self) -> str:
-        """Returns the statistic as a formula."""
+        """The statistic as a formula."""
         return self.of.latex
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return self.of.symbols
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The statistic's numbers with the range required of each."""
         own: tuple[Condition, ...] = getattr(self.of, "conditions", ())
         return own
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy."""
+        """Conditions on the data."""
         return self.of.preconditions
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns the statistic's in units, with what rounding adds."""
+        """The statistic's sensitivity in units, increased by the effect of rounding."""
         base, units = self.of.sensitivity(relation), 1 / self.unit
         counted = "" if self.unit == 1 else f"; in units of {self.unit}"
         if self.symmetric == "goe":  # D_ij² counts twice in ‖D‖_F², and the diagonal is taken over √2
@@ -116,7 +117,7 @@ class OnGrid:
         )
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns the shape, the step axis first.
+        """The shape, the step axis first.
 
         Raises:
             ParameterError: The grid was made for other sizes.
@@ -130,7 +131,7 @@ class OnGrid:
         return shape
 
     def compute(self, data: Any, *, step: int | None = None) -> Array:
-        """Returns the statistic in units, or its slice at one step counted from 0; whole numbers.
+        """Compute the statistic in units, or its slice at one step counted from 0; whole numbers.
 
         Raises:
             TrajectoryError: A value is not on the grid, or the sum may be too large to be exact.
@@ -147,7 +148,7 @@ class OnGrid:
         return summed
 
     def shown(self, noisy: Array) -> Array:
-        """Returns a slice in the statistic's own unit and shape, from whole numbers of units."""
+        """Convert a slice from whole numbers of units to the statistic's own unit and shape."""
         value = noisy * float(self.unit)
         if not self.symmetric:
             return value
@@ -160,7 +161,7 @@ class OnGrid:
         return matrix
 
     def difference(self, pair: tuple[Any, Any]) -> SparseDifference:
-        """Returns the change between two users' data, in units, over flat cells."""
+        """Change between two users' data, in units, over flat cells."""
         if self.rounding != "contributions":
             first, second = (None if user is None else self._rounded(user) for user in pair)
             moved = self.of.difference((first, second))
@@ -191,7 +192,7 @@ class OnGrid:
         return summed
 
     def _whole(self, contributions: Array) -> Array:
-        """Returns contributions in the noise's coordinates, rounded to whole units."""
+        """Convert contributions to the noise's coordinates, rounded to whole units."""
         if self.symmetric:
             d = contributions.shape[-1]
             rows, columns = np.triu_indices(d)
@@ -202,6 +203,6 @@ class OnGrid:
 
 
 def _diagonal(d: int, factor: float) -> Array:
-    """Returns what the entries on and above the diagonal are multiplied with: 1 above it."""
+    """Factors for the entries on and above the diagonal: 1 above it."""
     rows, columns = np.triu_indices(d)
     return np.where(rows == columns, factor, 1.0)

@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GramMatrices:
-    """Σ w·x xᵀ over users, a symmetric d × d matrix a step; shape (H, d, d).
+    """Σ w·x xᵀ over users, one symmetric d × d matrix per step; shape (H, d, d).
 
     Attributes:
         name: The statistic in words.
@@ -71,37 +71,37 @@ class GramMatrices:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The statistic's numbers with the range required of each."""
         return _conditions(self, self.vector, None, self.weight)
 
     @property
     def latex(self) -> str:
-        """Returns the statistic as a formula."""
+        """The statistic as a formula."""
         w = self.weight.latex if self.weight else ""
         return rf"\textstyle\sum {w} {self.vector.latex} {self.vector.latex}^\top"
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return (self.steps.symbols | self.dimension.symbols | self.size.symbols) - {"h"}
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy; `compute` checks each."""
+        """Conditions on the data; `check_bounds` checks each."""
         return _preconditions(self.vector, None, self.weight)
 
     @property
     def size(self) -> Expr:
-        """Returns W_h·b_h², the largest ‖w·x xᵀ‖_F at step h."""
+        """W_h·b_h², the largest ‖w·x xᵀ‖_F at step h."""
         return (self.weight.bound if self.weight else expression(1)) * self.vector.bound**2
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns ‖D‖_F² ≤ 2·size² a step under replacement, size² under add/remove.
+        """‖D‖_F² ≤ 2·size² per step under replacement, size² under add/remove.
 
-        ‖w xxᵀ − v zzᵀ‖_F² = w²‖x‖⁴ + v²‖z‖⁴ − 2wv⟨x, z⟩² ≤ 2·size², attained by orthogonal x and z where d ≥ 2. Where
-        the dimension is the number 1 it is (w x² − v z²)² ≤ size², attained by z = 0. With a shared first step x is z
-        there, and only the weights may differ, as far as anybody knows: |w − v|·‖x‖² ≤ size. D has d² entries:
-        ‖D‖₁ ≤ d·‖D‖_F, attained for even d.
+        ‖w xxᵀ − v zzᵀ‖_F² = w²‖x‖⁴ + v²‖z‖⁴ − 2wv⟨x, z⟩² ≤ 2·size², attained by orthogonal x and z if d ≥ 2. If the
+        dimension is the number 1 it is (w x² − v z²)² ≤ size², attained by z = 0. With a shared first step x = z there,
+        and only the weights may differ, as far as is known: |w − v|·‖x‖² ≤ size. D has d² entries: ‖D‖₁ ≤ d·‖D‖_F,
+        attained for even d.
         """
         replaced = isinstance(relation, ReplaceOne) and self.dimension != expression(1)
         squares = (2 if replaced else 1) * sum_steps(self.steps, self.size**2)
@@ -122,12 +122,12 @@ class GramMatrices:
         return one.of_several(relation)
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns (H, d, d)."""
+        """(H, d, d)."""
         d = int(self.dimension.number(values))
         return (int(self.steps.number(values)), d, d)
 
     def compute(self, data: Regressors, *, step: int | None = None) -> NDArray[np.float64]:
-        """Returns the matrices (H, d, d), or that of one step counted from 0.
+        """Compute the matrices (H, d, d), or that of one step counted from 0.
 
         Raises:
             TrajectoryError: There is no such step or column.
@@ -137,15 +137,16 @@ class GramMatrices:
         return matrices if step is None else matrices[0]
 
     def contributions(self, data: Regressors, *, step: int, rows: slice) -> NDArray[np.float64]:
-        """Returns w·x xᵀ of some users at one step counted from 0, (rows, d, d), symmetric to the last bit."""
+        """w·x xᵀ of some users at one step counted from 0, (rows, d, d), symmetric to the last bit."""
         x, w = (column[rows, 0] for column in _columns(data, self.vector, self.weight, step))
         matrices: NDArray[np.float64] = x[:, :, np.newaxis] * x[:, np.newaxis] * w[:, np.newaxis, np.newaxis]
         return matrices
 
     def difference(self, pair: tuple[Regressors | None, Regressors | None]) -> SparseDifference:
-        """Returns the change in the entries on and above the diagonal, flat over (H, d, d).
+        """Change in the entries on and above the diagonal, flat over (H, d, d).
 
-        Only coordinates in which a user's vector is not 0 are looked at: pairs have two, whatever d is.
+        Only coordinates in which some user's vector is not 0 are considered: the pairs made here have two, whatever d
+        is.
         """
         d = next(user for user in pair if user is not None).column("vectors", self.vector.name).shape[2]
         support, reduced = _check_support(pair, self.vector.name)
@@ -161,7 +162,7 @@ class GramMatrices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureSums:
-    """Σ w·y·x over users, a vector a step; shape (H, d).
+    """Σ w·y·x over users, one vector per step; shape (H, d).
 
     Attributes:
         name: The statistic in words.
@@ -192,37 +193,37 @@ class FeatureSums:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The statistic's numbers with the range required of each."""
         return _conditions(self, self.vector, self.target, self.weight)
 
     @property
     def latex(self) -> str:
-        """Returns the statistic as a formula."""
+        """The statistic as a formula."""
         w = self.weight.latex if self.weight else ""
         y = self.target.latex if self.power == 1 else rf"{self.target.latex}^{self.power}"
         return rf"\textstyle\sum {w} {self.vector.latex} {y}"
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return (self.steps.symbols | self.dimension.symbols | self.size.symbols) - {"h"}
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy; `compute` checks each."""
+        """Conditions on the data; `check_bounds` checks each."""
         return _preconditions(self.vector, self.target, self.weight)
 
     @property
     def size(self) -> Expr:
-        """Returns W_h·B_h^power·b_h, the largest ‖w·y·x‖ at step h."""
+        """W_h·B_h^power·b_h, the largest ‖w·y·x‖ at step h."""
         w = self.weight.bound if self.weight else expression(1)
         return w * self.target.bound**self.power * self.vector.bound
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns 2·size a step under replacement (opposite vectors), size under add/remove; steps add in squares.
+        """2·size per step under replacement (opposite vectors), size under add/remove; steps add in squares.
 
         With a shared first step only weight and target differ there: ‖(w·y − w′·y′)x‖ ≤ size. ‖·‖₁ ≤ √d·‖·‖₂, attained
-        by vectors whose entries are all alike.
+        by vectors with equal entries.
         """
         factor = 2 if isinstance(relation, ReplaceOne) else 1
         together = "opposite vectors" if factor == 2 else "one vector"
@@ -240,11 +241,11 @@ class FeatureSums:
         return one.of_several(relation)
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns (H, d)."""
+        """(H, d)."""
         return (int(self.steps.number(values)), int(self.dimension.number(values)))
 
     def compute(self, data: Regressors, *, step: int | None = None) -> NDArray[np.float64]:
-        """Returns the vectors (H, d), or that of one step counted from 0.
+        """Compute the vectors (H, d), or that of one step counted from 0.
 
         Raises:
             TrajectoryError: There is no such step or column.
@@ -256,14 +257,14 @@ class FeatureSums:
         return sums if step is None else sums[0]
 
     def contributions(self, data: Regressors, *, step: int, rows: slice) -> NDArray[np.float64]:
-        """Returns w·y·x of some users at one step counted from 0, (rows, d)."""
+        """w·y·x of some users at one step counted from 0, (rows, d)."""
         x, w = (column[rows, 0] for column in _columns(data, self.vector, self.weight, step))
         y = data.column("targets", self.target.name)[rows, step] ** self.power
         vectors: NDArray[np.float64] = x * (w * y)[:, np.newaxis]
         return vectors
 
     def difference(self, pair: tuple[Regressors | None, Regressors | None]) -> SparseDifference:
-        """Returns the change, flat over (H, d)."""
+        """Change of the statistic, flat over (H, d)."""
         change = _subtract(self.compute, pair).ravel()
         moved = np.flatnonzero(change)
         return SparseDifference(cells=moved.astype(np.int64), change=change[moved])
@@ -273,7 +274,7 @@ LinearStatistic = GramMatrices | FeatureSums
 
 
 def _check_fields(statistic: LinearStatistic) -> None:
-    """Checks what both have in common, and makes numbers of numbers.
+    """Validate the shared fields and convert numbers to exact expressions.
 
     Raises:
         DeclarationError: A field is of another type.
@@ -308,9 +309,9 @@ def _conditions(
 def step_bounds(
     bound: Expr, values: Mapping[str, Fraction], horizon: int, *, rounding: Rounding = "down"
 ) -> NDArray[np.float64]:
-    """Returns a bound at h = 1, …, H; shape (H,).
+    """A bound at h = 1, …, H; shape (H,).
 
-    Where it is a polynomial in h whose values are whole numbers below 2⁵³, floats hold all of it exactly.
+    If it is a polynomial in h with values that are whole numbers below 2⁵³, floats hold all of it exactly.
     """
     if "h" not in bound.symbols:
         return np.full(horizon, bound.number(values, rounding=rounding))
@@ -328,11 +329,11 @@ def step_bounds(
 
 
 def check_bounds(data: Regressors, statistic: LinearStatistic, values: Mapping[str, Fraction]) -> None:
-    """Checks that the data keeps the bounds that the sensitivity rests on; nothing is clipped.
+    """Check that the data meets the bounds that the sensitivity depends on; nothing is clipped.
 
     Raises:
-        TrajectoryError: A vector is longer than the statistic presupposes, or a target or weight out of its range; the
-            message names the user, the step, the value and the bound.
+        TrajectoryError: A vector is longer than its bound, or a target or weight is out of its range; the message names
+            the user, the step, the value and the bound.
     """
     target = statistic.target if isinstance(statistic, FeatureSums) else None
     norms = np.linalg.norm(data.column("vectors", statistic.vector.name), axis=2)
@@ -375,7 +376,7 @@ def _columns(
 def _check_support(
     pair: tuple[Regressors | None, Regressors | None], vector: str
 ) -> tuple[NDArray[np.int64], tuple[Regressors | None, Regressors | None]]:
-    """Returns the coordinates in which a vector of either user is not 0, and the users with those only."""
+    """Coordinates in which a vector of either user is not 0, and the users restricted to those."""
     users = [user.column("vectors", vector) for user in pair if user is not None]
     support = np.flatnonzero(np.any([(x != 0).any(axis=(0, 1)) for x in users], axis=0)).astype(np.int64)
     first, second = (
@@ -414,22 +415,22 @@ class SmallestEigenvalue:
 
     @property
     def steps(self) -> Expr:
-        """Returns 1."""
+        """The number 1."""
         return expression(1)
 
     @property
     def name(self) -> str:
-        """Returns the statistic in words."""
+        """The statistic in words."""
         return f"smallest eigenvalue of the Gram matrix of {self.vector.name}"
 
     @property
     def latex(self) -> str:
-        """Returns the statistic as a formula."""
+        """The statistic as a formula."""
         return rf"\lambda_{{\min}}\left(\textstyle\sum {self.vector.latex}{self.vector.latex}^\top\right)"
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The statistic's numbers with the range required of each."""
         return (
             Condition(what=f"the dimension of {self.vector.name}", of=self.dimension, domain="count"),
             Condition(what=f"the bound on {self.vector.name}", of=self.vector.bound, domain="nonnegative"),
@@ -437,21 +438,21 @@ class SmallestEigenvalue:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return self.dimension.symbols | self.vector.bound.symbols
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy."""
+        """Conditions on the data."""
         return (f"‖{self.vector.name}‖ at most {self.vector.bound}",)
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns b², under each relation: λ_min(G) ≤ λ_min(G + xxᵀ) ≤ λ_min(G) + ‖x‖² (Weyl).
+        """b², under each relation: λ_min(G) ≤ λ_min(G + xxᵀ) ≤ λ_min(G) + ‖x‖² (Weyl).
 
-        Replacing x by z moves it by λ_min(G + xxᵀ) − λ_min(G + zzᵀ), and both lie within b² above λ_min(G).
+        Replacing x by z changes it by λ_min(G + xxᵀ) − λ_min(G + zzᵀ), and both lie within b² above λ_min(G).
 
         Raises:
-            DeclarationError: The bound depends on the step, and there is one.
+            DeclarationError: The bound depends on the step, although there is only one.
         """
         if "h" in self.vector.bound.symbols:
             message = f"{self.name}: expected a bound that does not depend on the step, got {self.vector.bound}"
@@ -463,11 +464,11 @@ class SmallestEigenvalue:
         return Sensitivity(l1=b, l2=b, linf=b, reason=reason).of_several(relation)
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns (1, 1)."""
+        """(1, 1)."""
         return (1, 1)
 
     def compute(self, data: Regressors, *, step: int | None = None) -> NDArray[np.float64]:
-        """Returns λ_min, (1, 1), or (1,) of step 0.
+        """Compute λ_min: (1, 1), or (1,) for step 0.
 
         Raises:
             TrajectoryError: There is no such column, or a user has several steps.
@@ -477,9 +478,9 @@ class SmallestEigenvalue:
         return value if step is None else value[step]
 
     def difference(self, pair: tuple[Regressors | None, Regressors | None]) -> SparseDifference:
-        """Returns by how much the pair moves it among others who fill all axes but the first, more than the pair does.
+        """Change by the pair among others who cover all axes but the first, with more weight than the pair.
 
-        They are the worst others of a user along the first axis, which is then the emptiest one in D and in D′.
+        They are the worst others for a user along the first axis, which then has the least weight in D and in D′.
         """
         known = [self._rows(user) for user in pair if user is not None]
         d = known[0].shape[1]
@@ -492,7 +493,7 @@ class SmallestEigenvalue:
         return SparseDifference(cells=cells.astype(np.int64), change=change[cells])
 
     def _rows(self, data: Regressors) -> NDArray[np.float64]:
-        """Returns the vectors, (users, d).
+        """The vectors, (users, d).
 
         Raises:
             TrajectoryError: A user has several steps.

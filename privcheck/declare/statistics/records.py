@@ -1,13 +1,13 @@
-"""A statistic of any records whose author states the sensitivity, and a search for the records that refute it.
+"""A statistic of any records with a sensitivity stated by its author, and a search for records that refute it.
 
-One user among others: alone, among few, and among as many as thresholds on the number of users usually are; the others
-typical, all alike, or in corners; the user last, first and in the middle, as statistics may depend on the order.
+One user among others: alone, among few, and among as many as common thresholds on the number of users; the others
+typical, all equal, or in corners; the user last, first and in the middle, as statistics may depend on the order.
 
-The author of a statistic of records says what a record is by drawing one. Typical draws hardly ever come near the worst
-case (of 12 numbers that are uniform on [0, 1] two differ by .95 or more one time in eight), so whatever draws a record
-is handed a generator here whose answers are all possible ones and mostly extreme: all draws at one end, each at either
-end, one at an end and the others in the middle, all alike. Every record comes with its mirror image, for which every
-draw is at the opposite place.
+The author of a statistic of records defines a record by drawing one. Typical draws hardly ever come near the worst case
+(of 12 numbers that are uniform on [0, 1] two differ by .95 or more one time in eight), so the function that draws a
+record is given a generator with possible but mostly extreme draws: all draws at one end, each at either end, one at an
+end and the others in the middle, all equal. Every record comes with its mirror image, for which every draw is at the
+opposite position.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _MOST_WORK: Final = 5_000_000  # cells and rows that are gone through among many
 def furthest_pairs(
     measure: Measure, typical: Sequence[Any], corners: Sequence[Any], *, replaced: bool, stepwise: bool = False
 ) -> Iterator[tuple[Rows, Rows]]:
-    """Yields neighbours, each of which moves the statistic further than all before it in one of three norms.
+    """Yield neighbours, each with a larger change of the statistic than all before it in one of three norms.
 
     Args:
-        measure: The statistic of so many records, flat; data of which it raises, or is not finite, is passed over.
+        measure: The statistic of a tuple of records, flat; data for which it raises, or is not finite, is skipped.
         typical: Records as their author draws them.
         corners: Records from corners, and their mirror images.
-        replaced: Whether neighbours differ by a replaced record; by one that is there or not, otherwise.
-        stepwise: Whether pairs that move an entry by less than all before them are yielded too.
+        replaced: Whether neighbours differ by a replaced record; otherwise by an added or removed one.
+        stepwise: Whether pairs with a smaller change of an entry than all before them are yielded too.
     """
     search = _Search(measure, replaced=replaced, stepwise=stepwise)
     users = [*corners, *typical]
@@ -67,7 +67,7 @@ def furthest_pairs(
 
 
 def _crowds(size: int, typical: Sequence[Any], corners: Sequence[Any]) -> Iterator[Rows]:
-    """Yields the others: typical ones, ones in corners, all like one, and half like one and half like another."""
+    """Yield the others: typical ones, ones in corners, all equal, and half equal to one and half to another."""
     yield tuple(typical[i % len(typical)] for i in range(size))
     if size == 0 or not corners:
         return
@@ -78,7 +78,7 @@ def _crowds(size: int, typical: Sequence[Any], corners: Sequence[Any]) -> Iterat
 
 
 class _Search:
-    """What has moved it furthest so far."""
+    """State of the search: the largest changes so far."""
 
     def __init__(self, measure: Measure, *, replaced: bool, stepwise: bool) -> None:
         self._measure, self._replaced, self._stepwise = measure, replaced, stepwise
@@ -88,7 +88,7 @@ class _Search:
         self.worst: list[Any] = []
 
     def among(self, others: Rows, place: int, users: Sequence[Any]) -> Iterator[tuple[Rows, Rows]]:
-        """Yields pairs among the same others that beat all before them."""
+        """Yield pairs among the same others with larger changes than all before them."""
         sets = [(*others[:place], user, *others[place:]) for user in users]
         known = [
             (rows, user, table) for rows, user in zip(sets, users, strict=True) if (table := self._of(rows)) is not None
@@ -123,7 +123,7 @@ class _Search:
         return table if np.isfinite(table).all() else None
 
     def _best(self, moved: NDArray[np.float64]) -> list[int]:
-        """Returns which rows of (pairs, cells) moves beat all before them, and remembers how far they go."""
+        """Rows of the changes (pairs, cells) that exceed all before them; updates the largest changes."""
         if not moved.size:
             return []
         sizes = np.stack([moved.sum(axis=1), np.sqrt(np.square(moved).sum(axis=1)), moved.max(axis=1)])
@@ -150,10 +150,10 @@ _TINY: Final = 1e-9
 
 
 def corner_records(draw: Callable[[np.random.Generator], T | None]) -> list[T]:
-    """Returns records at corners, each followed by its mirror image; those that cannot be drawn so are left out.
+    """Draw records at corners, each followed by its mirror image; those that cannot be drawn so are left out.
 
     Args:
-        draw: One record, from a generator.
+        draw: Draws one record from a generator.
 
     >>> low, high, *_ = corner_records(lambda rng: rng.uniform(-1, 1))
     >>> low, round(high, 9)
@@ -173,19 +173,19 @@ def corner_records(draw: Callable[[np.random.Generator], T | None]) -> list[T]:
 
 
 class CornerGenerator(np.random.Generator):
-    """A NumPy generator whose draws lie where their law has mass, mostly at its ends.
+    """A NumPy generator with draws inside the support of their law, mostly at its ends.
 
-    A subclass, because authors' code asks for a `numpy.random.Generator`. What is not overridden here
-    is drawn as usual.
+    A subclass, because authors' code asks for a `numpy.random.Generator`. Methods that are not overridden here draw as
+    usual.
     """
 
     def __init__(self, seed: int, manner: Manner, *, mirrored: bool) -> None:
-        """Makes one for a single record.
+        """Make a generator for a single record.
 
         Args:
-            seed: Of all choices; a record and its mirror image have the same.
+            seed: Seed of all choices; a record and its mirror image have the same.
             manner: How the places in [0, 1] are chosen.
-            mirrored: Whether every place is the opposite one.
+            mirrored: Whether every place is replaced by the opposite one.
         """
         super().__init__(np.random.PCG64(seed))
         self._choices = np.random.default_rng(seed)
@@ -193,7 +193,7 @@ class CornerGenerator(np.random.Generator):
         self._level = float(self._choices.random())
 
     def _places(self, size: Any, *parameters: ArrayLike) -> NDArray[np.float64]:
-        """Returns places in [0, 1), of the given size or of that of the law's parameters."""
+        """Places in [0, 1), of the given size or of that of the law's parameters."""
         wanted: Any = np.broadcast_shapes(*(np.shape(p) for p in parameters)) if size is None else size
         shape = (int(wanted),) if np.ndim(wanted) == 0 else tuple(wanted)
         self._left -= 1
@@ -226,12 +226,12 @@ class CornerGenerator(np.random.Generator):
         return np.where(np.abs(places) < _TINY, 1e-3, places)
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        """Returns places in [0, 1)."""
+        """Places in [0, 1)."""
         below = 1 - 2.0**-24 if np.dtype(dtype) == np.float32 else _TOP
         return _given(np.minimum(self._places(size if out is None else out.shape), below).astype(dtype), out)
 
     def uniform(self, low: ArrayLike = 0.0, high: ArrayLike = 1.0, size: Any = None) -> Any:
-        """Returns numbers between two ends."""
+        """Numbers between two ends."""
         first, last = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
         return _given(first + (last - first) * self._places(size, first, last))
 
@@ -239,7 +239,7 @@ class CornerGenerator(np.random.Generator):
         self, low: ArrayLike, high: ArrayLike | None = None, size: Any = None, dtype: Any = np.int64,
         endpoint: bool = False,  # noqa: FBT001, FBT002 - NumPy's
     ) -> Any:  # fmt: skip
-        """Returns whole numbers between two ends."""
+        """Whole numbers between two ends."""
         first, last = (np.zeros_like(low), np.asarray(low)) if high is None else (np.asarray(low), np.asarray(high))
         many = last - first + int(endpoint)
         if np.any(many < 1):
@@ -251,7 +251,7 @@ class CornerGenerator(np.random.Generator):
         self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,  # noqa: FBT001, FBT002 - NumPy's
         shuffle: bool = True,  # noqa: FBT001, FBT002 - NumPy's
     ) -> Any:  # fmt: skip
-        """Returns any of what has a chance at all, however small."""
+        """Any option with a positive probability, however small."""
         if size is not None and not replace:
             return super().choice(a, size, replace, p, axis, shuffle)
         options = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
@@ -260,65 +260,65 @@ class CornerGenerator(np.random.Generator):
         return options.take(index, axis=axis)[()]
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        """Returns numbers of at most six."""
+        """Numbers of absolute value at most six."""
         return _given(self._normals(size if out is None else out.shape).astype(dtype), out)
 
     def normal(self, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, size: Any = None) -> Any:
-        """Returns numbers up to six standard deviations away."""
+        """Numbers up to six standard deviations from the mean."""
         return _given(np.asarray(loc) + np.asarray(scale) * self._normals(size, loc, scale))
 
     def laplace(self, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, size: Any = None) -> Any:
-        """Returns numbers up to six scales away."""
+        """Numbers up to six scales from the centre."""
         return _given(np.asarray(loc) + np.asarray(scale) * self._normals(size, loc, scale))
 
     def lognormal(self, mean: ArrayLike = 0.0, sigma: ArrayLike = 1.0, size: Any = None) -> Any:
-        """Returns exponentials of normal numbers."""
+        """Exponentials of normal numbers."""
         return _given(np.exp(np.asarray(mean) + np.asarray(sigma) * self._normals(size, mean, sigma)))
 
     def exponential(self, scale: ArrayLike = 1.0, size: Any = None) -> Any:
-        """Returns numbers from 0 to 36 scales."""
+        """Numbers from 0 to 36 scales."""
         return _given(-np.asarray(scale) * np.log1p(-self._places(size, scale)))
 
     def gamma(self, shape: ArrayLike, scale: ArrayLike = 1.0, size: Any = None) -> Any:
-        """Returns numbers above 0, up to 36 means."""
+        """Numbers above 0, up to 36 means."""
         mean = np.asarray(shape) * np.asarray(scale)
         return _given(mean * np.maximum(-np.log1p(-self._places(size, mean)), _TINY))
 
     def beta(self, a: ArrayLike, b: ArrayLike, size: Any = None) -> Any:
-        """Returns numbers strictly between 0 and 1."""
+        """Numbers strictly between 0 and 1."""
         return _given(np.clip(self._places(size, a, b), _TINY, 1 - _TINY))
 
     def triangular(self, left: ArrayLike, mode: ArrayLike, right: ArrayLike, size: Any = None) -> Any:
-        """Returns numbers between two ends."""
+        """Numbers between two ends."""
         first, last = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
         return _given(first + (last - first) * self._places(size, first, mode, last))
 
     def binomial(self, n: ArrayLike, p: ArrayLike, size: Any = None) -> Any:
-        """Returns numbers of successes, none and all of them among these."""
+        """Numbers of successes, including none and all."""
         trials, chance = np.asarray(n), np.asarray(p)
         places = np.floor(self._places(size, trials, chance) * (trials + 1)).astype(np.int64)
         return _given(np.where(chance <= 0, 0, np.where(chance >= 1, trials, np.minimum(places, trials))))
 
     def poisson(self, lam: ArrayLike = 1.0, size: Any = None) -> Any:
-        """Returns numbers of events, from none to ten standard deviations above the mean."""
+        """Numbers of events, from none to about ten standard deviations above the mean."""
         mean = np.asarray(lam)
         most = np.where(mean > 0, np.ceil(mean + 10 * np.sqrt(mean) + 10), 0)
         return _given(np.floor(self._places(size, mean) * (most + 1)).astype(np.int64))
 
     def geometric(self, p: ArrayLike, size: Any = None) -> Any:
-        """Returns numbers of trials, from 1 to 36 means."""
+        """Numbers of trials, from 1 to 36 means."""
         chance = np.asarray(p)
         waited = np.floor(-np.log1p(-self._places(size, chance)) / chance).astype(np.int64)
         return _given(1 + np.where(chance < 1, waited, 0))
 
     def dirichlet(self, alpha: ArrayLike, size: Any = None) -> Any:
-        """Returns shares, all of it in one or in few places among these."""
+        """Shares that sum to 1, including almost all in one or in few places."""
         many = () if size is None else (size,) if np.ndim(size) == 0 else tuple(size)
         weights = np.maximum(self._places((*many, np.size(alpha))), _TINY)
         return weights / weights.sum(axis=-1, keepdims=True)
 
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
-        """Returns counts that are all in one category."""
+        """Counts that are all in one category."""
         if np.ndim(n) or np.ndim(pvals) != 1:
             return super().multinomial(n, pvals, size)
         possible = np.flatnonzero(np.asarray(pvals) > 0)
@@ -328,7 +328,7 @@ class CornerGenerator(np.random.Generator):
 
 
 def _given(values: NDArray[Any], out: Any = None) -> Any:
-    """Returns the values as NumPy does: into an array where one was given, as a number where they are one."""
+    """The values in NumPy's form: in the array `out` if there is one, as a number if they are a single one."""
     if out is not None:
         out[...] = values
         return out
@@ -341,17 +341,17 @@ _CROWDS: Final = (0, 1, 2, 3, 8)  # how many others there are
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Records:
-    """What a statistic of one's own is computed of: one record a user.
+    """Input of an author's own statistic: one record per user.
 
     Attributes:
-        rows: The records, of whatever kind the statistic knows.
+        rows: The records, of any kind that the statistic accepts.
     """
 
     rows: tuple[Any, ...]
 
     @property
     def users(self) -> int:
-        """Returns how many users there are."""
+        """Number of users."""
         return len(self.rows)
 
     def __str__(self) -> str:
@@ -364,21 +364,21 @@ class Records:
 class Stated:
     """Any statistic of records, with a stated sensitivity.
 
-    `verify` tries to break it on neighbours among the records that it draws, alone and among others, and says *given*.
+    `verify` tries to refute it on neighbours among the records that it draws, alone and among others, and says *given*.
 
     Attributes:
         name: In words.
-        l1: ‖f(D) − f(D′)‖₁ over neighbours under the declared relation, at most.
+        l1: Bound on ‖f(D) − f(D′)‖₁ over neighbours under the declared relation.
         l2: In ℓ₂; as in ℓ₁ unless it is given.
         linf: In ℓ∞; as in ℓ₂ unless it is given.
         compute_rows: From a tuple of records to a number or an array.
         draw: (values, rng) → one user's record, corners preferred.
-        sizes: The shape of what is computed; (1,) of a number.
+        sizes: Shape of the computed value; (1,) for a number.
         whole: Whether its values are whole numbers, as discrete noise needs.
-        stepwise: Whether between neighbours every entry moves by 0 or Δ∞, never by a part of it: sums of bits, which
+        stepwise: Whether between neighbours every entry changes by 0 or Δ∞, never by a part of it: sums of bits, which
             shuffled bits protect.
         latex: As a formula.
-        preconditions: What a record must satisfy, in words; `compute_rows` raises where one does not.
+        preconditions: Conditions on a record, in words; `compute_rows` raises if a record violates them.
     """
 
     name: str
@@ -429,19 +429,20 @@ class Stated:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return frozenset[str]().union(*(one.symbols for one in (self.l1, self.l2, self.linf, *self.sizes)))
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its sizes, which are counts."""
+        """The statistic's sizes, which are counts."""
         return tuple(Condition(what=f"a size of {self.name}", of=size, domain="count") for size in self.sizes)
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns what its author states, under whichever relation is declared.
+        """The author's stated sensitivity, under whichever relation is declared.
 
         Raises:
-            DeclarationError: Users have several trajectories, of which nothing is stated: a record is all of a user.
+            DeclarationError: Users have several trajectories, for which nothing is stated: a record is all data of a
+                user.
         """
         if relation.trajectories != expression(1):
             message = f"{self.name}: one record is all of a user, got {relation.words!r}"
@@ -450,14 +451,14 @@ class Stated:
         return Sensitivity(l1=self.l1, l2=self.l2, linf=self.linf, reason=reason, stepwise=self.stepwise)
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns (1, …): it leaves in one step."""
+        """(1, …): it is released in one step."""
         return (1, *(int(size.number(values)) for size in self.sizes))
 
     def compute(self, data: Records, *, step: int | None = None) -> NDArray[np.float64]:
-        """Returns what is computed of the records, (1, …), or its only slice.
+        """Compute the statistic of the records, (1, …), or its only slice.
 
         Raises:
-            TrajectoryError: Whole numbers are stated, and one is not.
+            TrajectoryError: Whole numbers are stated, and a value is not whole.
         """
         value: NDArray[np.float64] = np.atleast_1d(np.asarray(self.compute_rows(data.rows), dtype=np.float64))
         if self.whole and not np.array_equal(value, np.rint(value)):
@@ -466,14 +467,14 @@ class Stated:
         return value[np.newaxis] if step is None else value
 
     def difference(self, pair: tuple[Records | None, Records | None]) -> SparseDifference:
-        """Returns the change between two sets of records; None is no record."""
+        """Change between two sets of records; None is no record."""
         first, second = (self.compute(Records(rows=()) if data is None else data).ravel() for data in pair)
         change = first - second
         cells = np.flatnonzero(change)
         return SparseDifference(cells=cells.astype(np.int64), change=change[cells])
 
     def extreme_pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> Iterator[tuple[Records, Records]]:
-        """Yields neighbours among drawn records: typical ones, and those that a search finds to move it furthest."""
+        """Yield neighbours among drawn records: typical ones, and those with the largest change in a search."""
         rng = np.random.default_rng(0)
         users = [self.record(values, rng) for _ in range(_USERS)]
         yield from self._typical_pairs(relation, values, users, rng)
@@ -489,7 +490,7 @@ class Stated:
     def _typical_pairs(
         self, relation: Relation, values: Mapping[str, Fraction], users: Sequence[Any], rng: np.random.Generator
     ) -> Iterator[tuple[Records, Records]]:
-        """Yields neighbours among typical records: one alone, if `compute` can do with none, and among others."""
+        """Yield neighbours among typical records: one alone, if `compute` accepts no records, and among others."""
         for crowd in _CROWDS:
             others = tuple(self.record(values, rng) for _ in range(crowd))
             if isinstance(relation, ReplaceOne):
@@ -504,7 +505,7 @@ class Stated:
                 yield without, Records(rows=(*others, one))
 
     def _knows_nobody(self) -> bool:
-        """Returns whether the author's own function computes anything of no records."""
+        """Whether the author's own function accepts an empty tuple of records."""
         try:
             self.compute(Records(rows=()))
         except Exception:  # noqa: BLE001 - whatever the author's own code raises
@@ -512,10 +513,10 @@ class Stated:
         return True
 
     def record(self, values: Mapping[str, Fraction], rng: np.random.Generator) -> Any:
-        """Returns one user's record, as its author draws it.
+        """Draw one user's record with the author's function.
 
         Raises:
-            DeclarationError: The author's own function raises something.
+            DeclarationError: The author's function raises an exception.
         """
         try:
             return self.draw(values, rng)
@@ -525,7 +526,7 @@ class Stated:
 
 
 def not_neighbours(relation: Relation, first: Records | None, second: Records | None) -> str:
-    """Returns why two sets of records are no neighbours; empty where one record is all that they differ in."""
+    """Reason why two sets of records are not neighbours; empty if they differ in one record only."""
     rows = [() if data is None else data.rows for data in (first, second)]
     longer, shorter = sorted(rows, key=len, reverse=True)
     if isinstance(relation, ReplaceOne):

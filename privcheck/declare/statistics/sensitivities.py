@@ -1,6 +1,6 @@
-"""Which statistics have a derived sensitivity, and what a statistic of another author must have to be declared.
+"""Statistics with a derived sensitivity, and the requirements on another author's statistic.
 
-All others bring their own: what their author states is then what a verdict rests on, and it says so.
+For all others a verdict depends on the sensitivity that their author states, and says so.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TABLES = (_COSTS, *(table(1, 1, 1) for table in (VisitCounts, TransitionCounts,
 
 
 def is_derived(statistic: Any) -> bool:
-    """Returns whether the sensitivity is derived here: one of our statistics with our own cells and weights."""
+    """Whether the sensitivity is derived here: a statistic of ours with our own cells and weights."""
     if type(statistic) is OnGrid:
         return is_derived(statistic.of)
     if type(statistic) in {GramMatrices, FeatureSums, ClippedSums, SmallestEigenvalue}:
@@ -46,7 +46,7 @@ def is_derived(statistic: Any) -> bool:
 
 
 def is_whole(statistic: Any) -> bool:
-    """Returns whether its values are whole numbers: counts of ours, sums of bits, or as `Stated` checks it."""
+    """Whether the values are whole numbers: counts of ours, sums of bits, or `Stated` as whole, which it checks."""
     if type(statistic) is OnGrid:
         return True
     if type(statistic) is Stated:
@@ -56,7 +56,7 @@ def is_whole(statistic: Any) -> bool:
 
 
 def tabular_sizes(statistic: Any, values: Mapping[str, Fraction]) -> tuple[int, int, int] | None:
-    """Returns (H, S, A) of the trajectories that a statistic of ours counts, or None where it counts none."""
+    """(H, S, A) of the trajectories that a statistic of ours counts; None if it counts none."""
     table = _table(statistic)
     if table is None:
         return None
@@ -65,7 +65,7 @@ def tabular_sizes(statistic: Any, values: Mapping[str, Fraction]) -> tuple[int, 
 
 
 def find_complement(statistic: Any) -> Literal["rewards", "costs", ""]:
-    """Returns which of two tables it is whose cells a user's reward r and cost 1 − r go to; empty for all others."""
+    """ "rewards" or "costs" for the tables of a user's reward r and cost 1 − r in the same cells; else empty."""
     if type(statistic) is not CellSums or not is_derived(statistic):
         return ""
     if statistic.weight is _COSTS.weight:
@@ -96,10 +96,10 @@ _WORDS, _ASKED = ("name", "latex"), ("sensitivity", "shape", "compute", "differe
 
 
 def check_statistic(where: str, statistic: object) -> None:
-    """Checks that a value can be asked what a `Statistic` is asked.
+    """Check that a value has the interface of a `Statistic`.
 
     Raises:
-        DeclarationError: It cannot.
+        DeclarationError: An attribute or method is missing or of the wrong type.
     """
     if type(statistic) in OURS:
         return
@@ -123,10 +123,10 @@ def check_statistic(where: str, statistic: object) -> None:
 
 
 def shape_of(where: str, statistic: Statistic[Any], values: Mapping[str, Fraction]) -> tuple[int, ...]:
-    """Returns the shape of a statistic of one's own.
+    """Shape of an author's own statistic.
 
     Raises:
-        DeclarationError: It is none: of whole numbers, the steps first, each 1 at least.
+        DeclarationError: It is not a tuple of whole numbers, each at least 1, with the steps first.
     """
     asked = "expected a tuple of whole numbers, at least 1, the steps first"
     shape: Any
@@ -145,10 +145,10 @@ def shape_of(where: str, statistic: Statistic[Any], values: Mapping[str, Fractio
 
 
 def sensitivity_of(where: str, statistic: Statistic[Any], relation: Relation) -> Sensitivity:
-    """Returns a statistic's sensitivity under a relation.
+    """Sensitivity of a statistic under a relation.
 
     Raises:
-        DeclarationError: It has none, or what it returns is none.
+        DeclarationError: Its `sensitivity` raises, or does not return a Sensitivity.
     """
     try:
         sensitivity = statistic.sensitivity(relation)
@@ -163,7 +163,7 @@ def sensitivity_of(where: str, statistic: Statistic[Any], relation: Relation) ->
 
 
 def sensitivity_conditions(statistic: Statistic[Any], sensitivity: Sensitivity) -> tuple[Condition, ...]:
-    """Returns what a stated sensitivity must be: ℓ∞ ≤ ℓ₂ ≤ ℓ₁, as no vector has norms in another order."""
+    """Conditions on a stated sensitivity: ℓ∞ ≤ ℓ₂ ≤ ℓ₁, as holds for the norms of every vector."""
     if is_derived(statistic):
         return ()
     l1, l2, linf = sensitivity.l1, sensitivity.l2, sensitivity.linf
@@ -183,10 +183,10 @@ def sensitivity_conditions(statistic: Statistic[Any], sensitivity: Sensitivity) 
 
 
 def check_zeros(where: str, sensitivity: Sensitivity, values: Mapping[str, Fraction]) -> None:
-    """Checks that none of the stated norms is 0 unless all are: noise on it would be charged nothing.
+    """Check that none of the stated norms is 0 unless all are: noise on it would be charged nothing.
 
     Raises:
-        ParameterError: One is.
+        ParameterError: A norm is 0 and another is not.
     """
     norms = {"ℓ₁": sensitivity.l1, "ℓ₂": sensitivity.l2, "ℓ∞": sensitivity.linf}
     zeros = [name for name, norm in norms.items() if norm.rational(values) == 0]

@@ -1,7 +1,7 @@
-"""Sums of users' vectors, each clipped to a norm: what private gradient methods release.
+"""Sums of users' vectors, each clipped to a norm, as private gradient methods release them.
 
-Where a user has several records, either each record's vector is clipped, and m of them move the sum m times as far, or
-the sum of a user's records is (`clip_users`), which moves it by one norm however many there are.
+If a user has several records, either each record's vector is clipped, and m of them change the sum by m times as much,
+or the sum of a user's records is (`clip_users`), which changes it by one norm however many there are.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _ORDERS: Final[Mapping[str, float]] = {"l1": 1, "l2": 2, "linf": math.inf}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Vectors(Brief):
-    """A vector of every record, or of every user, clipped: v·min(1, C/‖v‖) in ℓ₂ or another norm.
+    """One vector per record, or per user, clipped: v·min(1, C/‖v‖) in ℓ₂ or another norm.
 
     Attributes:
-        rows: (records, d), finite, of any length when it is made and clipped from then on.
+        rows: (records, d), finite; given at any length, clipped on construction.
         norm: C, to which every row is clipped.
-        per: What a row is of: a "record", or all that a "user" has, as `clip_users` adds it up.
-        ball: In which norm: "l1", "l2" or "linf".
+        per: What a row belongs to: a "record", or a "user" with all records, as `clip_users` sums them.
+        ball: The norm: "l1", "l2" or "linf".
 
     Raises:
-        TrajectoryError: They are not finite, not of that shape, or C is not positive.
+        TrajectoryError: The rows are not finite, not of that shape, or C is not positive.
     """
 
     rows: NDArray[np.float64]
@@ -62,13 +62,13 @@ class Vectors(Brief):
 
     @property
     def lengths(self) -> NDArray[np.float64]:
-        """Returns the norm of every row, (records,)."""
+        """Norm of every row, (records,)."""
         lengths: NDArray[np.float64] = np.linalg.norm(self.rows, ord=_ORDERS[self.ball], axis=1)
         return lengths
 
     @property
     def users(self) -> int:
-        """Returns how many rows there are, of users or of one user's records."""
+        """Number of rows, of users or of one user's records."""
         return int(self.rows.shape[0])
 
     def __str__(self) -> str:
@@ -86,16 +86,16 @@ def _numbers(where: str, given: object) -> NDArray[np.float64]:
 
 
 def clip_users(rows: NDArray[np.float64], owners: NDArray[np.int64], *, norm: float, ball: Ball = "l2") -> Vectors:
-    """Returns one row a user, the sum of all their records' vectors, clipped: per-user clipping.
+    """Sum each user's vectors and clip the sum, one row per user: per-user clipping.
 
     Args:
         rows: (records, d) vectors of any length.
-        owners: (records,) whose each is; any whole numbers.
+        owners: (records,) the user of each record; any whole numbers.
         norm: C.
-        ball: In which norm: "l1", "l2" or "linf".
+        ball: The norm: "l1", "l2" or "linf".
 
     Raises:
-        TrajectoryError: There is not one owner a row, or the rows are no finite vectors.
+        TrajectoryError: There is not one owner per row, or the rows are not finite vectors.
 
     >>> import numpy as np
     >>> clip_users(np.array([[3.0, 0.0], [0.0, 4.0], [0.0, 1.0]]), np.array([7, 7, 9]), norm=1).rows.tolist()
@@ -118,10 +118,10 @@ class ClippedSums:
     Attributes:
         dimension: d.
         norm: C, in the unit of the vectors.
-        of: What is summed, in words.
-        per: What is clipped: each "record", of which a user may have several (`ReplaceOne(trajectories=m)`), or the sum
-            of all that a "user" has.
-        ball: In which norm: "l2" for Gaussian noise, "l1" for Laplace noise, "linf" for entries of one size each.
+        of: The vectors that are summed, in words.
+        per: Unit of clipping: each "record", of which a user may have several (`ReplaceOne(trajectories=m)`), or the
+            sum of all records of a "user".
+        ball: The norm: "l2" for Gaussian noise, "l1" for Laplace noise, "linf" for entries of equal size.
     """
 
     dimension: Expr
@@ -145,20 +145,20 @@ class ClippedSums:
 
     @property
     def name(self) -> str:
-        """Returns the statistic in words."""
+        """The statistic in words."""
         each = "each" if self.per == "record" else "a user"
         norm = "norm" if self.ball == "l2" else f"ℓ{'₁' if self.ball == 'l1' else '∞'} norm"
         return f"sum of {self.of}, of {norm} at most {self.norm} {each}"
 
     @property
     def latex(self) -> str:
-        """Returns the statistic as a formula."""
+        """The statistic as a formula."""
         order = {"l1": "1", "l2": "2", "linf": r"\infty"}[self.ball]
         return rf"\textstyle\sum_u g_u \min\left(1,\ {self.norm.latex()}/\lVert g_u\rVert_{{{order}}}\right)"
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """The statistic's numbers with the range required of each."""
         return (
             Condition(what="the dimension of its vectors", of=self.dimension, domain="count"),
             Condition(what="the norm to which its vectors are clipped", of=self.norm, domain="positive"),
@@ -166,21 +166,21 @@ class ClippedSums:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return self.dimension.symbols | self.norm.symbols
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy; `Vectors` clip to it."""
+        """Conditions on the data; `Vectors` are clipped to meet them."""
         what = "every vector" if self.per == "record" else "the sum of all vectors of a user"
         return (f"{what} is clipped to norm {self.norm}",)
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns ‖Δ‖ ≤ 2C in its own norm under replacement, C otherwise.
+        """‖Δ‖ ≤ 2C in its own norm under replacement, C otherwise.
 
-        Two opposite vectors of norm C, or one alone, attain it. Of a ball of ℓ₂, ‖Δ‖₁ is √d of that, attained by
-        entries of one size; of ℓ∞, ‖Δ‖₂ is √d and ‖Δ‖₁ d of it; of ℓ₁ all norms are alike, on an axis. Where records
-        are clipped, m of a user move the sum m times as far; where users are, their number changes nothing.
+        Two opposite vectors of norm C, or one alone, attain it. For an ℓ₂ ball, ‖Δ‖₁ is √d times that, attained by
+        entries of equal size; for ℓ∞, ‖Δ‖₂ is √d and ‖Δ‖₁ d times it; for ℓ₁ all norms are equal, on an axis. If
+        records are clipped, m of a user change the sum by m times as much; if users are, their number changes nothing.
         """
         most = (2 if isinstance(relation, ReplaceOne) else 1) * self.norm
         reason = f"two opposite vectors of norm {self.norm}"
@@ -193,20 +193,20 @@ class ClippedSums:
         return one.of_several(relation) if self.per == "record" else one
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns (1, d)."""
+        """(1, d)."""
         return (1, int(self.dimension.number(values)))
 
     def compute(self, data: Vectors, *, step: int | None = None) -> NDArray[np.float64]:
-        """Returns the sum of the clipped vectors, (1, d), or (d,) of step 0.
+        """Sum the clipped vectors: (1, d), or (d,) for step 0.
 
         Raises:
-            TrajectoryError: Records are given where users are clipped, or the other way round.
+            TrajectoryError: Records are given although users are clipped, or the other way round, or the norm differs.
         """
         summed = self._sum(data)
         return summed[np.newaxis] if step is None else summed
 
     def difference(self, pair: tuple[Vectors | None, Vectors | None]) -> SparseDifference:
-        """Returns the change of the sum."""
+        """Change of the sum."""
         first, second = (0.0 if user is None else self._sum(user) for user in pair)
         change = np.asarray(first - second, dtype=np.float64)
         cells = np.flatnonzero(change)
@@ -215,7 +215,7 @@ class ClippedSums:
     def extreme_pairs(
         self, relation: Relation, values: Mapping[str, Fraction]
     ) -> Iterator[tuple[Vectors | None, Vectors | None]]:
-        """Yields users along one axis, and with entries of one size: they move the sum furthest in ℓ₂, and in ℓ₁."""
+        """Yield users along one axis, and with entries of equal size: the largest changes in ℓ₂, and in ℓ₁."""
         d, norm = int(self.dimension.number(values)), self.norm.number(values, rounding="down")
         entry = norm / {"l1": d, "l2": math.sqrt(d), "linf": 1}[self.ball]
         axis, flat = np.zeros((1, d)), np.full((1, d), entry)
