@@ -1,15 +1,15 @@
-"""The papers whose claims are judged, and the statements that they print of their systems' privacy.
+"""The papers with audited claims, and their statements about their systems' privacy.
 
-The papers whose claims are judged; each has a page of findings in the documentation.
+The papers with audited claims; each has a page of findings in the documentation.
 
 Comments and READMEs cite them by author and year, with the paper's own theorem, section, equation and line of a
 printed algorithm: Qiao & Wang 2022, Sahu 2025, Chowdhury & Zhou 2022, Bai et al. 2024 and Zhou 2022. They are
 listed, with the baselines, in `docs/reference/papers.md`.
 
-The statements that the papers print of their systems' privacy, in their own words, and the programs they published.
+Statements of the papers about their systems' privacy, quoted, and the programs they published.
 
-Sections are those of the arXiv versions, of which the texts at hand have no pages; lines are given where a version
-numbers them.
+Sections are those of the arXiv versions, which have no page numbers in the available texts; lines are given if a
+version numbers them.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The auditors: they run mechanisms on neighbouring data and bound the privacy loss from below.
+"""Audits: runs of mechanisms on neighbouring data, and lower bounds on their privacy loss.
 
-Rooms, from the lowest: `bounds` (statistics), `engine` (blocks of trials), `plan` (requests, results, pictures),
-`shuffled`, `releases`, `lockstep`, `policy` (views of an algorithm), and `blackbox` (any function), which needs no
+Folders, from the lowest: `bounds` (statistics), `engine` (blocks of trials), `plan` (requests, results, pictures),
+`shuffled`, `releases`, `lockstep`, `policy` (views of an algorithm), and `blackbox` (any function), which uses no
 view.
 
-Imports: privcheck, and worlds of privcheck_algorithms; nothing imports audits but by the registry.
+Imports: privcheck, and worlds of privcheck_algorithms; other code reaches audits only through the registry.
 
-Promises: a lower bound is never above the truth, but with the stated error rate; an audit that did not run the agent
-says so.
+Promises: a lower bound is above the truth only with the stated error rate; an audit without a run of the agent says
+so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Declarations: what an algorithm releases, with which noise, and what its paper claims.
+"""Declarations: the releases of an algorithm, their noise, and the claims of its paper.
 
-One object from which the noise is drawn (`privcheck.runtime`), the cost is charged (`privcheck.accounting`), the claim
-is judged (`privcheck.verification`) and the auditors know where to attack (`audits`).
+One object determines the noise that is drawn (`privcheck.runtime`), the cost that is charged (`privcheck.accounting`),
+the verdict on the claim (`privcheck.verification`) and the targets of audits (`audits`).
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ _COLUMNS = ("vector", "target", "weight")
 
 
 def attained_releases(releases: Sequence[Release], assumptions: Sequence[Assumption]) -> tuple[Release, ...]:
-    """The releases with every column at the attained bound, if that is larger than declared.
+    """Raise the bound of every column to the attained bound, where that is larger than declared.
 
-    An assumption that is met for all parameters, that nothing bounds, or that bounds no column changes nothing.
+    An assumption has no effect if it holds for all parameters, if its quantity is unbounded, or if it bounds no column.
 
     Args:
-        releases: As declared.
-        assumptions: With `bounds` naming a column.
+        releases: The releases as declared.
+        assumptions: The assumptions; `bounds` names a column.
 
     Raises:
-        DeclarationError: `bounds` does not name a column of any release.
+        DeclarationError: `bounds` names no column of any release.
     """
     known = sorted({c.name for r in releases for c in _columns(r.statistic).values()})
     widened = list(releases)
@@ -93,7 +93,7 @@ def _columns(statistic: Any) -> dict[str, Column]:
 
 
 def _widen(release: Release, name: str, attained: Expr) -> Release:
-    """The release with the column's bound raised to the attained one, or unchanged if that is not larger."""
+    """Copy of the release with the column's bound raised to the attained bound; unchanged if that is no larger."""
     short: dict[str, Any] = {
         field: Column(name, _larger(column.bound, attained), column.latex)
         for field, column in _columns(release.statistic).items()
@@ -120,14 +120,14 @@ Composition = Literal["basic", "advanced", "zcdp"]
 
 
 def check_declaration(asking: str, given: object) -> None:
-    """Checks that what is asked about is a declaration.
+    """Check that a value is a declaration.
 
     Args:
-        asking: What asks, for the message.
-        given: What it was given.
+        asking: Name of the calling function, for the message.
+        given: The value.
 
     Raises:
-        DeclarationError: It is none.
+        DeclarationError: The value is not a `Declaration`.
     """
     if isinstance(given, Declaration):
         return
@@ -147,7 +147,7 @@ class Joint:
     """A claim of joint DP by the billboard lemma (Hsu, Huang, Roth, Roughgarden & Wu 2014).
 
     Attributes:
-        sees: What each user's actions are computed from, as the algorithm is written: "billboard", "own data", or
+        sees: Inputs that each user's actions are computed from in the algorithm as written: "billboard", "own data", or
             "others' data", which breaks the lemma's precondition.
     """
 
@@ -159,18 +159,18 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the paper claims of all releases together.
+    """The paper's claim about all releases together.
 
     Attributes:
         guarantee: The guarantee of the releases, in the declaration's parameters.
-        source: The theorem.
-        joint: Set where the paper claims the guarantee as joint DP of the users' actions.
-        order_only: The paper claims it up to an unstated constant, as in O(ε).
-        composition: How the paper's proof composes the releases' budgets; None where it does not say.
-        data_dependent: What of the data the claimed numbers were computed from; empty where they are for all data. Such
-            a claim says nothing of neighbours: it holds where the releases cost no more on any data, else it is
-            undecided, never refuted.
-        statements: What the paper prints of it, one statement at a time; empty where nobody has transcribed them.
+        source: Theorem of the paper.
+        joint: Set if the paper claims the guarantee as joint DP of the users' actions.
+        order_only: Whether the paper claims the guarantee only up to an unstated constant, as in O(ε).
+        composition: How the paper's proof composes the releases' budgets; None if the paper does not say.
+        data_dependent: Part of the data that the claimed numbers were computed from; empty if they hold for all data.
+            Such a claim says nothing about neighbours: it holds if the releases cost no more on any data; otherwise it
+            is undecided, never refuted.
+        statements: Statements of the claim as printed in the paper; empty if they are not transcribed.
     """
 
     guarantee: Guarantee
@@ -194,39 +194,41 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Declaration:
-    """What an algorithm releases about its users, and what is claimed of it.
+    """The releases of an algorithm about its users, and the claim about them.
 
     Attributes:
-        name: The name users type.
-        title: One line in words.
+        name: Name that users type.
+        title: One-line description.
         source: Paper, algorithm, equation.
-        relation: Which datasets are neighbours.
-        releases: Everything that leaves: noisy statistics, at the bounds that are attained where an assumption is
-            broken, selections, mechanisms of one's own. `procedures=` adds to it; there is no other list.
-        claim: What the paper says of it.
-        parameters: Every symbol that occurs, with default and range.
-        model: Where the channel stands.
-        assumptions: What the sensitivities presuppose beyond the statistics' own preconditions.
-        partitions: Of the users, each as the names of its groups: disjoint and public, so that one user is in one group
-            of each. A name is a text, or `public(…, why=…)` with the rule that says who is in the group; what is
-            computed from data is refused. Two partitions cross: a user may be in any group of the one and any of the
-            other.
-        open_conditions: What is not proved of its numbers for all parameters, and therefore checked at all values that
-            it is used at. Made, not given.
-        shared_draws: The releases whose noise is not fresh: outputs that share a draw differ by exact data. Seen from
-            the declared noise identities alone; a single output, or a single cell, shares nothing. Made, not given.
-        candidates: Pairs of one user's data to try as witnesses, for statistics whose data the search does not know.
-        records: From the parameters and a source of randomness to one user's data, corners preferred: neighbours among
-            them are tried on the sensitivities that the statistics' authors state. Needed for data of one's own.
-        origin: Whose text it is; None where its author does not say.
+        relation: Neighbouring relation between datasets.
+        releases: All releases: noisy statistics (at the attained bounds where an assumption is broken), selections and
+            custom mechanisms. `procedures=` adds to them; there is no other list.
+        claim: The paper's claim.
+        parameters: All symbols that occur, with defaults and ranges.
+        model: Trust model: "central", "local" or "shuffle".
+        assumptions: Assumptions of the sensitivities beyond the statistics' own preconditions.
+        partitions: Partitions of the users, each as the names of its groups: disjoint and public, so that one user is
+            in one group of each. A name is a text, or `public(…, why=…)` with the rule that determines the members;
+            names computed from data are refused. Two partitions cross: a user may be in any group of the one and any of
+            the other.
+        open_conditions: Conditions on its numbers that are not proved for all parameters, and are therefore checked at
+            all values that it is used with. Computed, not given.
+        shared_draws: Names of the releases without fresh noise: outputs that share a draw differ by exact data.
+            Determined from the declared noise identities alone; a single output, or a single cell, shares nothing.
+            Computed, not given.
+        candidates: Function from the parameters to pairs of one user's data to try as witnesses, for statistics on data
+            that the search does not know.
+        records: Function from the parameters and a source of randomness to one user's data, preferably extreme:
+            neighbours among them are tried on the sensitivities that the statistics' authors state. Required for custom
+            data.
+        origin: Origin of the declaration's text; None if its author does not say.
 
     Raises:
-        DeclarationError: A field means nothing (`privcheck.declare.wellformed`): it is of another type or no word of
-        its closed
-            vocabulary, the model contradicts relation, schedules or noise, a group is in no partition, a symbol has no
-            parameter or one of a wider range, a count is not whole, a spread not positive, a bound negative. The
-            message names the release, the value and what to do.
-        ParameterError: One of these numbers is fine for some parameters, not for the defaults.
+        DeclarationError: A field is invalid (`privcheck.declare.wellformed`): it has the wrong type or a word outside
+            its closed vocabulary, the model contradicts relation, schedules or noise, a group is in no partition, a
+            symbol has no parameter or one of a wider range, a count is not whole, a spread not positive, a bound
+            negative. The message names the release, the value and the remedy.
+        ParameterError: One of these numbers is valid for some parameters, but not for the defaults.
     """
 
     name: str
@@ -285,17 +287,17 @@ class Declaration:
 
     @property
     def noisy(self) -> tuple[Release, ...]:
-        """The statistics of all users with the declared noise, whose changes are looked at together."""
+        """Statistics of all users with the declared noise, which are priced and attacked together."""
         return tuple(one for one in self.releases if is_additive(one))
 
     @property
     def statistics_released(self) -> tuple[Release, ...]:
-        """Every noisy statistic, those of a sample of the users and those of varying noise too."""
+        """All noisy statistics, including those of a sample of the users and those with varying noise."""
         return tuple(one for one in self.releases if isinstance(one, Release))
 
     @property
     def joined(self) -> tuple[Procedure, ...]:
-        """What has a price of its own: the releases, all that refer to one `Sample` as one."""
+        """All separately priced units: the releases, with all that refer to one `Sample` combined."""
         sampled = [one for one in self.releases if _sees_sample(one)]
         others = [one for one in self.releases if not is_additive(one) and not _sees_sample(one)]
         others.sort(key=lambda one: not isinstance(one, Release))
@@ -303,16 +305,16 @@ class Declaration:
 
     @property
     def others(self) -> tuple[Procedure, ...]:
-        """What is priced by itself, beside the `noisy` statistics."""
+        """Releases that are priced separately, excluding the `noisy` statistics."""
         return self.joined[len(self.noisy) :]
 
     def with_noisy(self, noisy: Sequence[Release]) -> Declaration:
-        """Return the declaration with these in place of the `noisy` statistics."""
+        """Copy with other `noisy` statistics."""
         return replace(self, releases=(*noisy, *(one for one in self.releases if not is_additive(one))))
 
     @property
     def claim_words(self) -> str:
-        """Returns the claim in words: of whose view, whether it has a constant, and of which data it is."""
+        """The claim in words: its view, whether it is up to a constant, and the data it depends on."""
         view = {"central": "", "local": "local ", "shuffle": "shuffle "}[self.model]
         view = view if self.claim.joint is None else "joint "
         order = "up to a constant, " if self.claim.order_only else ""
@@ -321,16 +323,16 @@ class Declaration:
 
     @property
     def claim_and_source(self) -> str:
-        """Returns the claim in words with where it stands, and whether what is judged is that text."""
+        """The claim in words with its source, marked if the judged text is repaired or reconstructed."""
         mended = self.origin is not None and self.origin.kind in {"repaired", "reconstructed"}
         source = f"{self.origin.kind}, after {self.claim.source}" if self.origin and mended else self.claim.source
         return f"{self.claim_words} ({source})"
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Returns whose data one user's can be: a group of every partition that a release is about, joined by "and".
+        """Possible groups of one user: one group of every partition that a release uses, joined by "and".
 
-        Without a partition that is a single empty name.
+        Without a partition this is a single empty name.
         """
         return tuple(AND.join(groups) for groups in self._combinations)
 
@@ -341,25 +343,25 @@ class Declaration:
         return tuple(itertools.product(*(groups for groups in parted if groups)))
 
     def among(self, group: str) -> tuple[str, ...]:
-        """Returns the groups that a user of the group, or of the groups joined by "and", is in; "" is everybody's."""
+        """Groups of a user of the group, or of the groups joined by "and"; "" stands for all users."""
         joined = (groups for groups in self._combinations if AND.join(groups) == group)
         return ("", *next(joined, (group,)))
 
     def seen_by(self, group: str) -> tuple[Release, ...]:
-        """Return the `noisy` statistics that hold a user of the group, or of the groups joined by "and"."""
+        """The `noisy` statistics that contain a user of the group, or of the groups joined by "and"."""
         among = self.among(group)
         return tuple(one for one in self.noisy if one.users in among)
 
     def joined_for(self, group: str) -> tuple[Procedure, ...]:
-        """Return what is `joined` and holds a user of the group, or of the groups joined by "and"."""
+        """The `joined` units that contain a user of the group, or of the groups joined by "and"."""
         among = self.among(group)
         return tuple(one for one in self.joined if one.users in among)
 
     def release(self, name: str) -> Release:
-        """Returns the release of that name.
+        """Get the `noisy` statistic of that name.
 
         Raises:
-            UnknownNameError: There is none.
+            UnknownNameError: No `noisy` statistic has that name.
         """
         for release in self.noisy:
             if release.name == name:
@@ -367,7 +369,7 @@ class Declaration:
         raise UnknownNameError(f"release of {self.name}", name, [r.name for r in self.noisy])
 
     def unit(self, values: Mapping[str, Fraction], table: Unit | None = None) -> Unit:
-        """The unit of privacy that the declaration states: of the users of a table, or before any table was seen.
+        """Unit of privacy that the declaration states: for the users of a table, or before any table is known.
 
         Raises:
             ParameterError: A user of the table has more trajectories than the declaration covers.
@@ -380,12 +382,12 @@ class Declaration:
         return declared_unit(self.relation, model, values, name=self.name, steps=steps)
 
     def values(self, given: Mapping[str, Exact] | None = None) -> dict[str, Fraction]:
-        """Returns a value for every parameter: the given ones, checked, and defaults for the rest.
+        """Resolve a value for every parameter: the given ones, checked, and defaults for the rest.
 
         Raises:
             UnknownNameError: A name is not a parameter.
-            ParameterError: A value is not of its parameter's kind, or a number of the declaration means nothing there:
-                a count that is not whole, a spread that is not positive, a batch of no users.
+            ParameterError: A value is not of its parameter's kind, or makes a number of the declaration invalid: a
+                count that is not whole, a spread that is not positive, a batch of no users.
         """
         resolved = resolve(self.parameters, given or {}, owner=self.name)
         check_values(self, resolved)

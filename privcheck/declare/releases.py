@@ -1,7 +1,6 @@
-"""Releases: a statistic, the noise on it, how often it leaves and who is in it, beside the paper's own figures.
+"""Releases: a statistic, its noise, its schedule and its users, together with the paper's own figures.
 
-A `Release` is one kind of what leaves (`privcheck.declare.procedures.Procedure`); its schedule decides how it is
-priced.
+A `Release` is one kind of `privcheck.declare.procedures.Procedure`; its schedule determines how it is priced.
 """
 
 from __future__ import annotations
@@ -49,14 +48,14 @@ if TYPE_CHECKING:
 
 
 def count_rows(user: Any) -> int:
-    """Number of rows of a user; 0 for an absent user, 1 for an author's own kind of data."""
+    """Count the rows of a user; 0 for an absent user, 1 for custom data."""
     if user is None:
         return 0
     return user.users if isinstance(user, Trajectories | Regressors | Vectors) else 1
 
 
 def take_rows(user: Any, rows: slice) -> Any:
-    """Some of a user's rows; None if none is left."""
+    """Take a slice of a user's rows; None if it is empty."""
     count = count_rows(user)
     kept = range(count)[rows]
     if not kept or len(kept) == count:
@@ -69,7 +68,7 @@ def take_rows(user: Any, rows: slice) -> Any:
 
 
 def repeat_rows(user: Any, times: int) -> Any:
-    """`times` copies of a user's rows; None stays None."""
+    """Repeat a user's rows `times` times; None stays None."""
     if user is None or times == 1:
         return user
     chosen = np.tile(np.arange(count_rows(user)), times)
@@ -88,7 +87,7 @@ class L1:
         object.__setattr__(self, "value", number("L1", value))
 
     def true(self, sensitivity: Sensitivity) -> Expr:
-        """Returns the derived sensitivity in the same norm."""
+        """Derived sensitivity in the same norm."""
         return sensitivity.l1
 
 
@@ -102,17 +101,18 @@ class L2:
         object.__setattr__(self, "value", number("L2", value))
 
     def true(self, sensitivity: Sensitivity) -> Expr:
-        """Returns the derived sensitivity in the same norm."""
+        """Derived sensitivity in the same norm."""
         return sensitivity.l2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """Which noise is one and the same draw; by default every cell of every output has its own.
+    """Identity of the noise draws; by default every cell of every output has an independent draw.
 
     Attributes:
-        name: Releases with the same name that is not empty add the same draw.
-        across: "cells": one draw serves all cells of an output; "outputs": one serves all outputs of the schedule.
+        name: Releases with the same nonempty name add the same draw.
+        across: "cells": one draw is added to all cells of an output; "outputs": one draw is added to all outputs of the
+            schedule.
     """
 
     name: str = ""
@@ -125,22 +125,24 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One noisy statistic that leaves the curator, as often as its schedule says.
+    """One noisy statistic, released as often as its schedule says.
 
     Attributes:
-        name: Unique in the declaration; the name the channel is called with.
-        statistic: What is computed.
-        mechanism: What is added.
-        stated: The sensitivity of one contribution as the paper states it, or None where it states none. Charged is
-            always the derived one.
-        source: Where the paper says so.
-        schedule: How often it leaves; where its users are sampled, how, or the `Sample` that it shares with others.
-        fresh: That its samples are drawn independently of all others', where others are drawn alike.
-        users: Of one of the declaration's `partitions` of the users, the group whose data this is; empty where it is
-            everybody's.
-        draw: Which noise is shared.
-        counted: How often the paper's proof charges this release to one user; None where it counts as the schedule.
-        budget: What the paper says all outputs of this release cost together, or None.
+        name: Name, unique in the declaration; the channel is called with it.
+        statistic: The statistic that is computed.
+        mechanism: The noise that is added.
+        stated: Sensitivity of one contribution as stated in the paper, or None. The charge always uses the derived
+            sensitivity.
+        source: Reference in the paper.
+        schedule: How often it is released; if its users are sampled, the sampling, or the `Sample` that it shares with
+            others.
+        fresh: States that its samples are drawn independently of all other releases' samples with the same law.
+        users: Group, of one of the declaration's `partitions` of the users, with the data of this release; empty for
+            all users.
+        draw: Sharing of noise draws.
+        counted: Number of times that the paper's proof charges this release to one user; None if it is as in the
+            schedule.
+        budget: Joint cost of all outputs of this release as stated in the paper, or None.
     """
 
     name: str
@@ -182,7 +184,7 @@ class Release:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         words, latex, kept = self.mechanism.words, self.mechanism.latex, tuple(self.statistic.preconditions)
         if isinstance(self.schedule, Sampled):
             words = f"{words}, on the {self.statistic.name} of a random sample"
@@ -207,16 +209,16 @@ class Release:
         )
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Return the standard deviation of one coordinate, rounded up; of batches, that of the least noise."""
+        """Standard deviation of one coordinate, rounded up; for batches that of the least noise."""
         return self.mechanism.std.number(self.quietest(values), rounding="up")
 
     def with_std(self, factor: Fraction) -> Release:
-        """Return the release with all noise of `factor` times the standard deviation.
+        """Copy with `factor` times the standard deviation of all noise.
 
-        The spread of noise that is priced by ℓ₂ is a variance.
+        The spread is a variance for noise that is priced by the ℓ₂ sensitivity.
 
         Raises:
-            ParameterError: The mechanism lacks `with_spread`.
+            ParameterError: The mechanism has no `with_spread`.
         """
         if not hasattr(self.mechanism, "with_spread"):
             message = f"{self.name}: no other spread can be set of {self.mechanism.words}"
@@ -226,10 +228,10 @@ class Release:
         return replace(self, mechanism=self.mechanism.with_spread(self.mechanism.spread * factor**power))
 
     def cost(self, relation: Relation) -> Cost:
-        """Return what all outputs cost: of noise that hides two values no finite price.
+        """Cost of all outputs; no finite price if one draw of noise hides two values.
 
         Raises:
-            DeclarationError: The relation means nothing for the way in which the users are sampled.
+            DeclarationError: The relation is meaningless for the sampling of the users.
         """
         if isinstance(self.schedule, Sampled):
             return sampled_cost(alone(self), relation)
@@ -246,10 +248,10 @@ class Release:
         )
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Return all outputs as events of the numeric accountant, none where no user moves anything.
+        """All outputs as events of the numeric accountant; empty if no user changes any output.
 
         Raises:
-            ParameterError: A user is in one of several batches, of which none is the dearest for certain.
+            ParameterError: A user is in one of several batches, and none of them is known to cost most.
         """
         from privcheck.accounting.events import non_private
 
@@ -266,10 +268,10 @@ class Release:
         return branches[0] if branches else ()
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Return users whom one output tells apart, with its law in D and in D′.
+        """Users that one output distinguishes, with its laws in D and in D′.
 
-        None of outputs that hold all users with the declared noise: verification searches neighbours for all of these
-        together (`privcheck.verification.candidate_pairs`).
+        Empty for outputs that contain all users with the declared noise: verification searches neighbours for all of
+        these together (`privcheck.verification.candidate_pairs`).
         """
         if isinstance(self.schedule, Sampled):
             return sampled_pairs(alone(self), relation, values)
@@ -277,7 +279,7 @@ class Release:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """Its numbers, with the condition on each."""
         conditions = [*getattr(self.statistic, "conditions", ()), *schedule_conditions(self.schedule)]
         if self.stated is not None:
             conditions.append(Condition(what="its stated sensitivity", of=self.stated.value, domain="nonnegative"))
@@ -291,7 +293,7 @@ class Release:
 
     @property
     def reuses_noise(self) -> bool:
-        """Returns whether one of its draws hides two values: of several outputs, or of several cells of a table."""
+        """Whether one draw hides two values: of several outputs, or of several cells of a table."""
         across, one = self.draw.across, expression(1)
         schedule = self.schedule
         alone = isinstance(schedule, Once) or (isinstance(schedule, EveryEpisode) and schedule.outputs == one)
@@ -302,7 +304,7 @@ class Release:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
+        """Names of the parameters that occur in it."""
         free = {"n"} if self.batch_sizes is not None else set[str]()
         given = [x for x in (self.counted, self.stated.value if self.stated else None) if x is not None]
         return frozenset[str]().union(
@@ -315,15 +317,16 @@ class Release:
 
     @property
     def batch_sizes(self) -> Callable[[Mapping[str, Fraction]], tuple[int, ...]] | None:
-        """Returns how many users `n` the batches have that its mechanism depends on, or None."""
+        """Function from the parameters to the batch sizes `n` that its mechanism depends on, or None."""
         sized = isinstance(self.schedule, Batches) and self.schedule.sizes is not None
         return self._sizes_at if sized else None
 
     def _sizes_at(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns the sizes of its batches.
+        """Sizes of its batches.
 
         Raises:
-            ParameterError: The schedule's `sizes` gives none, or one that is no whole number from 1 on.
+            ParameterError: The schedule's `sizes` raises an exception, or returns a size that is not a whole number of
+                at least 1.
         """
         assert isinstance(self.schedule, Batches)
         assert self.schedule.sizes is not None
@@ -338,32 +341,32 @@ class Release:
         return tuple(int(size) for size in sizes)
 
     def settings(self, values: Mapping[str, Fraction]) -> tuple[Mapping[str, Fraction], ...]:
-        """Returns the parameters, once for every size of a batch with `n` among them; none where nobody is in any."""
+        """Parameters, once per batch size with `n` set; unchanged without sizes, empty if no user is in a batch."""
         if self.batch_sizes is None:
             return (values,)
         return tuple({**values, "n": Fraction(size)} for size in self.batch_sizes(values))
 
     def quietest(self, values: Mapping[str, Fraction]) -> Mapping[str, Fraction]:
-        """Returns the setting with the least noise; of a batch of one user where nobody is in any; n stays."""
+        """Setting with the least noise; a batch of one user if there are no batches; a given `n` is kept."""
         if self.batch_sizes is not None and "n" in values:
             return values
         settings = self.settings(values) or ({**values, "n": Fraction(1)},)
         return settings[0] if len(settings) == 1 else min(settings, key=lambda at: self.mechanism.at(at).scale)
 
     def charged(self, relation: Relation) -> Sensitivity:
-        """Returns how far one user moves all outputs together, in coordinates in which the noise is independent."""
+        """Sensitivity of all outputs together to one user, in coordinates in which the noise is independent."""
         return self.mechanism.whiten(self.contributed(relation)).repeated(load_of(self.schedule))
 
     def contributed(self, relation: Relation) -> Sensitivity:
-        """Returns how far one user moves one output, or where its outputs hold trajectories one by one, one of them."""
+        """Sensitivity of one output to one user, or to one trajectory if outputs hold trajectories one by one."""
         return self.statistic.sensitivity(self.contribution(relation))
 
     def contribution(self, relation: Relation) -> Relation:
-        """Returns the relation of one contribution: all that a user has, or in the leaves of trees one trajectory."""
+        """Relation for one contribution: all data of a user, or one trajectory in the leaves of trees."""
         return of_one_trajectory(relation) if self._one_by_one else relation
 
     def one_contribution(self, pair: tuple[Any, Any]) -> tuple[Any, Any]:
-        """Returns the pair of one contribution: all that the user has, or in the leaves of trees the first of each."""
+        """Pair for one contribution: all data of the user, or the first trajectory of each in the leaves of trees."""
         first = slice(0, 1)
         return (take_rows(pair[0], first), take_rows(pair[1], first)) if self._one_by_one else pair
 
@@ -372,11 +375,11 @@ class Release:
         return isinstance(self.schedule, Tree) and self.schedule.leaves_of_a_user != expression(1)
 
     def moved(self, pair: tuple[Any, Any], values: Mapping[str, Fraction]) -> SparseDifference:
-        """Returns what the pair changes in one output, in the noise's coordinates, and in how many outputs it does.
+        """Change of one output by the pair, in the noise's coordinates, with the number of outputs it occurs in.
 
-        The user who differs is the first: in the tree the first leaf, of the cumulative outputs the one in all of them.
-        A user with several trajectories is in leaves 1, 1 + separation, …; the changes of all nodes then stand one
-        after the other, as of one output.
+        The differing user is the first: the first leaf of the tree, or the user in all cumulative outputs. A user with
+        several trajectories is in leaves 1, 1 + separation, …; the changes of all nodes are then concatenated, as if
+        they were one output.
         """
         if isinstance(self.schedule, Tree) and self._one_by_one:
             return self._moved_nodes(self.schedule, pair, values)
@@ -398,25 +401,26 @@ class Release:
 
 
 def is_additive(one: object) -> TypeGuard[Release]:
-    """Return whether a release is a statistic of all users with the declared noise, in every output alike.
+    """Whether a release is a statistic of all users with the declared noise, the same in every output.
 
-    These are priced by the sensitivity of all outputs together and attacked together: their changes are one vector.
+    Such releases are priced by the sensitivity of all outputs together and attacked together: their changes form one
+    vector.
     """
     return isinstance(one, Release) and not isinstance(one.schedule, Sampled | Outputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """What the analysis presupposes of the data or of the algorithm's own quantities, and what it is given.
+    """An assumption of the analysis on the data or the algorithm's quantities, with the bound that is attained.
 
     Attributes:
-        what: The quantity, as in the paper.
-        assumed: The bound that the sensitivities rest on.
-        attained: The bound that the paper's own algorithm or benchmark attains; None where nothing bounds it.
-        repair: What would make it true.
-        source: Where the paper says so.
-        bounds: The `Column` that it bounds, by name: where more is attained than assumed, the column's bound is raised
-            to it, and that is charged. Empty where it bounds none: no claim then holds while it is broken.
+        what: The quantity, as named in the paper.
+        assumed: The bound that the sensitivities assume.
+        attained: The bound that the paper's own algorithm or benchmark attains; None if the quantity is unbounded.
+        repair: Change that would make the assumption true.
+        source: Reference in the paper.
+        bounds: Name of the `Column` that it bounds: if the attained bound is larger than the assumed one, the column's
+            bound is raised to it, and charged. Empty if it bounds no column: then no claim holds while it is broken.
     """
 
     what: str
@@ -438,12 +442,12 @@ class Assumption:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """Its numbers, with the condition on each."""
         numbers = (("the assumed bound", self.assumed), ("the attained bound", self.attained))
         conditions = (Condition(what=what, of=of, domain="nonnegative") for what, of in numbers if of is not None)
         return tuple(condition.at(f"assumption on {self.what!r}") for condition in conditions)
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
+        """Names of the parameters that occur in it."""
         return self.assumed.symbols | (self.attained.symbols if self.attained is not None else frozenset())

@@ -1,8 +1,8 @@
 """Schedules: how often a statistic is released, and how many of its noisy outputs contain one user's data.
 
-Every output of a schedule has independent noise. Online, the users after the one who differs see other policies only
-through the releases: conditional on the billboard their data is the same (adaptive composition), so that the outputs
-which hold the one user are all that changes.
+Every output of a schedule has independent noise. Online, the users after the differing one are affected only through
+the released outputs: conditional on the billboard their data is the same (adaptive composition), so that only the
+outputs that contain the one user change.
 """
 
 from __future__ import annotations
@@ -73,23 +73,23 @@ class Once:
 
     @property
     def times(self) -> Expr:
-        """The number 1."""
+        """One."""
         return expression(1)
 
     @property
     def words(self) -> str:
-        """The schedule in words."""
+        """Schedule in words."""
         return "released once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EveryEpisode:
-    """After each episode the cumulative statistic is released anew, with fresh noise.
+    """After each episode the cumulative statistic is released again, with fresh noise.
 
     Attributes:
         outputs: Number of outputs after the first user's episode; K − 1 if the last one is never used.
-        after: The event before each output, if rarer than every episode: "batch", "policy update".
-        facts: Why `outputs` is public, as `public(…, why=…)` said it. Made, not given.
+        after: Event after which it is released, if rarer than every episode: "batch", "policy update".
+        facts: Reason why `outputs` is public, from `public(…, why=…)`. Computed, not given.
     """
 
     outputs: Expr
@@ -103,12 +103,12 @@ class EveryEpisode:
 
     @property
     def times(self) -> Expr:
-        """The number of outputs, all of which hold the first user."""
+        """Number of outputs, all of which contain the first user."""
         return self.outputs
 
     @property
     def words(self) -> str:
-        """The schedule in words."""
+        """Schedule in words."""
         return f"released after every {self.after}, {self.outputs} times, each holding all users so far"
 
 
@@ -117,16 +117,16 @@ class Tree:
     """Binary counting: a noisy sum for every complete node of a binary tree over the users (Chan, Shi & Song 2011).
 
     A leaf holds one trajectory. A user with several (`ReplaceOne("user", trajectories=p)`) is in as many leaves, which
-    are public and do not depend on the outputs; node v holds c_v of them.
+    are public and do not depend on the outputs; node v contains c_v of them.
 
     Attributes:
         leaves: Number of users, or trajectories, in the tree; K − 1 if the last episode's data is never used.
-        counted: Number of nodes with one user according to the paper (Σ c_v); None if it does not say.
-        participations: p, the largest number of leaves of one user: the relation's number of trajectories.
-        separation: Least distance of these leaves; a whole epoch if all epochs keep one order.
-        trees: Number of such trees, one after the other, each restarted over its own leaves; a user is in one leaf of
-            each, and has as many trajectories.
-        facts: Why `leaves` is public, as `public(…, why=…)` said it. Made, not given.
+        counted: Number of nodes that contain one user according to the paper (Σ c_v); None if the paper does not say.
+        participations: p, largest number of leaves of one user, equal to the relation's number of trajectories.
+        separation: Least distance of these in leaves; a whole epoch if all epochs have the same order.
+        trees: Number of such trees, one after the other, each over its own leaves; a user is in one leaf of each, and
+            has as many trajectories.
+        facts: Reason why `leaves` is public, from `public(…, why=…)`. Computed, not given.
     """
 
     leaves: Expr
@@ -153,12 +153,12 @@ class Tree:
 
     @property
     def times(self) -> Expr:
-        """⌊log₂ T⌋ + 1, which the first leaf attains; for several leaves of one user the largest Σ c_v."""
+        """⌊log₂ T⌋ + 1, attained by the first leaf; for several leaves of one user the largest Σ c_v."""
         return self.load.total
 
     @property
     def leaves_of_a_user(self) -> Expr:
-        """Largest number of leaves of one user, over all trees."""
+        """Largest number of leaves of one user in all trees."""
         return self.participations * self.trees
 
     @property
@@ -175,7 +175,7 @@ class Tree:
         )
 
     def held_rows(self, rows: int, values: Mapping[str, Fraction]) -> Iterator[slice]:
-        """Yield the user's rows in each complete node, if any: row i is in leaf 1 + i·b, or in tree i."""
+        """Yield the user's rows in each complete node that has any: row i is in leaf 1 + i·b, or in tree i."""
         leaves, apart = (int(of.number(values)) for of in (self.leaves, self.separation))
         if self.trees != expression(1):  # row i is in the first leaf of tree i
             first = min(rows, int(self.trees.number(values)))
@@ -190,7 +190,7 @@ class Tree:
 
     @property
     def words(self) -> str:
-        """The schedule in words."""
+        """Schedule in words."""
         if self.trees != expression(1):
             return f"{self.trees} binary trees of partial sums over {self.leaves} leaves, a user in one leaf of each"
         if self.participations == expression(1):
@@ -204,7 +204,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Multiplicity of one user's data in the outputs: c_v times in output v, each with independent noise.
+    """How often the outputs contain one user's data, c_v times in output v, each with independent noise.
 
     Attributes:
         total: The largest Σ c_v.
@@ -218,7 +218,7 @@ class Load:
 
 
 def load_of(schedule: Schedule) -> Load:
-    """Multiplicity of one user's data in a schedule's outputs."""
+    """Load of one user's data in a schedule's outputs."""
     if isinstance(schedule, Tree):
         return schedule.load
     return Load(total=schedule.times, squares=schedule.times, most=expression(1))
@@ -235,10 +235,10 @@ def _tree_squares(leaves: int, participations: int, separation: int) -> int:
 
 
 def _tree_load(leaves: int, participations: int, separation: int) -> TreeLoad | None:
-    """The worst load, with as many participations as fit; None for a tree without leaves.
+    """Worst load for as many participations as fit; None for a tree without leaves.
 
     Raises:
-        ParameterError: The participations are too many to search for the worst leaves.
+        ParameterError: There are too many participations to search for the worst leaves.
     """
     from privcheck.accounting.engine.trees import tree_load
 
@@ -256,15 +256,15 @@ class Batches:
     """Disjoint batches of users, each released once.
 
     Attributes:
-        size: Users in a batch, in words or as a formula; with the reason why their boundaries are public if it is
-            `public(…, why=…)` or `from_billboard(…, of=…)`.
-        sizes: From the parameters to the numbers n of users in a batch, every number that occurs; None if nothing
-            depends on it. With it the symbol `n` may occur in the mechanism, and stands for each of them.
-        fact: Why the boundaries are public. Made, not given.
+        size: Number of users in a batch, in words or as a formula; `public(…, why=…)` or `from_billboard(…, of=…)` adds
+            the reason why the boundaries are public.
+        sizes: Function from the parameters to all numbers n of users in a batch that occur; None if nothing depends on
+            them. With it the symbol `n` may occur in the mechanism, and stands for each of them.
+        fact: Reason why the boundaries are public. Computed, not given.
 
     Raises:
-        DeclarationError: `size` is not a text, or computed from data; or earlier outputs determine the number of users
-            in a batch, on which its noise depends.
+        DeclarationError: `size` is not text, or is computed from data; or earlier outputs determine the number of users
+            in a batch although its noise depends on it.
     """
 
     size: str
@@ -287,12 +287,12 @@ class Batches:
 
     @property
     def times(self) -> Expr:
-        """The number 1: every user is in exactly one batch."""
+        """1: every user is in exactly one batch."""
         return expression(1)
 
     @property
     def words(self) -> str:
-        """The schedule in words."""
+        """Schedule in words."""
         return f"disjoint batches of {self.size}, each released once"
 
 
@@ -302,25 +302,25 @@ class PerUser:
 
     @property
     def times(self) -> Expr:
-        """The number 1."""
+        """One."""
         return expression(1)
 
     @property
     def words(self) -> str:
-        """The schedule in words."""
+        """Schedule in words."""
         return "released by every user about their own data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """Several outputs of all users' statistic, with noise that varies from one to the next.
+    """Several outputs of one statistic of all users, with noise that varies from one to the next.
 
-    For tables with a row per step, noise that varies by step is declared as a statistic of one step that is released H
+    For tables with a row for each step, noise that varies by step is declared as a statistic of one step released H
     times.
 
     Attributes:
         count: Number of outputs.
-        factor: Factor on the mechanism's standard deviation in output t, written in the symbol `h`.
+        factor: Factor on the standard deviation of the mechanism in output t, written in the symbol `h`.
     """
 
     count: Expr
@@ -335,20 +335,20 @@ class Outputs:
 
     @property
     def times(self) -> Expr:
-        """The number of outputs: a user is in all of them."""
+        """Number of outputs: a user is in all of them."""
         return self.count
 
     @property
     def words(self) -> str:
-        """The schedule in words."""
+        """Schedule in words."""
         return f"released {self.count} times, each about all users, with noise that varies"
 
     def sum_inverse(self, power: int) -> Expr:
-        """Σ over outputs of factor to the power −p."""
+        """Σ over outputs of factor^−power."""
         return sum_over(self.count, lambda _: self.factor**-power)
 
     def factors(self, values: Mapping[str, Fraction], *, rounding: Rounding) -> tuple[float, ...]:
-        """The factor of every output."""
+        """Factor of every output."""
         outputs = range(1, int(self.count.number(values)) + 1)
         return tuple(self.factor.number({**values, "h": Fraction(t)}, rounding=rounding) for t in outputs)
 
@@ -357,7 +357,7 @@ Schedule = Once | EveryEpisode | Tree | Batches | PerUser | Sampled | Outputs
 
 
 def public_facts(schedule: Schedule) -> tuple[tuple[str, PublicFact], ...]:
-    """The public facts of a schedule, each in words and with the reason."""
+    """Public facts of a schedule, each in words and with the reason."""
     if isinstance(schedule, Batches):
         return ((f"where batches begin and end ({schedule.size})", schedule.fact),)
     if isinstance(schedule, EveryEpisode):
@@ -372,7 +372,7 @@ def public_facts(schedule: Schedule) -> tuple[tuple[str, PublicFact], ...]:
 
 
 def schedule_symbols(schedule: Schedule) -> frozenset[str]:
-    """Parameters that occur in a schedule."""
+    """Names of the parameters that occur in a schedule."""
     if isinstance(schedule, Sampled):
         return schedule.symbols
     counted = schedule.counted if isinstance(schedule, Tree) else None
@@ -384,7 +384,7 @@ def schedule_symbols(schedule: Schedule) -> frozenset[str]:
 
 
 def schedule_conditions(schedule: Schedule) -> tuple[Condition, ...]:
-    """Numbers of a schedule with the range required of each."""
+    """Numbers of a schedule, with the condition on each."""
     if isinstance(schedule, EveryEpisode):
         return (Condition(what="the outputs of EveryEpisode", of=schedule.outputs, domain="whole"),)
     if isinstance(schedule, Outputs):

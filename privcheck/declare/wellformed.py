@@ -1,6 +1,6 @@
-"""Checks that a declaration is well formed: field by field, and one field against another.
+"""Well-formedness of declarations: conditions on single fields, and consistency between fields.
 
-Each check is one kind of mistake; a refusal names the release, the value and the remedy.
+Each check refuses one kind of error; its message names the release, the value and the remedy.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def check_fields(declaration: Declaration) -> None:
     """Check the types of all fields, that names are distinct, and the closed vocabularies.
 
     Raises:
-        DeclarationError: A field is of another type or empty, or a name is repeated.
+        DeclarationError: A field has the wrong type or is empty, or a name occurs twice.
     """
     from privcheck.declare.declaration import Claim
 
@@ -111,7 +111,7 @@ def _shared_names(declaration: Declaration) -> list[str]:
 
 
 def check_partitions(declaration: Declaration) -> None:
-    """Check that every release's group is in exactly one partition, and that its members are public.
+    """Check that every release's group is in exactly one partition, and that its membership is public.
 
     Raises:
         DeclarationError: A group is in no partition, or in two; or its members depend on data, or on earlier outputs.
@@ -148,10 +148,10 @@ def _group_names(owner: str, partition: tuple[object, ...]) -> list[str]:
 
 
 def check_facts(declaration: Declaration) -> None:
-    """Check that facts said to follow from earlier outputs name releases of the declaration.
+    """Check that facts derived from earlier outputs name releases of the declaration.
 
     Raises:
-        DeclarationError: A fact names another release.
+        DeclarationError: A fact names an unknown release.
     """
     known = [one.name for one in declaration.releases]
     for release in declaration.statistics_released:
@@ -163,15 +163,15 @@ def check_facts(declaration: Declaration) -> None:
 
 
 def check_model(declaration: Declaration) -> None:
-    """Check that relation, schedules and noise fit the model of trust.
+    """Check that relation, schedules and noise are those of the model.
 
-    local: only the users hold data. Each sends the outputs of their own (`PerUser`), and one input is replaced
-    (`ReplaceOne`): by any other, unless the author says that the first step is in common. shuffle: each user's messages
+    local: only the users hold data. Each user sends outputs of their own data (`PerUser`), and one input is replaced
+    (`ReplaceOne`) by any other, unless the author says that the first step is the same. shuffle: each user's messages
     pass the shuffler once, and all noise is the users' own bits (`ShuffledBits`). central: a curator holds the data,
     and neither of these two is allowed.
 
     Raises:
-        DeclarationError: They do not fit.
+        DeclarationError: They contradict the model.
     """
     model, owner = declaration.model, declaration.name
     if model == "local" and not isinstance(declaration.relation, ReplaceOne):
@@ -211,7 +211,7 @@ def check_order(declaration: Declaration) -> None:
     """Check that no user is added or removed if the number or the order of users is public.
 
     Raises:
-        DeclarationError: The relation is AddRemoveOne although the number or the order of users is public.
+        DeclarationError: The relation adds or removes a user, and their number or order is public.
     """
     if not isinstance(declaration.relation, AddRemoveOne):
         return
@@ -224,12 +224,13 @@ def check_order(declaration: Declaration) -> None:
 
 
 def check_trajectories(declaration: Declaration) -> None:
-    """Check that outputs cover all data of a user, if the relation allows several trajectories.
+    """Check that releases cover all data of a user if the relation has several trajectories per user.
 
     In one output, or in disjoint batches of users, all of a user's trajectories change the same sum.
 
     Raises:
-        DeclarationError: A schedule or a model is defined for single trajectories.
+        DeclarationError: A schedule, a procedure or the model covers single trajectories only, or a tree has another
+            number of them.
     """
     relation = declaration.relation
     for release in declaration.noisy:
@@ -260,7 +261,7 @@ def check_trajectories(declaration: Declaration) -> None:
 
 
 def check_draws(declaration: Declaration) -> None:
-    """Check that a named draw is shared by at least two releases, with noise of one law and spread.
+    """Check that a named draw is shared by at least two releases with noise of one law and spread.
 
     Raises:
         DeclarationError: A draw belongs to one release only, or to noise of different laws or spreads.
@@ -278,7 +279,7 @@ def check_draws(declaration: Declaration) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Drawn:
-    """An output of a random part of the users: its group, its sample if it names one, and how it is drawn."""
+    """Sampling of a release that uses a random part of the users: its group, its `Sample` if any, and its numbers."""
 
     name: str
     users: str
@@ -288,14 +289,15 @@ class _Drawn:
 
 
 def check_samples(declaration: Declaration) -> None:
-    """Check that the declaration states whether two outputs see the same sample, if they may.
+    """Check that any two outputs that may use the same sample declare whether they do.
 
-    Two releases of one sample cost another amount than two samples of their own, and neither is always more expensive.
-    So outputs that are drawn alike either refer to one `Sample`, which is priced once, or are marked `fresh`.
+    Two releases of one sample have another cost than two with separate samples, and neither cost is always the larger.
+    So releases with samples of the same law either refer to one `Sample`, which is priced once, or are declared
+    `fresh`.
 
     Raises:
-        DeclarationError: It is not stated; or both are; or one sample is of several groups, or of trajectories although
-            a user has several of them; or `fresh` is set for an output that is not sampled.
+        DeclarationError: Neither is declared, or both are; or one sample is shared by several groups, or samples
+            trajectories although a user has several of them; or `fresh` is set without sampling.
     """
     owner = declaration.name
     for release in declaration.statistics_released:
@@ -333,7 +335,7 @@ def _sees_part(one: Procedure) -> bool:
 
 
 def _drawn(one: Procedure) -> _Drawn:
-    """How an output that sees a sample draws it: the numbers that define the sampling, except the number of rounds."""
+    """Sampling of a release, by its numbers except for the number of rounds."""
     if isinstance(one, MatrixMechanism):
         assert one.rate is not None
         return _Drawn(name=one.name, users=one.users, sample=None, fresh=one.fresh, numbers=("rate", (one.rate,)))
@@ -351,7 +353,7 @@ def _drawn(one: Procedure) -> _Drawn:
 
 
 def _alike(first: _Drawn, second: _Drawn) -> bool:
-    """Whether two may be drawn alike: of one kind, with no number certainly different; False if all users are in."""
+    """Whether two samples may have the same law: one kind, and no number certainly different; False if all are in."""
     (kind, one), (other_kind, other) = first.numbers, second.numbers
     if kind == "rate" and one[0] == other[0] == expression(1):
         return False
@@ -371,7 +373,7 @@ def _disjoint(declaration: Declaration, first: _Drawn, second: _Drawn) -> bool:
 
 
 def check_symbols(declaration: Declaration) -> None:
-    """Check that every symbol has a parameter with a range no wider than the symbol's.
+    """Check that every symbol has a parameter, with a range no wider than the symbol's.
 
     Raises:
         DeclarationError: A symbol has no parameter, or one of a wider range; or `h` or a batch's `n` is a parameter.
@@ -412,14 +414,14 @@ def check_symbols(declaration: Declaration) -> None:
 
 
 def _check_constants(name: str, numbers: tuple[Condition, ...]) -> None:
-    """Check conditions without parameters, before a cost that divides by them is computed."""
+    """Check the numbers without parameters, before computing a price that divides by them."""
     for condition in numbers:
         if not condition.of.symbols:
             is_proved(condition if condition.where else condition.at(f"release {name!r}"), ())
 
 
 def conditions(declaration: Declaration) -> Iterator[Condition]:
-    """Yield all numbers of a declaration with the range required of each."""
+    """Yield all numbers of a declaration, with the condition on each."""
     several = Condition(what="trajectories of a user", of=declaration.relation.trajectories, domain="count")
     yield several.at(f"{declaration.name}: the relation")
     for condition in guarantee_conditions(declaration.claim.guarantee):
@@ -435,10 +437,10 @@ def conditions(declaration: Declaration) -> Iterator[Condition]:
 
 
 def check_values(declaration: Declaration, values: Mapping[str, Fraction]) -> None:
-    """Check everything that depends on the values of the parameters.
+    """Check the conditions that depend on the values of the parameters.
 
     Raises:
-        ParameterError: A number is outside its range there, or the noise of a batch is that of more or fewer users.
+        ParameterError: A number is invalid at these values, or the noise of a batch is for another number of users.
     """
     for condition in declaration.open_conditions:
         check_at(condition, values)
@@ -460,7 +462,7 @@ def check_values(declaration: Declaration, values: Mapping[str, Fraction]) -> No
 
 
 def _check_shapes(declaration: Declaration, values: Mapping[str, Fraction]) -> None:
-    """Check that all statistics are of the same kind of data: steps, states and actions, length of vectors.
+    """Check that all statistics fit one user's data: the same (H, S, A), and vectors of the same lengths.
 
     Raises:
         ParameterError: Two statistics have different sizes.

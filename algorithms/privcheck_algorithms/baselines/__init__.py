@@ -1,6 +1,6 @@
 """Non-private baselines: the algorithms' twins without noise.
 
-Imports: privcheck and what agents share; the agents of private_ucb_po and private_linopt, which run without noise
+Imports: privcheck and agents' shared code; the agents of private_ucb_po and private_linopt, which run without noise
 here. The papers' agents import their twins from here. Promises: no noise is drawn.
 """
 

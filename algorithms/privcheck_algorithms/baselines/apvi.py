@@ -1,8 +1,8 @@
 """APVI (Yin & Wang 2021b), the non-private twin of DP-APVI: pessimistic value iteration from exact counts.
 
-Qiao & Wang 2022 obtains it from Algorithm 1 by putting n and P̂ of eq. (15) in the place of ñ and P̃ (section 3,
+Qiao & Wang 2022 obtains it from Algorithm 1 by replacing ñ and P̃ with n and P̂ of eq. (15) (section 3,
 footnote 6); without noise E_ρ = 0 and the C2 term is gone. Written in NumPy from the data, sharing nothing with
-DP-APVI's kernels, so that the test that both agree without noise compares two derivations.
+DP-APVI's kernels, so that the test of their agreement without noise compares two derivations.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OPTIONS = (
 
 
 def apvi(data: Trajectories, *, reward: Array | None, options: Mapping[str, Fraction]) -> Learnt:
-    """Returns APVI's policy and pessimistic values; actions that tie up to rounding give way to the lowest.
+    """APVI's policy and pessimistic values; ties up to rounding go to the lowest action.
 
     Args:
         data: The users' trajectories.
@@ -80,10 +80,10 @@ def apvi(data: Trajectories, *, reward: Array | None, options: Mapping[str, Frac
 
 
 def unknown_penalty(options: Mapping[str, Fraction]) -> float:
-    """Returns C; the penalty C·H of a cell that is not known.
+    """Factor C of the penalty C·H of an unknown cell.
 
     Raises:
-        ParameterError: C ≤ 1 (Algorithm 1 asks for more): an unknown cell could be worth something.
+        ParameterError: C ≤ 1 (Algorithm 1 requires more), so that an unknown cell could have a positive value.
     """
     if options["C"] <= 1:
         message = f"C (penalty C·H of unknown cells): expected above 1, got {options['C']}"
@@ -92,7 +92,7 @@ def unknown_penalty(options: Mapping[str, Fraction]) -> float:
 
 
 def _learn(request: RunRequest) -> RunResult:
-    """Returns APVI's run; it is deterministic, so every replicate is the same."""
+    """Run APVI; it is deterministic, so every replicate is the same."""
     data = request.data
     started = time.perf_counter()
     learnt = apvi(data.trajectories, reward=data.reward, options=request.options)

@@ -2,13 +2,13 @@
 
 LSVI-UCB (Jin, Yang, Wang & Jordan 2020, Algorithm 1), the non-private twin of the private LSVI-UCBs of Sahu 2025.
 
-Planned anew when the determinant of a Gram matrix has doubled (Wang, Zhou & Gu 2021), or after each of B batches. The
-inverses that determinants are followed with are updated by rank one and made afresh at every plan.
+There is a new plan when the determinant of a Gram matrix has doubled (Wang, Zhou & Gu 2021), or after each of B
+batches. The inverses that give the determinants get rank-one updates and are recomputed at every plan.
 
 LSVI-UCB++ (He, Zhao, Zhou & Gu 2023), the non-private twin of Sahu's DP-LSVI-UCB++.
 
-Users are weighted by 1/σ̄². Between two plans Gram matrices are followed by rank-one updates of their inverses, and ŵ
-and w̄, on which weights depend, are solved for with these.
+Users are weighted by 1/σ̄². Between two plans the inverses of Gram matrices get rank-one updates, and ŵ and w̄, on
+which weights depend, are computed from them.
 
 UCRL-VTR and linear OPPO: the twins of Private-LinOpt-VI and -PO, in linear mixtures, from exact counters.
 
@@ -39,7 +39,7 @@ BATCHES = Parameter(
 
 
 def lsvi_ucb_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noqa: ARG001 - it always is
-    """Returns LSVI-UCB in its world, ready to play; it draws no noise whatever is asked.
+    """Player of LSVI-UCB in its world; it never draws noise.
 
     Raises:
         ParameterError: No episode, a growth below 1, or too large matrices.
@@ -64,7 +64,7 @@ LSVI_UCB = Algorithm(
 
 
 def lsvi_ucb_pp_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noqa: ARG001 - it always is
-    """Returns LSVI-UCB++ in its world, ready to play; it draws no noise whatever is asked.
+    """Player of LSVI-UCB++ in its world; it never draws noise.
 
     Raises:
         ParameterError: No episode, a growth below 1, or too large matrices.
@@ -88,7 +88,7 @@ LSVI_UCB_PP = Algorithm(
 
 
 def value_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns UCRL-VTR in its world, ready to play; it draws no noise whatever is asked.
+    """Player of UCRL-VTR in its world; it never draws noise.
 
     Raises:
         ParameterError: The world has no kernels, a size is refused, or the ridge is 0.
@@ -97,7 +97,7 @@ def value_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
 
 
 def policy_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns linear OPPO in its world, ready to play; it draws no noise whatever is asked.
+    """Player of linear OPPO in its world; it never draws noise.
 
     Raises:
         ParameterError: As `value_player`.

@@ -1,11 +1,11 @@
-"""UCB-VI and OPPO, the non-private twins of PRIVATE-UCB-VI and PRIVATE-UCB-PO.
+"""Non-private twins of PRIVATE-UCB-VI and PRIVATE-UCB-PO: UCB-VI and OPPO.
 
 UCB-VI (Azar, Osband & Munos 2017) with step-dependent transitions, the non-private twin of PRIVATE-UCB-VI.
 
-Algorithm 2 of Chowdhury & Zhou 2022 with exact counts and E = 0. An episode adds one visit a step, so planning
-starts from what stands: at a step after which no value moved only the visited cell is planned anew, and 1/n and β
-are computed for visited cells alone. The numbers are those of planning from scratch, bit by bit: a cell's Q̃ depends
-on its own counters and on Ṽ_{h+1} alone.
+Algorithm 2 of Chowdhury & Zhou 2022 with exact counts and E = 0. An episode adds one visit per step, so planning is
+incremental: if no later value changed, only the visited cell of a step is planned again, and 1/n and β are computed
+for visited cells only. The numbers are those of planning from scratch, bit by bit: a cell's Q̃ depends on its own
+counters and on Ṽ_{h+1} alone.
 
 OPPO, optimistic policy optimisation (Efroni, Shani, Rosenberg & Mannor 2020a): the twin of PRIVATE-UCB-PO.
 
@@ -53,10 +53,10 @@ EPISODES = Parameter(name="K", default=20_000, kind="count", meaning="episodes")
 
 
 class Agent(NamedTuple):
-    """The agent, with what it keeps from episode to episode in order to plan only what changed.
+    """The agent, with its state for incremental planning.
 
     Attributes:
-        bonus: The exploration bonus's numbers.
+        bonus: Coefficients of the exploration bonus.
         walk: The last trajectory.
         flat: N, C and N(·, ·, s′), as one vector.
         inverse: (H, SA) 1/max(1, N).
@@ -82,11 +82,11 @@ class Agent(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def replan(w: SparseMDP, agent: Agent, tables: Counters) -> bool:
-    """Plans what one more trajectory changed; returns whether the policy changed.
+    """Update the plan after one more trajectory; returns whether the policy changed.
 
     Args:
-        w: Sizes only.
-        agent: The agent; its policy and what it keeps are overwritten.
+        w: The model, of which only the sizes are used.
+        agent: The agent; its policy and planning state are overwritten.
         tables: Its counters, with the last trajectory counted.
     """
     visits, costs, transitions = tables
@@ -128,7 +128,7 @@ def replan(w: SparseMDP, agent: Agent, tables: Counters) -> bool:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def play(w: SparseMDP, users: np.random.Generator, agent: Agent, record: Record) -> None:
-    """Plays a block of episodes (Algorithm 2 of Chowdhury & Zhou 2022, with exact counts)."""
+    """Play a block of episodes (Algorithm 2 of Chowdhury & Zhou 2022, with exact counts)."""
     bonus, inverse, beta, quality = agent.bonus, agent.inverse, agent.beta, agent.quality
     actions, values, totals = agent.actions, agent.values, record.totals
     tables, layout = split(agent.flat, w.H, w.S, w.A), Layout(w.H, w.S, w.A, False)
@@ -149,7 +149,7 @@ def play(w: SparseMDP, users: np.random.Generator, agent: Agent, record: Record)
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noqa: ARG001 - it always is
-    """Returns UCB-VI in its world, ready to play; it draws no noise whatever is asked.
+    """Player of UCB-VI in its world; it never draws noise.
 
     Raises:
         ParameterError: No episode, or too many counters.
@@ -205,7 +205,7 @@ UCB_VI = Algorithm(
 
 
 def oppo_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noqa: ARG001 - it always is
-    """Returns OPPO in its world, ready to play; it draws no noise whatever is asked.
+    """Player of OPPO in its world; it never draws noise.
 
     Raises:
         ParameterError: No episode, or too many counters.

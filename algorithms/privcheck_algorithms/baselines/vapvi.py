@@ -2,7 +2,7 @@
 
 Qiao & Wang 2022 obtains VAPVI from its Algorithm 2 by removing the noise (section 4); PEVI is VAPVI with all weights 1.
 Written from counts of cells and with a solver for each system, sharing nothing with DP-VAPVI's steps, so that the test
-that both agree without noise compares two derivations.
+of their agreement without noise compares two derivations.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def vapvi(
     values: slice = _ALL,
     weighted: bool = True,
 ) -> Learnt:
-    """Returns VAPVI's policy and pessimistic values; actions that tie up to rounding give way to the lowest.
+    """VAPVI's policy and pessimistic values; ties up to rounding go to the lowest action.
 
     Args:
         data: The users' trajectories.
         phi: (S, A, d) features.
         options: `ridge` and `C`.
-        variance: Which users the variances are estimated from.
-        values: Which users the values are estimated from.
-        weighted: Whether users are weighted by them; PEVI's are not.
+        variance: Users for estimating the variances.
+        values: Users for estimating the values.
+        weighted: Whether users are weighted by the variances; false for PEVI.
     """
     H, S, A = data.horizon, data.num_states, data.num_actions
     ridge, pessimism = float(options["ridge"]), float(options["C"]) * math.sqrt(phi.shape[-1])
@@ -77,7 +77,7 @@ def vapvi(
 
 
 def _count(data: Trajectories, h: int, users: slice) -> tuple[Array, Array, Array]:
-    """Returns visits (SA,), sums of rewards (SA,) and transitions (SA, S) of a step."""
+    """Visits (SA,), sums of rewards (SA,) and transitions (SA, S) of a step."""
     cell = data.states[users, h] * data.num_actions + data.actions[users, h]
     size = data.num_states * data.num_actions
     n, gains, following = np.zeros(size), np.zeros(size), np.zeros((size, data.num_states))
@@ -93,7 +93,7 @@ def _gram(cells: Array, weights: Array, ridge: float) -> Array:
 
 
 def _learn(request: RunRequest, *, weighted: bool) -> RunResult:
-    """Returns a run; it is deterministic, so every replicate is the same."""
+    """Run the algorithm; it is deterministic, so every replicate is the same."""
     data = request.data
     started = time.perf_counter()
     learnt = vapvi(data.trajectories, data.feature_map.phi, request.options, weighted=weighted)

@@ -1,25 +1,24 @@
 """CALIBRATED-LINOPT: linear mixtures learned at (ε, δ)-JDP with little regret.
 
-What CALIBRATED-LINOPT releases: one Gaussian vector a batch of users, every user in one batch.
+Releases of CALIBRATED-LINOPT: one Gaussian vector per batch of users, every user in one batch.
 
-A user moves Σx·y by √(H − 1) and Σφ·(r − ½) by √H (`statistic`). With variance σ² = ((H − 1) + w²·H)/μ² for the first
-and σ²/w² for the second, (H − 1)/σ² + w²·H/σ² = μ²: the cost is exactly that of N(0, 1) against N(μ, 1), and
+The sensitivity of Σx·y is √(H − 1) and that of Σφ·(r − ½) is √H. With variance σ² = ((H − 1) + w²·H)/μ² for the
+first and σ²/w² for the second, (H − 1)/σ² + w²·H/σ² = μ²: the cost is exactly that of N(0, 1) against N(μ, 1), and
 μ = 0.26805 is the largest that is (1, 10⁻⁵)-DP (to five digits).
 
-What a batch of users is summed up in: how next values follow features, and rewards where they are not known.
+Statistics of a batch of users: next values against features, and rewards if they are not known.
 
-Within a batch V is public. With c_h the middle of the span of V_{h+1} over all states, a user who comes from (s, a)
+Within a batch V is public. With c_h the middle of the span of V_{h+1} over all states, a user who moves from (s, a)
 to s′ has the target y = (V_{h+1}(s′) − c_h)/span in [−½, ½] and the feature x_h(s, a), which is public too, of
-length at most 1. Next states range over all states, whatever the model says of them: users may answer as they like.
-The last step has no next value, and nothing leaves of it. Rewards have the target r − ½ and features φ of length at
-most 1.
+length at most 1. Next states range over all states, whatever the model says: users may answer arbitrarily. The last
+step has no next value, and no release. Rewards have the target r − ½ and features φ of length at most 1.
 
-The world in which audits run CALIBRATED-LINOPT: a user can move every sum as far as it is charged, at every step.
+Audit world of CALIBRATED-LINOPT: a user can change every sum by its full sensitivity, at every step.
 
-One kernel leads to every state alike, the others push between state 0 and the last one, as the bits of an action say.
-So features are equally long at every state and action, and values are least in state 0 and largest in the last one,
-which alone is rewarded: two users who always go to one and to the other are at the two ends of the span throughout.
-Features of rewards are opposite there.
+One kernel leads to all states equally, the others push between state 0 and the last one, according to the bits of
+an action. So features have equal length at every state and action, and values are smallest in state 0 and largest
+in the last state, the only rewarded one: two users who always go to one or the other are at the two ends of the
+span throughout. Their reward features are opposite.
 """
 
 from __future__ import annotations
@@ -58,14 +57,14 @@ _SLACK: Final = 1e-12  # a length of 1 comes out as 1 + a few roundings
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TargetedSteps:
-    """What users did, as pairs of a feature and a target, under what they are summed for.
+    """Users' data as pairs of a feature and a target, for each summed quantity.
 
     Attributes:
-        features: By what is summed, (users, steps, d), of length at most 1.
-        targets: By what is summed, (users, steps), in [−½, ½].
+        features: (users, steps, d) features of length at most 1, by summed quantity.
+        targets: (users, steps) targets in [−½, ½], by summed quantity.
 
     Raises:
-        TrajectoryError: A shape is wrong or a value out of its range; the message names the first user and step.
+        TrajectoryError: A shape is wrong or a value out of range; the message names the first user and step.
     """
 
     features: Mapping[Of, Array]
@@ -93,11 +92,11 @@ class TargetedSteps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSums:
-    """Σ over users of x·y, a vector a step, of shape (steps, d): ‖x‖ ≤ 1 and |y| ≤ ½.
+    """Σ over users of x·y, a vector per step, of shape (steps, d): ‖x‖ ≤ 1 and |y| ≤ ½.
 
     Attributes:
-        of: What is summed: next values, or rewards.
-        steps: H − 1 of next values, at least 1; H of rewards.
+        of: Summed quantity: next values, or rewards.
+        steps: H − 1 for next values, at least 1; H for rewards.
         dimension: d.
     """
 
@@ -112,22 +111,22 @@ class TargetSums:
 
     @property
     def name(self) -> str:
-        """Returns the statistic in words."""
+        """The statistic in words."""
         return "sums of x·y, y the next value about its middle" if self.of == "values" else "sums of φ·(r − ½)"
 
     @property
     def latex(self) -> str:
-        """Returns the statistic as a formula."""
+        """The statistic as a formula."""
         return r"\textstyle\sum x\, y" if self.of == "values" else r"\textstyle\sum \phi (r - \tfrac12)"
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return self.steps.symbols | self.dimension.symbols
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """Conditions on its parameters."""
         return (
             Condition(what=f"the steps of sums of {self.of}", of=self.steps, domain="count"),
             Condition(what=f"the dimension of features for {self.of}", of=self.dimension, domain="count"),
@@ -135,15 +134,15 @@ class TargetSums:
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy; `TargetedSteps` check it."""
+        """Conditions on the data; `TargetedSteps` checks them."""
         return ("‖x‖ at most 1, y in [−½, ½]" if self.of == "values" else "‖φ‖ at most 1, rewards in [0, 1]",)
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns ‖Δ‖₂ = √steps under replacement, half of that where one user is absent.
+        """Sensitivity ‖Δ‖₂ = √steps under replacement, half of that if one user is absent.
 
-        ‖y·x‖ ≤ ½, so that ‖y·x − y′·x′‖ ≤ 1, attained by one x of length 1 with y = ½ and y′ = −½. So it is no less
-        where neighbours share their first state and action, and with them x. ‖·‖₁ ≤ √d·‖·‖₂ a step, attained by entries
-        that are all alike.
+        ‖y·x‖ ≤ ½, so that ‖y·x − y′·x′‖ ≤ 1, attained by one x of length 1 with y = ½ and y′ = −½. So it is not smaller
+        if neighbours share their first state and action, and with them x. ‖·‖₁ ≤ √d·‖·‖₂ per step, attained by equal
+        entries.
         """
         share = expression(1) if isinstance(relation, ReplaceOne) else expression(Fraction(1, 2))
         one = Sensitivity(
@@ -155,14 +154,14 @@ class TargetSums:
         return one.of_several(relation)
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns (steps, d)."""
+        """Shape (steps, d)."""
         return (int(self.steps.number(values)), int(self.dimension.number(values)))
 
     def compute(self, data: TargetedSteps, *, step: int | None = None) -> Array:
-        """Returns the vectors, or that of one step counted from 0.
+        """Vectors, or that of one step from 0.
 
         Raises:
-            TrajectoryError: There is no such step.
+            TrajectoryError: The step does not exist.
         """
         x, y = data.features[self.of], data.targets[self.of]
         if step is None:
@@ -172,7 +171,7 @@ class TargetSums:
         return np.asarray(y[:, step] @ x[:, step])
 
     def difference(self, pair: tuple[TargetedSteps | None, TargetedSteps | None]) -> SparseDifference:
-        """Returns the change, flat over (steps, d)."""
+        """Change, flat over (steps, d)."""
         parts = [sign * self.compute(user) for sign, user in zip((1.0, -1.0), pair, strict=True) if user is not None]
         change: Array = np.sum(parts, axis=0).ravel()
         cells = np.flatnonzero(change)
@@ -182,11 +181,11 @@ class TargetSums:
 def furthest_pairs(
     sums: tuple[TargetSums, ...], values: Mapping[str, Fraction]
 ) -> Iterator[tuple[TargetedSteps, TargetedSteps]]:
-    """Yields two users who move all sums as far as they can be moved, at every step.
+    """Yield two users with the largest change of all sums, at every step.
 
     Args:
-        sums: All of a declaration's.
-        values: Its parameters.
+        sums: All sums of a declaration.
+        values: Values of its parameters.
     """
     features, targets = {}, {}
     for one in sums:
@@ -198,7 +197,7 @@ def furthest_pairs(
 
 
 def draw_user(sums: tuple[TargetSums, ...], values: Mapping[str, Fraction], rng: np.random.Generator) -> TargetedSteps:
-    """Returns one user's data: features along an axis or anywhere, and targets that are mostly at the ends."""
+    """Random user: features along an axis or anywhere, and targets that are mostly at the ends."""
     features, targets = {}, {}
     for one in sums:
         steps, d = one.shape(values)
@@ -236,7 +235,7 @@ _OWN = (
 
 
 def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
-    """Returns CALIBRATED-LINOPT in the chosen readings: (ε, δ)-JDP by one Gaussian vector a user."""
+    """CALIBRATED-LINOPT in the chosen readings: (ε, δ)-JDP by one Gaussian vector per user."""
     released = readings.get("rewards", "known") == "released"
     steps = maximum(H - 1, 1)  # of a single step, which has no next value, noise alone leaves
     moved: Expr = steps + (WEIGHT**2 * H if released else expression(0))
@@ -266,10 +265,10 @@ _DEFAULT: Final = {"H": 4, "S": 3, "A": 4, "d1": 3, "d2": 1}
 
 
 def audit_world(sizes: Mapping[str, int]) -> World:
-    """Returns the world.
+    """Build the world.
 
     Args:
-        sizes: Of it H, S, A, d1 and d2 are used; those that are missing have a size of ours.
+        sizes: Sizes, of which H, S, A, d1 and d2 are used; missing ones have defaults.
 
     Raises:
         ParameterError: Fewer than two states or kernels.

@@ -1,9 +1,9 @@
-"""The agent of CALIBRATED-LINOPT: what it makes of noisy sums, and the policies and values of its next batch.
+"""The agent of CALIBRATED-LINOPT: its posterior from noisy sums, and the policies and values of its next batch.
 
 CALIBRATED-LINOPT in its world: batches of users, their exact sums, noise, and the agent behind the billboard.
 
-`believe` and `choose` (agent) read the billboard alone; `release` is the channel's side; `serve` (kernels) is where
-users are.
+`believe` and `choose` (agent) read the billboard alone; `release` is the channel's side; `serve` (kernels) runs the
+users.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _FLAT: Final = 1e-9  # values that differ by less, in units of H, are alike
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Normal:
-    """A normal law a step, of n unknown numbers each.
+    """A normal law of n unknowns per step.
 
     Attributes:
-        mean: (H, n).
+        mean: (H, n) means.
         root: (H, n, n) lower triangular L with covariance LLᵀ.
     """
 
@@ -66,22 +66,22 @@ class Normal:
     root: Array
 
     def draw(self, rng: np.random.Generator, number: int, spread: float) -> Array:
-        """Returns so many draws, (number, H, n), with `spread` times the standard deviation."""
+        """Draws from the law, (number, H, n), with `spread` times the standard deviation."""
         z = rng.standard_normal((number, *self.mean.shape))
         return np.asarray(self.mean + spread * np.einsum("hij,ghj->ghi", self.root, z))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Numbers:
-    """What is public and stays the same.
+    """Public constants of the agent.
 
     Attributes:
-        H: Steps.
+        H: Number of steps.
         known: The mixture.
         phi: (S, A, d₂) features of rewards.
-        public: (H, S, A) mean rewards where they are known; else None.
+        public: (H, S, A) mean rewards if they are known; else None.
         sigma: Standard deviation of the noise on sums of values.
-        sigma_rewards: On sums of rewards; 0 where rewards are known.
+        sigma_rewards: Standard deviation of the noise on sums of rewards; 0 if rewards are known.
         option: The agent's options as floats.
     """
 
@@ -95,22 +95,22 @@ class Numbers:
 
     @property
     def deviation(self) -> float:
-        """Returns the prior's standard deviation of each unknown."""
+        """Standard deviation of each unknown in the prior."""
         return self.option["prior"]
 
     def prior(self, n: int) -> Normal:
-        """Returns the prior of n unknowns a step: mean 0 and one deviation for all."""
+        """Prior of n unknowns per step: mean 0 and equal deviations."""
         return Normal(mean=np.zeros((self.H, n)), root=np.tile(self.deviation * np.eye(n), (self.H, 1, 1)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReleasedBatches:
-    """The billboard: what has left of the batches so far, and what was public while they came.
+    """The billboard: the releases of the batches so far, with the public values and policies of each batch.
 
     Attributes:
         values: (B, H − 1, d₁) noisy sums of x·y.
         rewards: (B, H, d₂) noisy sums of φ·(r − ½), or (B, 0, d₂).
-        bases: (B, H + 1, S) the values V that were public.
+        bases: (B, H + 1, S) the public values V.
         played: (B, G, H, S) the policies.
         sizes: (B,) the batches' users.
     """
@@ -124,11 +124,11 @@ class ReleasedBatches:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Belief:
-    """What the agent believes.
+    """Posterior of the agent.
 
     Attributes:
-        weights: Of η; that of the last step, about which nothing is learned, is the prior.
-        rewards: Of the weights of rewards; None where they are known.
+        weights: Law of η; for the last step, about which nothing is learned, the prior.
+        rewards: Law of the rewards' weights; None if rewards are known.
     """
 
     weights: Normal
@@ -136,10 +136,10 @@ class Belief:
 
 
 def believe(past: ReleasedBatches, c: Numbers) -> Belief:
-    """Returns the normal posterior of all weights, from noisy sums.
+    """Normal posterior of all weights, from noisy sums.
 
-    A batch's Gram matrices are not released: under policies that are public they are n·Σ P(s_h = s)·xxᵀ. The law of s_h
-    follows from the weights of the steps before h alone, so that one pass over the steps suffices.
+    A batch's Gram matrices are not released: under public policies their expectation is n·Σ P(s_h = s)·xxᵀ. The law of
+    s_h depends only on the weights of the steps before h, so that one pass over the steps suffices.
     """
     (S, A, d2), q = c.phi.shape, c.known.open.shape[0]
     weights, rewards = c.prior(q), None if c.public is not None else c.prior(d2)
@@ -169,12 +169,12 @@ def believe(past: ReleasedBatches, c: Numbers) -> Belief:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Regression:
-    """What the sums of B batches are about, at one step: E[y | s, a] = known + length·⟨x, u⟩.
+    """Regression model of the sums of B batches at one step: E[y | s, a] = known + length·⟨x, u⟩.
 
     Attributes:
-        x: (B, S, A, n).
-        known: (B, S, A).
-        length: (B,).
+        x: (B, S, A, n) features.
+        known: (B, S, A) known part of the mean.
+        length: (B,) scale of the unknown part.
     """
 
     x: Array
@@ -183,17 +183,17 @@ class Regression:
 
 
 def regress(sums: Array, about: Regression, visits: Array, sigma: float, deviation: float) -> tuple[Array, Array]:
-    """Returns the posterior of u, mean and root, from batches of sums z = Σx·y + noise.
+    """Posterior of u, mean and root, from batches of sums z = Σx·y + noise.
 
     With the expected Gram matrix G = Σ visits·xxᵀ of a batch, z has mean length·G·u + Σ visits·known·x, and variance at
-    most σ²I + G/4, as y stays within an interval of length 1. The prior is normal about 0.
+    most σ²I + G/4, since y is in an interval of length 1. The prior is normal about 0.
 
     Args:
         sums: (B, n) z.
-        about: What they are about.
-        visits: (B, S, A) expected ones.
+        about: Regression model of the sums.
+        visits: (B, S, A) expected visits.
         sigma: Standard deviation of the noise.
-        deviation: Of each unknown in the prior.
+        deviation: Standard deviation of each unknown in the prior.
     """
     (B, n), cells = sums.shape, visits[0].size
     x, each = about.x.reshape(B, cells, n), visits.reshape(B, cells)
@@ -210,14 +210,14 @@ def regress(sums: Array, about: Regression, visits: Array, sigma: float, deviati
 
 
 def choose(belief: Belief, c: Numbers, draws: np.random.Generator) -> tuple[Indices, Array]:
-    """Returns the next batch's policies (G, H, S), each the best of a drawn model, and the V (H + 1, S) made public.
+    """Policies (G, H, S) of the next batch, each the best of a sampled model, and its public V (H + 1, S).
 
-    V is that of the mean model, clipped to what is likely (`clip_values`).
+    V is that of the mean model, clipped to its likely range (`clip_values`).
 
     Args:
-        belief: What is believed.
-        c: The agent's numbers.
-        draws: Randomness that is public.
+        belief: The posterior.
+        c: Constants of the agent.
+        draws: Public generator.
     """
     G, spread, (S, A) = int(c.option["turns"]), c.option["spread"], c.phi.shape[:2]
     weights = belief.weights.draw(draws, G, spread)
@@ -238,16 +238,17 @@ def choose(belief: Belief, c: Numbers, draws: np.random.Generator) -> tuple[Indi
 
 
 def clip_values(values: Array, chosen: Indices, weights: Array, c: Numbers) -> Array:
-    """Returns V (H + 1, S) within so many standard deviations of its mean over the states that are likely.
+    """Values V (H + 1, S), clipped to a number of standard deviations from their mean over the likely states.
 
-    Noise hides the whole span of what is regressed. Where states that nobody reaches are worth most, V tells nothing of
-    those that are reached; clipped it does, and any function of the next state identifies the weights as well as V.
+    Noise is scaled to the whole span of the targets. If unreachable states have the largest values, V hardly
+    distinguishes reachable ones; clipped, it does, and any function of the next state identifies the weights as well as
+    V.
 
     Args:
-        values: (H + 1, S).
+        values: (H + 1, S) values V.
         chosen: (G, H, S) the batch's policies.
         weights: (H, q) the mean of η.
-        c: The agent's numbers.
+        c: Constants of the agent.
     """
     clipped = values.copy()
     laws = np.broadcast_to(c.known.initial, (1, len(chosen), values.shape[1])).copy()
@@ -262,20 +263,20 @@ def clip_values(values: Array, chosen: Indices, weights: Array, c: Numbers) -> A
 
 
 def mean_rewards(weights: Array, c: Numbers) -> Array:
-    """Returns mean rewards (…, S, A) in [0, 1] under weights (…, d₂)."""
+    """Mean rewards (…, S, A) in [0, 1] under weights (…, d₂)."""
     return np.asarray(np.clip(np.einsum("sai,...i->...sa", c.phi, weights), 0.0, 1.0))
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns CALIBRATED-LINOPT in its world, ready to play.
+    """Player of CALIBRATED-LINOPT in its world.
 
     Args:
-        request: What is asked.
-        noiseless: No noise is drawn; the agent plans as with noise.
+        request: The request.
+        noiseless: Whether to draw no noise; the agent plans as with noise.
 
     Raises:
-        ParameterError: The world has no kernels of a mixture, sizes that are not the environment's, no episode, tables
-            beyond 8 GB, or a refused option.
+        ParameterError: The world has no kernels of a mixture, sizes differ from the environment's, there is no episode,
+            tables exceed 8 GB, or an option is invalid.
     """
     refuse(request, vectors=0)
     c = numbers(request)
@@ -362,10 +363,10 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
 
 
 def numbers(request: OnlineRequest) -> Numbers:
-    """Returns the agent's numbers; the noise from the declaration.
+    """Constants of the agent, with the noise of the declaration.
 
     Raises:
-        ParameterError: The world has no kernels of a mixture or other dimensions than are declared, or growth is below
+        ParameterError: The world has no kernels of a mixture or other dimensions than declared, or growth is below
             1.
     """
     declaration, world, features = declared(request), request.world, find_kernels(request)
@@ -393,15 +394,15 @@ def numbers(request: OnlineRequest) -> Numbers:
 
 
 def release(exact: Array, sigma: float, noise: np.random.Generator) -> Array:
-    """Returns exact + fresh Gaussian noise: the channel's side, once a batch and release."""
+    """Exact value plus fresh Gaussian noise: the channel's side, once per batch and release."""
     return np.asarray(exact + sigma * noise.standard_normal(exact.shape))
 
 
 def refuse_tables(request: OnlineRequest, c: Numbers, *, batches: int) -> None:
-    """Refuses tables, policies and expected visits beyond 8 GB.
+    """Raise an error for tables, policies and expected visits beyond 8 GB.
 
     Raises:
-        ParameterError: They need more.
+        ParameterError: The arrays need more memory.
     """
     S, A, d2 = c.phi.shape
     d1, q = c.known.basis.shape

@@ -1,11 +1,11 @@
 """Users of a batch, and value iteration in a mixture, compiled by Numba.
 
-A linear mixture as the agent sees it: what its kernels fix of the weights, and what is left to be learned.
+A linear mixture as the agent sees it: the weights' components fixed by the kernels, and those to be learned.
 
 P_h(· | s, a) = Σ_i θ_{h,i}·ψ_i(· | s, a), and P·1 = 1 says Σ_i θ_i·m_i(s, a) = 1 with the masses m_i = ∫ψ_i. These
-equations are public. θ = θ₀ + Bη with θ₀ their shortest solution and B an orthonormal basis of what they leave open:
-only η is learned. Of signed perturbations of one base kernel, η are the perturbations' weights and nothing else; of d
-probability kernels one direction of d is known.
+equations are public. θ = θ₀ + Bη with θ₀ their shortest solution and B an orthonormal basis of the free directions:
+only η is learned. For signed perturbations of one base kernel, η are the perturbations' weights; for d probability
+kernels one of d directions is known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SLACK: Final = 1e-9  # by which kernels that are floats may miss a sum of 1, or
 
 
 class Mixture(NamedTuple):
-    """What is publicly known.
+    """Public knowledge of a mixture.
 
     Attributes:
         fixed: (S, A, S) Σ_i θ₀_i·ψ_i(s′ | s, a).
@@ -42,13 +42,13 @@ class Mixture(NamedTuple):
 
 
 class Design(NamedTuple):
-    """What users' next values are regressed on within a batch.
+    """Regression targets and features of users' next values within a batch.
 
     Attributes:
-        targets: (H − 1, S) y of every next state, in [−½, ½]; 0 where all next values are alike.
+        targets: (H − 1, S) y of every next state, in [−½, ½]; 0 if all next values are equal.
         x: (H − 1, S, A, q) features, of length at most 1.
-        known: (H − 1, S, A) the mean of y that θ₀ alone gives: E[y | s, a] = known + length·⟨x, η⟩.
-        length: (H − 1,) of the longest feature before it was scaled; 0 where none moves y.
+        known: (H − 1, S, A) the mean of y under θ₀ alone: E[y | s, a] = known + length·⟨x, η⟩.
+        length: (H − 1,) length of the longest feature before scaling; 0 if y does not depend on features.
     """
 
     targets: Array
@@ -58,14 +58,14 @@ class Design(NamedTuple):
 
 
 def mixture(kernels: Array, initial: Array) -> Mixture:
-    """Returns what is publicly known of a mixture.
+    """Public knowledge of a mixture, from its kernels.
 
     Args:
-        kernels: (d₁, S, A, S).
+        kernels: (d₁, S, A, S) kernels ψ.
         initial: (S,) law of the first state.
 
     Raises:
-        ParameterError: There are no weights with which the kernels have sum 1.
+        ParameterError: No weights make the kernels sum to 1.
     """
     d1, S, A, _ = kernels.shape
     masses = kernels.sum(axis=-1).reshape(d1, -1).T
@@ -88,14 +88,14 @@ def mixture(kernels: Array, initial: Array) -> Mixture:
 
 
 def design(known: Mixture, values: Array) -> Design:
-    """Returns targets and features of a batch in which V is public.
+    """Targets and features of a batch with public values V.
 
-    y = (V(s′) − c)/span lies in [−½, ½] whatever state is next, and x is scaled by the longest feature of any state and
-    action: how far a user moves Σx·y does not depend on V.
+    y = (V(s′) − c)/span lies in [−½, ½] for every next state, and x is scaled by the longest feature of any state and
+    action: the sensitivity of Σx·y does not depend on V.
 
     Args:
         known: The mixture.
-        values: (H + 1, S) V.
+        values: (H + 1, S) values V.
     """
     after = values[1:-1]
     low, high = after.min(axis=1, keepdims=True), after.max(axis=1, keepdims=True)
@@ -109,7 +109,7 @@ def design(known: Mixture, values: Array) -> Design:
 
 
 def transitions(known: Mixture, weights: Array) -> Array:
-    """Returns P (S, A, S) under weights η (q,): negative numbers are taken for 0, and rows sum to 1."""
+    """Transitions P (S, A, S) under weights η (q,): negative numbers are set to 0, and rows are normalised."""
     P = np.maximum(known.fixed + np.tensordot(weights, known.open, axes=1), 0.0)
     return np.asarray(P / P.sum(axis=-1, keepdims=True))  # at least 1: it is 1 with the negative numbers
 
@@ -119,18 +119,18 @@ Flags = NDArray[np.bool_]
 
 
 class Batch(NamedTuple):
-    """A batch of users: whose turn comes with which policy, and what they are summed up in; the privatizer's side.
+    """A batch of users: their policies in turn, and their sums; the privatizer's side.
 
     Attributes:
-        begun: Users before this batch.
-        policies: (G, H, S) actions; G policies take turns, the k-th user acts by the k-th in turn.
+        begun: Number of users before this batch.
+        policies: (G, H, S) actions; the policies take turns, the k-th user acts by the k-th in turn.
         worth: (G,) their true expected returns, for the record.
-        changes: (G,) which of them differ from the one whose turn was before, for the record.
+        changes: (G,) whether each differs from the policy before it, for the record.
         targets: (H − 1, S) y of each next state.
         x: (H − 1, S, A, d₁) features, in the coordinates of the kernels.
         values: (H − 1, d₁) exact sums of x·y of this batch.
         phi: (S, A, d₂) features of rewards.
-        rewards: (H, d₂) exact sums of φ·(r − ½) of this batch; (0, d₂) where rewards are known.
+        rewards: (H, d₂) exact sums of φ·(r − ½) of this batch; (0, d₂) if rewards are known.
     """
 
     begun: int
@@ -146,7 +146,7 @@ class Batch(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def serve(w: SparseMDP, users: np.random.Generator, batch: Batch, record: Record) -> None:
-    """Lets users of a batch act and sums up what they did, up to the record's `until`."""
+    """Run users of a batch and sum up their data, up to the record's `until`."""
     policies, targets, x, values, totals = batch.policies, batch.targets, batch.x, batch.values, record.totals
     phi, rewards = batch.phi, batch.rewards
     G, H, d1, d2 = policies.shape[0], w.H, values.shape[1], rewards.shape[1]
@@ -175,13 +175,13 @@ def serve(w: SparseMDP, users: np.random.Generator, batch: Batch, record: Record
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def plan(known: Mixture, weights: Array, reward: Array, actions: Indices, values: Array) -> None:
-    """Writes the best policy under weights η, and its values; of actions that tie the first.
+    """Write the best policy under weights η, and its values; ties go to the first action.
 
-    Negative probabilities are taken for 0, and rows sum to 1, as in `mixture.transitions`.
+    Negative probabilities are set to 0, and rows are normalised to 1, as in `mixture.transitions`.
 
     Args:
         known: The mixture.
-        weights: (H, q) η.
+        weights: (H, q) weights η.
         reward: (H, S, A) mean rewards.
         actions: (H, S) overwritten.
         values: (H + 1, S) overwritten.
@@ -211,10 +211,10 @@ def plan(known: Mixture, weights: Array, reward: Array, actions: Indices, values
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def mean_visits(laws: Array, told: Indices, actions: int) -> Array:
-    """Returns how often a user of each batch is in (s, a) at a step, on average over its policies, (B, S, A).
+    """Mean probability, over the policies of each batch, that a user is in (s, a) at a step, (B, S, A).
 
     Args:
-        laws: (B, G, S) of the state under each policy.
+        laws: (B, G, S) laws of the state under each policy.
         told: (B, G, S) actions.
         actions: A.
     """
@@ -229,12 +229,12 @@ def mean_visits(laws: Array, told: Indices, actions: int) -> Array:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def follow(P: Array, told: Indices, laws: Array) -> Array:
-    """Returns the laws of the next state, (B, G, S).
+    """Laws of the next state, (B, G, S).
 
     Args:
-        P: (S, A, S).
+        P: (S, A, S) transitions.
         told: (B, G, S) actions.
-        laws: (B, G, S) of the state.
+        laws: (B, G, S) laws of the state.
     """
     B, G, S = laws.shape
     after = np.zeros((B, G, S))

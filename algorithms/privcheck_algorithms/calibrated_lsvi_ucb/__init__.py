@@ -1,11 +1,11 @@
 """CALIBRATED-LSVI-UCB: the least regret this package gets in linear MDPs under ρ-zCDP.
 
-The world in which audits run CALIBRATED-LSVI-UCB: a compass, where a user moves tables as far as is charged.
+Audit world of CALIBRATED-LSVI-UCB: a compass, in which a user can change tables by the full sensitivity.
 
-What is charged is attained by two users with equal features and other successors. So both states have the same
-features, unit vectors all round, and a user who stays in state 0 and one who stays in the last state move φ·x(s′) by
-the whole sensitivity of two states, whatever they are told. The last state pays 1: what users are told next is the
-direction in which the noisy sums point to it. Everybody else moves by a fair coin, and leans nowhere.
+The sensitivity is attained by two users with equal features and different successors. So both states have the same
+features, unit vectors in all directions, and users who stay in state 0 or in the last state differ in φ·x(s′) by
+the whole sensitivity of two states, for any policy. The last state has reward 1: the next policy shows the
+direction in which the noisy sums point to it. All other users move by a fair coin, and favour no direction.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _STATES: Final = 2  # with more, opposite features and equal successors are furt
 
 
 def make_audit_world(sizes: Mapping[str, int]) -> World:
-    """Returns the compass.
+    """Build the compass.
 
     Args:
-        sizes: Of it H, A and d are used; those that are missing have a size of ours, A is at least 2. There are always
+        sizes: Sizes, of which H, A and d are used; missing ones have defaults, and A is at least 2. There are always
             two states; coordinates from the third on are 0.
 
     >>> make_audit_world({"H": 3, "A": 4, "S": 9}).sizes

@@ -1,22 +1,22 @@
-"""The agent of CALIBRATED-LSVI-UCB: batches, noisy sums, policies of sampled models. README: the budget, what decides.
+"""The agent of CALIBRATED-LSVI-UCB: batches, noisy sums, policies of sampled models. README: budget and decisions.
 
-`regression.learn` and `decide` are the agent and read the billboard alone; `release` is the channel's side; `serve`
-(kernels) is where users are.
+`learn` and `decide` are the agent and read the billboard alone; `release` is the channel's side; `serve` (kernels)
+runs the users.
 
-What the billboard says of the model: Bayes' linear rule with the exact noise, one step after the other.
+Estimation of the model from the billboard: Bayes' linear rule with the exact noise, step by step.
 
-A batch's table is y = G·M + chance + noise, with G its Gram matrix, chance of covariance χG in every column (χ = 1/S
-is the variance of a coordinate of x(s′) under the uniform law) and noise of variance ν in every entry. Under a prior
-of independent entries of M with variance τ²,
+A batch's table is y = G·M + chance + noise, with G its Gram matrix, chance of covariance χG in every column (χ =
+1/S is the variance of a coordinate of x(s′) under the uniform law) and noise of variance ν in every entry. Under a
+prior of independent entries of M with variance τ²,
 
-    J = I/τ² + Σ_b G(χG + νI)⁻¹G,    mean = J⁻¹ Σ_b G(χG + νI)⁻¹y,    covariance of each column J⁻¹.
+J = I/τ² + Σ_b G(χG + νI)⁻¹G, mean = J⁻¹ Σ_b G(χG + νI)⁻¹y, covariance of each column J⁻¹.
 
-Large batches therefore weigh more than small ones, and directions that no batch looked at keep the prior.
+Large batches therefore have larger weights than small ones, and unobserved directions keep the prior.
 
-Gram matrices need no noise and no budget where policies are public: at step 1 the law of the state is public, so G
-is the sum of φφᵀ over public actions; the regression at step 1 gives the law of the state at step 2 under every
-policy of every batch, and so on. What is wrong in such a G is the chance of who was where, and what is wrong in the
-model so far.
+Gram matrices need no noise and no budget if policies are public: at step 1 the law of the state is public, so G is
+the sum of φφᵀ over public actions; the regression at step 1 gives the law of the state at step 2 under every policy
+of every batch, and so on. The errors of such a G are the sampling error of the states, and the errors of the model
+so far.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """How far a table is trusted.
+    """Variances that decide the weight of a table.
 
     Attributes:
-        chance: χ, the variance of what one user adds, in units of φφᵀ.
+        chance: χ, the variance of one user's contribution, in units of φφᵀ.
         noise: ν, the variance of the noise on every entry; above 0.
-        prior: τ², the variance of what is unknown.
+        prior: τ², the prior variance of the unknowns.
     """
 
     chance: float
@@ -71,15 +71,15 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublicInputs:
-    """What everybody knows before there are users.
+    """Public inputs, known before there are users.
 
     Attributes:
-        phi: (S, A, d) features, as they are mapped.
-        steps: T: steps of which something leaves.
+        phi: (S, A, d) mapped features.
+        steps: T, the number of steps with releases.
         horizon: H.
         weights: Squared weights of Gram matrix, successors and rewards in the tables.
         sigma: Standard deviation of the noise on every entry of the tables.
-        prior: Standard deviation of the unknown, in units of what a deterministic law needs.
+        prior: Prior standard deviation of the unknowns, in units of that of a deterministic law.
     """
 
     phi: Array
@@ -91,25 +91,26 @@ class PublicInputs:
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """Returns S, A and d."""
+        """Sizes S, A and d."""
         S, A, d = self.phi.shape
         return S, A, d
 
     @property
     def even(self) -> float:
-        """Returns how many users make chance as large as noise, where they are spread over all directions alike."""
+        """Number of users for which sampling error equals noise, if users are spread evenly over all directions."""
         S, _, d = self.sizes
         return d * S * self.trust(self.weights[1], 1 / S).noise
 
     def trust(self, weight: float, chance: float) -> Trust:
-        """Returns how far a table is trusted.
+        """Variances of a table.
 
-        Its noise is its own, and with released Gram matrices that of δG·M: the sum over k of δG_ik·M_kj has variance
+        The noise is the table's own, plus, with released Gram matrices, that of δG·M: the sum over k of δG_ik·M_kj has
+        variance
         σ²/2g·(d + 1)·τ² on average.
 
         Args:
-            weight: Squared, of the table.
-            chance: χ, which is also what a deterministic law needs: the variance of a coordinate.
+            weight: Squared weight of the table.
+            chance: χ, the variance of a coordinate, which is also that of a deterministic law.
         """
         d, g, variance = self.phi.shape[2], self.weights[0], self.prior**2 * chance
         other = (d + 1) * variance / (2 * g) if g > 0 else 0.0
@@ -118,14 +119,14 @@ class PublicInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReleasedBatches:
-    """The billboard: what has left of the batches so far, and the policies they were told.
+    """The billboard: the releases of the batches so far, and their policies.
 
     Attributes:
         tables: (B, T, numbers) noisy tables.
         played: (B, G, H, S) the policies.
-        users: (B, G) how many users acted by each.
+        users: (B, G) number of users of each policy.
         initial: (S,) the public law of the first state.
-        reward: (H, S·A) public mean rewards; of no steps where they are learned.
+        reward: (H, S·A) public mean rewards; no steps if they are learned.
     """
 
     tables: Array
@@ -136,7 +137,7 @@ class ReleasedBatches:
 
 
 def learn(past: ReleasedBatches, public: PublicInputs) -> Model:
-    """Returns the model of every step, from what is on the billboard alone."""
+    """Learn the model of every step from the billboard alone."""
     S, A, d = public.sizes
     T, rewards = public.steps, public.weights[2] > 0
     columns = public.phi.reshape(-1, d)
@@ -160,13 +161,13 @@ def learn(past: ReleasedBatches, public: PublicInputs) -> Model:
 
 
 def find_axes(noisy: Tables, visits: Array, rows: Array, step: int) -> tuple[Array, Array]:
-    """Returns eigenvalues (B, d), at least 0, and eigenvectors (B, d, d) of the batches' Gram matrices at a step.
+    """Eigenvalues (B, d), at least 0, and eigenvectors (B, d, d) of the batches' Gram matrices at a step.
 
     Args:
-        noisy: The tables; their Gram matrices are taken where they have some.
+        noisy: The tables; their Gram matrices are used if present.
         visits: (B, S·A) expected visits otherwise.
         rows: (S·A, d) the features.
-        step: h, counted from 0.
+        step: h, from 0.
     """
     gram = noisy.gram[:, step] if noisy.gram is not None else weigh_outer(rows, visits)
     lengths, axes = np.linalg.eigh(gram)
@@ -174,7 +175,7 @@ def find_axes(noisy: Tables, visits: Array, rows: Array, step: int) -> tuple[Arr
 
 
 def weigh_outer(rows: Array, weights: Array) -> Array:
-    """Returns Σ w·φφᵀ over features (pairs, d) for every row of weights (rows, pairs), in shape (rows, d, d)."""
+    """Sums Σ w·φφᵀ over features (pairs, d) for every row of weights (rows, pairs), of shape (rows, d, d)."""
     gram = np.empty((len(weights), rows.shape[1], rows.shape[1]))
     for number, row in enumerate(weights):
         gram[number] = (rows.T * row) @ rows
@@ -182,13 +183,13 @@ def weigh_outer(rows: Array, weights: Array) -> Array:
 
 
 def regress(lengths: Array, axes: Array, sums: Array, trust: Trust) -> tuple[Array, Array]:
-    """Returns the mean (d, columns) of M and a root (d, d) of the covariance of each column.
+    """Mean (d, columns) of M and a root (d, d) of the covariance of each column.
 
     Args:
         lengths: (B, d) eigenvalues of the batches' Gram matrices.
         axes: (B, d, d) their eigenvectors, as columns.
         sums: (B, d, columns) noisy sums.
-        trust: How far they are trusted.
+        trust: Variances of the sums.
     """
     weights = lengths / (trust.chance * lengths + trust.noise)
     precision = np.eye(axes.shape[1]) / trust.prior
@@ -201,11 +202,11 @@ def regress(lengths: Array, axes: Array, sums: Array, trust: Trust) -> tuple[Arr
 
 
 def predict_laws(effect: Array, public: PublicInputs) -> Array:
-    """Returns P(· | s, a) of the mean model at one step, (S, A, S): the nearest probability vectors.
+    """Transitions P(· | s, a) of the mean model at one step, (S, A, S): the nearest probability vectors.
 
     Args:
-        effect: (d, S).
-        public: What everybody knows.
+        effect: (d, S) effect E of the model.
+        public: Public inputs.
     """
     S, A, d = public.sizes
     rows = public.phi.reshape(-1, d) @ effect + 1 / S
@@ -214,7 +215,7 @@ def predict_laws(effect: Array, public: PublicInputs) -> Array:
 
 
 def perturb(model: Model, factor: float, turns: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Returns draws for the sampled models of a batch: (G, T, d) for the laws and for rewards; public randomness."""
+    """Draws for the sampled models of a batch: (G, T, d) for the laws and for rewards; public randomness."""
     T, d, _ = model.effect.shape
     draws = factor * rng.standard_normal((turns, T, d))
     return draws, factor * rng.standard_normal((turns, len(model.theta), d))
@@ -243,15 +244,15 @@ _INSIDE = 1 + 1e-13  # norms that are 1 but for roundings are 1 at most
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Agent:
-    """What the agent is made of, before there are users.
+    """The agent's constants, before there are users.
 
     Attributes:
-        public: What everybody knows.
-        numbers: Of a batch's tables at a step.
+        public: Public inputs.
+        numbers: Number of table entries per batch and step.
         ends: The last user of each batch.
-        turns: G.
-        perturbation: How many standard deviations models are moved.
-        known: Rewards are public.
+        turns: G, the number of policies per batch.
+        perturbation: Size of the models' perturbation, in standard deviations.
+        known: Whether rewards are public.
     """
 
     public: PublicInputs
@@ -263,14 +264,14 @@ class Agent:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Returns the users of each batch."""
+        """Number of users of each batch."""
         return tuple(np.diff(self.ends, prepend=0).tolist())
 
 
 def decide(past: ReleasedBatches, agent: Agent, rng: np.random.Generator) -> Indices:
-    """Returns the next batch's policies (G, H, S), from what is on the billboard and public randomness alone.
+    """Policies (G, H, S) of the next batch, from the billboard and public randomness alone.
 
-    The last batch has one policy, that of the mean model: nobody learns from it.
+    The last batch has one policy, that of the mean model, since nothing is learned from it.
     """
     public = agent.public
     S, _, d = public.sizes
@@ -288,7 +289,7 @@ def decide(past: ReleasedBatches, agent: Agent, rng: np.random.Generator) -> Ind
 
 
 def deal(users: int, turns: int) -> Array:
-    """Returns how many users of a batch act by each of the policies that take turns, (G,).
+    """Number of users of a batch for each of the policies that take turns, (G,).
 
     >>> deal(7, 3).tolist()
     [3.0, 2.0, 2.0]
@@ -297,15 +298,15 @@ def deal(users: int, turns: int) -> Array:
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns CALIBRATED-LSVI-UCB in its world, ready to play.
+    """Player of CALIBRATED-LSVI-UCB in its world.
 
     Args:
-        request: What is asked.
-        noiseless: No noise is drawn; the agent plans as with noise.
+        request: The request.
+        noiseless: Whether to draw no noise; the agent plans as with noise.
 
     Raises:
-        ParameterError: Sizes that are not the environment's, no episode, features that are nearer to opposite than is
-            declared, tables beyond 8 GB, or a refused option.
+        ParameterError: Sizes other than the environment's, no episode, features closer to opposite than declared,
+            tables beyond 8 GB, or an invalid option.
     """
     agent, mdp, K = prepare(request), request.world.mdp, request.episodes
     public, ends, G = agent.public, agent.ends, agent.turns
@@ -382,21 +383,21 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
 
 
 def sum_up_batch(reached: Array, visits: Array, gains: Array, public: PublicInputs) -> Array:
-    """Returns a batch's exact tables (T, numbers) from its sums: the privatizer's side."""
+    """Exact tables (T, numbers) of a batch from its sums: the privatizer's side."""
     S, A, d = public.sizes
     gram = weigh_outer(public.phi.reshape(-1, d), visits.reshape(-1, S * A))
     return pack(gram, reached.transpose(0, 2, 1), gains, weights=public.weights)
 
 
 def judge(w: SparseMDP, chosen: Indices, worth: Array) -> None:
-    """Writes the policies' true expected returns, for the record."""
+    """Write the policies' true expected returns, for the record."""
     for turn in range(len(chosen)):
         judged, values = np.full(chosen.shape[1:], -1), np.zeros((w.H + 1, w.S))
         worth[turn] = value_greedy(w, chosen[turn], judged, values)
 
 
 def prepare(request: OnlineRequest) -> Agent:
-    """Returns what the agent is made of; the noise from the declaration.
+    """Constants of the agent, with the noise of the declaration.
 
     Raises:
         ParameterError: As `player`.
@@ -439,11 +440,11 @@ def prepare(request: OnlineRequest) -> Agent:
 
 
 def map_features(phi: Array, *, mapped: bool) -> Array:
-    """Returns the features that tables are sums of, (S, A, d), none of them longer than 1.
+    """Features that the tables sum, (S, A, d), of length at most 1.
 
     Args:
-        phi: (S, A, d) the world's.
-        mapped: In the coordinates in which they fill the unit ball best; those that they do not span are 0.
+        phi: (S, A, d) features of the world.
+        mapped: Whether to use the coordinates in which they fill the unit ball best; unused coordinates are 0.
     """
     if mapped:
         rounded = round_features(phi)
@@ -453,15 +454,15 @@ def map_features(phi: Array, *, mapped: bool) -> Array:
 
 
 def refuse_memory(request: OnlineRequest, *, numbers: int, batches: int) -> None:
-    """Refuses what needs more than 8 GB.
+    """Raise an error for arrays beyond 8 GB.
 
     Args:
-        request: What is asked.
-        numbers: Of a batch's tables.
-        batches: B.
+        request: The request.
+        numbers: Number of table entries of a batch.
+        batches: B, the number of batches.
 
     Raises:
-        ParameterError: It needs more.
+        ParameterError: The arrays need more memory.
     """
     mdp, turns, d = request.world.mdp, int(request.options["turns"]), request.world.sizes["d"]
     H, pairs = mdp.horizon, mdp.states * mdp.actions

@@ -1,8 +1,9 @@
-"""What CALIBRATED-LSVI-UCB releases: one vector a batch of users and step, free of V, every user in one batch.
+"""Releases of CALIBRATED-LSVI-UCB: one vector per batch and step, independent of V, every user in one batch.
 
-All that leaves about a user is one Gaussian vector. Its squared sensitivity is T·F, with T the steps whose successors
-matter and F the largest squared distance at a step of any two users' vectors (`privcheck_algorithms.linear.tables`):
-ρ = T·F/2σ², so that σ² = T·F/2ρ is the least noise there is for the claim.
+Only one Gaussian vector is released about a user. Its squared sensitivity is T·F, with T the steps with relevant
+successors and F the largest squared distance at a step of any two users' vectors
+(`privcheck_algorithms.linear.tables`):
+ρ = T·F/2σ², so that σ² = T·F/2ρ is the least noise for the claim.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ _OPPOSED = Parameter(
 
 
 def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
-    """Returns CALIBRATED-LSVI-UCB in the chosen readings: ρ-zCDP of what is released, joint ρ-zCDP by the billboard.
+    """CALIBRATED-LSVI-UCB in the chosen readings: ρ-zCDP of the releases, joint ρ-zCDP by the billboard.
 
-    With public rewards nobody plans with the last step's successors, and they do not leave: T = H − 1, or 1 where
+    With public rewards the last step's successors are not needed for planning, and are not released: T = H − 1, or 1 if
     H = 1.
     """
     modelled = readings.get("gram", "modelled") == "modelled"

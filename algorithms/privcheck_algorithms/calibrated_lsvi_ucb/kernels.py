@@ -1,6 +1,7 @@
 """Users of a batch, policies of sampled models, and laws of states under public policies, compiled by Numba.
 
-Features lie as (d, S·A), a column a pair: plans run over pairs along memory. A model of a step is its *effect*
+Features are stored as (d, S·A), a column per pair, for contiguous loops over pairs in plans. A model of a step is its
+*effect*
 E = M·Xᵀ, (d, S): P(· | s, a) = 1/S + φ(s, a)ᵀE, and E·1 = 0.
 """
 
@@ -22,17 +23,17 @@ Flags = NDArray[np.bool_]
 
 
 class Batch(NamedTuple):
-    """A batch of users: whose turn comes with which policy, and what is summed of them; the privatizer's side.
+    """A batch of users: their policies in turn, and their sums; the privatizer's side.
 
     Attributes:
-        begun: Users before this batch.
-        policies: (G, H, S) actions; G policies take turns, the k-th user of the batch acts by the k-th in turn.
+        begun: Number of users before this batch.
+        policies: (G, H, S) actions; the policies take turns, the k-th user of the batch acts by the k-th in turn.
         worth: (G,) their true expected returns, for the record.
-        changes: (G,) which of them differ from the one whose turn was before, for the record.
+        changes: (G,) whether each differs from the policy before it, for the record.
         phi: (S, A, d) the features.
         reached: (T, S, d) Σφ by the state reached.
-        visits: (T, S, A) visits, for exact Gram matrices; T = 0 where none leave.
-        gains: (T, d) Σφ·(r − ½); T = 0 where rewards are public.
+        visits: (T, S, A) visits, for exact Gram matrices; T = 0 if none are released.
+        gains: (T, d) Σφ·(r − ½); T = 0 if rewards are public.
     """
 
     begun: int
@@ -46,13 +47,13 @@ class Batch(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What the agent makes of the billboard: means and spreads of what it does not know.
+    """The model learned from the billboard: means and spreads of the unknowns.
 
     Attributes:
         effect: (T, d, S) mean of E.
         root: (T, d, d) R with RRᵀ the covariance of each column of M.
-        reward: (H, S·A) public mean rewards; of no steps where they are learned.
-        theta: (T, d) mean of the rewards' weights θ, r = ½ + φᵀθ; of no steps where rewards are public.
+        reward: (H, S·A) public mean rewards; no steps if they are learned.
+        theta: (T, d) mean of the rewards' weights θ, r = ½ + φᵀθ; no steps if rewards are public.
         spread: (T, d, d) their covariance's root.
     """
 
@@ -65,7 +66,7 @@ class Model(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def serve(w: SparseMDP, users: np.random.Generator, batch: Batch, record: Record) -> None:
-    """Lets users of a batch act and sums up what they did, up to the record's `until`."""
+    """Run users of a batch and sum up their data, up to the record's `until`."""
     policies, phi, totals = batch.policies, batch.phi, record.totals
     reached, visits, gains = batch.reached, batch.visits, batch.gains
     G, d = policies.shape[0], phi.shape[2]
@@ -93,7 +94,7 @@ def serve(w: SparseMDP, users: np.random.Generator, batch: Batch, record: Record
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def plan(columns: Array, model: Model, draws: Array, gains: Array, actions: Indices) -> None:
-    """Writes the best policy of one sampled model: Q = r + mean(V) + φᵀw within V's range, w ~ N(E·V, ‖XᵀV‖²·RRᵀ).
+    """Write the best policy of one sampled model: Q = r + mean(V) + φᵀw within V's range, w ~ N(E·V, ‖XᵀV‖²·RRᵀ).
 
     The columns of M are independent with the same covariance, so that w = M·XᵀV of a sampled M has this law, with one
     draw for all pairs of a step. The first of several best actions is taken.
@@ -102,7 +103,7 @@ def plan(columns: Array, model: Model, draws: Array, gains: Array, actions: Indi
         columns: (d, S·A) the features.
         model: Means and spreads.
         draws: (T, d) independent draws of N(0, 1), times the factor of the perturbation.
-        gains: (T, d) the same for rewards; of no steps where they are public.
+        gains: (T, d) the same for rewards; no steps if they are public.
         actions: (H, S) overwritten.
     """
     H, S = actions.shape
@@ -133,7 +134,7 @@ def plan(columns: Array, model: Model, draws: Array, gains: Array, actions: Indi
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _add_next_value(columns: Array, sampled: tuple[Array, Array, Array], value: Array, quality: Array) -> None:
-    """Adds the sampled model's mean of V at the next step to every pair's quality; sampled: E, R and a draw."""
+    """Add the sampled model's mean of V at the next step to every pair's quality; sampled: E, R and a draw."""
     effect, root, draw = sampled
     S, d = value.size, columns.shape[0]
     mean, low, high, square = 0.0, value[0], value[0], 0.0
@@ -166,7 +167,7 @@ def _predict(columns: Array, weights: Array, base: float, into: Array) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def project(rows: Array) -> None:
-    """Replaces every row by the nearest probability vector (in the Euclidean norm): max(p − t, 0) with sum 1.
+    """Replace every row by the nearest probability vector (in the Euclidean norm): max(p − t, 0) with sum 1.
 
     Args:
         rows: (rows, S) overwritten.
@@ -185,12 +186,12 @@ def project(rows: Array) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def count_visits(law: Array, actions: Indices, users: Array, visits: Array) -> None:
-    """Adds expected visits to each pair at one step.
+    """Add expected visits to each pair at one step.
 
     Args:
         law: (B, G, S) law of the state under each policy.
         actions: (B, G, S) the policies at this step.
-        users: (B, G) how many act by each.
+        users: (B, G) number of users of each policy.
         visits: (B, S, A) added to.
     """
     B, G, S = law.shape
@@ -202,7 +203,7 @@ def count_visits(law: Array, actions: Indices, users: Array, visits: Array) -> N
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def advance(law: Array, actions: Indices, P: Array) -> None:
-    """Replaces the law of the state under each policy by that at the next step.
+    """Replace the law of the state under each policy by that at the next step.
 
     Args:
         law: (B, G, S) overwritten.

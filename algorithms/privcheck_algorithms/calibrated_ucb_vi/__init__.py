@@ -1,16 +1,16 @@
 """CALIBRATED-UCB-VI: the least regret this package gets on RiverSwim at (1, 10⁻⁵)-JDP and K = 2·10⁴.
 
-What CALIBRATED-UCB-VI releases: two tables a batch of users, Gaussian noise, every user in one batch.
+Releases of CALIBRATED-UCB-VI: two tables per batch of users, Gaussian noise, every user in one batch.
 
-All that leaves about a user is one Gaussian vector: transitions with variance σ² and reward sums with σ²/w². Its cost
+Only one Gaussian vector is released about a user: transitions with variance σ² and reward sums with σ²/w². Its cost
 is that of N(0, 1) against N(μ, 1), exactly, and μ = 0.26805 is the largest that is (1, 10⁻⁵)-DP (to five digits).
 
-Counts pooled over steps, of each user's first m visits to a cell (s, a): a user moves a cell by at most m.
+Counts pooled over steps, of each user's first m visits to a cell (s, a): the sensitivity of a cell is at most m.
 
-RiverSwim's dynamics do not change with the step, so all steps of a user tell about the same cells; but then a user
-who stays in one cell moves it by H, and the noise has to hide that: ‖Δ‖₂ = H√2 (`PooledTransitionCounts`). Counting
-only a user's first m visits to each cell leaves the law of what is counted as it is (whether a visit is counted
-depends on the past alone), and bounds ‖Δ‖₂ by √(2·m·min(H, m·S·A)).
+RiverSwim's dynamics do not change with the step, so all steps of a user are informative about the same cells; but a
+user who stays in one cell contributes H to it, and the noise has to hide that: ‖Δ‖₂ = H√2
+(`PooledTransitionCounts`). Counting only a user's first m visits to each cell does not change the law of counted
+transitions (whether a visit is counted depends on the past alone), and bounds ‖Δ‖₂ by √(2·m·min(H, m·S·A)).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FirstVisits:
     """A table (1, S, A, S) of transitions, or (1, S, A) of rewards, of each user's first m visits to each (s, a).
 
     Attributes:
-        of: What is summed.
+        of: Summed quantity.
         cap: m, at least 1.
     """
 
@@ -53,29 +53,29 @@ class FirstVisits:
 
     @property
     def name(self) -> str:
-        """Returns the statistic's name in words."""
+        """The statistic in words."""
         what = "transition counts" if self.of == "transitions" else "reward sums"
         return f"{what} of each user's first {self.cap} visits to a pair, all steps together"
 
     @property
     def latex(self) -> str:
-        """Returns the statistic as a formula."""
+        """The statistic as a formula."""
         return (
             rf"n^{{({self.cap})}}(s,a,s')" if self.of == "transitions" else rf"\textstyle\sum r^{{({self.cap})}}(s,a)"
         )
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return frozenset().union(H.symbols, S.symbols, A.symbols)
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy, in words; `Trajectories` refuses data that does not."""
+        """Conditions on the data, in words; `Trajectories` rejects other data."""
         return ("states and actions in range, every user has H steps", "rewards in [0, 1]")
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns upper bounds: a user adds at most m in all to the cells of a pair, and min(H, m·S·A) in all.
+        """Upper bounds: a user adds at most m in all to the cells of a pair, and min(H, m·S·A) in all.
 
         So one user's table has ‖·‖₂² ≤ m·min(H, m·S·A). Two users' tables have no negative entry, so the squared norm
         of their difference is at most the sum of both. With a shared first pair the bounds are the same.
@@ -90,12 +90,12 @@ class FirstVisits:
         )
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns (1, S, A, S) or (1, S, A)."""
+        """Shape (1, S, A, S) or (1, S, A)."""
         states, actions = int(values["S"]), int(values["A"])
         return (1, states, actions, states) if self.of == "transitions" else (1, states, actions)
 
     def compute(self, data: Trajectories, *, step: int | None = None) -> NDArray[np.float64]:
-        """Returns the table, or with step = 0 the same without its first axis.
+        """The table, or with step = 0 the same without its first axis.
 
         Raises:
             TrajectoryError: `step` is neither None nor 0.
@@ -106,7 +106,7 @@ class FirstVisits:
         return table[np.newaxis] if step is None else table
 
     def difference(self, pair: Pair) -> SparseDifference:
-        """Returns the change between two users' data, over flat cells of the table."""
+        """Change between two users' data, over flat cells of the table."""
         change = np.zeros(0)
         for sign, user in zip((1.0, -1.0), pair, strict=True):
             if user is not None:
@@ -162,9 +162,9 @@ REWARD_WEIGHT = Parameter(
 
 
 def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
-    """Returns CALIBRATED-UCB-VI in the chosen readings: (ε, δ)-JDP by one Gaussian vector a user.
+    """CALIBRATED-UCB-VI in the chosen readings: (ε, δ)-JDP by one Gaussian vector per user.
 
-    ‖Δ‖₂² of the transitions is at most B and of the rewards at most C: with one policy a batch 2(H − 1) and H; with
+    ‖Δ‖₂² of the transitions is at most B and of the rewards at most C: with one policy per batch 2(H − 1) and H; with
     turns both 2·m·min(H, m·S·A) pooled, 2H by step. With σ² = (B + C·w²)/μ² for transitions and σ²/w² for rewards the
     whole is μ-GDP: B/σ² + C·w²/σ² = μ².
     """

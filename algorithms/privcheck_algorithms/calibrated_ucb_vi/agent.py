@@ -1,7 +1,7 @@
-"""The agent of CALIBRATED-UCB-VI: batches, noisy tables, optimism. README: the budget, the readings and their price.
+"""The agent of CALIBRATED-UCB-VI: batches, noisy tables, optimism. README: budget, readings and their price.
 
 `estimate` and `policies` are the agent and read noisy tables alone; `release` is the channel's side; `serve` (kernels)
-is where users are.
+runs the users.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """The agent's numbers.
+    """Constants of the agent.
 
     Attributes:
-        H: Steps.
-        S: States.
-        A: Actions.
-        tables: T: 1 pooled, H by step.
+        H: Number of steps.
+        S: Number of states.
+        A: Number of actions.
+        tables: T, the number of tables: 1 if pooled, H by step.
         cap: m.
         sigma: Standard deviation of a transition count's noise.
-        sigma_rewards: Of a reward sum's; 0 where rewards are known.
+        sigma_rewards: Standard deviation of a reward sum's noise; 0 if rewards are known.
         option: The agent's options as floats.
     """
 
@@ -71,10 +71,10 @@ class Numbers:
 
 
 def numbers(request: OnlineRequest) -> Numbers:
-    """Returns the agent's numbers; the noise from the declaration.
+    """Constants of the agent, with the noise of the declaration.
 
     Raises:
-        ParameterError: growth below 1, or initial=fixed where the first state is drawn.
+        ParameterError: growth below 1, or initial=fixed although the first state is random.
     """
     declaration, mdp = declared(request), request.world.mdp
     if request.options["growth"] < 1:
@@ -99,7 +99,7 @@ def numbers(request: OnlineRequest) -> Numbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReleasedBatches:
-    """The billboard: what has left of the batches so far, and the policies they were told.
+    """The billboard: the releases of the batches so far, and their policies.
 
     Attributes:
         transitions: (B, T, S, A, S) noisy counts.
@@ -115,13 +115,13 @@ class ReleasedBatches:
 
 
 def estimate(past: ReleasedBatches, weights: Array, c: Numbers, known_rewards: Array | None) -> Estimate:
-    """Returns estimates from the batches' noisy tables, each with a weight a pair.
+    """Estimates from the batches' noisy tables, with a weight per batch and pair.
 
     Args:
         past: The billboard.
-        weights: (B, T, S, A) in [0, 1].
-        c: The agent's numbers.
-        known_rewards: (T, S, A) public mean rewards; None where they are estimated.
+        weights: (B, T, S, A) weights in [0, 1].
+        c: Constants of the agent.
+        known_rewards: (T, S, A) public mean rewards; None if they are estimated.
     """
     counts = (weights[..., None] * past.transitions).sum(axis=0)
     spread = c.sigma * np.sqrt((weights**2).sum(axis=0))  # of each cell's noise
@@ -140,10 +140,10 @@ def estimate(past: ReleasedBatches, weights: Array, c: Numbers, known_rewards: A
 
 
 def weigh(past: ReleasedBatches, initial: Array, guess: Estimate, c: Numbers) -> Array:
-    """Returns each batch's weight a pair, (B, T, S, A): its expected counts over those of the batch with most.
+    """Weight of each batch and pair, (B, T, S, A): its expected counts over those of the batch with the largest.
 
-    All batches carry the same noise, but a batch that hardly visits a pair has hardly anything else to say about it.
-    Expected counts come from the estimated model and the policies, which are public. Unknown pairs keep weight 1.
+    All batches have the same noise, and a batch that hardly visits a pair contributes hardly anything else. Expected
+    counts come from the estimated model and the public policies. Unknown pairs keep weight 1.
     """
     weights = np.zeros((len(past.sizes), c.tables, c.S, c.A))
     for batch, size in enumerate(past.sizes):
@@ -156,14 +156,14 @@ def weigh(past: ReleasedBatches, initial: Array, guess: Estimate, c: Numbers) ->
 def policies(
     past: ReleasedBatches, c: Numbers, order: Array, *, initial: Array, known_rewards: Array | None
 ) -> Indices:
-    """Returns the next batch's policies (G, H, S), from what is on the billboard alone.
+    """Policies (G, H, S) of the next batch, from the billboard alone.
 
     Args:
         past: The billboard.
-        c: The agent's numbers.
-        order: (G, S, A) in which order ties are taken by each policy.
+        c: Constants of the agent.
+        order: (G, S, A) priorities among ties, for each policy.
         initial: (S,) the law of the first state, public.
-        known_rewards: (T, S, A), or None.
+        known_rewards: (T, S, A) public mean rewards, or None.
     """
     guess = estimate(past, np.ones(past.rewards.shape), c, known_rewards)
     if len(past.sizes) > 1:
@@ -175,19 +175,19 @@ def policies(
 
 
 def release(exact: Array, sigma: float, noise: np.random.Generator) -> Array:
-    """Returns exact + fresh Gaussian noise: the channel's side, once a batch and table."""
+    """Exact value plus fresh Gaussian noise: the channel's side, once per batch and table."""
     return np.asarray(exact + sigma * noise.standard_normal(exact.shape))
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns CALIBRATED-UCB-VI in its world, ready to play.
+    """Player of CALIBRATED-UCB-VI in its world.
 
     Args:
-        request: What is asked.
-        noiseless: No noise is drawn; the agent plans as with noise.
+        request: The request.
+        noiseless: Whether to draw no noise; the agent plans as with noise.
 
     Raises:
-        ParameterError: Sizes that are not the environment's, no episode, tables beyond 8 GB, or a refused option.
+        ParameterError: Sizes other than the environment's, no episode, tables beyond 8 GB, or an invalid option.
     """
     if request.readings.get("policy", "one") == "one":
         return play_one_policy(request, noiseless=noiseless)
@@ -198,7 +198,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
 
 
 def play_one_policy(request: OnlineRequest, *, noiseless: bool) -> Player:
-    """Returns the agent whose batches each follow one public policy."""
+    """Player of the variant in which each batch follows one public policy."""
     refuse(request, vectors=0)
     pooled = request.readings.get("counts", "pooled") == "pooled"
     _refuse_pooled(request, pooled=pooled)
@@ -241,7 +241,7 @@ def play_one_policy(request: OnlineRequest, *, noiseless: bool) -> Player:
 
 
 def reward_unit(request: OnlineRequest) -> float:
-    """Returns to which grid users round their rewards: that of the reward sums under release noise; 0 for none."""
+    """Grid for users' rewards: that of the reward sums under release noise; 0 for no rounding."""
     drawn = request.setting.drawn
     grids = [] if drawn is None else [r.statistic.unit for r in drawn.noisy if isinstance(r.statistic, OnGrid)]
     return float(max(grids, default=0))
@@ -254,7 +254,7 @@ def _refuse_pooled(request: OnlineRequest, *, pooled: bool) -> None:
 
 
 def take_turns(request: OnlineRequest, *, noiseless: bool) -> Player:
-    """Returns the agent in whose batches several policies take turns."""
+    """Player of the variant in which several policies take turns within a batch."""
     refuse(request, vectors=0)
     mdp, K, c = request.world.mdp, request.episodes, numbers(request)
     _refuse_pooled(request, pooled=c.tables == 1)
@@ -337,10 +337,10 @@ def take_turns(request: OnlineRequest, *, noiseless: bool) -> Player:
 
 
 def refuse_tables(request: OnlineRequest, c: Numbers, *, batches: int, turns: int) -> None:
-    """Refuses tables and policies beyond 8 GB.
+    """Raise an error for tables and policies beyond 8 GB.
 
     Raises:
-        ParameterError: They need more.
+        ParameterError: The arrays need more memory.
     """
     tables = (batches + 4) * c.tables * c.S * c.A * (c.S + 1)
     chosen = (batches + 1) * turns * c.H * c.S + turns * c.S * c.A

@@ -1,4 +1,4 @@
-"""Users of a batch, and optimistic planning from noisy tables, compiled by Numba. T = 1 table, or T = H, one a step."""
+"""Users of a batch, and optimistic planning from noisy tables, compiled by Numba. T is 1, or H: a table per step."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Flags = NDArray[np.bool_]
 
 
 class Batch(NamedTuple):
-    """A batch of users: whose turn comes with which policy, and what is counted of them; the privatizer's side.
+    """A batch of users: their policies in turn, and their counts; the privatizer's side.
 
     Attributes:
-        begun: Users before this batch.
-        cap: m: visits of a user to a pair that are counted.
-        policies: (G, H, S) actions; G policies take turns, the k-th user acts by the k-th in turn.
+        begun: Number of users before this batch.
+        cap: m, the number of a user's visits to a pair that are counted.
+        policies: (G, H, S) actions; the policies take turns, the k-th user acts by the k-th in turn.
         worth: (G,) their true expected returns, for the record.
-        changes: (G,) which of them differ from the one whose turn was before, for the record.
+        changes: (G,) whether each differs from the policy before it, for the record.
         transitions: (T, S, A, S) exact counts of this batch.
         rewards: (T, S, A) exact reward sums of this batch.
     """
@@ -39,12 +39,12 @@ class Batch(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What the agent makes of the billboard.
+    """Estimates of the agent, computed from the billboard.
 
     Attributes:
         P: (T, S, A, S) estimated transitions.
         reward: (T, S, A) estimated mean rewards.
-        bonus: (T, S, A).
+        bonus: (T, S, A) exploration bonus.
         known: (T, S, A) pairs with enough noisy visits.
     """
 
@@ -56,7 +56,7 @@ class Estimate(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def serve(w: SparseMDP, users: np.random.Generator, batch: Batch, record: Record) -> None:
-    """Lets users of a batch act and counts their first visits, up to the record's `until`."""
+    """Run users of a batch and count their first visits, up to the record's `until`."""
     policies, transitions, rewards, totals = batch.policies, batch.transitions, batch.rewards, record.totals
     T, G = transitions.shape[0], policies.shape[0]
     seen = np.zeros((T, w.S, w.A), np.int64)
@@ -83,11 +83,11 @@ def serve(w: SparseMDP, users: np.random.Generator, batch: Batch, record: Record
 
 @njit(cache=True, nogil=True)
 def plan(estimate: Estimate, first: Array, actions: Indices) -> None:
-    """Writes the optimistic policy: what is not known is worth the most there can be.
+    """Write the optimistic policy; unknown pairs have the largest possible value.
 
     Args:
-        estimate: What the agent makes of the billboard.
-        first: (S, A) in which order pairs that tie are taken, the largest first.
+        estimate: Estimates of the agent.
+        first: (S, A) priorities among tied pairs, largest first.
         actions: (H, S) overwritten.
     """
     P, reward, bonus, known = estimate
@@ -114,7 +114,7 @@ def plan(estimate: Estimate, first: Array, actions: Indices) -> None:
 
 @njit(cache=True, nogil=True)
 def add_expected_visits(P: Array, initial: Array, policies: Indices, visits: Array) -> None:
-    """Adds how often a user visits each pair in the estimated model, on average over the policies.
+    """Add the expected visits of a user to each pair in the estimated model, averaged over the policies.
 
     Args:
         P: (T, S, A, S) estimated transitions.

@@ -1,11 +1,12 @@
-"""CALIBRATED-VAPVI: pessimistic value iteration from H down, on noisy tables that hold for every V.
+"""CALIBRATED-VAPVI: pessimistic value iteration from H down, on noisy tables that serve every V.
 
-The privatizer half sums up users' rounded features; the agent half is the loop over `planning.plan`, which sees a
-billboard and never data. `AGENT` is what is registered, run (`privcheck.runtime.offline`) and audited.
+The privatizer half sums up users' rounded features; the agent half is the loop over `plan`, which reads a billboard
+and never data. `AGENT` is registered, run (`privcheck.runtime.offline`) and audited.
 
-What CALIBRATED-VAPVI makes of a step's noisy vector: ridge regression with the public noise level, and pessimism.
+Planning of CALIBRATED-VAPVI from a step's noisy vector: ridge regression with the public noise level, and
+pessimism.
 
-Functions of the billboard and of what is public, and of no data; for many runs at a time, as audits ask for them.
+Functions of the billboard and public inputs, never of data; for many runs at a time, as audits need.
 """
 
 from __future__ import annotations
@@ -46,17 +47,17 @@ _LEAST_RIDGE: Final = 1.0  # λ of LSVI, in users; all that is left where no noi
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublicInputs:
-    """What both halves know without any data.
+    """Public inputs of both halves.
 
     Attributes:
         phi: (S, A, k) features in rounded coordinates, k the dimension that they span.
-        dimension: d ≥ k, as it is declared; sums of coordinates from k on are pure noise, and are not read.
+        dimension: d ≥ k, the declared dimension; sums of coordinates from k on are pure noise, and are not read.
         horizon: H.
         weights: Squared weights of the tables.
-        std: Of the noise on every entry of a vector; 0 of the twin without noise.
-        ridge: On the diagonal of every Gram matrix, in users.
+        std: Standard deviation of the noise on every entry of a vector; 0 for the noiseless twin.
+        ridge: Ridge on the diagonal of every Gram matrix, in users.
         pessimism: C, in standard deviations of Q̂.
-        reward: (S, A, S) where it is public and therefore not in the tables; None where it is.
+        reward: (S, A, S) public rewards, which are then not in the tables; None if they are in the tables.
     """
 
     phi: Array
@@ -70,28 +71,28 @@ class PublicInputs:
 
     @property
     def states(self) -> int:
-        """Returns S."""
+        """Number of states S."""
         return int(self.phi.shape[0])
 
     @property
     def gram_std(self) -> float:
-        """Returns the standard deviation of the noise off the diagonal of a Gram matrix; on it, it is √2 times that."""
+        """Standard deviation of the noise off the diagonal of a Gram matrix; on it, it is √2 times that."""
         return self.std / math.sqrt(2 * self.weights[0])
 
     @property
     def gram_noise(self) -> float:
-        """Returns 2√k times that, which the norm of a noise matrix of the k directions is close to (Wigner)."""
+        """Approximate norm of a noise matrix in the k directions, 2√k·`gram_std` (Wigner)."""
         return 2 * math.sqrt(self.phi.shape[-1]) * self.gram_std
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Planned:
-    """What one step comes to, in every run.
+    """Result of one step, in every run.
 
     Attributes:
         actions: (runs, S) greedy actions.
         values: (runs, S) V̂.
-        seen: (runs,) which share of the k directions has an eigenvalue above the noise.
+        seen: (runs,) share of the k directions with an eigenvalue above the noise.
     """
 
     actions: NDArray[np.int64]
@@ -100,16 +101,16 @@ class Planned:
 
 
 def prepare(setting: Setting, *, reward: Array | None, noisy: bool = True) -> PublicInputs:
-    """Returns what is public, with the ridge that the declared noise asks for.
+    """Public inputs, with the ridge for the declared noise.
 
     Args:
         setting: Declaration, parameters, options and features.
-        reward: r(s, a, s′), public; not read where reward sums are released.
-        noisy: The declared noise is drawn.
+        reward: r(s, a, s′), public; not read if reward sums are released.
+        noisy: Whether the declared noise is drawn.
 
     Raises:
-        ParameterError: There are no features, or of other sizes than are declared, or they keep no κ as is declared; or
-            the reward function is neither public nor released.
+        ParameterError: Features are missing, differ in size from the declaration or violate the declared κ, or the
+            reward function is neither public nor released.
     """
     release, values = setting.declared.release(RELEASE), setting.values
     tables = tables_of(setting)
@@ -136,24 +137,24 @@ def prepare(setting: Setting, *, reward: Array | None, noisy: bool = True) -> Pu
 
 
 def tables_of(setting: Setting) -> LinearTables:
-    """Returns the declared tables."""
+    """The declared tables."""
     tables = setting.declared.release(RELEASE).statistic
     assert isinstance(tables, LinearTables)
     return tables
 
 
 def plan(vectors: Array, after: Array, step: int, public: PublicInputs) -> Planned:
-    """Returns greedy policy and values of one step, in every run.
+    """Greedy policy and values of one step, in every run.
 
-    E[V(s′) | s, a] = mean(V) + φᵀM·(XᵀV), with M = Λ⁻¹Σφ·x(s′)ᵀ and Λ the noisy Gram matrix plus ridge. Half the ridge
-    is the least eigenvalue that Λ is taken to have. The penalty is C standard deviations of Q̂, of the noise on sums and
-    of sampling.
+    E[V(s′) | s, a] = mean(V) + φᵀM·(XᵀV), with M = Λ⁻¹Σφ·x(s′)ᵀ and Λ the noisy Gram matrix plus ridge. The eigenvalues
+    of Λ are raised to at least half the ridge. The penalty is C standard deviations of Q̂, from the noise on sums and
+    from sampling.
 
     Args:
-        vectors: (runs, numbers) noisy, of the step.
-        after: (runs, S) V̂ of the step after.
+        vectors: (runs, numbers) noisy vectors of the step.
+        after: (runs, S) V̂ of the next step.
         step: h − 1.
-        public: What both halves know.
+        public: Public inputs.
     """
     S, A, k = public.phi.shape
     tables = unpack(vectors, dimension=public.dimension, states=S, weights=public.weights)
@@ -190,7 +191,7 @@ def plan(vectors: Array, after: Array, step: int, public: PublicInputs) -> Plann
 
 
 def _turn(axes: Array, columns: Array) -> Array:
-    """Returns columns (runs, k, …) in the coordinates of the axes."""
+    """Columns (runs, k, …) in the coordinates of the axes."""
     turned: Array = np.swapaxes(axes, -1, -2) @ columns
     return turned
 
@@ -222,11 +223,11 @@ class TablesPrivatizer:
     Args:
         data: The users' trajectories.
         setting: Declaration, parameters, options and features.
-        channel: Where releases go.
-        billboard: Not read: the tables depend on no value function.
+        channel: Channel for the releases.
+        billboard: Not read: the tables do not depend on a value function.
 
     Raises:
-        ParameterError: The features are of other sizes than data or declaration, or keep no κ as is declared.
+        ParameterError: The features differ in size from the data or declaration, or violate the declared κ.
     """
 
     def __init__(self, data: Trajectories, setting: Setting, channel: ReleaseChannel, billboard: Billboard) -> None:
@@ -235,11 +236,11 @@ class TablesPrivatizer:
         self._tables = setting.released.release(RELEASE).statistic
 
     def publish(self, step: int) -> None:
-        """Releases the vector of one step, counted from 0."""
+        """Release the vector of one step, from 0."""
         self._channel.release(RELEASE, self._tables.compute(self._steps(step), step=0), part=step)
 
     def _steps(self, step: int) -> LinearSteps:
-        """Returns what users did at one step, with as many coordinates as are declared."""
+        """Users' data at one step, padded to the declared number of coordinates."""
         data, public, here = self.__data, self._public, slice(step, step + 1)
         phi = public.phi[data.states[:, here], data.actions[:, here]]
         missing = public.dimension - phi.shape[-1]
@@ -254,10 +255,10 @@ class TablesPrivatizer:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TablesPass:
-    """The agent half as it is registered: importable, so that audits can run it in any process.
+    """The registered agent half; importable, so that audits can run it in any process.
 
     Attributes:
-        public: What it plans with.
+        public: Public inputs of planning.
     """
 
     public: PublicInputs
@@ -265,11 +266,11 @@ class TablesPass:
     def __call__(
         self, billboard: Billboard, publish: Callable[[int], None], *, done: Callable[[], None] = lambda: None
     ) -> Learnt:
-        """Returns policy and values from what is on the billboard alone.
+        """Policy and values from the billboard alone.
 
         Args:
-            billboard: Where the noisy vectors appear.
-            publish: Asks for the noisy vector of one step, counted from 0; what it returns is ignored.
+            billboard: Billboard with the noisy vectors.
+            publish: Requests the noisy vector of one step, from 0; its return value is ignored.
             done: Called after each step.
         """
         public = self.public
@@ -303,13 +304,13 @@ class TablesBatch:
     """Many passes in one call.
 
     Attributes:
-        public: What they plan with.
+        public: Public inputs of planning.
     """
 
     public: PublicInputs
 
     def __call__(self, noisy: Mapping[str, Array]) -> tuple[NDArray[np.int64], Array]:
-        """Returns greedy actions and V̂, (B, H, S) each, from noisy vectors (B, H, numbers)."""
+        """Greedy actions and V̂, (B, H, S) each, from noisy vectors (B, H, numbers)."""
         public, vectors = self.public, noisy[RELEASE]
         shape = (len(vectors), public.horizon, public.states)
         actions, values = np.empty(shape, dtype=np.int64), np.empty(shape)
@@ -322,7 +323,7 @@ class TablesBatch:
 
 
 def make_pass(setting: Setting, *, reward: Array | None) -> TablesPass:
-    """Returns the agent half.
+    """Make the agent half.
 
     Raises:
         ParameterError: As for `prepare`.
@@ -331,7 +332,7 @@ def make_pass(setting: Setting, *, reward: Array | None) -> TablesPass:
 
 
 def make_batch(setting: Setting, reward: Array) -> TablesBatch:
-    """Returns many passes in one call.
+    """Make an agent half for many passes in one call.
 
     Raises:
         ParameterError: As for `prepare`.
@@ -340,7 +341,7 @@ def make_batch(setting: Setting, reward: Array) -> TablesBatch:
 
 
 def remark(seen: float) -> tuple[Remark, ...]:
-    """Returns what there is to say about a share of directions in which the data lie above the noise."""
+    """Remark on the share of directions in which the data exceed the noise."""
     if seen >= _MOSTLY:
         return ()
     text = (
@@ -351,7 +352,7 @@ def remark(seen: float) -> tuple[Remark, ...]:
 
 
 def baseline(request: RunRequest) -> float:
-    """Returns the true return of the policy that the agent learns from the same tables without noise."""
+    """True return of the policy learned from the same tables without noise."""
     data = request.data
     setting = replace(request.setting, features=data.feature_map)
     assert data.evaluate is not None
@@ -362,13 +363,13 @@ def baseline(request: RunRequest) -> float:
 
 
 class _Exact:
-    """A channel that draws nothing, for the twin."""
+    """A channel without noise, for the twin."""
 
     def __init__(self) -> None:
         self.billboard = Billboard()
 
     def release(self, name: str, value: Array, *, part: int) -> Array:
-        """Returns the exact value, which is now on the twin's own billboard."""
+        """Post the exact value on the twin's billboard and return it."""
         self.billboard.publish(name, part, value)
         return value
 

@@ -1,8 +1,8 @@
-"""What CALIBRATED-VAPVI releases: one vector a step that holds for every V, once, with the least Gaussian noise.
+"""Releases of CALIBRATED-VAPVI: one vector per step that serves every V, once, with the least Gaussian noise.
 
-Algorithm 2 of Qiao & Wang 2022 releases five statistics a step, three of which are sums over V or V² and are charged
-for V as large as H. The tables of `privcheck_algorithms.linear.tables` are free of V; as one vector they cost what
-their joint worst pair costs, and not the sum of three worst pairs.
+Algorithm 2 of Qiao & Wang 2022 releases five statistics per step, three of which are sums over V or V² and are charged
+for V as large as H. The tables of `privcheck_algorithms.linear.tables` do not depend on V; as one vector they have the
+cost of their joint worst pair, not the sum of three worst pairs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _OPPOSED = Parameter(
 
 
 def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
-    """Returns CALIBRATED-VAPVI: ρ-zCDP by one Gaussian vector, whose squared sensitivity is H·F exactly.
+    """CALIBRATED-VAPVI: ρ-zCDP by one Gaussian vector with squared sensitivity exactly H·F.
 
     ρ = Δ²/2σ² with Δ² = H·F (`LinearTables.moved`), hence σ² = H·F/2ρ.
     """

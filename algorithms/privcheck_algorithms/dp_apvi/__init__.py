@@ -1,10 +1,10 @@
-"""DP-APVI (Qiao & Wang 2022, Algorithm 1): one agent, declared twice, with Gaussian and with Laplace noise.
+"""DP-APVI (Qiao & Wang 2022, Algorithm 1): one agent, declared with Gaussian and with Laplace noise.
 
-What DP-APVI releases (Qiao & Wang 2022, Algorithm 1): visit and transition counts, once, with noise.
+Releases of DP-APVI (Qiao & Wang 2022, Algorithm 1): visit and transition counts, once, with noise.
 
-The paper takes the reward function r as known. Where it is not (`rewards="released"`), per-cell reward sums are a
-third release, and the budget is split over three tables instead of two: a deviation, declared and charged like the
-rest.
+The paper assumes that the reward function r is known. If it is not (`rewards="released"`), per-cell reward sums are
+a third release, and the budget is split over three tables instead of two: a deviation, declared and charged like
+the rest.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REWARDS = Reading(
 
 
 def gaussian(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-APVI with Gaussian noise: ρ-zCDP by Theorem 3.4, eq. (2)."""
+    """DP-APVI with Gaussian noise: ρ-zCDP by Theorem 3.4, eq. (2)."""
     tables = _tables(readings)
     # eq. (2): σ² = 2H/ρ, each of the two tables ρ/2-zCDP (Lemma D.1); three tables: ρ/3 each
     variance = len(tables) * H / rho
@@ -61,7 +61,7 @@ def gaussian(readings: Mapping[str, str]) -> Declaration:
 
 
 def laplace(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-APVI with Laplace noise: ε-DP (section 3, "Apply Laplace Mechanism")."""
+    """DP-APVI with Laplace noise: ε-DP (section 3, "Apply Laplace Mechanism")."""
     tables = _tables(readings)
     scale = 2 * len(tables) * H / epsilon  # section 3: Lap(4H/ε) for two tables whose joint ℓ₁ sensitivity is 4H
     return Declaration(

@@ -1,7 +1,8 @@
 """The agent of Qiao & Wang's (2022) Algorithm 1: pessimistic value iteration from noisy counts, one step h at a time.
 
-`plan` sees a billboard and never data; `AGENT` is what is registered, run (`privcheck.runtime.offline`) and audited.
-The README beside this file maps theorems to lines and lists the deviations.
+`plan` reads a billboard and never data; `AGENT` is registered, run (`privcheck.runtime.offline`) and audited. The
+README
+beside this file maps theorems to lines and lists the deviations.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ NO_REWARDS = np.broadcast_to(0.0, (0, 0))  # in the place of reward sums where t
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublicInputs:
-    """Everything public that the agent plans with.
+    """Public inputs of planning.
 
     Attributes:
-        H: Steps of an episode.
-        S: States.
-        A: Actions.
+        H: Number of steps of an episode.
+        S: Number of states.
+        A: Number of actions.
         constants: H, E_ρ, C1, C2, C, bonus_scale, ι, and whether noisy reward sums are on the billboard.
-        reward: (S, A, S) r(s, a, s′), a read-only view; 0 where it is not public.
+        reward: (S, A, S) r(s, a, s′), a read-only view; 0 if it is not public.
     """
 
     H: int
@@ -55,20 +56,20 @@ class PublicInputs:
 
 
 def noise_bound(declaration: Declaration, values: Mapping[str, Fraction], *, failure: float) -> float:
-    """Returns E_ρ: with probability at least 1 − failure no released number is off by more than E_ρ/2.
+    """Bound E_ρ: with probability at least 1 − failure no released number is off by more than E_ρ/2.
 
     A union bound over all numbers released, H·S·A·(S + 1), or (S + 2) with rewards; at most 2HS²A, which is the paper's
     count, except with a single state and rewards. Gaussian: Lemma D.2, E = 2√2·σ·√ln(4HS²A/δ), since
-    P(|N(0, σ²)| > t) ≤ 2·exp(−t²/2σ²). Laplace: P(|Lap(b)| > t) = exp(−t/b), so E = 2b·ln(2HS²A/δ), which is the E_ε
-    that section 3 leaves as Õ(H/ε).
+    P(|N(0, σ²)| > t) ≤ 2·exp(−t²/2σ²). Laplace: P(|Lap(b)| > t) = exp(−t/b), so E = 2b·ln(2HS²A/δ), the E_ε that
+    section 3 states as Õ(H/ε).
 
     Args:
-        declaration: What is released, with which noise.
-        values: Its parameters.
+        declaration: The declaration, with the noise of its releases.
+        values: Values of its parameters.
         failure: δ of the utility bound.
 
     Raises:
-        ParameterError: A release has noise of which no bound is known.
+        ParameterError: A release has noise without a known bound.
     """
     H, S, A = (int(values[name]) for name in ("H", "S", "A"))
     numbers = H * S * A * max(2 * S, S + len(declaration.noisy) - 1)
@@ -83,14 +84,14 @@ def prepare(
     reward: Array | None,
     noisy: bool = True,
 ) -> PublicInputs:
-    """Returns what the agent plans with, from what was declared.
+    """Public inputs of planning, from the declaration.
 
     Args:
-        declaration: What is released; the bound E_ρ follows from its noise.
-        values: Its parameters.
+        declaration: The declaration; the bound E_ρ follows from its noise.
+        values: Values of its parameters.
         options: The agent's options.
-        reward: r(s, a, s′), public, broadcastable to (S, A, S); not read where reward sums are released.
-        noisy: The declared noise is drawn; without it E_ρ = 0.
+        reward: r(s, a, s′), public, broadcastable to (S, A, S); not read if reward sums are released.
+        noisy: Whether the declared noise is drawn; without it E_ρ = 0.
 
     Raises:
         ParameterError: C ≤ 1, or the reward function is neither public nor released.
@@ -130,14 +131,14 @@ def plan(
     keep: bool = False,
     done: Callable[[], None] = lambda: None,
 ) -> Learnt:
-    """Returns policy and values from what is on the billboard alone.
+    """Policy and values from the billboard alone.
 
     Args:
-        billboard: Where the noisy counts appear.
-        publish: Asks for the noisy counts of one step, counted from 0; what it returns is ignored.
-        given: The public setting.
-        keep: Leaves each step's tables on the billboard; otherwise they are dropped once the step is planned, and a
-            pass needs the memory of one step.
+        billboard: Billboard with the noisy counts.
+        publish: Requests the noisy counts of one step, from 0; its return value is ignored.
+        given: Public inputs.
+        keep: Whether to leave each step's tables on the billboard; otherwise they are dropped once the step is planned,
+            and a pass needs the memory of one step.
         done: Called after each step.
     """
     H, S, A = given.H, given.S, given.A
@@ -186,13 +187,13 @@ def plan(
 def plan_batch(
     visits: Array, transitions: Array, given: PublicInputs, *, rewards: Array | None = None
 ) -> tuple[NDArray[np.int64], Array]:
-    """Returns greedy actions and Ṽ, each (B, H, S), of B whole passes: the agent B times, in one call without the GIL.
+    """Greedy actions and Ṽ, each (B, H, S), of B whole passes: the agent B times, in one call without the GIL.
 
     Args:
         visits: (B, H, S, A) noisy visit counts.
         transitions: (B, H, S, A, S) noisy transition counts.
-        given: The public setting.
-        rewards: (B, H, S, A) noisy reward sums, where they are released.
+        given: Public inputs.
+        rewards: (B, H, S, A) noisy reward sums, if they are released.
 
     Raises:
         ParameterError: A shape is wrong, a number is not finite, or reward sums are missing or not expected.
@@ -216,10 +217,10 @@ def plan_batch(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ApviPass:
-    """The agent half as it is registered: importable, so that audits can run it in any process.
+    """The registered agent half; importable, so that audits can run it in any process.
 
     Attributes:
-        given: Everything public that it plans with.
+        given: Public inputs of planning.
     """
 
     given: PublicInputs
@@ -227,7 +228,7 @@ class ApviPass:
     def __call__(
         self, billboard: Billboard, publish: Callable[[int], None], *, done: Callable[[], None] = lambda: None
     ) -> Learnt:
-        """Returns policy and values from what is on the billboard alone; see `plan`."""
+        """Policy and values from the billboard alone; see `plan`."""
         return plan(billboard, publish, self.given, done=done)
 
 
@@ -236,18 +237,18 @@ class ApviBatch:
     """Many passes in one call; see `plan_batch`.
 
     Attributes:
-        given: Everything public that they plan with.
+        given: Public inputs of planning.
     """
 
     given: PublicInputs
 
     def __call__(self, noisy: Mapping[str, Array]) -> tuple[NDArray[np.int64], Array]:
-        """Returns greedy actions and Ṽ, each (B, H, S), from noisy statistics by release."""
+        """Greedy actions and Ṽ, each (B, H, S), from noisy statistics by release."""
         return plan_batch(noisy["visits"], noisy["transitions"], self.given, rewards=noisy.get("rewards"))
 
 
 def make_pass(setting: Setting, *, reward: Array | None) -> ApviPass:
-    """Returns the agent half.
+    """Make the agent half.
 
     Raises:
         ParameterError: As for `prepare`.
@@ -256,7 +257,7 @@ def make_pass(setting: Setting, *, reward: Array | None) -> ApviPass:
 
 
 def make_batch(setting: Setting, reward: Array) -> ApviBatch:
-    """Returns many passes in one call.
+    """Make an agent half for many passes in one call.
 
     Raises:
         ParameterError: As for `prepare`.
@@ -265,7 +266,7 @@ def make_batch(setting: Setting, reward: Array) -> ApviBatch:
 
 
 def remark(share: float) -> tuple[Remark, ...]:
-    """Returns what there is to say about a share of visits that lie above the noise."""
+    """Remark on the share of visits above the noise."""
     if share >= _MOSTLY:
         return ()
     down = math.floor(1000 * share) / 10
@@ -277,7 +278,7 @@ def remark(share: float) -> tuple[Remark, ...]:
 
 
 def baseline(request: RunRequest) -> float:
-    """Returns the true return of APVI's policy on the same data; where rewards are released it estimates them too."""
+    """True return of APVI's policy on the same data; if rewards are released, APVI estimates them too."""
     assert request.data.evaluate is not None
     released = any(release.name == "rewards" for release in request.setting.declared.noisy)
     learnt = apvi(request.data.trajectories, reward=None if released else request.data.reward, options=request.options)
@@ -285,7 +286,7 @@ def baseline(request: RunRequest) -> float:
 
 
 def users_of_audits(setting: Setting) -> int:
-    """Returns so many users that a typical cell and step of an audit's data lies a little above E_ρ.
+    """Number of users for which a typical cell and step of an audit's data is a little above E_ρ.
 
     Below it the agent ignores a cell.
     """

@@ -1,7 +1,7 @@
 """Algorithm 1 of Qiao & Wang 2022 in plain loops, compiled by Numba: one cell, one step, and whole passes in a batch.
 
-The agent and the auditors' batch run the same `cell`, so they are one algorithm. Nothing here sees data: the inputs are
-noisy counts from a billboard. Line numbers are those of Algorithm 1.
+The agent and the auditors' batch run the same `cell`, so they are the same algorithm. No function here reads data: the
+inputs are noisy counts from a billboard. Line numbers are those of Algorithm 1.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ TIES = 1e-10  # times H: values that differ by no more are equal up to rounding,
 
 
 class Constants(NamedTuple):
-    """The numbers of line 1 and what follows from them (Algorithm 1), and which rewards there are.
+    """Constants of line 1 of Algorithm 1 and those derived from them, and whether rewards are released.
 
     Attributes:
-        H: Steps of an episode.
+        H: Number of steps of an episode.
         E: E_ρ, twice the bound on the noise of a count; 0 without noise.
         C1: Factor of the Bernstein term.
         C2: Factor of the noise term.
-        C: Unknown cells are penalised by C·H.
-        scale: Multiplies Γ of the known cells; the paper's is 1.
+        C: Factor of the penalty C·H of unknown cells.
+        scale: Factor of Γ of the known cells; 1 in the paper.
         iota: ι = ln(HSA/δ).
-        released: The reward function is not public: noisy reward sums stand for it.
+        released: Whether noisy reward sums replace a public reward function.
     """
 
     H: int
@@ -44,9 +44,9 @@ class Constants(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def private_total(pair: float, following: Array, E: float) -> float:
-    """Returns ñ(s, a), the sum of eq. (3)'s minimiser, without the minimiser.
+    """Count ñ(s, a), the sum of eq. (3)'s minimiser, without the minimiser.
 
-    The sum moves from T = Σ n′(s, a, s′) only as far as the constraint |Σx − n′(s, a)| ≤ E/2 forces it (eq. (3)).
+    The sum differs from T = Σ n′(s, a, s′) only as far as the constraint |Σx − n′(s, a)| ≤ E/2 requires (eq. (3)).
 
     Args:
         pair: n′(s, a), before the clip at 0 of eq. (2).
@@ -62,12 +62,12 @@ def private_total(pair: float, following: Array, E: float) -> float:
 
 @njit(cache=True, nogil=True)
 def private_counts(following: Array, total: float, x: Array) -> None:
-    """Writes eq. (3)'s minimiser into x: of all x ≥ 0 with the given sum, the nearest in ℓ∞ to y.
+    """Write eq. (3)'s minimiser into x: of all x ≥ 0 with the given sum, the nearest in ℓ∞ to y.
 
     y is `following` clipped at 0 (eq. (2)). If y sums to less, every entry rises by the same amount; if to more,
-    x = max(y − t, 0) with the one t that makes the sum right. In both cases any other x of that sum is further from y
-    in some entry, so the minimiser is unique. t is found by dropping the entries that it reaches until none is left to
-    drop (Michelot 1986): a pass drops at least one, so at most S passes, and t is exact up to the rounding of a sum.
+    x = max(y − t, 0) with the only t that gives the sum. In both cases any other x of that sum is further from y
+    in some entry, so the minimiser is unique. t is found by repeatedly dropping the entries of at most t (Michelot
+    1986): a pass drops at least one, so at most S passes, and t is exact up to the rounding of a sum.
 
     Args:
         following: (S,) n′(s, a, ·), before the clip.
@@ -111,15 +111,15 @@ def cell(  # noqa: PLR0917 - Numba's functions take positional arguments
     c: Constants,
     x: Array,
 ) -> tuple[float, float, float]:
-    """Returns Q̄, ñ and Γ of one state–action pair at one step (section 3 and Algorithm 1).
+    """Values Q̄, ñ and Γ of one state–action pair at one step (section 3 and Algorithm 1).
 
     Args:
         pair: n′(s, a).
         following: (S,) n′(s, a, ·).
-        summed: The cell's noisy reward sum; not read where the reward function is public.
-        reward: (S,) r(s, a, ·); 0 where it is not public.
+        summed: The cell's noisy reward sum; not read if the reward function is public.
+        reward: (S,) r(s, a, ·); 0 if it is not public.
         after: (S,) Ṽ of the next step.
-        left: H − h + 1, steps to go.
+        left: H − h + 1, the number of remaining steps.
         c: The constants.
         x: (S,) scratch.
     """
@@ -161,18 +161,19 @@ def step(  # noqa: PLR0917 - as above
     actions: NDArray[np.int64],
     value: Array,
 ) -> tuple[int, int, int, float]:
-    """Plans one step (lines 4 to 8).
+    """Plan one step (lines 4 to 8).
 
-    Returns how many cells are known (ñ > E), how many of these have a vacuous penalty (at least H − h + 1, the largest
-    value there could be), in how many states every action is worth 0, and the noisy visits to known cells.
+    Returns the number of known cells (ñ > E), the number of these with a vacuous penalty (at least H − h + 1, the
+    largest possible value), the number of states in which every action has value 0, and the noisy visits to known
+    cells.
 
     Args:
         visits: (S, A) noisy n′(s, a).
         transitions: (S, A, S) noisy n′(s, a, s′).
-        rewards: (S, A) noisy reward sums, or shape (0, 0) where the reward function is public.
-        reward: (S, A, S) r(s, a, s′); 0 where it is not public.
+        rewards: (S, A) noisy reward sums, or shape (0, 0) if the reward function is public.
+        reward: (S, A, S) r(s, a, s′); 0 if it is not public.
         after: (S,) Ṽ of the next step.
-        left: H − h + 1, steps to go.
+        left: H − h + 1, the number of remaining steps.
         c: The constants.
         actions: (S,) the greedy action of each state, overwritten.
         value: (S,) Ṽ of this step, overwritten.
@@ -212,13 +213,13 @@ def step(  # noqa: PLR0917 - as above
 def passes(
     visits: Array, transitions: Array, rewards: Array, reward: Array, c: Constants
 ) -> tuple[NDArray[np.int64], Array]:
-    """Returns greedy actions and values, each (B, H, S), of B whole passes over noisy counts.
+    """Greedy actions and values, each (B, H, S), of B whole passes over noisy counts.
 
     Args:
-        visits: (B, H, S, A).
-        transitions: (B, H, S, A, S).
-        rewards: (B, H, S, A), or (B, H, 0, 0) where the reward function is public.
-        reward: (S, A, S) r(s, a, s′); 0 where it is not public.
+        visits: (B, H, S, A) noisy visit counts.
+        transitions: (B, H, S, A, S) noisy transition counts.
+        rewards: (B, H, S, A) noisy reward sums, or (B, H, 0, 0) if the reward function is public.
+        reward: (S, A, S) r(s, a, s′); 0 if it is not public.
         c: The constants.
     """
     B, H, S, _ = visits.shape

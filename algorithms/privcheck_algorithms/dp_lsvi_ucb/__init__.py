@@ -1,14 +1,15 @@
-"""DP-LSVI-UCB++ (Sahu 2025, Algorithm 1), declared twice: with fresh noise, and with the one draw that is printed.
+"""DP-LSVI-UCB++ (Sahu 2025, Algorithm 1), declared with fresh noise, and with one draw as printed.
 
-What DP-LSVI-UCB++ releases (Sahu 2025, Algorithm 1): four statistics a step, anew after every episode.
+Releases of DP-LSVI-UCB++ (Sahu 2025, Algorithm 1): four statistics per step, again after every episode.
 
 Theorem A.1 composes 4HK independent releases; the algorithm as printed draws their noise once (Algorithm 1, step 1)
-and adds it again in every episode (step 26 adds K₁ once more each time). Two declarations, the same in all else.
+and adds it again in every episode (step 26 adds K₁ once more each time). There are two declarations, equal
+otherwise.
 
-DP-LSVI-UCB++ (Sahu 2025, Algorithm 1): LSVI-UCB++ on the releases that are declared beside it.
+DP-LSVI-UCB++ (Sahu 2025, Algorithm 1): LSVI-UCB++ on the declared releases.
 
-The steps are in `linear.weighted`. Whether noise is fresh for every output or one draw for all, how much there is and
-how long features are follow the declaration; constants are options, and no claim depends on them.
+The steps are in `linear.weighted`. The declaration decides whether noise is fresh for every output or one draw for
+all, its scale and the length of features; constants are options, and no claim depends on them.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ Pessimism = Literal["repaired", "as printed"]
 
 
 def declare_fresh(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-LSVI-UCB++ with fresh noise at each (k, h), as Theorem A.1's proof composes it."""
+    """DP-LSVI-UCB++ with fresh noise at each (k, h), as Theorem A.1's proof composes it."""
     return declaration(
         readings,
         name="dp-lsvi-ucb-pp",
@@ -76,7 +77,7 @@ def declare_fresh(readings: Mapping[str, str]) -> Declaration:
 
 
 def declare_as_printed(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-LSVI-UCB++ as Algorithm 1 is printed: φ₁, φ₂, φ₃ and K₁ drawn once (Algorithm 1, step 1)."""
+    """DP-LSVI-UCB++ as Algorithm 1 is printed: φ₁, φ₂, φ₃ and K₁ drawn once (Algorithm 1, step 1)."""
     return declaration(
         readings,
         name="dp-lsvi-ucb-pp-as-printed",
@@ -103,19 +104,19 @@ def declaration(
     assumptions: tuple[Assumption, ...] = (BOUNDED,),
     statements: tuple[Statement, ...] = (THEOREM_A_1_PROOF, THEOREM_A_1),
 ) -> Declaration:
-    """Returns what the algorithm's releases are, with fresh or reused noise.
+    """Declaration of the algorithm's releases, with fresh or reused noise.
 
     Args:
         readings: The readings.
-        name: Of the declaration.
-        title: Of it.
-        source: Of it.
+        name: Name of the declaration.
+        title: Title of the declaration.
+        source: Source of the declaration.
         noise: Fresh for every output, or one draw for all.
-        origin: Whose text it is.
-        pessimism: Where V̌ lies: in [0, H] as repaired, or in [−H, 0] where Q̌ is cut off at 0 from above as printed.
+        origin: Origin of the declared text.
+        pessimism: Range of V̌: [0, H] as repaired, or [−H, 0] with Q̌ clipped at 0 from above as printed.
         norm: The largest ‖φ(s, a)‖.
-        assumptions: What the sensitivities presuppose: that values are bounded, or of which values nobody ensures it.
-        statements: What the paper prints of it.
+        assumptions: Assumptions of the sensitivities: bounds on values, whether or not they are ensured.
+        statements: Statements printed in the paper.
     """
     approx = readings.get("claim", "zcdp") == "approx"
     # Lemma 2.1
@@ -172,11 +173,11 @@ def _sums(name: str, vector: Column, target: Column, weight: Column, power: int 
 def _release(
     name: str, statistic: FeatureSums | GramMatrices, mechanism: Gaussian | SymmetricGaussian, stated: Expr, draw: Draw
 ) -> Release:
-    """Returns one of the four statistics, all H steps of it, after every episode.
+    """One of the four statistics, with all H steps, after every episode.
 
     Args:
-        name: Of the release.
-        statistic: What is summed over the users so far.
+        name: Name of the release.
+        statistic: Statistic summed over the users so far.
         mechanism: Its noise.
         stated: The sensitivity of one step as the paper states it.
         draw: Whether the noise is fresh.
@@ -196,10 +197,10 @@ def _release(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DpLsviUcb:
-    """Makes the agent that is registered under a name (a `MakePlayer`).
+    """Maker of the agent registered under a name (a `MakePlayer`).
 
     Attributes:
-        name: Of the agent.
+        name: Name of the agent.
         weighted: Whether σ̄ is estimated; else it is H throughout.
     """
 
@@ -207,14 +208,14 @@ class DpLsviUcb:
     weighted: bool = True
 
     def __call__(self, request: OnlineRequest, *, noiseless: bool = False) -> Player:
-        """Returns DP-LSVI-UCB++ in its world, ready to play.
+        """Player of DP-LSVI-UCB++ in its world.
 
         Args:
-            request: What is asked.
-            noiseless: No noise is drawn; the agent plans as with noise.
+            request: The request.
+            noiseless: Whether to draw no noise; the agent plans as with noise.
 
         Raises:
-            ParameterError: Sizes that are not the environment's, no episode, or an option out of its range.
+            ParameterError: Sizes other than the environment's, no episode, or an option out of range.
         """
         rule = private_rule(request, weighted=self.weighted, noiseless=noiseless)
         return weighted_player(request, rule, label=f"{self.name}, noiseless" if noiseless else self.name)

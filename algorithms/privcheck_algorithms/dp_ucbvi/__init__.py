@@ -1,9 +1,9 @@
 """DP-UCBVI (Qiao & Wang 2023), a baseline of Bai et al. 2024 under joint and under local DP.
 
-What DP-UCBVI releases (Qiao & Wang 2023), as far as later papers describe it: private counts, JDP or LDP.
+Releases of DP-UCBVI (Qiao & Wang 2023), as far as later papers describe it: private counts, JDP or LDP.
 
-They do not state its noise (README): the declarations take what their claims need, or
-that of Chowdhury & Zhou's privatizers.
+They do not state its noise (README): the declarations use the noise that their claims need, or that of Chowdhury &
+Zhou's privatizers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SOURCE = "Qiao & Wang 2023, as described in Bai et al. 2024, arXiv:2411.11647, 
 
 
 def central(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-UCBVI under joint DP: ε-JDP according to Bai et al.'s Table I."""
+    """DP-UCBVI under joint DP: ε-JDP according to Bai et al.'s Table I."""
     return privatizers.central(
         CountedAlgorithm(
             name="dp-ucbvi-central",
@@ -50,7 +50,7 @@ def central(readings: Mapping[str, str]) -> Declaration:
 
 
 def local(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-UCBVI under local DP, as Bai et al.'s experiments run it (section VI-A)."""
+    """DP-UCBVI under local DP, as Bai et al.'s experiments run it (section VI-A)."""
     return privatizers.local(
         CountedAlgorithm(
             name="dp-ucbvi-local",

@@ -1,7 +1,7 @@
-"""The private baselines that plan with rewards: PUCB, LDP-OBI and DP-UCBVI. One kernel, three ways to plan.
+"""Private baselines that plan with rewards: PUCB, LDP-OBI and DP-UCBVI. One kernel, three planning rules.
 
-Counters are by step (T = H tables) or pooled (T = 1), and lie in memory as in `kernels.tables` with T in the
-place of H. The papers here describe these algorithms in a few lines; each folder's README says what was filled in.
+Counters are by step (T = H tables) or pooled (T = 1), with the layout of `kernels.tables` and T in place of H. The
+papers describe these algorithms in a few lines; each folder's README lists what was filled in.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PUCB, OBI, BERNSTEIN = range(3)
 
 
 class PlanningRule(NamedTuple):
-    """How an agent plans.
+    """Planning rule of an agent.
 
     Attributes:
         kind: `PUCB`, `OBI` or `BERNSTEIN`.
@@ -41,7 +41,7 @@ class PlanningRule(NamedTuple):
         log: The logarithm in the bonus.
         root: Factor of 1/√n in the bonus of `OBI`.
         linear: Factor of 1/n there.
-        scale: Multiplies the bonus.
+        scale: Factor of the bonus.
     """
 
     kind: int
@@ -53,10 +53,10 @@ class PlanningRule(NamedTuple):
 
 
 class Agent(NamedTuple):
-    """The agent: all of it is computed from the billboard.
+    """The agent's state, computed from the billboard alone.
 
     Attributes:
-        rule: How it plans.
+        rule: The planning rule.
         actions: (H, S) the policy.
         values: (H + 1, S) Ṽ.
         x: (S,) scratch.
@@ -70,7 +70,7 @@ class Agent(NamedTuple):
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def quality(agent: Agent, tables: Counters, h: int, cell: int) -> float:
-    """Returns the optimistic value of one pair at one step, in [0, H − h + 1] with the papers' h.
+    """Optimistic value of one pair at one step, in [0, H − h + 1] for the papers' h.
 
     PUCB (Vietri et al. 2020, as reconstructed in its README): known from ñ ≥ 2E on, and then the bonus is
     (H + 1)·√(2L/max(ñ − E, 1)) + (1 + SH)(3E/ñ + 2E²/ñ²).
@@ -121,7 +121,7 @@ def quality(agent: Agent, tables: Counters, h: int, cell: int) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def plan(agent: Agent, tables: Counters) -> bool:
-    """Plans an episode from noisy counters; returns whether the policy changed. The lowest action of those that tie."""
+    """Plan an episode from noisy counters; ties go to the lowest action. Returns whether the policy changed."""
     actions, values = agent.actions, agent.values
     H, S = actions.shape
     A, changed = tables.visits.shape[1] // S, False
@@ -140,7 +140,7 @@ def plan(agent: Agent, tables: Counters) -> bool:
 
 @njit(cache=True, nogil=True)
 def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Privatizer, record: Record) -> None:
-    """Plays a block of episodes."""
+    """Play a block of episodes."""
     layout, truth, walk = privatizer.layout, np.zeros((w.H + 1, w.S)), empty_walk(w.H)
     tables = split(privatizer.noisy, layout.T, w.S, w.A)
     while record.totals[DONE] < record.until:
@@ -152,17 +152,17 @@ def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Pri
 
 
 def player(request: OnlineRequest, *, kind: int, label: str, pooled: bool = False, noiseless: bool = False) -> Player:
-    """Returns the agent in its world, ready to play.
+    """Agent in its world, ready to play.
 
     Args:
-        request: What is asked.
-        kind: How to plan: `PUCB`, `OBI` or `BERNSTEIN`.
+        request: The request.
+        kind: Planning rule: `PUCB`, `OBI` or `BERNSTEIN`.
         label: The algorithm's name.
-        pooled: Counts are pooled over the steps.
-        noiseless: No noise is drawn; the precision levels stay.
+        pooled: Whether counts are pooled over the steps.
+        noiseless: Whether to draw no noise; the precision levels are unchanged.
 
     Raises:
-        ParameterError: Sizes that are not the environment's, no episode, too many counters, or pooled counts where the
+        ParameterError: Sizes other than the environment's, no episode, too many counters, or pooled counts although the
             dynamics change with the step.
     """
     where = stage(request, noiseless=noiseless, pooled=pooled, rewards=True)

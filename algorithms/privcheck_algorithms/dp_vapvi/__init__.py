@@ -12,7 +12,7 @@ from privcheck_algorithms.papers import OFFLINE
 
 
 def make_world(sizes: Mapping[str, int]) -> World:
-    """Returns the world of audits; the printed features' dimension where the declaration has no d."""
+    """World of audits, with the printed features' dimension if the declaration has no d."""
     return two_ends({"d": DIMENSION, **sizes})
 
 

@@ -1,15 +1,15 @@
 """The agent of Qiao & Wang's (2022) Algorithm 2: pessimistic value iteration on noisy regressions, from H down.
 
-The agent half is the loop over `steps.plan`, which sees a billboard and never data; the privatizer half stands in
-`privatizer`. `AGENT` is what is registered, run (`privcheck.runtime.offline`) and audited. The README beside this file
-maps theorems to lines and lists the deviations.
+The agent half is the loop over `plan`, which reads a billboard and never data. `AGENT` is registered, run
+(`privcheck.runtime.offline`) and audited. The README beside this file maps theorems to lines and lists the
+deviations.
 
 The privatizer half of DP-VAPVI: exact sums of users' features, with V and the weights from the billboard.
 
-Steps 4 to 14 of Qiao & Wang's (2022) Algorithm 2: functions of the billboard and of what is public alone.
+Steps 4 to 14 of Qiao & Wang's (2022) Algorithm 2: functions of the billboard and public inputs alone.
 
-Both halves call them: the agent half for its policy, the privatizer half for the V of the step after and the weights
-1/σ̃², which its exact sums are taken with. What they agree on needs no second billboard.
+Both halves call them: the agent half for its policy, the privatizer half for the next step's V and the weights
+1/σ̃² of its exact sums. Shared functions make a second billboard unnecessary.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublicInputs:
-    """What both halves know without any data.
+    """Public inputs of both halves.
 
     Attributes:
         phi: (S, A, d) features.
         horizon: H.
-        noise_bound: E/2: no noise matrix of a run is longer, with probability at least 1 − failure.
-        ridge: λ + E/2, with E/2 times the option `E_scale`: what stands on the diagonal of both Gram matrices.
-        floor: λ: no eigenvalue is taken to be smaller.
+        noise_bound: E/2, bound on the norm of all noise matrices of a run, with probability at least 1 − failure.
+        ridge: λ + E/2, with E/2 times the option `E_scale`: the ridge of both Gram matrices.
+        floor: λ, the floor of eigenvalues.
         pessimism: C√d (step 11).
         offset: D/K (step 11).
     """
@@ -76,7 +76,7 @@ class PublicInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Planned:
-    """What one step comes to.
+    """Result of one step.
 
     Attributes:
         q: (S, A) Q̂ (step 13).
@@ -90,13 +90,13 @@ class Planned:
 
 
 def prepare(setting: Setting) -> PublicInputs:
-    """Returns what is public, with the ridge that the declared noise asks for.
+    """Public inputs, with the ridge for the declared noise.
 
     Args:
         setting: Declaration, parameters, options and features.
 
     Raises:
-        ParameterError: There are no features, or they have another dimension than the declaration.
+        ParameterError: Features are missing, or differ in dimension from the declaration.
     """
     features = declared_features(setting)
     H, d = int(setting.values["H"]), features.dimension
@@ -113,10 +113,10 @@ def prepare(setting: Setting) -> PublicInputs:
 
 
 def declared_features(setting: Setting) -> FeatureMap:
-    """Returns the features, of the dimension that is declared.
+    """Features of the declared dimension.
 
     Raises:
-        ParameterError: There are none, or they have another dimension.
+        ParameterError: Features are missing, or have another dimension.
     """
     features, declared = setting.features, setting.declared
     if features is None:
@@ -130,7 +130,7 @@ def declared_features(setting: Setting) -> FeatureMap:
 
 
 def noise_bound(setting: Setting) -> float:
-    """Returns E/2: with probability at least 1 − failure none of the 2H noise matrices of a run has a larger norm.
+    """Bound E/2: with probability at least 1 − failure none of the 2H noise matrices of a run has a larger norm.
 
     (Z + Zᵀ)/√2 with variance v has mean norm at most 2√(vd), and its norm is a √(2v)-Lipschitz function of the normals
     in it, so that √v(2√d + t) fails with probability at most exp(−t²/4) on either side, 4H·exp(−t²/4) in all: Lemma
@@ -143,12 +143,12 @@ def noise_bound(setting: Setting) -> float:
 
 
 def estimate_variance(billboard: Billboard, step: int, public: PublicInputs) -> Array:
-    """Returns σ̃²(s, a), (S, A), of V at the step after (steps 4 to 8), from 1 to (H − h + 1)².
+    """Variance σ̃²(s, a), (S, A), of V at the next step (steps 4 to 8), from 1 to (H − h + 1)².
 
     Args:
-        billboard: Where the statistics of D′ at the step stand.
+        billboard: Billboard with the step's statistics of D′.
         step: h − 1.
-        public: What both halves know.
+        public: Public inputs.
     """
     most = public.horizon - step  # H − h + 1
     matrix = NoisyMatrix(billboard.read("gram", part=step), ridge=public.ridge, floor=public.floor)  # step 4
@@ -159,12 +159,12 @@ def estimate_variance(billboard: Billboard, step: int, public: PublicInputs) -> 
 
 
 def plan(billboard: Billboard, step: int, public: PublicInputs) -> Planned:
-    """Returns policy and values of one step (steps 9 to 14); actions that tie up to rounding give way to the lowest.
+    """Policy and values of one step (steps 9 to 14); ties up to rounding go to the lowest action.
 
     Args:
-        billboard: Where the statistics of D at the step stand.
+        billboard: Billboard with the step's statistics of D.
         step: h − 1.
-        public: What both halves know.
+        public: Public inputs.
     """
     most = public.horizon - step
     matrix = NoisyMatrix(billboard.read("weighted gram", part=step), ridge=public.ridge, floor=public.floor)  # step 9
@@ -185,11 +185,11 @@ class VapviPrivatizer:
     Args:
         data: The users' trajectories.
         setting: Declaration, parameters, options and features.
-        channel: Where releases go.
-        billboard: Where they stand with their noise.
+        channel: Channel for the releases.
+        billboard: Billboard with the noisy releases.
 
     Raises:
-        ParameterError: The features are of other sizes than data or declaration.
+        ParameterError: The features differ in size from the data or declaration.
     """
 
     def __init__(self, data: Trajectories, setting: Setting, channel: ReleaseChannel, billboard: Billboard) -> None:
@@ -202,7 +202,7 @@ class VapviPrivatizer:
         self._users = {r.name: r.users for r in released}
 
     def publish(self, step: int) -> None:
-        """Releases every declared statistic's slice at one step, counted from 0; the last step comes first."""
+        """Release every declared statistic's slice at one step, from 0; the last step comes first."""
         public = self._public
         S, A, _ = public.phi.shape
         after = np.zeros(S)
@@ -239,11 +239,11 @@ OPTIONS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VapviPass:
-    """The agent half as it is registered: importable, so that audits can run it in any process.
+    """The registered agent half; importable, so that audits can run it in any process.
 
     Attributes:
-        public: What it plans with.
-        remarks: On the features.
+        public: Public inputs of planning.
+        remarks: Remarks on the features.
     """
 
     public: PublicInputs
@@ -252,11 +252,11 @@ class VapviPass:
     def __call__(
         self, billboard: Billboard, publish: Callable[[int], None], *, done: Callable[[], None] = lambda: None
     ) -> Learnt:
-        """Returns policy and values from what is on the billboard alone.
+        """Policy and values from the billboard alone.
 
         Args:
-            billboard: Where the noisy statistics appear.
-            publish: Asks for the noisy statistics of one step, counted from 0; what it returns is ignored.
+            billboard: Billboard with the noisy statistics.
+            publish: Requests the noisy statistics of one step, from 0; its return value is ignored.
             done: Called after each step.
         """
         public = self.public
@@ -286,7 +286,7 @@ class VapviPass:
 
 
 def make_pass(setting: Setting, *, reward: Array | None) -> VapviPass:  # noqa: ARG001 - it regresses on rewards too
-    """Returns the agent half.
+    """Make the agent half.
 
     Raises:
         ParameterError: As for `prepare`.
@@ -295,7 +295,7 @@ def make_pass(setting: Setting, *, reward: Array | None) -> VapviPass:  # noqa: 
 
 
 def remark(worthless: float) -> tuple[Remark, ...]:
-    """Returns what there is to say about a share of all steps, states and actions with Q̂ = 0."""
+    """Remark on the share of all steps, states and actions with Q̂ = 0."""
     if worthless < 1:
         return ()
     text = (
@@ -306,7 +306,7 @@ def remark(worthless: float) -> tuple[Remark, ...]:
 
 
 def baseline(request: RunRequest) -> float:
-    """Returns the true return of VAPVI's policy on the same data, in the same halves."""
+    """True return of VAPVI's policy on the same data, in the same halves."""
     setting, data = request.setting, request.data
     assert data.evaluate is not None
     rows = [HALVES[setting.declared.release(name).users] for name in ("gram", "gains")]

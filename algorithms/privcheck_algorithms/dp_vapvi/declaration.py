@@ -1,8 +1,8 @@
-"""What DP-VAPVI releases (Qiao & Wang 2022, Algorithm 2): five statistics a step, once, split over two halves.
+"""Releases of DP-VAPVI (Qiao & Wang 2022, Algorithm 2): five statistics per step, once, split over two halves.
 
 The experiments do not split the users (section 5): `dp-vapvi-unsplit` is that declaration.
 
-The features of Qiao & Wang's (2022) synthetic linear MDP (Appendix G), and the pair that moves most.
+Features of Qiao & Wang's (2022) synthetic linear MDP (Appendix G), and the pair with the largest change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LONGEST = 1_000_000  # steps of a pair that is written out
 
 
 def make_printed_features() -> NDArray[np.float64]:
-    """Returns φ(s, a) as printed, of norm up to √7: eight bits of the action, δ and 1 − δ; shape (2, 100, 10)."""
+    """Features φ(s, a) as printed, of norm up to √7: eight bits of the action, δ and 1 − δ; shape (2, 100, 10)."""
     actions = np.arange(ACTIONS)
     bits = (actions[:, np.newaxis] >> np.arange(7, -1, -1)) & 1
     matches = (np.arange(STATES)[:, np.newaxis] == 0) == (actions == 0)  # δ(s, a), Appendix G
@@ -41,10 +41,10 @@ def make_printed_features() -> NDArray[np.float64]:
 
 
 def yield_printed_pairs(values: Mapping[str, Fraction]) -> Iterator[tuple[Regressors, Regressors]]:
-    """Yields two users who visit the printed features whose outer products differ most, everything else at its bound.
+    """Yield two users at the printed features with the most different outer products, other values at their bounds.
 
-    No printed feature has a negative entry, so that none is opposite to another: the ball ‖φ‖ ≤ √7, which the charge
-    is for, holds worse pairs than the benchmark itself.
+    No printed feature has a negative entry, so that no two are opposite: the ball ‖φ‖ ≤ √7, which determines the
+    charge, contains worse pairs than the benchmark itself.
     """
     steps = int(values["H"])
     if steps > _LONGEST:
@@ -75,12 +75,12 @@ VARIANCE_HALF, VALUE_HALF = _HALVES = "D′ (variance)", "D (values)"
 
 
 def declare_split(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-VAPVI with two disjoint halves of the users, one for the variance, one for the values (section 4)."""
+    """DP-VAPVI with two disjoint halves of the users, one for the variance, one for the values (section 4)."""
     return _declaration(readings, unsplit=False)
 
 
 def declare_unsplit(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-VAPVI as its experiments run it: every user in both halves (section 5)."""
+    """DP-VAPVI as its experiments run it: every user in both halves (section 5)."""
     return _declaration(readings, unsplit=True)
 
 
@@ -126,7 +126,7 @@ def _declaration(readings: Mapping[str, str], *, unsplit: bool) -> Declaration:
 
 
 def _statement(*, printed: bool, unsplit: bool) -> Statement:
-    """Returns Theorem 4.1, with why it says nothing of features that are too long, or of data that are not split."""
+    """Theorem 4.1, with the reasons why it does not cover features that are too long, or data that are not split."""
     outside = [
         *(["it presupposes ‖φ‖ ≤ 1, and appendix G's features are longer"] if printed else []),
         *(["it is about split data, and section 5 runs the same users in both halves"] if unsplit else []),

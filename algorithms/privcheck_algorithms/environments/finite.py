@@ -1,18 +1,18 @@
-"""Finite worlds with a known truth: RiverSwim, random models, bandits, and what is easy in each.
+"""Finite worlds with a known truth: RiverSwim, random models, bandits, and facts about their difficulty.
 
-Worlds with facts about what is easy in them, and datasets of users who act in them without learning.
+Worlds with facts about their difficulty, and datasets of users who act in them without learning.
 
 RiverSwim: a chain against a current (Strehl & Littman 2008), as in Chowdhury & Zhou's experiments.
 
-The reward is small and certain at the bank, 1 at the far end, and only long persistence reaches it.
+The reward is small and certain at the bank and 1 at the far end, which only long persistence reaches.
 
-Random tabular models: successors by a Dirichlet law, rewards uniform; `model` is the seed of the draw.
+Random tabular models: successors by a Dirichlet law, uniform rewards; `model` is the seed of the draw.
 
 A bandit of heterogeneous users, as in Bai et al.'s experiments: A arms, one step, one state.
 
 The mean of arm a is drawn uniform on [0, 0.99]; user k's own mean is that plus N(0, σ²), clipped to [0, 1], and the
-reward is a bit with that mean. Every user acts once, so that what an agent meets is a bit with the clipped mean's
-mean.
+reward is a bit with that mean. Every user acts once, so that an agent observes a bit with the clipped mean's
+expectation.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def make_world(
     features: FeatureMap | None = None,
     facts: Mapping[str, str | int | float] | None = None,
 ) -> World:
-    """Returns the world, whose facts say what share of uniform play's regret the policies have that learn nothing.
+    """World whose facts state the regret of policies without learning, as shares of uniform play's regret.
 
     Args:
-        name: As users type it.
-        description: In one sentence.
+        name: Name, as typed by users.
+        description: Description in one sentence.
         mdp: The model.
-        features: What is publicly known of it, where there is something.
-        facts: More of them, before the shares.
+        features: Public features of the model, if any.
+        facts: Further facts, listed before the shares.
     """
     sizes = {"steps": mdp.horizon, "states": mdp.states, "actions": mdp.actions}
     if features is not None:
@@ -71,17 +71,17 @@ def sample_dataset(
     public_reward: bool,
     behaviour: NDArray[np.float64] | None = None,
 ) -> Dataset:
-    """Returns users who follow a behaviour policy in a world.
+    """Users who follow a behaviour policy in a world.
 
     Args:
-        model: Makes the world, as it is registered.
-        values: Its parameters, with the number of users n and of steps H among them.
-        seed: Of what happens to the users.
+        model: Constructor of the world, as registered.
+        values: Values of its parameters, including the number of users n and of steps H.
+        seed: Seed of the users' trajectories.
         public_reward: Whether the reward function is public; it must then be one and the same at every step.
         behaviour: (H, S, A) action probabilities; None for uniform ones.
 
     Raises:
-        ParameterError: They do not fit into memory.
+        ParameterError: The users do not fit into memory.
     """
     users = values["n"]
     refuse_size(users, values["H"])
@@ -111,13 +111,14 @@ LEFT, RIGHT = 0, 1
 
 
 def riverswim(states: int, *, H: int) -> FiniteMDP:
-    """Returns the chain of S states, two actions and H steps; users start at s = 0.
+    """Chain of S states, two actions and H steps; users start at s = 0.
 
-    Left is certain: s → max(0, s − 1). Right: at s = 0 stay .4, up .6; between, up .35, stay .6, down .05; at S − 1
+    Left is deterministic: s → max(0, s − 1). Right: at s = 0 stay .4, up .6; between, up .35, stay .6, down .05; at S −
+    1
     stay .6, down .4. Rewards .005 at (0, left) and 1 at (S − 1, right).
 
     Raises:
-        ParameterError: Fewer than 2 states, or no step.
+        ParameterError: There are fewer than 2 states, or no step.
     """
     if states < 2:
         raise ParameterError(f"S: a river has at least 2 states, got {states}", name="S", given=states)
@@ -135,7 +136,7 @@ def riverswim(states: int, *, H: int) -> FiniteMDP:
 
 
 def _make_riverswim(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
-    """Returns the chain for online agents; the seed is not used, the model is one."""
+    """Chain for online agents; the seed is unused, since the model is fixed."""
     H, states = values["H"], values["S"]
     return make_world(
         name="riverswim",
@@ -145,7 +146,7 @@ def _make_riverswim(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG
 
 
 def _sample(values: Mapping[str, int], seed: int) -> Dataset:
-    """Returns users who act uniformly at random; exact values of random, myopic and optimum at this H."""
+    """Users who act uniformly at random; exact values of random, myopic and optimum at this H."""
     return sample_dataset(_make_riverswim, values, seed=seed, public_reward=True)
 
 
@@ -168,17 +169,17 @@ _TOO_MANY = 50_000_000  # numbers of a transition table that is kept
 
 
 def random_mdp(*, S: int, A: int, H: int, seed: int, stationary: bool = False) -> FiniteMDP:
-    """Returns a model with P_h(· | s, a) uniform on the simplex and r_h(s, a) uniform on [0, 1]; start s = 0.
+    """Model with P_h(· | s, a) uniform on the simplex and r_h(s, a) uniform on [0, 1]; start s = 0.
 
     Args:
-        S: States.
-        A: Actions.
-        H: Steps.
-        seed: Of the draw.
-        stationary: The same law at every step.
+        S: Number of states.
+        A: Number of actions.
+        H: Number of steps.
+        seed: Seed of the draw.
+        stationary: Whether the law is the same at every step.
 
     Raises:
-        ParameterError: More than 5·10⁷ numbers.
+        ParameterError: The model has more than 5·10⁷ numbers.
     """
     steps = 1 if stationary else H
     if steps * S * A * S > _TOO_MANY:
@@ -222,15 +223,15 @@ MOST = 0.99  # of an arm's mean over all users, before clipping
 
 
 def arm_means(A: int, *, seed: int, spread: float = SPREAD) -> NDArray[np.float64]:
-    """Returns (A,) the mean of every arm over its users: E[min(1, max(0, r + ξ))], r uniform, ξ ~ N(0, σ²).
+    """(A,) the mean of every arm over its users: E[min(1, max(0, r + ξ))], r uniform, ξ ~ N(0, σ²).
 
     Args:
-        A: Arms.
-        seed: Of the draw.
+        A: Number of arms.
+        seed: Seed of the draw.
         spread: σ.
 
     Raises:
-        ParameterError: No arm, or a spread that is not positive.
+        ParameterError: There is no arm, or the spread is not positive.
     """
     from scipy.special import ndtr
 
@@ -246,7 +247,7 @@ def arm_means(A: int, *, seed: int, spread: float = SPREAD) -> NDArray[np.float6
 
 
 def bandit(A: int, *, seed: int, spread: float = SPREAD) -> FiniteMDP:
-    """Returns the bandit as a model of one state and one step.
+    """Bandit as a model of one state and one step.
 
     Raises:
         ParameterError: As for `arm_means`.

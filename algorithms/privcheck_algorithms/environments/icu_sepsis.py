@@ -2,7 +2,7 @@
 
 716 states (713 clusters of patients' measurements, death, survival, and an absorbing end), 25 doses of fluid and
 vasopressor, the clinicians' policy, and each state's mean SOFA score, the severity of organ failure. The model is
-public, so users simulated from it, and true values in it, may be shown.
+public, so that users simulated from it, and true values in it, may be shown.
 
 States may be aggregated by SOFA score for learning; a policy is always judged in the full model.
 """
@@ -46,18 +46,18 @@ class SepsisModel:
     sofa: NDArray[np.float64]
 
     def of_steps(self, H: int) -> FiniteMDP:
-        """Returns the same law and rewards over H steps."""
+        """The same law and rewards over H steps."""
         return replace(self.mdp, horizon=H)
 
 
 @functools.lru_cache(maxsize=1)
 def load() -> SepsisModel:
-    """Returns the model from the data file of the package `icu-sepsis`, without importing the package.
+    """Model from the data file of the package `icu-sepsis`, without importing the package.
 
     (Importing it pulls in a simulator and prints a warning; one NumPy file is all that is needed.)
 
     Raises:
-        PrivcheckError: The package is not installed, or its file has not the arrays of version 2.
+        PrivcheckError: The package is not installed, or its file lacks the arrays of version 2.
     """
     path = _asset()
     try:
@@ -80,14 +80,14 @@ def load() -> SepsisModel:
 
 
 def groups(sofa: NDArray[np.float64], states: int) -> NDArray[np.int32]:
-    """Returns the group of each of the 716 states: bins of nearly equal size by SOFA score, terminal states apart.
+    """Groups of the 716 states: bins of nearly equal size by SOFA score, with separate terminal states.
 
     The scores belong to the public model, not to the users, so the bins cost no privacy. Group numbers rise with SOFA;
-    death, survival and end are the last three. With 716 groups every state keeps its own number.
+    death, survival and end are the last three. With 716 groups every state keeps its number.
 
     Args:
         sofa: (716,) the scores.
-        states: How many groups, 4 to 716.
+        states: Number of groups, 4 to 716.
 
     Raises:
         ParameterError: `states` is out of range.
@@ -108,7 +108,7 @@ def groups(sofa: NDArray[np.float64], states: int) -> NDArray[np.int32]:
 
 
 def _sample(values: Mapping[str, int], seed: int) -> Dataset:
-    """Returns patients whom the model's clinicians treat for H steps, states aggregated."""
+    """Patients treated by the model's clinicians for H steps, with aggregated states."""
     users, H, states = values["n"], values["H"], values["S"]
     refuse_size(users, H)
     model = load()
@@ -147,9 +147,9 @@ def _sample(values: Mapping[str, int], seed: int) -> Dataset:
 
 
 def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
-    """Returns the model for online agents; with fewer than 716 states, a lumped model of its own.
+    """Model for online agents; with fewer than 716 states, a separate lumped model.
 
-    A group of states then moves and earns as the mean of its states does. (Agents that act in the full model and see
+    The transitions and rewards of a group are then the means of its states. (Agents that act in the full model and see
     only groups would not be in a finite model: their optimum is not known.)
     """
     H, states = values["H"], values["S"]
@@ -173,7 +173,7 @@ def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the
 
 @functools.lru_cache(maxsize=8)
 def _references(H: int) -> dict[str, float]:
-    """Returns exact expected returns in the full model: survival within H steps."""
+    """Exact expected returns in the full model: survival within H steps."""
     model = load()
     mdp = model.of_steps(H)
     return {
@@ -184,7 +184,7 @@ def _references(H: int) -> dict[str, float]:
 
 
 def _lift(policy: NDArray[np.float64], group: NDArray[np.int32], states: int) -> NDArray[np.float64]:
-    """Returns the policy on the 716 states that acts in each as in its group."""
+    """Policy on the 716 states with the actions of each state's group."""
     if policy.ndim != 3 or policy.shape[1:] != (states, ACTIONS):
         message = f"expected a policy of shape (H, {states}, {ACTIONS}), got {policy.shape}"
         raise ParameterError(message, name="policy")

@@ -3,17 +3,17 @@
 A user's own finite model from a file: `--env table:model.npz` or `table:model.json`.
 
 The file holds `P`, of shape (S, A, S) or (H, S, A, S); `r` in [0, 1], of shape (S, A), (S, A, S), (H, S, A) where P
-has that first axis, or (H, S, A, S), which is never ambiguous; optionally `initial`, a state or a law (S,), the
-first state without it; and `H`, which `--set H=…` overrides. What is publicly known of a linear model stands beside
-it: features `phi` (S, A, d) of norm at most 1, and `kernels` (d₁, S, A, S) of a linear mixture; features are one-hot
-without `phi`. JSON: an object of nested lists. NPZ: arrays of these names.
+has that first axis, or (H, S, A, S), which is never ambiguous; optionally `initial`, a state or a law (S,), by
+default the first state; and `H`, which `--set H=…` overrides. Public knowledge of a linear model is stored with it:
+features `phi` (S, A, d) of norm at most 1, and `kernels` (d₁, S, A, S) of a linear mixture; without `phi`, features
+are one-hot. JSON: an object of nested lists. NPZ: arrays of these names.
 
 Gymnasium environments with finite state and action spaces, from their transition table (`env.unwrapped.P`).
 
-`--env gym:FrozenLake-v1`, or `--env gym:my_module:MyEnv-v0` for an id that is registered where `my_module` is
-imported. The table is read once and becomes an exact model; nothing is sampled from the simulator, so regret is
-exact. An episode that ends early goes to one absorbing state, appended as the last, where nothing is earned. Rewards
-outside [0, 1] are mapped there by the table's own least and largest reward, and the run says so.
+`--env gym:FrozenLake-v1`, or `--env gym:my_module:MyEnv-v0` for an id that `my_module` registers on import. The
+table is read once and becomes an exact model; nothing is sampled from the simulator, so regret is exact. An episode
+that ends early goes to one absorbing state, appended as the last, without reward. Rewards outside [0, 1] are
+rescaled to it by the table's least and largest reward, and the run reports it.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _KNOWN = ("P", "r", "initial", "H", "phi", "kernels")
 
 
 def table_environment(file: str) -> Environment:
-    """Returns the model in the file.
+    """Model in the file.
 
     Raises:
-        FileFormatError: It cannot be read, or is not such a file.
+        FileFormatError: The file cannot be read, or has another content.
     """
     path = Path(file)
     arrays = _read(path)
@@ -69,10 +69,10 @@ def table_environment(file: str) -> Environment:
 
 
 def as_model(path: Path, arrays: Mapping[str, NDArray[np.float64]], H: int) -> FiniteMDP:
-    """Returns the model of H steps.
+    """Model of H steps.
 
     Raises:
-        FileFormatError: The arrays are not a model; the message says which and why.
+        FileFormatError: The arrays are not a model; the message names the array and the reason.
     """
     P = arrays["P"]
     if P.ndim not in (3, 4):
@@ -96,10 +96,10 @@ def as_model(path: Path, arrays: Mapping[str, NDArray[np.float64]], H: int) -> F
 
 
 def as_features(path: Path, arrays: Mapping[str, NDArray[np.float64]], mdp: FiniteMDP) -> FeatureMap | None:
-    """Returns the features and kernels in the file; None where there are neither.
+    """Features and kernels in the file; None if there are none.
 
     Raises:
-        FileFormatError: They are of another model, or a feature is longer than 1.
+        FileFormatError: They belong to another model, or a feature has a norm above 1.
     """
     phi, kernels = arrays.get("phi"), arrays.get("kernels")
     if phi is None and kernels is None:
@@ -183,7 +183,7 @@ _RESETS = 1000  # a start that a reset leaves with probability 1 % is found out 
 
 
 def gym_environment(identity: str) -> Environment:
-    """Returns the Gymnasium environment of that id, such as FrozenLake-v1 or my_module:MyEnv-v0.
+    """Gymnasium environment with an id such as FrozenLake-v1 or my_module:MyEnv-v0.
 
     Raises:
         PrivcheckError: Gymnasium is not installed.
@@ -234,7 +234,7 @@ def _refuse_unknown(identity: str) -> None:
 
 
 def read_table(identity: str, *, H: int) -> tuple[FiniteMDP, dict[str, str | int | float]]:
-    """Returns an environment's model of H steps and facts about it.
+    """Model of an environment with H steps, and facts about it.
 
     Raises:
         ParameterError: Its spaces are not discrete, or it has no transition table of the usual form.
@@ -269,7 +269,7 @@ def _read_gym(identity: str, env: Any, H: int) -> tuple[FiniteMDP, dict[str, str
 
 
 def _start(identity: str, env: Any, S: int) -> NDArray[np.float64]:
-    """Returns the law of the first state where no law is stated: every reset has to lead to the same one."""
+    """Law of the first state without a stated law: all resets must lead to the same state."""
     starts = {_state(f"gym:{identity}: a reset", env.unwrapped.reset(seed=seed)[0], S) for seed in range(_RESETS)}
     if len(starts) > 1:
         message = (

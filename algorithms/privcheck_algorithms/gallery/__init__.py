@@ -1,1 +1,1 @@
-"""Private algorithms from other papers, a short file each: declared as their papers have them, and judged."""
+"""Private algorithms from other papers, one short file each: declared as in their papers, and judged."""

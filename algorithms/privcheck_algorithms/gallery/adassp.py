@@ -1,8 +1,8 @@
 """AdaSSP (Wang 2018, Algorithm 2): linear regression from a noisy λ_min, a noisy XᵀX and a noisy Xᵀy.
 
 Each of the three is given (ε/3, δ/3) by Gaussian noise of std Δ·√ln(6/δ)/(ε/3): ln(2/δ′) stands under the root, where
-the classical bound has 2·ln(1.25/δ′), and none of them is (ε/3, δ/3)-DP. Together they are private all the same unless
-ε is large, since Gaussian noise composes better than budgets add up.
+the classical bound has 2·ln(1.25/δ′), and none of them is (ε/3, δ/3)-DP. Together they are still private unless ε is
+large, since Gaussian noise composes better than budgets add up.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SOURCE = "Wang 2018, Revisiting differentially private linear regression, Algori
 
 
 def adassp(readings: Mapping[str, str]) -> Declaration:
-    """Returns AdaSSP with its claim of (ε, δ)-DP and a third of either for each of its three releases."""
+    """AdaSSP with its claim of (ε, δ)-DP and a third of both for each of its three releases."""
     replaced = readings.get("relation") == "replace-one"
     X, Y = symbol("X", "positive"), symbol("Y", "positive")
     x, y = Column("x", X, "x"), Column("y", Y, "y")
@@ -82,14 +82,14 @@ def adassp(readings: Mapping[str, str]) -> Declaration:
 
 
 def lone_rows(values: Mapping[str, Fraction]) -> Iterator[tuple[Regressors | None, Regressors | None]]:
-    """Yields a row at both bounds along the first axis, present and absent: it moves all three releases furthest."""
+    """Yield a row at both bounds along the first axis, present and absent: it moves all three releases furthest."""
     row = _row(values, axis=0, sign=1.0)
     yield row, None
     yield None, row
 
 
 def replaced_rows(values: Mapping[str, Fraction]) -> Iterator[tuple[Regressors, Regressors]]:
-    """Yields rows along two axes, which move XᵀX and λ_min furthest, and opposite ones, which move Xᵀy furthest."""
+    """Yield rows along two axes, which move XᵀX and λ_min furthest, and opposite ones, which move Xᵀy furthest."""
     first, opposite = _row(values, axis=0, sign=1.0), _row(values, axis=0, sign=-1.0)
     yield first, opposite
     if values["d"] > 1:

@@ -1,17 +1,15 @@
-"""Bandits that forget: means are computed from disjoint batches, so that a reward is in one noisy sum only.
+"""Bandits with forgetting: means are computed from disjoint batches, so that a reward is in one noisy sum only.
 
-Bandits that forget: means are computed anew from disjoint batches, so that a reward is in one noisy sum only.
-
-DP-SE (Sajed & Sheffet 2019) pulls every arm that is left R_e times in epoch e; Anytime-Lazy-UCB (Hu, Huang & Mehta
+DP-SE (Sajed & Sheffet 2019) pulls every remaining arm R_e times in epoch e; Anytime-Lazy-UCB (Hu, Huang & Mehta
 2021) and AdaP-UCB (Azize & Basu 2022) pull one arm twice as often as before. Each adds Lap(1/(εR)) to a mean of R
-rewards, which is Lap(1/ε) on their sum. DP-EXP3-Lap (Tossou & Dimitrakakis 2017) feeds EXP3 with gains in [0, 1] that
-have Lap(1/ε) noise each: batches of one reward, of an adversary's choice.
+rewards, which is Lap(1/ε) on their sum. DP-EXP3-Lap (Tossou & Dimitrakakis 2017) feeds EXP3 with gains in [0, 1]
+that have Lap(1/ε) noise each: batches of one reward, of an adversary's choice.
 
-What bandits release about their users: a user pulls one arm and leaves one reward in [0, 1].
+Releases of bandits about their users: a user pulls one arm and has one reward in [0, 1].
 
-An interaction is an episode of one step in one state, an arm an action. The arm is no data of the user: the algorithm
-names it, computed from what earlier users released, so that neighbours share it and differ in the reward alone. In the
-papers too a dataset of a bandit is one of rewards.
+An interaction is an episode of one step in one state, an arm an action. The arm is not data of the user: the
+algorithm computes it from earlier users' releases, so that neighbours share it and differ in the reward alone. In
+the papers, too, a dataset of a bandit consists of rewards.
 """
 
 from __future__ import annotations

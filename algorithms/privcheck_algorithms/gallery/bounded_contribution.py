@@ -1,8 +1,7 @@
-"""DP-APVI's tables (Qiao & Wang) of users who have up to m trajectories each: bounded-contribution offline RL.
+"""Tables of DP-APVI (Qiao & Wang) for users with up to m trajectories each: bounded-contribution offline RL.
 
-All trajectories of a user may be alike, and then move every count m times as far. Noise for one trajectory protects
-such a user at m²·ρ, not at ρ (nor at m·ρ, as m compositions would have it); m times its standard deviation gives ρ
-back.
+All trajectories of a user may be identical, and then move every count m times as far. Noise for one trajectory protects
+such a user at m²·ρ, not at ρ (nor at m·ρ, as m compositions would have it); m times its standard deviation restores ρ.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ SOURCE = "Qiao & Wang 2022, arXiv:2206.00810, Algorithm 1 and eq. (2), of users 
 
 
 def declare_bounded_contribution(readings: Mapping[str, str]) -> Declaration:
-    """Returns both tables with Gaussian noise, and the claim of ρ-zCDP for a user."""
+    """Both tables with Gaussian noise, and the claim of ρ-zCDP at user level."""
     m = symbol("m", "count")
     alike = 1 if readings.get("noise") == "trajectory" else m
     tables = {"visits": VisitCounts(H, S, A), "transitions": TransitionCounts(H, S, A)}

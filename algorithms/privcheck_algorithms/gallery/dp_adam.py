@@ -1,4 +1,4 @@
-"""DP-Adam on full batches: every step a noisy sum of all users' clipped gradients, and Adam behind the noise.
+"""DP-Adam on full batches: every step is a noisy sum of all users' clipped gradients, followed by Adam.
 
 Adam's moments and steps (Kingma & Ba 2015, Algorithm 1) read noisy gradients only: post-processing, which is free. With
 every user in every batch nothing is amplified, and the composed steps are one Gaussian mechanism of μ = √T/σ.
@@ -24,7 +24,7 @@ SOURCE = "Kingma & Ba 2015, Adam, Algorithm 1, on the noisy gradients of Abadi e
 
 
 def dp_adam(readings: Mapping[str, str]) -> Declaration:
-    """Returns full-batch DP-Adam with a claim of (ε, δ)-DP: at rate 1 a sample holds everybody."""
+    """Full-batch DP-Adam with a claim of (ε, δ)-DP: at rate 1 a sample contains all users."""
     C, multiplier = symbol("C", "positive"), symbol("noise_multiplier", "positive")
     return Declaration(
         name="dp-adam",

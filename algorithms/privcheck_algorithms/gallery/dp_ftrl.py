@@ -1,8 +1,8 @@
 """DP-FTRL (Kairouz et al. 2021): sums of clipped gradients in a binary tree, without sampling or shuffling.
 
-A tree that is started anew in every epoch costs E times ⌊log₂ T⌋ + 1 nodes, whatever the order of the users. Where one
-tree stands over all epochs a user is in one leaf of each, as far apart as an epoch is long if all epochs keep one
-order, and a node above two of these leaves moves by twice as much: to charge it as restarted trees is too little.
+A tree that is started anew in every epoch costs E times ⌊log₂ T⌋ + 1 nodes, whatever the order of the users. If one
+tree spans all epochs, a user is in one leaf of each, one epoch apart if all epochs keep one order, and a node above two
+of these leaves moves by twice as much: the charge of restarted trees is too low.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TREES = Reading(
 
 
 def declare_dp_ftrl(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-FTRL with a claim of (ε, δ)-DP, as its users state it for a configuration."""
+    """DP-FTRL with a claim of (ε, δ)-DP, as stated for a configuration."""
     epochs, steps = symbol("epochs", "count"), symbol("steps", "count")
     schedule = Tree(leaves=epochs * steps, participations=epochs, separation=steps)
     if readings.get("trees") == "restarted":

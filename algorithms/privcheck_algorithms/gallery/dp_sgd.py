@@ -1,7 +1,7 @@
 """DP-SGD (Abadi et al. 2016, Algorithm 1): noisy sums of clipped gradients of random batches.
 
-The figure that is claimed for a configuration is usually that of Poisson samples under adding or removing a user. Under
-replacing one, which is what "the same number of users" means, the same run costs more; and code that draws batches of a
+The claimed figure is usually that of Poisson samples under adding or removing a user. Under replacing one, with "the
+same number of users", the same run costs more; and code that draws batches of a
 fixed size, or shuffles once an epoch, runs another algorithm (Chua et al. 2024). Relation and sampling are readings.
 """
 
@@ -38,7 +38,7 @@ SOURCE = "Abadi et al. 2016, Deep Learning with Differential Privacy, Algorithm 
 
 
 def dp_sgd(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-SGD with a claim of (ε, δ)-DP, as its users state it for a configuration."""
+    """DP-SGD with a claim of (ε, δ)-DP, as stated for a configuration."""
     relation = readings.get("relation", "add-remove")
     C, multiplier = symbol("C", "positive"), symbol("noise_multiplier", "positive")
     return Declaration(
@@ -73,7 +73,7 @@ def dp_sgd(readings: Mapping[str, str]) -> Declaration:
 
 
 def _batches(sampling: str, relation: str) -> Sampled:
-    """Returns how batches are drawn, at the same expected size and as many rounds."""
+    """Sampling of the batches, at the same expected size and number of rounds."""
     rate, rounds, users = symbol("rate", "positive"), symbol("rounds", "count"), symbol("users", "count")
     if sampling == "fixed-size":
         return WithoutReplacement(users=users, batch=ceil(rate * users), rounds=rounds)

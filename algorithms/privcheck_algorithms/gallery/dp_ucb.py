@@ -1,8 +1,8 @@
 """Private UCB with binary trees (Mishra & Thakurta 2015): a tree of noisy reward sums for every arm.
 
-The paper gives each of k arms the budget ε/k and adds the arms up. A reward is in one arm's tree: the trees are about
-disjoint rewards, k times too much noise. What is given with one hand is taken with the other: a leaf of a tree over T
-users lies in ⌊log₂ T⌋ + 1 nodes, and the noise is for log₂ T of them.
+The paper gives each of k arms the budget ε/k and adds up the arms. But a reward is in one arm's tree: the trees are on
+disjoint rewards, with k times too much noise. An opposite error: a leaf of a tree over T users lies in ⌊log₂ T⌋ + 1
+nodes, and the noise is for log₂ T of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SOURCE = "Mishra & Thakurta 2015, (Nearly) Optimal Differentially Private Stocha
 
 
 def dp_ucb(readings: Mapping[str, str]) -> Declaration:
-    """Returns private UCB over K users."""
+    """Private UCB over K users."""
     share = arms if readings.get("split", "arms") == "arms" else expression(1)
     levels = log(K) / log(2)
     return Declaration(

@@ -1,9 +1,9 @@
-"""EXP3 as it is (Auer, Cesa-Bianchi, Freund & Schapire 2002): the draw of an arm is all the noise there is.
+"""Unmodified EXP3 (Auer, Cesa-Bianchi, Freund & Schapire 2002), whose only noise is the draw of arms.
 
-Whatever was drawn and gained before, an arm's probability is between γ/K and 1 − γ + γ/K, so that on two neighbours,
-sequences of gains that differ in one round, it differs by the factor K(1 − γ)/γ + 1 at most: T rounds are
+For all earlier draws and gains, an arm's probability is between γ/K and 1 − γ + γ/K, so that on two neighbours,
+sequences of gains that differ in one round, it differs by a factor of at most K(1 − γ)/γ + 1: T rounds are
 T·ln(1 + K(1 − γ)/γ)-DP, linear in T (Tossou & Dimitrakakis 2017). In the round of the gain that differs, the arm is
-drawn before it, and both laws agree: T − 1 rounds are what it costs. γ is given by its odds γ/(1 − γ), apart
+drawn before it, and both laws agree: the cost is that of T − 1 rounds. γ is given by its odds γ/(1 − γ), apart
 from the rate η of the weights exp(η·Ĝ), which is γ/K in the original and the same number here at the defaults.
 """
 
@@ -35,7 +35,7 @@ rounds, arms = symbol("rounds", "count"), symbol("arms", "count")
 
 
 def arm_law(scores: Array, odds: float) -> Array:
-    """Returns the law of the next arm, (sequences, K), from exponents of the weights and γ/(1 − γ)."""
+    """Law of the next arm, (sequences, K), from exponents of the weights and γ/(1 − γ)."""
     gamma = odds / (1 + odds)
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     law: Array = (1 - gamma) * weights / weights.sum(axis=1, keepdims=True) + gamma / scores.shape[1]
@@ -43,7 +43,7 @@ def arm_law(scores: Array, odds: float) -> Array:
 
 
 def _play(data: Array, at: Mapping[str, float], choose: Callable[[int, Array], NDArray[np.int64]], size: int) -> Array:
-    """Returns ln of the probability of what is chosen, (size,): each round the law of the arm, a choice, its gain."""
+    """Log probability of the choices, (size,): in each round the law of the arm, a choice, its gain."""
     gains, rows = np.asarray(data), np.arange(size)
     scores, logs = np.zeros((size, gains.shape[1])), np.zeros(size)
     for t, gain in enumerate(gains):
@@ -71,7 +71,7 @@ def _sampler(rng: np.random.Generator, data: Array, size: int, **at: float) -> N
 
 
 def _neighbours(rounds: float, arms: float, **_: float) -> list[tuple[Array, Array]]:
-    """Returns gains that differ in the first round and arm, where later nothing or everything is gained."""
+    """Gains that differ in the first round and arm, with no gain or full gains later."""
     known = []
     for later in (0.0, 1.0):
         low = np.full((int(rounds), int(arms)), later)
@@ -94,7 +94,7 @@ def _price(odds: Expr, rounds: Expr, arms: Expr, **_: Expr) -> PureDP:
 
 
 def exp3(_: Mapping[str, str]) -> Declaration:
-    """Returns EXP3 with the linear claim."""
+    """EXP3 with the linear claim."""
     relation = ReplaceOne("user")
     return Declaration(
         name="exp3",

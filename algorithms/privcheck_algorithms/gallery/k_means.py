@@ -1,9 +1,9 @@
 """Private k-means (Blum, Dwork, McSherry & Nissim 2005): noisy counts and sums of the clusters in every iteration.
 
-Points are in [−1, 1]^d. A point that is added is in one cluster, whose count it moves by 1 and whose sum by at most d
-in ℓ₁: T iterations with Laplace noise of scale (d + 1)T/ε are ε-DP, as Su et al. 2016 state it of DPLloyd. Where a
-point is replaced by another, both move something, and the same noise is half of what is needed. The centres of an
-iteration are computed from what was released before, and thereby public; here four in the plane, and five iterations.
+Points are in [−1, 1]^d. An added point is in one cluster and moves its count by 1 and its sum by at most d in ℓ₁: T
+iterations with Laplace noise of scale (d + 1)T/ε are ε-DP, as Su et al. 2016 state for DPLloyd. If a point is replaced
+by another, both contribute, and the same noise is half of the required noise. The centres of an
+iteration are computed from earlier releases, and therefore public; here four in the plane, and five iterations.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Array = NDArray[np.float64]
 
 
 def count_and_sum(rows: tuple[Array, ...]) -> Array:
-    """Returns (k, d + 1): how many points are nearest to each centre, and their sum.
+    """(k, d + 1): number of points nearest to each centre, and their sum.
 
     Raises:
         TrajectoryError: A point is not in [−1, 1]^d.
@@ -61,7 +61,7 @@ def _point(_: Mapping[str, Fraction], rng: np.random.Generator) -> Array:
 
 
 def k_means(readings: Mapping[str, str]) -> Declaration:
-    """Returns k-means with four clusters in the plane."""
+    """K-means with four clusters in the plane."""
     replaced = readings.get("relation") == "replace-one"
     moved = DIMENSION + 1
     truth = 2 * moved if replaced else moved

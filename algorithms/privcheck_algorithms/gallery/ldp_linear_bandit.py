@@ -29,7 +29,7 @@ SOURCE = "Zheng, Cai, Huang, Li & Wang 2020, Locally Differentially Private (Con
 
 
 def ldp_linear_bandit(readings: Mapping[str, str]) -> Declaration:
-    """Returns the local linear bandit, contexts of norm at most 1, rewards in [0, 1]."""
+    """Local linear bandit, contexts of norm at most 1, rewards in [0, 1]."""
     factor = 16 if readings.get("noise") == "published-code" else 32
     variance = factor * log(5 / (4 * delta)) / epsilon**2
     context, reward = Column("x", 1, "x"), Column("y", 1, "y")

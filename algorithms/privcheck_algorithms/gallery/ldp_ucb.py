@@ -1,4 +1,4 @@
-"""LDP-UCB-L (Ren, Zhou, Liu & Shroff 2020): every user adds Laplace noise to the one reward before it leaves."""
+"""LDP-UCB-L (Ren, Zhou, Liu & Shroff 2020): every user adds Laplace noise to their reward before release."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE = "Ren, Zhou, Liu & Shroff 2020, Multi-Armed Bandits with Local Different
 
 
 def ldp_ucb(_: Mapping[str, str]) -> Declaration:
-    """Returns the local model's bandit, rewards in [0, 1]."""
+    """Bandit of the local model, rewards in [0, 1]."""
     return Declaration(
         name="ldp-ucb",
         title=TITLE,

@@ -2,8 +2,8 @@
 
 The square root of the matrix of prefix sums (Fichtenberger, Henzinger & Upadhyay 2023; Henzinger, Upadhyay & Upadhyay
 2023) is the factorisation with the best constant known for one participation. Cut to b bands (Kalinin & Lampert 2024)
-its columns b steps apart have no row in common, so that several participations add up in squares, and what Poisson
-sampling saves is saved (Choquette-Choo et al. 2023).
+its columns b steps apart have no row in common, so that several participations add up in squares, and amplification by
+Poisson sampling applies (Choquette-Choo et al. 2023).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SAMPLING = Reading(
 
 
 def declare_matrix_factorisation(_: Mapping[str, str]) -> Declaration:
-    """Returns the square root over all epochs, of one order: each user in every epoch's step of the same number."""
+    """Square root over all epochs in one order: each user is in the same step of every epoch."""
     epochs, steps = symbol("epochs", "count"), symbol("steps", "count")
     return Declaration(
         name="matrix-factorisation",
@@ -63,7 +63,7 @@ def declare_matrix_factorisation(_: Mapping[str, str]) -> Declaration:
 
 
 def declare_banded(readings: Mapping[str, str]) -> Declaration:
-    """Returns the banded square root, with users in groups that are sampled, or b steps apart."""
+    """Banded square root, with users in sampled groups, or b steps apart."""
     bands, steps, epochs = (symbol(name, "count") for name in ("bands", "steps", "epochs"))
     multiplier = symbol("noise_multiplier", "positive")
     encoder = banded_square_root(steps, bands)

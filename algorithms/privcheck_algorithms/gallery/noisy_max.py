@@ -1,6 +1,6 @@
-"""Report-noisy-max (Dwork & Roth 2014, Claim 3.9): the index of the largest of many noisy scores, and nothing else.
+"""Report-noisy-max (Dwork & Roth 2014, Claim 3.9): releases only the index of the largest of many noisy scores.
 
-Charged as noisy scores it would seem to cost as many times more as there are candidates; its proof lets it leave one.
+Charged as noisy scores it would seem to cost a multiple, the number of candidates; its proof charges for one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SOURCE = "Dwork & Roth 2014, The Algorithmic Foundations of Differential Privacy
 
 
 def noisy_max(_: Mapping[str, str]) -> Declaration:
-    """Returns report-noisy-max with Laplace noise of scale 2/ε on scores of sensitivity 1."""
+    """Report-noisy-max with Laplace noise of scale 2/ε on scores of sensitivity 1."""
     return Declaration(
         name="noisy-max",
         title=TITLE,

@@ -1,14 +1,14 @@
 """Several outputs of one random batch of the users: the batch is drawn once a round, and they are priced together.
 
 * *Adaptive clipping* (Andrew, Thakkar, McMahan & Ramaswamy 2021): a round of federated averaging releases the sum of
-  clipped updates, in units of the norm to which they are clipped, and how many were not clipped, by which that norm is
-  set for the next round. Its Theorem 1: with noise z_Δ = (z⁻² − (2σ_b)⁻²)^(−1/2) on the sum and σ_b on the count of
-  bits less ½ a round is one of federated averaging with the noise multiplier z. That is what one sample costs.
-* *An actor and a critic*: both gradients of every trajectory in the batch, each clipped to a norm of its own.
-* *A choice and a sum*: which candidate does best on the batch, and a clipped sum of the same users.
+  clipped updates, in units of the clipping norm, and the number of unclipped ones, which sets that norm for the next
+  round. Its Theorem 1: with noise z_Δ = (z⁻² − (2σ_b)⁻²)^(−1/2) on the sum and σ_b on the count of
+  bits less ½ a round is one of federated averaging with the noise multiplier z. This is the cost of one sample.
+* *An actor and a critic*: both gradients of every trajectory in the batch, each clipped to a separate norm.
+* *A choice and a sum*: the best candidate on the batch, and a clipped sum of the same users.
 
-Priced `apart`, as if each output had a batch of its own, all three seem to cost less: a user who is in the batch is in
-all of its outputs. `one_round` runs any of them.
+Priced `apart`, as if each output had a separate batch, all three seem to cost less; but a user in the batch is in all
+of its outputs. `one_round` runs any of them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _budget(readings: Mapping[str, str], together: str, apart: str, failing: str
 
 
 def adaptive_clipping(readings: Mapping[str, str]) -> Declaration:
-    """Returns federated averaging with adaptive clipping; updates are in units of the round's clipping norm."""
+    """Federated averaging with adaptive clipping; updates are in units of the round's clipping norm."""
     batch = Sample(Poisson(rate=_RATE, rounds=_ROUNDS), of="user")
     z, bits = symbol("noise_multiplier", "positive"), symbol("bit_noise", "positive")
     return Declaration(
@@ -101,7 +101,7 @@ def adaptive_clipping(readings: Mapping[str, str]) -> Declaration:
 
 
 def actor_critic(readings: Mapping[str, str]) -> Declaration:
-    """Returns two clipped sums of gradients of one batch of trajectories."""
+    """Two clipped sums of gradients of one batch of trajectories."""
     batch = Sample(Poisson(rate=_RATE, rounds=_ROUNDS), of="trajectory")
     actor, critic = symbol("actor_noise", "positive"), symbol("critic_noise", "positive")
     C, B = symbol("C", "positive"), symbol("B", "positive")
@@ -141,7 +141,7 @@ def actor_critic(readings: Mapping[str, str]) -> Declaration:
 
 
 def choice_and_sum(readings: Mapping[str, str]) -> Declaration:
-    """Returns report-noisy-max and a clipped sum of one batch, ε each for a user who is in it."""
+    """Report-noisy-max and a clipped sum of one batch, ε each for a user in the batch."""
     batch = Sample(Poisson(rate=_RATE, rounds=_ROUNDS), of="user")
     choice = NoisyMax(
         "winner", noise="laplace", scale=2 / epsilon, candidates=symbol("candidates", "count"), source=CHOICE_SOURCE
@@ -183,17 +183,17 @@ def one_round(
     size: int,
     rng: np.random.Generator,
 ) -> Array:
-    """Runs one round of what leaves of one batch, which is drawn once, with the declared noise.
+    """Run one round of the releases of one batch, which is drawn once, with the declared noise.
 
     Args:
-        declaration: One whose outputs all refer to one Poisson sample.
-        values: Its parameters.
-        users: By the name of an output one row a user, (users, …): what they add to a sum, or to every score.
-        size: How many independent runs.
-        rng: The randomness.
+        declaration: A declaration whose outputs all refer to one Poisson sample.
+        values: Values of its parameters.
+        users: By output name, one row a user, (users, …): their contribution to a sum, or to every score.
+        size: Number of independent runs.
+        rng: Random generator.
 
     Returns:
-        (size, …) the outputs beside one another in the order of the declaration; of a choice its index.
+        (size, …) the outputs concatenated in the order of the declaration; for a choice its index.
     """
     (shared,) = declaration.joined
     assert isinstance(shared, SharedSample)

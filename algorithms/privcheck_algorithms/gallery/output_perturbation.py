@@ -2,7 +2,7 @@
 
 The minimiser of (1/n) Σ ℓ(y·wᵀx) + (λ/2)‖w‖², of a convex loss with |ℓ′| ≤ 1 and ‖x‖ ≤ 1, moves by at most 2/(nλ) when
 one of n users is replaced. Noise of density ∝ exp(−‖v‖/b) with b = 2/(nλε) makes it ε-DP by the triangle inequality.
-The loss is the Huber loss, under which the minimiser is Σ y·x/(nλ) as long as all margins are below ½: two opposite
+The loss is the Huber loss, under which the minimiser is Σ y·x/(nλ) if all margins are below ½: two opposite
 vectors attain 2/(nλ).
 """
 
@@ -35,7 +35,7 @@ regularisation = symbol("regularisation", "positive")
 
 @functools.lru_cache(maxsize=64)
 def minimiser(data: Data, regularisation: float) -> tuple[float, ...]:
-    """Returns w: gradient descent on a strongly convex, smooth objective, to a gradient of 1e-13 or so many steps."""
+    """Minimiser w by gradient descent on a strongly convex, smooth objective, to a gradient of about 1e-13."""
     signed = np.array(data)
     step, w = 1 / (regularisation + 1 / (2 * _HALF_WIDTH)), np.zeros(signed.shape[1])
     for _ in range(_STEPS):
@@ -56,7 +56,7 @@ def _sampler(
 
 
 def _log_density(outputs: Array, data: Data, scale: float, regularisation: float, **_: float) -> Array:
-    """Returns ln of the density but for its constant, which is the same for all data."""
+    """Log density up to its constant, which is the same for all data."""
     return np.asarray(-np.linalg.norm(np.asarray(outputs) - minimiser(data, regularisation), axis=1) / scale)
 
 
@@ -65,7 +65,7 @@ def _price(scale: Expr, regularisation: Expr, n: Expr, **_: Expr) -> PureDP:
 
 
 def _neighbours(n: float, d: float, **_: float) -> list[tuple[Data, Data]]:
-    """Returns one user's vector and its opposite, beside others who cancel out or all agree."""
+    """One user's vector and its opposite, with other users who cancel out or all agree."""
     one = np.zeros(int(d))
     one[0] = 1.0
     others = [np.roll(one, 1) * (-1) ** i for i in range(int(n) - 1)]
@@ -82,7 +82,7 @@ def _as_data(rows: list[Array]) -> Data:
 
 
 def output_perturbation(_: Mapping[str, str]) -> Declaration:
-    """Returns output perturbation of a Huber classifier of n users in d dimensions."""
+    """Output perturbation of a Huber classifier of n users in d dimensions."""
     relation = ReplaceOne("user")
     return Declaration(
         name="erm-output-perturbation",

@@ -1,6 +1,7 @@
 """PATE (Papernot et al. 2017, 2018): a student learns from the noisy votes of teachers who hold the data.
 
-The papers' small ε are computed from the votes themselves: true of their data, not of neighbours, and secret as these.
+The papers' small ε are computed from the votes themselves: valid for their data, not for neighbours, and as secret as
+the data.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _VOTES = "the votes of the teachers, by how clearly each query is won"
 
 
 def pate(readings: Mapping[str, str]) -> Declaration:
-    """Returns PATE with the claim of its papers for all data, or with one for the data at hand."""
+    """PATE with the papers' claim for all data, or with a claim for the data at hand."""
     gaussian = readings.get("noise") == "gaussian"
     dependent = readings.get("bound") == "data-dependent"
     queries, spread = symbol("queries", "count"), symbol("std" if gaussian else "scale", "positive")

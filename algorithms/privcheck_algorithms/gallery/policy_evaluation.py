@@ -1,10 +1,10 @@
-"""Private policy evaluation (Balle, Gomrokchi & Precup 2016), tabular: a state's value is the mean of returns from it.
+"""Private policy evaluation (Balle, Gomrokchi & Precup 2016), tabular: a state's value is its mean return.
 
-A user's trajectory gives a return in [0, R_max/(1 − γ)] from every state that it visits, and none from others. A state
-that few users visit has a mean that one of them moves far: DP-LSW scales Gaussian noise to the *smooth sensitivity* of
+A user's trajectory gives a return in [0, R_max/(1 − γ)] from every visited state, and none from others. One user can
+move the mean of a rarely visited state far: DP-LSW scales Gaussian noise to the *smooth sensitivity* of
 the data at hand (Nissim, Raskhodnikova & Smith 2007), 5√(2 ln(2/δ))/ε of it with β = ε/(4(d + ln(2/δ))). Its price is
-stated here, and nothing that is tried would do for vectors whose noise itself differs between neighbours: *undecided*.
-The reading `noise=global` has Gaussian noise scaled to what one user moves at worst, R_max/(1 − γ) in each of d states.
+stated here, and no available method handles vectors whose noise itself differs between neighbours: *undecided*.
+The reading `noise=global` has Gaussian noise scaled to one user's largest effect, R_max/(1 − γ) in each of d states.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ Array = NDArray[np.float64]
 
 
 def means(rows: tuple[Array, ...]) -> Array:
-    """Returns (d,) the mean return from every state, 0 where nobody was.
+    """(d,) the mean return from every state, 0 for unvisited ones.
 
     Args:
-        rows: Of every user the return from each state, in [0, 1] of the largest; NaN where it was not visited.
+        rows: Returns of every user from each state, as a fraction of the largest, in [0, 1]; NaN for unvisited states.
 
     Raises:
         TrajectoryError: A return is out of range.
@@ -57,7 +57,7 @@ def means(rows: tuple[Array, ...]) -> Array:
 
 
 def smooth_sensitivity(rows: tuple[Array, ...], beta: float) -> float:
-    """Returns max_k e^{−kβ} √Σ_s 1/max(n_s − k, 1)², n_s users having visited s: how far means move k users on."""
+    """Smooth sensitivity max_k e^{−kβ} √Σ_s 1/max(n_s − k, 1)², n_s users having visited s."""
     visits = (~np.isnan(np.asarray(rows, dtype=np.float64))).sum(axis=0)
     k = np.arange(visits.max() + 1)[:, np.newaxis]
     local = np.sqrt((1 / np.square(np.maximum(visits - k, 1.0))).sum(axis=1))
@@ -65,7 +65,7 @@ def smooth_sensitivity(rows: tuple[Array, ...], beta: float) -> float:
 
 
 def _std(data: tuple[Array, ...], *, factor: float, d: float, delta: float) -> float:
-    """Returns the std: both of the theorem's numbers, 5√(2 ln(2/δ))/ε and β, follow from one ε."""
+    """Standard deviation: both of the theorem's numbers, 5√(2 ln(2/δ))/ε and β, follow from one ε."""
     rare = math.log(2 / delta)
     beta = 5 * math.sqrt(2 * rare) / factor / (4 * (d + rare))
     return factor * smooth_sensitivity(data, beta)
@@ -89,7 +89,7 @@ def _price(factor: Expr, delta: Expr, **_: Expr) -> ApproxDP:
 
 
 def _neighbours(d: float, **_: float) -> list[tuple[tuple[Array, ...], tuple[Array, ...]]]:
-    """Returns users of whom one gains everything or nothing everywhere, or visits nothing, beside 0, 1, 4 or 19."""
+    """Users of whom one gains all or nothing everywhere, or visits no state, beside 0, 1, 4 or 19 others."""
     low, high, absent = (np.full(int(d), value) for value in (0.0, 1.0, np.nan))
     known = []
     for others in (0, 1, 4, 19):
@@ -99,7 +99,7 @@ def _neighbours(d: float, **_: float) -> list[tuple[tuple[Array, ...], tuple[Arr
 
 
 def policy_evaluation(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-LSW on a table of d states, or what noise of the global sensitivity makes of it."""
+    """DP-LSW on a table of d states, or its variant with noise of the global sensitivity."""
     everywhere = readings.get("noise") == "global"
     smooth = OwnMechanism(
         "values",
@@ -137,7 +137,7 @@ def policy_evaluation(readings: Mapping[str, str]) -> Declaration:
 
 
 def _returns(values: Mapping[str, Fraction], rng: np.random.Generator) -> Array:
-    """Returns one user's, none, all or random ones of the states visited."""
+    """One user's returns: none, all or random ones of the visited states."""
     states = int(values["d"])
     corners = [np.full(states, value) for value in (0.0, 1.0, np.nan)]
     mixed = np.where(rng.random(states) < 1 / 2, rng.random(states), np.nan)

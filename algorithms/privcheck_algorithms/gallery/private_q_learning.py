@@ -1,15 +1,14 @@
 """Private Q-learning with functional noise (Wang & Hegde 2019): Gaussian-process noise on the Q function.
 
-Neighbours are reward functions with ‖r − r′‖∞ ≤ 1 on the states [0, 1]. Every update of the Q function gets a draw of
-a Gaussian process of covariance σ²·exp(−β|s − t|), which hides a change whose norm in the kernel's Hilbert space is at
-most C as Gaussian noise of std σ hides a number's change by C (Hall, Rinaldo & Wasserman 2013). The paper bounds the
+Neighbours are reward functions with ‖r − r′‖∞ ≤ 1 on the states [0, 1]. Every update of the Q function gets a draw of a
+Gaussian process of covariance σ²·exp(−β|s − t|). It hides a change of norm at most C in the kernel's Hilbert space, as
+Gaussian noise of std σ hides a number's change by C (Hall, Rinaldo & Wasserman 2013). The paper bounds the
 change of an update by C = (a² + a)L², a = 4α(k + 1)/B = 1/β, L the Lipschitz constant of the approximator, unless the
 noise leaves a band of width k, and claims (ε, δ + J·exp(−(2k − 8.68√β·σ)²/2))-DP for σ = √(2(T/B) ln(e + ε/δ))·C/ε.
 
-What composes here, T/B Gaussian mechanisms of sensitivity C, is priced exactly. That C bounds what one reward function
-moves a neural network's update is the paper's word: nothing here proves it and nothing tries it, so that the verdict is
-*undecided*, with the figure that follows if C is right. The neighbours that audits run are updates that are exactly C
-apart.
+The composition of T/B Gaussian mechanisms of sensitivity C is priced exactly. The bound C on one reward function's
+effect on a neural network's update is the paper's statement, neither proved nor tested here, so that the verdict is
+*undecided*, with the figure that follows if C is right. Audits run neighbours whose updates are exactly C apart.
 """
 
 from __future__ import annotations
@@ -39,20 +38,20 @@ updates, batch, J = symbol("updates", "count"), symbol("batch", "count"), symbol
 
 
 def covariance(beta: float) -> Array:
-    """Returns the kernel exp(−β|s − t|) at the states."""
+    """Kernel exp(−β|s − t|) at the states."""
     return np.asarray(np.exp(-beta * np.abs(STATES[:, np.newaxis] - STATES)))
 
 
 def _sampler(
     rng: np.random.Generator, data: Array, size: int, *, sigma: float, beta: float, updates: float, **_: float
 ) -> Array:
-    """Returns the Q function at the states after all updates, whose draws of noise have added up."""
+    """Q function at the states after all updates, with accumulated noise."""
     root = np.linalg.cholesky(covariance(beta)) * sigma * np.sqrt(updates)
     return np.asarray(updates * np.asarray(data) + rng.standard_normal((size, STATES.size)) @ root.T)
 
 
 def _log_density(outputs: Array, data: Array, sigma: float, beta: float, updates: float, **_: float) -> Array:
-    """Returns ln of the density but for its constant, which is the same for all data."""
+    """Log density up to its constant, which is the same for all data."""
     root = np.linalg.cholesky(covariance(beta)) * sigma * np.sqrt(updates)
     whitened = np.linalg.solve(root, (np.asarray(outputs) - updates * np.asarray(data)).T)
     return np.asarray(-np.square(whitened).sum(axis=0) / 2)
@@ -63,12 +62,12 @@ def _price(sigma: Expr, updates: Expr, moved: Expr, **_: Expr) -> GaussianDP:
 
 
 def _neighbours(moved: float, beta: float, **_: float) -> list[tuple[Array, Array]]:
-    """Returns updates that differ by C·exp(−β|s − ·|), of norm C, at the first of the states and at the second."""
+    """Updates that differ by C·exp(−β|s − ·|), of norm C, at the first state and at the second."""
     return [(np.zeros(STATES.size), moved * covariance(beta)[row]) for row in (0, 1)]
 
 
 def private_q_learning(_: Mapping[str, str]) -> Declaration:
-    """Returns private Q-learning with T/B updates."""
+    """Private Q-learning with T/B updates."""
     step = 4 * alpha * (k + 1) / batch
     moved = (step**2 + step) * L**2
     sigma = sqrt(2 * updates * log(exp(1) + epsilon / delta)) * moved / epsilon

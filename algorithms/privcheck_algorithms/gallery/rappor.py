@@ -1,7 +1,7 @@
-"""RAPPOR (Erlingsson, Pihur & Korolova 2014): a value in a Bloom filter, every bit of it answered at random, for ever.
+"""RAPPOR (Erlingsson, Pihur & Korolova 2014): a value in a Bloom filter, with permanently randomised bits.
 
-The permanent response is drawn once, and every later report is made from it: all of them together lose ε∞ (Theorem 1).
-Whoever sees a single report, made of the permanent response by another coin, learns ε₁ (Theorem 2).
+The permanent response is drawn once, and every later report is made from it: together they lose ε∞ (Theorem 1). A
+single report, made from the permanent response by further randomisation, loses ε₁ (Theorem 2).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SOURCE = "Erlingsson, Pihur & Korolova 2014, RAPPOR: Randomized Aggregatable Pri
 
 
 def rappor(readings: Mapping[str, str]) -> Declaration:
-    """Returns RAPPOR with the claim of its paper: ε∞ of all reports, ε₁ of one of them."""
+    """RAPPOR with its paper's claims: ε∞ for all reports, ε₁ for one of them."""
     one_report = readings.get("reports") == "one"
     k, h = symbol("bits", "count"), symbol("hashes", "count")
     f, p, q = (symbol(name, "positive") for name in ("f", "p", "q"))

@@ -1,7 +1,7 @@
 """The exponential mechanism (McSherry & Talwar 2007) and permute-and-flip (McKenna & Sheldon 2020).
 
-Both take a candidate by its score and are ε-DP for scores of sensitivity 1. The first has a range of ε too, so that
-many of them cost less together; of the second no such bound holds, but it errs less often.
+Both choose a candidate by its score and are ε-DP for scores of sensitivity 1. The first has bounded range ε as well, so
+that many of them compose better; the second has no such bound, but errs less often.
 """
 
 from __future__ import annotations

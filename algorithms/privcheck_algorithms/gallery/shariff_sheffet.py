@@ -1,11 +1,11 @@
 """Private LinUCB (Shariff & Sheffet 2018): a binary tree over (x, y)(x, y)ᵀ with symmetric Gaussian noise.
 
 A node's noise is (Z + Zᵀ)/√2 with entries of variance 16·m·L̃⁴·ln(4/δ)²/ε², m = ⌈log₂ K⌉ + 1, L̃² = L² + 1. The proof
-composes m nodes by the advanced composition theorem; composed exactly they cost about a nineteenth of ε = 1.
+composes m nodes by the advanced composition theorem; by exact composition they cost about a nineteenth of ε = 1.
 
 The federated version (Dubey & Pentland 2020) keeps one such tree an agent and sends its sums when a determinant of the
-agent's *raw* matrix has grown: when something is sent tells others of data that no noise was added to (Zhou & Chowdhury
-2023). What leaves costs the same; the billboard lemma has nothing to stand on.
+agent's *raw* matrix has grown: the time of sending leaks data without noise (Zhou & Chowdhury 2023). The releases cost
+the same; the billboard lemma does not apply.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def _declare(name: str, joint: Joint) -> Declaration:
 
 
 def shariff_sheffet(_: Mapping[str, str]) -> Declaration:
-    """Returns private LinUCB with Gaussian noise; actions are computed from the noisy sums and the own context."""
+    """Private LinUCB with Gaussian noise; actions are computed from the noisy sums and the user's own context."""
     return _declare("shariff-sheffet", Joint(sees=("billboard", "own data")))
 
 
 def federated(_: Mapping[str, str]) -> Declaration:
-    """Returns the federated version, one agent's tree: whether it is sent is computed from others' raw data."""
+    """Federated version, one agent's tree: the decision to send is computed from others' raw data."""
     return _declare("federated-linear-bandit", Joint(sees=("billboard", "own data", "others' data")))
 
 

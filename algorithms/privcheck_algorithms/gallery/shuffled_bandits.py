@@ -1,11 +1,11 @@
-"""Bandits in the shuffle model: what a batch of users sends about its rewards or contexts are bits behind a shuffler.
+"""Bandits in the shuffle model: a batch of users sends its rewards or contexts as bits behind a shuffler.
 
 Tenenbaum, Kaplan, Mansour & Stemmer 2021 eliminate arms from sums of rewards, each rounded to a bit by its user, 1 with
 the reward's probability, in batches that double. Linear bandits (Garcelon, Chaudhuri, Perchet & Pirotta 2022; Chowdhury
 & Zhou 2022) send d + d(d + 1)/2 coordinates of y·x and of x xᵀ; here each is shifted to [0, 1] and rounded to one bit,
-and has the binary sum of Cheu et al. 2019 to itself. Their own protocols differ in how many bits a coordinate has.
+and has a separate binary sum of Cheu et al. 2019. Their own protocols differ in the number of bits a coordinate.
 
-The papers' thresholds have unstated constants: τ = 96 ln(2/δ)/ε² is what the binomial counter's proof asks for,
+The papers' thresholds have unstated constants: τ = 96 ln(2/δ)/ε² is required by the binomial counter's proof,
 √(6 ln(2/δ)/τ) = ε/4. A mixture over rounded bits costs no more than its worst bits.
 """
 
@@ -48,7 +48,7 @@ _COORDINATES = d * (d + 3) / 2  # of x·y and of the upper triangle of x xᵀ
 
 
 def doubling(values: Mapping[str, Fraction]) -> tuple[int, ...]:
-    """Returns the sizes 2, 4, 8, … of batches of K users, the last one as large as users are left.
+    """Sizes 2, 4, 8, … of batches of K users, the last one as large as the remaining users allow.
 
     >>> doubling({"K": Fraction(20)})
     (2, 4, 6, 8)
@@ -66,7 +66,7 @@ def _threshold(share: Expr, rare: Expr) -> Expr:
 
 
 def shuffled_bandit(_: Mapping[str, str]) -> Declaration:
-    """Returns arm elimination; every batch is of one arm, and each of its users sends one rounded reward."""
+    """Arm elimination; every batch is for one arm, and each of its users sends one rounded reward."""
     return Declaration(
         name="shuffled-bandit",
         title=BANDIT_TITLE,
@@ -90,7 +90,7 @@ def shuffled_bandit(_: Mapping[str, str]) -> Declaration:
 
 
 def shuffled_linear_bandit(_: Mapping[str, str]) -> Declaration:
-    """Returns the linear bandit, its m coordinates at ε/√(8m ln(2/δ)) and δ/2m each, as advanced composition asks."""
+    """Linear bandit, with m coordinates at ε/√(8m ln(2/δ)) and δ/2m each, by advanced composition."""
     share = epsilon / sqrt(8 * _COORDINATES * log(2 / delta))
     bits = Stated(
         "sums of the rounded coordinates of x xᵀ and x·y",
@@ -128,10 +128,10 @@ def shuffled_linear_bandit(_: Mapping[str, str]) -> Declaration:
 
 
 def _add_up(rows: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Returns how many users send a 1, for every coordinate.
+    """Number of users who send a 1, for every coordinate.
 
     Raises:
-        TrajectoryError: Something else than 0 and 1 is sent.
+        TrajectoryError: A sent value is neither 0 nor 1.
     """
     bits = np.asarray(rows)
     if not np.isin(bits, (0, 1)).all():
@@ -141,7 +141,7 @@ def _add_up(rows: tuple[np.ndarray, ...]) -> np.ndarray:
 
 
 def _rounded(values: Mapping[str, Fraction], rng: np.random.Generator) -> np.ndarray:
-    """Returns one user's bits, all 0 or all 1 as often as any."""
+    """One user's bits: all 0, all 1, or random ones, equally often."""
     bits = int(values["d"]) * (int(values["d"]) + 3) // 2
     return (np.zeros(bits), np.ones(bits), rng.integers(0, 2, bits).astype(float))[rng.integers(3)]
 

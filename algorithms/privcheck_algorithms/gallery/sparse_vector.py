@@ -1,9 +1,10 @@
 """The sparse vector technique in the six variants of Lyu, Su & Li (VLDB 2017), Figure 1, numbered as there.
 
-All claim ε-DP for any number of queries of sensitivity 1 against a public threshold. Two keep it. Of the other four
-Lyu, Su & Li show in Section 3 that 4 is ((1 + 6c)/4)·ε-DP, and that 3, 5 and 6 are not ε′-DP for any ε′. For 5 that is
-so at two queries already: some answers are impossible for one neighbour. The loss of 3 and 6 grows without bound as
-queries are added, and at m of them is finite: mε/2c and mε/2, which is what is charged, and what the witness loses. The
+All claim ε-DP for any number of queries of sensitivity 1 against a public threshold. Two keep the claim. For the other
+four Lyu, Su & Li show in Section 3 that 4 is ((1 + 6c)/4)·ε-DP, and that 3, 5 and 6 are not ε′-DP for any ε′. For 5
+this holds from two queries on: some answers are impossible for one neighbour. The loss of 3 and 6 grows without bound
+as
+queries are added, and at m of them is finite: mε/2c and mε/2, which is the charge, and the loss of the witness. The
 figure writes scales as Δ/ε₁ and Δ/ε₂ with ε₁ = ε₂ = ε/2 (in 4, ε/4 and 3ε/4); they are written out here for Δ = 1.
 """
 
@@ -25,14 +26,14 @@ Make = Callable[[Expr, Expr, str], SparseVector]
 
 
 def lyu_su_li(c: Expr, queries: Expr, source: str) -> SparseVector:
-    """Returns Algorithm 1, by the authors: one threshold, query noise that grows with c."""
+    """Algorithm 1, by the authors: one threshold, query noise that grows with c."""
     return SparseVector(
         "answers", threshold_scale=2 / epsilon, query_scale=4 * c / epsilon, queries=queries, positives=c, source=source
     )
 
 
 def dwork_roth(c: Expr, queries: Expr, source: str) -> SparseVector:
-    """Returns Algorithm 2, Dwork & Roth's "Sparse": the threshold is drawn afresh, and has noise that grows with c."""
+    """Algorithm 2, Dwork & Roth's "Sparse": the threshold is redrawn, and has noise that grows with c."""
     return SparseVector(
         "answers", threshold_scale=2 * c / epsilon, query_scale=4 * c / epsilon, queries=queries, positives=c,
         redrawn=True, source=source,
@@ -40,7 +41,7 @@ def dwork_roth(c: Expr, queries: Expr, source: str) -> SparseVector:
 
 
 def roth_lecture_notes(c: Expr, queries: Expr, source: str) -> SparseVector:
-    """Returns Algorithm 3, of lecture notes: the noisy value that was compared leaves, and bounds the threshold."""
+    """Algorithm 3, of lecture notes: the compared noisy value is released, and bounds the threshold."""
     return SparseVector(
         "answers", threshold_scale=2 / epsilon, query_scale=2 * c / epsilon, queries=queries, positives=c,
         answers="noisy values", source=source,
@@ -48,7 +49,7 @@ def roth_lecture_notes(c: Expr, queries: Expr, source: str) -> SparseVector:
 
 
 def lee_clifton(c: Expr, queries: Expr, source: str) -> SparseVector:
-    """Returns Algorithm 4: query noise that does not grow with c."""
+    """Algorithm 4: query noise that does not grow with c."""
     return SparseVector(
         "answers", threshold_scale=4 / epsilon, query_scale=4 / (3 * epsilon), queries=queries, positives=c,
         source=source,
@@ -56,29 +57,29 @@ def lee_clifton(c: Expr, queries: Expr, source: str) -> SparseVector:
 
 
 def stoddard(_: Expr, queries: Expr, source: str) -> SparseVector:
-    """Returns Algorithm 5: queries without noise, and no end."""
+    """Algorithm 5: queries without noise, and no limit."""
     return SparseVector(
         "answers", threshold_scale=2 / epsilon, query_scale=None, queries=queries, positives=None, source=source
     )
 
 
 def chen(_: Expr, queries: Expr, source: str) -> SparseVector:
-    """Returns Algorithm 6: query noise that does not grow with the answers above, and no end."""
+    """Algorithm 6: query noise that does not grow with the positive answers, and no limit."""
     return SparseVector(
         "answers", threshold_scale=2 / epsilon, query_scale=2 / epsilon, queries=queries, positives=None, source=source
     )
 
 
 def variant(number: int, whose: str, claimed: str, make: Make, *, stops: bool = True, least: int = 1) -> Algorithm:
-    """Returns one of the six.
+    """One of the six variants.
 
     Args:
-        number: In Figure 1.
+        number: Number in Figure 1.
         whose: Paper and year.
-        claimed: Where that paper claims ε-DP, as Lyu, Su & Li cite it.
-        make: The mechanism from c, the number of queries and the source.
+        claimed: Place of that paper's claim of ε-DP, as cited by Lyu, Su & Li.
+        make: Constructor of the mechanism from c, the number of queries and the source.
         stops: Whether it stops after c answers "above".
-        least: Queries, fewer of which would not show what is wrong with it.
+        least: Smallest number of queries that shows the error.
     """
     name, title = f"sparse-vector-{number}", f"Sparse vector technique, variant {number}: {whose}"
     source = FIGURE.format(number, whose)

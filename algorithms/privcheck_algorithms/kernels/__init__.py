@@ -1,7 +1,7 @@
 """Loops that several agents share, compiled by Numba and cached on disk.
 
 Finite models and exact values in them, counters in memory, optimism, regression on features, mixtures, and batches
-with one public policy. A file of kernels has little else, because a change to it compiles all of it anew.
+with one public policy. A file of kernels contains little else, because any change recompiles all of it.
 
-Imports: privcheck alone. Promises: no kernel draws noise; all randomness comes in as a Generator or as numbers.
+Imports: privcheck only. Promises: no kernel draws noise; all randomness is passed as a Generator or as numbers.
 """

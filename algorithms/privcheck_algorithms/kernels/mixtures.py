@@ -1,7 +1,8 @@
 """Linear mixtures as agents read them: known kernels ψ and reward features ϕ, laid out for loops over (s, a).
 
 φ_V(s, a) = ∫ψ(s′ | s, a)·V(s′)ds′ is linear in V, so that the bound of Assumption 1 of Zhou 2022,
-‖φ_V‖ ≤ √d₁·H for V in [0, H], is one number to check: how long φ_V gets for V in [0, 1]. Sensitivities rest on it.
+‖φ_V‖ ≤ √d₁·H for V in [0, H], can be checked by one number: the largest length of φ_V for V in [0, 1]. Sensitivities
+depend on it.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _SLACK = 1e-9  # relative: kernels are floats
 
 
 class Mixture(NamedTuple):
-    """What is publicly known of a linear mixture, with c = s·A + a.
+    """Public knowledge of a linear mixture, with c = s·A + a.
 
     Attributes:
-        kernels: (S, d₁, SA) ψ_i(s′ | s, a), successor first: loops over cells run along memory.
+        kernels: (S, d₁, SA) ψ_i(s′ | s, a), successor first, for contiguous loops over cells.
         features: (d₂, SA) ϕ(s, a).
     """
 
@@ -36,10 +37,10 @@ class Mixture(NamedTuple):
 
 
 def find_kernels(request: OnlineRequest) -> FeatureMap:
-    """Returns the features of the request's world, which have kernels.
+    """Features of the request's world, with kernels.
 
     Raises:
-        ParameterError: They have none.
+        ParameterError: The features have no kernels.
     """
     features = request.world.features
     if features is None or features.kernels is None:
@@ -52,10 +53,10 @@ def find_kernels(request: OnlineRequest) -> FeatureMap:
 
 
 def dimensions(request: OnlineRequest) -> tuple[int, int]:
-    """Returns d₁ and d₂ that the declaration states, d for both; those of the features where it states none.
+    """Dimensions d₁ and d₂ of the declaration, d for both; those of the features if it has none.
 
     Raises:
-        ParameterError: The world has no kernels, or its features are of more dimensions than the declaration's.
+        ParameterError: The world has no kernels, or its features have more dimensions than the declaration's.
     """
     features, values = find_kernels(request), request.values
     own = (features.sizes["d1"], features.sizes["d2"])
@@ -79,12 +80,12 @@ def dimensions(request: OnlineRequest) -> tuple[int, int]:
 
 
 def reach(kernels: Array) -> float:
-    """Returns how long φ_V can be for V in [0, 1], coordinate by coordinate, at the worst state and action.
+    """Bound on the length of φ_V for V in [0, 1], coordinate by coordinate, at the worst state and action.
 
     A coordinate ∫ψ_i·V is at most the mass of ψ_i's positive part, and at least minus that of its negative part.
 
     Args:
-        kernels: (d₁, S, A, S).
+        kernels: (d₁, S, A, S) kernels ψ.
 
     >>> reach(np.full((4, 2, 1, 2), 0.5))
     2.0
@@ -94,7 +95,7 @@ def reach(kernels: Array) -> float:
 
 
 def mixture(request: OnlineRequest) -> Mixture:
-    """Returns the world's kernels and features; dimensions that are declared beyond them are zeros.
+    """The world's kernels and features, padded with zeros to the declared dimensions.
 
     Raises:
         ParameterError: As `dimensions`, or φ_V can be longer than √d₁·H for some V in [0, H].
@@ -117,7 +118,7 @@ def mixture(request: OnlineRequest) -> Mixture:
 
 
 def regressors(known: Mixture, values: Array, users: Trajectories) -> Regressors:
-    """Returns what users' episodes add to under the value functions of these episodes.
+    """Regressors of users' episodes under the value functions of these episodes.
 
     Args:
         known: The mixture.
@@ -136,11 +137,11 @@ def regressors(known: Mixture, values: Array, users: Trajectories) -> Regressors
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def integrate(kernels: Array, values: Array, phi: Array) -> None:
-    """Writes φ_V of every cell (line 7 of Algorithm 1).
+    """Write φ_V of every cell (line 7 of Algorithm 1).
 
     Args:
         kernels: (S, d, SA) ψ.
-        values: (S,) V of the step after.
+        values: (S,) V of the next step.
         phi: (d, SA) overwritten.
     """
     S, d, cells = kernels.shape

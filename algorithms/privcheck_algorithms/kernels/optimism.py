@@ -1,6 +1,6 @@
-"""Optimism from counters, as agents see them: noisy or exact, never whose they are.
+"""Optimistic planning from counters, noisy or exact.
 
-Equation (1), Lemmas 3.1 and 4.1, and what Algorithms 1 and 2 do with a step's tables. The bonus
+Equation (1), Lemmas 3.1 and 4.1, and the backup of a step in Algorithms 1 and 2. The bonus
 of the two lemmas has one form, β = root·√(1/n) + linear·(1/n) with n = max(1, Ñ + E).
 """
 
@@ -30,7 +30,7 @@ _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10  # ln 2 in two 
 
 
 class Bonus(NamedTuple):
-    """The numbers of the exploration bonus.
+    """Coefficients of the exploration bonus.
 
     Attributes:
         E: E_{ε,δ,1}, added to every noisy visit count (equation (1)); 0 without noise.
@@ -44,7 +44,7 @@ class Bonus(NamedTuple):
 
 
 def value_bonus(*, H: int, S: int, A: int, K: int, failure: float, E1: float, E2: float, scale: float) -> Bonus:
-    """Returns Lemma 4.1's β^c + β^pv, times `scale`.
+    """Bonus β^c + β^pv of Lemma 4.1, times `scale`.
 
     β^c = L_c/√n + 3E₁/n and β^pv = H·L_c/√n + H(S·E₂ + 2E₁)/n with L_c = √(2 ln(4SAT/δ)), T = KH (Lemma 3.1).
     """
@@ -53,7 +53,7 @@ def value_bonus(*, H: int, S: int, A: int, K: int, failure: float, E1: float, E2
 
 
 def policy_bonus(*, H: int, S: int, A: int, K: int, failure: float, E1: float, E2: float, scale: float) -> Bonus:
-    """Returns Lemma 3.1's β^c + H·β^p, times `scale`.
+    """Bonus β^c + H·β^p of Lemma 3.1, times `scale`.
 
     β^p = L_p/√n + (S·E₂ + 2E₁)/n with L_p = √(4S ln(6SAT/δ)).
     """
@@ -63,11 +63,12 @@ def policy_bonus(*, H: int, S: int, A: int, K: int, failure: float, E1: float, E
 
 
 def share_at_limit(values: Array, *, costs: bool) -> float:
-    """Returns at which share of all steps and states an optimistic value is the largest there can be.
+    """Share of all steps and states with an optimistic value at its largest possible.
 
     Args:
         values: (H + 1, S) Ṽ, after the last plan.
-        costs: Of costs, of which the least is 0; else of rewards, of which the most is H − h + 1 with the papers' h.
+        costs: Whether values are of costs, with least value 0; otherwise of rewards, with largest value H − h + 1 for
+            the papers' h.
     """
     H = values.shape[0] - 1
     limit = np.zeros((H, 1)) if costs else np.arange(H, 0, -1.0)[:, None]
@@ -76,7 +77,7 @@ def share_at_limit(values: Array, *, costs: bool) -> float:
 
 
 class PlanningBuffers(NamedTuple):
-    """What an agent plans with: the billboard's tables, and room for the cells of one step.
+    """Planning buffers of an agent: the billboard's tables, and arrays for the cells of one step.
 
     Attributes:
         tables: Ñ, C̃ and Ñ(·, ·, s′).
@@ -93,19 +94,19 @@ class PlanningBuffers(NamedTuple):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def lay_out(tables: Counters) -> PlanningBuffers:
-    """Returns a desk for these tables."""
+    """Planning buffers for given tables."""
     cells = tables.visits.shape[1]
     return PlanningBuffers(tables, np.empty(cells), np.empty(cells), np.empty(cells))
 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def weigh(desk: PlanningBuffers, at: int, bonus: Bonus) -> None:
-    """Writes 1/max(1, Ñ + E) and β of each cell of a step (equation (1), and line 7 of Algorithm 2).
+    """Compute 1/max(1, Ñ + E) and β of each cell of a step (equation (1), and line 7 of Algorithm 2).
 
     Args:
-        desk: Of it `inverse` and `beta` are overwritten.
-        at: Which table is the step's.
-        bonus: The bonus's numbers.
+        desk: Buffers; `inverse` and `beta` are overwritten.
+        at: Index of the step's table.
+        bonus: Coefficients of the bonus.
     """
     visits, inverse, beta = desk.tables.visits, desk.inverse, desk.beta
     for cell in range(inverse.size):
@@ -115,14 +116,14 @@ def weigh(desk: PlanningBuffers, at: int, bonus: Bonus) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def backup(desk: PlanningBuffers, at: int, values: Array, h: int) -> None:
-    """Writes Q̃_h of every cell of a step (line 8 of Algorithm 2).
+    """Compute Q̃_h of every cell of a step (line 8 of Algorithm 2).
 
-    c̃ + Σ Ṽ(s′)·P̃(s′) = (C̃ + Σ Ṽ(s′)·Ñ(s, a, s′))/max(1, Ñ + E): one division a cell. At most H − h + 1 with the
-    paper's h, the largest value there can be.
+    c̃ + Σ Ṽ(s′)·P̃(s′) = (C̃ + Σ Ṽ(s′)·Ñ(s, a, s′))/max(1, Ñ + E): one division per cell. Clipped at H − h + 1 for the
+    paper's h, the largest possible value.
 
     Args:
-        desk: Of it `quality` is overwritten.
-        at: Which table is the step's.
+        desk: Buffers; `quality` is overwritten.
+        at: Index of the step's table.
         values: (H + 1, S) Ṽ, from step h + 1 on.
         h: The step, from 0.
     """
@@ -142,7 +143,7 @@ def backup(desk: PlanningBuffers, at: int, values: Array, h: int) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def choose(quality: Array, h: int, actions: Indices, values: Array) -> bool:
-    """Writes a step's least Q̃, and the lowest action that has it (lines 9 and 10); returns whether an action changed.
+    """Write a step's least Q̃ and its lowest action (lines 9 and 10); returns whether an action changed.
 
     Args:
         quality: (SA,) Q̃.
@@ -164,13 +165,13 @@ def choose(quality: Array, h: int, actions: Indices, values: Array) -> bool:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy", fastmath={"contract"})
 def exponentials(x: Array, bits: NDArray[np.uint64]) -> None:
-    """Overwrites each x ≤ 0 by e^x, in loops that become vector instructions; below −708 by e^−708, which is 10^−307.
+    """Overwrite each x ≤ 0 by e^x, in vectorisable loops; below −708 by e^−708, about 10^−307.
 
     x = n·ln 2 + r with |r| ≤ ln(2)/2, and the series of e^r is cut after r¹³: a relative error below 10⁻¹⁵. e⁰ is 1.
 
     Args:
         x: Overwritten.
-        bits: Scratch, as long.
+        bits: Scratch array of the same length.
     """
     y = bits.view(np.float64)
     for i in range(x.size):  # the integer nearest to x/ln 2 stands in the lowest bits of the sum

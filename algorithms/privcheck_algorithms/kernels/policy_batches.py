@@ -1,10 +1,11 @@
 """Learning from noisy tables of batches that each follow one public deterministic policy, compiled by Numba.
 
-Such a batch tells, for every step h and state x, about the pair (x, π_h(x)) alone. How many users arrive at (h, x) need
-not be counted: the batch's size and the law of the first state are public, and the estimated model carries them from
+Such a batch is informative, for every step h and state x, about the pair (x, π_h(x)) only. The number of users who
+arrive at (h, x) need not be counted: the batch's size and the law of the first state are public, and the estimated
+model carries them from
 step to step. So every table Y of a batch is m·P + noise with a known m: P is estimated by weighted least squares over
-the batches with weights m/(σ² + c·m), which is what a batch has to say in its noise and in its chance, and then put
-onto the simplex. The flow of users is consistent by construction: who leaves (h, x) arrives somewhere at h + 1.
+the batches with weights m/(σ² + c·m), for a batch's noise and sampling variance, and then projected onto the simplex.
+The flow of users is consistent by construction: users who leave (h, x) arrive at step h + 1.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Indices = NDArray[np.int64]
 
 
 class Heard(NamedTuple):
-    """What has left of the batches so far, and the policies that they were told.
+    """Releases of the batches so far, and their policies.
 
     Attributes:
         transitions: (B, H′, S, S) noisy counts of (x, x′), H′ = max(H − 1, 1).
@@ -40,21 +41,21 @@ class Heard(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """The learner's numbers.
+    """Parameters of the learner.
 
     Attributes:
         sigma: Standard deviation of a transition count's noise.
-        sigma_rewards: Of a reward sum's.
-        centre: What was taken off every reward before it was summed.
+        sigma_rewards: Standard deviation of a reward sum's noise.
+        centre: Value subtracted from every reward before summing.
         prior: Precision of the prior 1/S of a transition probability.
         prior_rewards: Precision of the prior of a mean reward.
         guess: The prior mean reward.
-        shared: Precision with which the other steps' data count as a prior for a step's; 0 where not at all.
-        chance: c: variance of one user's entry.
-        thin: Probabilities below so many standard deviations are taken for noise.
-        bonus: Standard deviations of V at the next state that are added.
-        bonus_rewards: Of the mean reward.
-        sweeps: How often arrivals are carried through the shrunk model.
+        shared: Precision with which the other steps' data count as a prior for a step; 0 to ignore them.
+        chance: c, the variance of one user's entry.
+        thin: Number of standard deviations below which a probability counts as noise.
+        bonus: Number of standard deviations of V at the next state to add.
+        bonus_rewards: Number of standard deviations of the mean reward to add.
+        sweeps: Number of times that arrivals are carried through the shrunk model.
     """
 
     sigma: float
@@ -72,13 +73,13 @@ class Tuning(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What is learned, overwritten by `learn`.
+    """The learned model, overwritten by `learn`.
 
     Attributes:
         P: (H, S, A, S) transition probabilities; the last step's are the prior's.
-        precision: (H, S, A) of one of them.
+        precision: (H, S, A) precision of each of these probabilities.
         reward: (H, S, A) mean rewards.
-        precision_rewards: (H, S, A).
+        precision_rewards: (H, S, A) precision of the mean rewards.
     """
 
     P: Array
@@ -88,7 +89,7 @@ class Model(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """Weighted sums over the batches: Σ w·Y (H, S, A, S) and Σ w·m (H, S, A), of rewards likewise."""
+    """Weighted sums over the batches: Σ w·Y (H, S, A, S) and Σ w·m (H, S, A), and the same for rewards."""
 
     counts: Array
     weights: Array
@@ -97,13 +98,13 @@ class _Sums(NamedTuple):
 
 
 def blank_model(H: int, S: int, A: int) -> Model:
-    """Returns room for a model."""
+    """Model with zeroed arrays."""
     return Model(np.zeros((H, S, A, S)), np.zeros((H, S, A)), np.zeros((H, S, A)), np.zeros((H, S, A)))
 
 
 @njit(cache=True, nogil=True)
 def learn(heard: Heard, tuning: Tuning, model: Model) -> None:
-    """Writes the model that the batches so far speak for.
+    """Estimate the model from the batches so far.
 
     Args:
         heard: The billboard.
@@ -132,7 +133,7 @@ def learn(heard: Heard, tuning: Tuning, model: Model) -> None:
 
 @njit(cache=True, nogil=True)
 def _gather(heard: Heard, tuning: Tuning, arrivals: Array, h: int, sums: _Sums) -> None:
-    """Writes the weighted sums of step h."""
+    """Compute the weighted sums of step h."""
     B, H, S = heard.rewards.shape
     sums.weights[h], sums.weights_rewards[h], sums.gains[h], sums.counts[h] = 0.0, 0.0, 0.0, 0.0
     for b in range(B):
@@ -152,7 +153,7 @@ def _gather(heard: Heard, tuning: Tuning, arrivals: Array, h: int, sums: _Sums) 
 
 @njit(cache=True, nogil=True)
 def _carry(heard: Heard, arrivals: Array, h: int, P: Array) -> None:
-    """Writes how many users of each batch arrive at step h + 1."""
+    """Compute the number of users of each batch who arrive at step h + 1."""
     B, _, S = heard.rewards.shape
     for b in range(B):
         for s in range(S):
@@ -165,7 +166,7 @@ def _carry(heard: Heard, arrivals: Array, h: int, P: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def _settle(tuning: Tuning, sums: Array, weight: float, law: Array) -> None:
-    """Writes a law from its own step's data and the prior alone."""
+    """Estimate a law from its own step's data and the prior alone."""
     precision = weight + tuning.prior
     for after in range(law.size):
         law[after] = (sums[after] + tuning.prior / law.size) / precision
@@ -174,7 +175,7 @@ def _settle(tuning: Tuning, sums: Array, weight: float, law: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def _finish(tuning: Tuning, sums: _Sums, model: Model) -> None:
-    """Writes model and precisions; with `shared` the other steps' data are a prior, as strong as they are, or less."""
+    """Write model and precisions; with `shared`, the other steps' data act as a prior of at most their strength."""
     H, S, A = sums.weights.shape
     for s in range(S):
         for a in range(A):
@@ -204,13 +205,13 @@ def _finish(tuning: Tuning, sums: _Sums, model: Model) -> None:
 
 @njit(cache=True, nogil=True)
 def _lent(shared: float, others: float) -> float:
-    """Returns the precision of other steps' data as a prior: theirs, and that with which steps are alike, in series."""
+    """Precision of the other steps' data as a prior: theirs in series with the precision of the steps' similarity."""
     return shared * others / (shared + others) if shared > 0.0 and others > 1e-12 else 0.0
 
 
 @njit(cache=True, nogil=True)
 def onto_simplex(law: Array, least: float) -> None:
-    """Moves a vector to the nearest law; entries below `least`, which stands below ½, get nothing."""
+    """Project a vector onto the simplex; entries below `least` (at most ½) become 0."""
     for i in range(law.size):
         if law[i] < min(least, 0.5):
             law[i] = -1.0
@@ -226,16 +227,17 @@ def onto_simplex(law: Array, least: float) -> None:
 
 @njit(cache=True, nogil=True)
 def plan(model: Model, tuning: Tuning, order: Array, actions: Indices) -> None:
-    """Writes the optimistic policy: mean rewards and values as large as their standard deviations allow.
+    """Compute the optimistic policy: mean rewards and values as large as their standard deviations allow.
 
-    The estimated law's error is as large in every direction: its effect on V is its standard deviation times the norm
+    The estimated law's error is equally large in every direction: its effect on V is its standard deviation times the
+    norm
     of V less its mean, since an error of a law sums to 0.
 
     Args:
-        model: What was learned.
+        model: The learned model.
         tuning: The learner's numbers.
-        order: (H, S, A) in which order actions that tie are taken, the largest first.
-        actions: (H, S) overwritten.
+        order: (H, S, A) priorities among tied actions, largest first.
+        actions: (H, S) the policy; overwritten.
     """
     H, S, A = model.reward.shape
     after, value = np.zeros(S), np.zeros(S)

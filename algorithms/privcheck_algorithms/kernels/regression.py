@@ -1,10 +1,9 @@
-"""Regression on features, compiled by Numba: what an episode costs is O(d²) and what a plan costs O(S·A·d²).
+"""Regression on features, compiled by Numba: an episode costs O(d²) and a plan costs O(S·A·d²).
 
 Gram matrices Λ are (d, d) and symmetric. A plan reads Λ through its *root* W, lower triangular with Λ⁻¹ = WᵀW: then
-‖φ‖ in the norm of Λ⁻¹ is ‖Wφ‖, never the root of a negative number. Features lie twice: (S·A, d), a row a pair, for
-what one user visits, and (d, S·A), a *column* a coordinate, for plans, whose loops run over pairs along memory.
-
-With few states Σ φ·V(s′) = Σ_s′ (Σ φ·1{s′})·V(s′): a (S, d) matrix is kept of which any V's sums are O(d·S).
+‖φ‖ in the norm of Λ⁻¹ is ‖Wφ‖, never the root of a negative number. Features are stored twice: (S·A, d), a row per
+pair, for the pairs that one user visits, and (d, S·A), a *row* per coordinate, for plans, with contiguous loops over
+pairs. With few states Σ φ·V(s′) = Σ_s′ (Σ φ·1{s′})·V(s′): a (S, d) matrix gives the sums of any V in O(d·S).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _SWEEPS = 60  # of Jacobi's method at most; it converges quadratically, after ab
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def add_outer(matrix: Array, x: Array, weight: float) -> None:
-    """Adds w·xxᵀ to a (d, d) matrix; rows where x is 0 are not touched."""
+    """Add w·xxᵀ to a (d, d) matrix; rows with x = 0 are skipped."""
     for i in range(x.size):
         scaled = weight * x[i]
         if scaled != 0.0:
@@ -33,11 +32,11 @@ def add_outer(matrix: Array, x: Array, weight: float) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def update_inverse(inverse: Array, x: Array, weight: float, room: Array) -> float:
-    """Replaces Λ⁻¹ by (Λ + w·xxᵀ)⁻¹ (Sherman & Morrison) and returns det(Λ + w·xxᵀ)/det Λ = 1 + w·xᵀΛ⁻¹x.
+    """Replace Λ⁻¹ by (Λ + w·xxᵀ)⁻¹ (Sherman & Morrison); returns det(Λ + w·xxᵀ)/det Λ = 1 + w·xᵀΛ⁻¹x.
 
     Args:
         inverse: (d, d) Λ⁻¹; overwritten, and symmetric bit by bit if it was.
-        x: (d,).
+        x: (d,) the vector x.
         weight: w, not negative.
         room: (d,) overwritten by Λ⁻¹x.
     """
@@ -63,12 +62,12 @@ def update_inverse(inverse: Array, x: Array, weight: float, room: Array) -> floa
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def factorise(matrix: Array, shift: float, root: Array) -> float:
-    """Writes L, lower triangular with LLᵀ = Λ + shift·I (Cholesky), and returns ln det; −∞ if it is not positive.
+    """Write L, lower triangular with LLᵀ = Λ + shift·I (Cholesky); returns ln det, or −∞ if the sum is not positive.
 
     Args:
         matrix: (d, d) Λ; its lower half is read.
         shift: Added to the diagonal: a ridge.
-        root: (d, d) its lower half is overwritten (also where −∞ is returned), the other one is not read.
+        root: (d, d) its lower half is overwritten (even if −∞ is returned), the upper half is not read.
     """
     d, logarithm = matrix.shape[0], 0.0
     for i in range(d):
@@ -89,12 +88,12 @@ def factorise(matrix: Array, shift: float, root: Array) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def invert_ridged(matrix: Array, shift: float, root: Array) -> float:
-    """Writes W, lower triangular with (Λ + shift·I)⁻¹ = WᵀW, and returns ln det; −∞ if the sum is not positive.
+    """Write W, lower triangular with (Λ + shift·I)⁻¹ = WᵀW; returns ln det, or −∞ if the sum is not positive.
 
     Args:
         matrix: (d, d) Λ; its lower half is read.
         shift: Added to the diagonal: a ridge.
-        root: (d, d) its lower half is overwritten (also where −∞ is returned), the other one is not read.
+        root: (d, d) its lower half is overwritten (even if −∞ is returned), the upper half is not read.
     """
     d, logarithm = matrix.shape[0], factorise(matrix, shift, root)
     for i in range(d if logarithm > -np.inf else 0):  # L⁻¹ in its place, row by row
@@ -109,7 +108,7 @@ def invert_ridged(matrix: Array, shift: float, root: Array) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def invert_root(matrix: Array, root: Array) -> float:
-    """Writes W, lower triangular with Λ⁻¹ = WᵀW, and returns ln det Λ; −∞ where Λ is not positive definite.
+    """Write W, lower triangular with Λ⁻¹ = WᵀW; returns ln det Λ, or −∞ if Λ is not positive definite.
 
     Args:
         matrix: (d, d) Λ; its lower half is read.
@@ -120,14 +119,14 @@ def invert_root(matrix: Array, root: Array) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def invert_floored(matrix: Array, ridge: float, least: float, room: Array, root: Array) -> float:
-    """Writes the W of Λ + ridge·I with eigenvalues below `least` raised to it, and returns its ln det.
+    """Write the W of Λ + ridge·I with eigenvalues below `least` raised to it; returns its ln det.
 
-    Where none is below, which one more Cholesky factorisation finds out, it is `invert_ridged`, bit by bit.
+    If none is below, as one more Cholesky factorisation shows, it equals `invert_ridged`, bit by bit.
 
     Args:
-        matrix: (d, d) Λ, with whatever noise.
-        ridge: On its diagonal.
-        least: The floor, public; where it is 0 none is looked for, and −∞ may be returned.
+        matrix: (d, d) Λ, with or without noise.
+        ridge: Added to its diagonal.
+        least: The floor, public; 0 for no floor, in which case −∞ may be returned.
         room: (d, d) overwritten.
         root: (d, d) overwritten.
     """
@@ -144,7 +143,7 @@ def invert_floored(matrix: Array, ridge: float, least: float, room: Array, root:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def invert(root: Array, inverse: Array) -> None:
-    """Writes Λ⁻¹ = WᵀW, (d, d) and symmetric bit by bit."""
+    """Write Λ⁻¹ = WᵀW, (d, d) and symmetric bit by bit."""
     d = root.shape[0]
     for i in range(d):
         for j in range(i + 1):
@@ -157,7 +156,7 @@ def invert(root: Array, inverse: Array) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def solve(root: Array, b: Array, w: Array) -> None:
-    """Writes w = Λ⁻¹b = Wᵀ(Wb), (d,)."""
+    """Write w = Λ⁻¹b = Wᵀ(Wb), (d,)."""
     d = b.size
     for i in range(d):
         w[i] = 0.0
@@ -171,12 +170,12 @@ def solve(root: Array, b: Array, w: Array) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def raise_eigenvalues(matrix: Array, least: float, room: Array) -> bool:
-    """Raises the eigenvalues of a symmetric matrix that are below `least` to it; returns whether there were any.
+    """Raise the eigenvalues of a symmetric matrix to at least `least`; returns whether any was below.
 
-    Whether there are is seen from a Cholesky factorisation, which is a twentieth of the work of finding them.
+    A Cholesky factorisation, a twentieth of the work of the eigenvalues, shows whether any is below.
 
     Args:
-        matrix: (d, d) overwritten where there were.
+        matrix: (d, d) overwritten if any was below.
         least: The floor.
         room: (d, d) overwritten.
     """
@@ -200,7 +199,7 @@ def raise_eigenvalues(matrix: Array, least: float, room: Array) -> bool:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _diagonalise(matrix: Array, vectors: Array) -> None:
-    """Rotates a symmetric matrix until it is diagonal (Jacobi); eigenvectors are the columns that have been rotated."""
+    """Diagonalise a symmetric matrix by rotations (Jacobi); the columns of `vectors` become the eigenvectors."""
     d = matrix.shape[0]
     for _ in range(_SWEEPS):
         apart, whole = 0.0, 0.0
@@ -219,7 +218,7 @@ def _diagonalise(matrix: Array, vectors: Array) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _rotate(matrix: Array, vectors: Array, i: int, j: int) -> None:
-    """Makes entry (i, j) 0 by a rotation of the plane of i and j (Golub & Van Loan, Algorithm 8.5.1)."""
+    """Set entry (i, j) to 0 by a rotation of the plane of i and j (Golub & Van Loan, Algorithm 8.5.1)."""
     d = matrix.shape[0]
     tau = (matrix[j, j] - matrix[i, i]) / (2.0 * matrix[i, j])
     t = math.copysign(1.0, tau) / (abs(tau) + math.sqrt(1.0 + tau * tau))
@@ -238,7 +237,7 @@ def _rotate(matrix: Array, vectors: Array, i: int, j: int) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def add_noise(rng: np.random.Generator, std: float, vector: Array) -> None:
-    """Adds independent Gaussian noise to a vector; draws nothing where std is 0."""
+    """Add independent Gaussian noise to a vector; no draws if std is 0."""
     if std > 0.0:
         for i in range(vector.size):
             vector[i] += std * rng.standard_normal()
@@ -246,12 +245,13 @@ def add_noise(rng: np.random.Generator, std: float, vector: Array) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def add_symmetric_noise(rng: np.random.Generator, std: float, diagonal: float, matrix: Array) -> None:
-    """Adds Gaussian noise to a symmetric matrix, independent on and above the diagonal; none where std is 0.
+    """Add Gaussian noise to a symmetric matrix, independent on and above the diagonal; none if std is 0.
 
     Args:
-        rng: Of the noise.
-        std: Above the diagonal.
-        diagonal: By how much it is larger on it: √2 for GOE noise, (Z + Zᵀ)/√2, 1 for one variance on both.
+        rng: Generator of the noise.
+        std: Standard deviation above the diagonal.
+        diagonal: Factor of the standard deviation on the diagonal: √2 for GOE noise, (Z + Zᵀ)/√2, 1 for equal
+            variances.
         matrix: (d, d) added to; it stays symmetric, bit by bit.
     """
     if std > 0.0:
@@ -265,7 +265,7 @@ def add_symmetric_noise(rng: np.random.Generator, std: float, diagonal: float, m
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def weigh_next(nexts: Array, values: Array, sums: Array) -> None:
-    """Writes Σ_s′ (Σ φ·1{s′})·V(s′), (d,).
+    """Write Σ_s′ (Σ φ·1{s′})·V(s′), (d,).
 
     Args:
         nexts: (S, d) Σ φ·1{s′} by s′.
@@ -282,7 +282,7 @@ def weigh_next(nexts: Array, values: Array, sums: Array) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def predict(columns: Array, w: Array, out: Array) -> None:
-    """Writes φᵀw of every pair, (S·A,), from features in columns (d, S·A)."""
+    """Write φᵀw of every pair, (S·A,), from features in columns (d, S·A)."""
     d, pairs = columns.shape
     first = w[0]
     for p in range(pairs):
@@ -299,9 +299,9 @@ def predict(columns: Array, w: Array, out: Array) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def lengths(columns: Array, root: Array, room: Array, out: Array) -> None:
-    """Writes ‖φ‖ = ‖Wφ‖ in the norm of Λ⁻¹ of every pair, (S·A,).
+    """Write ‖φ‖ = ‖Wφ‖ in the norm of Λ⁻¹ of every pair, (S·A,).
 
-    Two rows of W and two coordinates of φ at a time: four products for every six numbers that are read or written.
+    Two rows of W and two coordinates of φ at a time: four products for every six numbers read or written.
 
     Args:
         columns: (d, S·A) features.

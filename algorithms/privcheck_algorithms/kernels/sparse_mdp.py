@@ -1,10 +1,10 @@
-"""A finite model as the kernels read it, and the exact values of policies in it: the truth that regret is measured by.
+"""A finite model in the form that kernels read, with exact values of policies: the reference for regret.
 
 Costs are 1 − reward in Chowdhury & Zhou 2022 (section 2.1); values here are of rewards. Only the world and the
-yardstick are in this file; no agent and no privatizer reads it. The optimum is `planning.solve`'s.
+reference values are in this file; no agent or privatizer reads it. The optimum comes from `planning.solve`.
 
-What an episode calls is inlined by force, here and in the files beside: a world is a hundred words to a compiled
-function, and a call would copy them. That is a tenth of the time of PRIVATE-UCB-VI.
+Functions called in an episode are force-inlined, here and in the neighbouring files: a compiled call would copy the
+hundred words of a world. This saves a tenth of the time of PRIVATE-UCB-VI.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ FEW = 4  # up to so many successors a row, rows are kept at this length too, and
 
 
 class SparseMDP(NamedTuple):
-    """The model in compressed rows: only successors of positive probability.
+    """The model in compressed rows: only successors with positive probability.
 
     Attributes:
-        H: Steps.
-        S: States.
-        A: Actions.
-        stride: S·A where the law changes with the step, 0 where it does not.
+        H: Number of steps.
+        S: Number of states.
+        A: Number of actions.
+        stride: S·A if the law changes with the step, else 0.
         first: (rows + 1,) where each row (h, s, a) starts.
         successor: (nnz,) s′.
         probability: (nnz,) P(s′ | s, a).
         reward: (nnz,) r(s, a, s′).
         mean_reward: (rows,) mean reward of each row.
         initial: (S,) law of the first state.
-        start: The first state where it is fixed, else −1.
-        mask: (rows,) which states follow a row, as bits; all bits where S > 64, which is more than is true.
-        narrow: No row has more than four successors; else the next two are empty.
+        start: The first state if it is fixed, else −1.
+        mask: (rows,) bits of the successor states of a row; all bits if S > 64, a superset.
+        narrow: Whether no row has more than four successors; otherwise the next two are empty.
         after: (rows · 4,) s′, then 0; unsigned, so that no index is tested for its sign.
         chance: (rows · 4,) P(s′ | s, a), then 0.
     """
@@ -77,7 +77,7 @@ class Walk(NamedTuple):
 
 
 def compress(mdp: FiniteMDP) -> SparseMDP:
-    """Returns the model in the form the kernels read."""
+    """Convert a model to the form that kernels read."""
     steps, S, A, _ = mdp.transition.shape
     rows = mdp.transition.reshape(steps * S * A, S)
     row, successor = np.nonzero(rows)
@@ -112,15 +112,15 @@ def compress(mdp: FiniteMDP) -> SparseMDP:
 
 @njit(cache=True, nogil=True)
 def value_greedy(w: SparseMDP, actions: Indices, judged: Indices, values: Array) -> float:
-    """Returns the exact expected return of a deterministic policy, from what is known of the one judged before.
+    """Exact expected return of a deterministic policy, updated from the values of the policy judged before.
 
-    A state's value is computed again only where its action changed, or the value of a successor did: the numbers are
+    A state's value is recomputed only if its action changed, or the value of a successor: the numbers are
     those of a full backward pass, bit by bit.
 
     Args:
         w: The model.
         actions: (H, S) the action taken.
-        judged: (H, S) the actions that `values` belongs to, −1 before the first; overwritten.
+        judged: (H, S) the actions of `values`, −1 before the first; overwritten.
         values: (H + 1, S) V^π, last row 0; overwritten.
     """
     moved = np.uint64(0)  # the states at h + 1 whose value changed, as bits
@@ -142,7 +142,7 @@ def value_greedy(w: SparseMDP, actions: Indices, judged: Indices, values: Array)
 
 @njit(cache=True, nogil=True, forceinline=True)
 def value_anew(w: SparseMDP, actions: Indices, values: Array) -> float:
-    """Returns the exact expected return of a deterministic policy from scratch: where much of it may have changed.
+    """Exact expected return of a deterministic policy from scratch, for large changes.
 
     Args:
         w: The model.
@@ -165,7 +165,7 @@ def value_anew(w: SparseMDP, actions: Indices, values: Array) -> float:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def judge(w: SparseMDP, actions: Indices, values: Array, record: Record) -> None:
-    """Notes a new deterministic policy: its exact value, and a switch where another one was before.
+    """Record a new deterministic policy: its exact value, and a switch if there was a policy before.
 
     Args:
         w: The model.
@@ -179,7 +179,7 @@ def judge(w: SparseMDP, actions: Indices, values: Array, record: Record) -> None
 
 @njit(cache=True, nogil=True, forceinline=True)
 def value_mixed(w: SparseMDP, policy: Array, values: Array) -> float:
-    """Returns the exact expected return of a policy of action probabilities.
+    """Exact expected return of a policy of action probabilities.
 
     Args:
         w: The model.
@@ -205,7 +205,7 @@ def value_mixed(w: SparseMDP, policy: Array, values: Array) -> float:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _follow(w: SparseMDP, total: float, row: int, values: Array) -> float:
-    """Returns a total with ΣP(s′)·V(s′) of a row of four: added in the same order, and what fills up the row adds 0."""
+    """Total plus ΣP(s′)·V(s′) for a row of four: the same order of addition; the padding adds 0."""
     chance, after = w.chance, w.after
     total += chance[4 * row] * values[after[4 * row]]
     total += chance[4 * row + 1] * values[after[4 * row + 1]]
@@ -215,7 +215,7 @@ def _follow(w: SparseMDP, total: float, row: int, values: Array) -> float:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _mean_first(w: SparseMDP, values: Array) -> float:
-    """Returns the mean of V₁ over the law of the first state."""
+    """Mean of V₁ over the law of the first state."""
     mean = 0.0
     for s in range(w.S):
         if w.initial[s] > 0.0:
@@ -225,14 +225,14 @@ def _mean_first(w: SparseMDP, values: Array) -> float:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def draw_first(w: SparseMDP, rng: np.random.Generator) -> int:
-    """Returns the first state of a user; draws nothing where it is fixed."""
+    """First state of a user; no random draw if it is fixed."""
     start, initial = w.start, w.initial
     return start if start >= 0 else _draw_state(initial, rng)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _draw_state(law: Array, rng: np.random.Generator) -> int:
-    """Returns a state: the first whose cumulated law exceeds u."""
+    """Random state: the first with cumulative probability above u."""
     u, total, last = rng.random(), 0.0, 0
     for s in range(law.size):
         total += law[s]
@@ -244,7 +244,7 @@ def _draw_state(law: Array, rng: np.random.Generator) -> int:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def draw_next(w: SparseMDP, rng: np.random.Generator, row: int) -> int:
-    """Returns the position of a successor in the compressed row (h, s, a): the first whose cumulated law exceeds u."""
+    """Position of a successor in the compressed row (h, s, a): the first with cumulative probability above u."""
     u, total = rng.random(), 0.0
     last = w.first[row + 1] - 1
     for i in range(w.first[row], last):
@@ -256,18 +256,18 @@ def draw_next(w: SparseMDP, rng: np.random.Generator, row: int) -> int:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def empty_walk(H: int) -> Walk:
-    """Returns room for a trajectory."""
+    """Uninitialised trajectory."""
     return Walk(np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.float64))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def roll_greedy(w: SparseMDP, actions: Indices, rng: np.random.Generator, walk: Walk) -> None:
-    """Lets one user follow a deterministic policy (line 11 of Algorithm 2).
+    """Run one user under a deterministic policy (line 11 of Algorithm 2).
 
     Args:
         w: The model.
         actions: (H, S) the action taken.
-        rng: The user's randomness; one uniform a step, and one for a random first state.
+        rng: The user's generator; one uniform per step, and one for a random first state.
         walk: Overwritten.
     """
     path, taken, costs = walk.path, walk.taken, walk.costs
@@ -284,12 +284,12 @@ def roll_greedy(w: SparseMDP, actions: Indices, rng: np.random.Generator, walk: 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def roll_mixed(w: SparseMDP, policy: Array, rng: np.random.Generator, walk: Walk) -> None:
-    """Lets one user follow a policy of action probabilities (line 11 of Algorithm 1).
+    """Run one user under a policy of action probabilities (line 11 of Algorithm 1).
 
     Args:
         w: The model.
         policy: (H, S, A) action probabilities.
-        rng: The user's randomness; two uniforms a step.
+        rng: The user's generator; two uniforms per step.
         walk: Overwritten.
     """
     path, taken, costs = walk.path, walk.taken, walk.costs

@@ -1,7 +1,7 @@
-"""How an episode's counters lie in memory: one vector a replicate, so that noise is one draw and one add a counter.
+"""Memory layout of an episode's counters: one vector per replicate, so that noise is one draw and one add per counter.
 
-With c = s·A + a: visits (H, SA), then costs (H, SA), then transitions (H, S, SA), successor before cell, so that the
-loops over cells run along memory. `as_declared` gives the tables the shapes that declarations know.
+With c = s·A + a: visits (H, SA), then costs (H, SA), then transitions (H, S, SA), successor before cell, so that loops
+over cells are contiguous in memory. `as_declared` gives the tables their declared shapes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ LINE = 64  # bytes
 
 
 class Layout(NamedTuple):
-    """How counters lie.
+    """Layout of counters.
 
     Attributes:
-        T: Tables: H, or 1 where steps are pooled.
-        S: States.
-        A: Actions.
-        rewards: Sums are of rewards 1 − c; else of costs c.
+        T: Number of tables: H, or 1 if steps are pooled.
+        S: Number of states.
+        A: Number of actions.
+        rewards: Whether sums are of rewards 1 − c; otherwise of costs c.
     """
 
     T: int
@@ -40,9 +40,9 @@ class Counters(NamedTuple):
     """Views of a vector of counters, with c = s·A + a.
 
     Attributes:
-        visits: (T, SA).
-        sums: (T, SA) of costs, or of rewards.
-        transitions: (T, S, SA), successor before cell.
+        visits: (T, SA) visits.
+        sums: (T, SA) sums of costs, or of rewards.
+        transitions: (T, S, SA) transitions, successor before cell.
     """
 
     visits: Array
@@ -51,12 +51,12 @@ class Counters(NamedTuple):
 
 
 def size(H: int, S: int, A: int) -> int:
-    """Returns the number of counters: H·S·A·(S + 2)."""
+    """Number of counters: H·S·A·(S + 2)."""
     return H * S * A * (S + 2)
 
 
 def aligned(*shape: int) -> Array:
-    """Returns zeros that begin where a cache line does: vector loads that straddle two lines cost a fifth of the speed.
+    """Zeros aligned to a cache line: vector loads that straddle two lines cost a fifth of the speed.
 
     >>> aligned(3, 5).ctypes.data % 64, aligned(3, 5).shape
     (0, (3, 5))
@@ -69,7 +69,7 @@ def aligned(*shape: int) -> Array:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def split(flat: Array, H: int, S: int, A: int) -> Counters:
-    """Returns views of visits (H, SA), costs (H, SA) and transitions (H, S, SA)."""
+    """Views of visits (H, SA), costs (H, SA) and transitions (H, S, SA)."""
     cells = H * S * A
     return Counters(
         flat[:cells].reshape(H, S * A),
@@ -80,7 +80,7 @@ def split(flat: Array, H: int, S: int, A: int) -> Counters:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def count(flat: Array, layout: Layout, walk: Walk) -> None:
-    """Adds one trajectory to a vector of counters (section 3)."""
+    """Add one trajectory to a vector of counters (section 3)."""
     T, S, A, rewards = layout
     path, taken, costs = walk
     for h in range(taken.size):
@@ -92,7 +92,7 @@ def count(flat: Array, layout: Layout, walk: Walk) -> None:
 
 
 def as_declared(flat: Array, H: int, S: int, A: int) -> dict[str, Array]:
-    """Returns copies in the declared shapes: visits and costs (H, S, A), transitions (H, S, A, S)."""
+    """Copies in the declared shapes: visits and costs (H, S, A), transitions (H, S, A, S)."""
     cells = H * S * A
     return {
         "visits": flat[:cells].reshape(H, S, A).copy(),
@@ -104,5 +104,5 @@ def as_declared(flat: Array, H: int, S: int, A: int) -> dict[str, Array]:
 
 
 def as_vector(visits: Array, costs: Array, transitions: Array) -> Array:
-    """Returns tables of the declared shapes as one vector, the inverse of `as_declared`."""
+    """Tables of the declared shapes as one vector, the inverse of `as_declared`."""
     return np.concatenate([visits.ravel(), costs.ravel(), transitions.transpose(0, 3, 1, 2).ravel()])

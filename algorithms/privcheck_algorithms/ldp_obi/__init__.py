@@ -1,10 +1,10 @@
 """LDP-OBI (Garcelon et al. 2021), a baseline of Chowdhury & Zhou 2022, as far as the papers describe it.
 
-What LDP-OBI releases (Garcelon et al. 2021), as far as later papers describe it: every user's own counts.
+Releases of LDP-OBI (Garcelon et al. 2021), as far as later papers describe it: every user's own counts.
 
 Its transition kernels are stationary (Chowdhury & Zhou 2022, section 1), so counts are pooled over the steps. The
-papers do not state its noise (README): the declaration takes what its claim needs, or Chowdhury & Zhou's
-LOCAL-PRIVATIZER's.
+papers do not state its noise (README): the declaration uses the noise that its claim needs, or that of Chowdhury &
+Zhou's LOCAL-PRIVATIZER.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from privcheck_algorithms.privatizers.declaration import (
 
 
 def ldp_obi(readings: Mapping[str, str]) -> Declaration:
-    """Returns LDP-OBI: ε-LDP according to Chowdhury & Zhou's Table 1."""
+    """LDP-OBI: ε-LDP according to Chowdhury & Zhou's Table 1."""
     return privatizers.local(
         CountedAlgorithm(
             name="ldp-obi",

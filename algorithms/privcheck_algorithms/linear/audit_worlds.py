@@ -1,24 +1,26 @@
-"""Worlds in which audits run linear agents: small, and such that a violation would be visible.
+"""Worlds in which audits run linear agents: small, and designed to make a violation visible.
 
-The world in which audits run linear agents: small, and such that a violation would be visible in policies.
+Audit world of linear agents: small, so that a violation would be visible in policies.
 
-What users are told is the largest of a few Q-values, so that a policy shows the regression only where two actions
-are nearly equal. Between the first state and the last one lie the marks of a ruler: states whose second action has a
-feature of another length each, so that the mark from which on the first action is better tells how the weights of
-two directions compare. A user who differs is in the first state, where φ = e₁ whatever is done, or in the last one,
-where φ = e₂: features as long as any and orthogonal, which move Gram matrices as far as any two. In one more state φ
-= −e₁: with the first one it moves sums of features as far as any two. Everybody else stays in a state of their own,
-where both actions are alike: their data lean to neither direction.
+A policy takes the largest of a few Q-values, so that it shows the regression only if two actions are nearly equal.
+Between the first and the last state are the marks of a ruler: states in which the second action's feature has
+different lengths, so that the mark from which on the first action is better shows how the weights of two directions
+compare. The user who differs is in the first state, with φ = e₁ for all actions, or in the last one, with φ = e₂:
+orthogonal features of largest length, the largest possible change of Gram matrices. In one more state φ = −e₁: with
+the first one it gives the largest change of feature sums. All other users stay in a separate state with equal
+actions: their data favour neither direction.
 
-The features are those of a linear MDP (every one is in the span of two); the others' model is one of its kind.
+The features are those of a linear MDP (every one is in the span of two); the other users' model is a linear MDP
+too.
 
-The world in which audits run agents of linear mixtures: that of linear agents, with kernels without chance.
+Audit world of agents of linear mixtures: that of linear agents, with deterministic kernels.
 
-The world in which auditors run linear agents: two states at the ends, as far from each other as a user can be moved.
+World in which auditors run linear agents: two end states with the largest difference between users.
 
-A user who stays in state 0 and one who stays in the last state have orthogonal features with action 0, the pair that
-Gram matrices are most sensitive to, and opposite ones with action 1, as feature sums are. The state between them has
-both directions at once, so that its policy tells how their weights compare.
+A user who stays in state 0 and one who stays in the last state have orthogonal features with action 0, the pair
+with the largest change of Gram matrices, and opposite ones with action 1, the pair with the largest change of
+feature sums. The state between them has both directions at once, so that its policy shows how their weights
+compare.
 """
 
 from __future__ import annotations
@@ -44,10 +46,10 @@ _PAID: Final = 0.5  # the others' reward
 
 
 def audit_world(sizes: Mapping[str, int]) -> World:
-    """Returns the world of the ruler.
+    """Build the world of the ruler.
 
     Args:
-        sizes: Of it H, S, A and d (or d2) are used; those that are missing have a size of ours. States are the first,
+        sizes: Sizes, of which H, S, A and d (or d2) are used; missing ones have defaults. States are the first,
             S − 4 marks, the opposite of the first (from S = 4 on), the others' and the last; coordinates from the third
             on are 0.
 
@@ -83,10 +85,10 @@ def audit_world(sizes: Mapping[str, int]) -> World:
 
 
 def ruler_marks(marks: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Returns by how much the second action's feature is longer than the first one's at each mark, ascending.
+    """Relative excess length of the second action's feature over the first one's at each mark, ascending.
 
-    Half of the marks are spaced evenly, for noise as it is declared; the others come closer and closer to 0 from either
-    side, for noise so small that nothing moves a policy along the even ones.
+    Half of the marks are evenly spaced, for the declared noise; the others approach 0 from either side, for noise too
+    small to change a policy at the even ones.
 
     >>> [round(float(x), 3) for x in ruler_marks(6)]
     [-0.44, -0.147, -0.11, 0.11, 0.147, 0.44]
@@ -103,15 +105,15 @@ _DIMENSION: Final = 2
 
 
 def mixture_audit_world(sizes: Mapping[str, int]) -> World:
-    """Returns `audit_world` with kernels under which users in the first and in the last state are far from each other.
+    """Build `audit_world` with kernels that separate users in the first state from users in the last state.
 
-    In the first state all kernels lead to it, in the last one half of them lead there and half to there with a minus:
-    both ∫ψV are √d₁·V long, and orthogonal (with an odd d₁ nearly so), which moves Gram matrices as far as any two. In
-    the other states kernels lead to either by turns, and the other way round under the second action. The model itself
-    is no mixture: privacy presupposes nothing of it.
+    In the first state all kernels lead to it; in the last one half of them lead to it and half to it with a minus sign:
+    both ∫ψV have length √d₁·V and are orthogonal (nearly so for odd d₁), the largest possible change of Gram matrices.
+    In the other states kernels lead to either end in turn, and the other way round under the second action. The model
+    itself is not a mixture: privacy does not depend on it.
 
     Args:
-        sizes: As there; d1 and d2 may stand for d.
+        sizes: As for `audit_world`; d1 and d2 may replace d.
 
     >>> mixture_audit_world({"H": 3, "d1": 4, "d2": 2}).sizes
     {'H': 3, 'S': 24, 'A': 2, 'd': 2, 'd2': 2, 'd1': 4}
@@ -136,7 +138,7 @@ _HALF: Final = 0.5
 
 
 def two_ends(sizes: Mapping[str, int]) -> World:
-    """Returns the world, with unit features of dimension d; states follow one another at random.
+    """Build the world, with unit features of dimension d; states follow one another at random.
 
     Args:
         sizes: H and d.

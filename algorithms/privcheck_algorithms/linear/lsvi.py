@@ -1,11 +1,12 @@
 """LSVI-UCB (Jin, Yang, Wang & Jordan 2020, Algorithm 1), compiled by Numba: exact, or from noisy sums on a billboard.
 
-After an episode its user is counted; then, where one is due, a pass writes what leaves and the next policy: for
-h = H, …, 1 the sums Σ φ·(r + V_{h+1}(s′)) are exact first, noisy then, and V_h comes from the noisy ones alone. Users
+After an episode its user is counted; then, if one is due, a pass writes the releases and the next policy: for h = H, …,
+1 the sums Σ φ·(r + V_{h+1}(s′)) are first exact, then noisy, and V_h is computed from the noisy ones alone. Users
 act between two passes, so that the policy of every user is a function of the billboard.
 
 *Centred*: (r − ½ + V(s′) − c)/(1 + span) is regressed in place of r + V(s′), with c the middle of V_{h+1} and span from
-its least to its largest value, both public. As P·1 = 1, constants are linear in φ: what is predicted is put back.
+its least to its largest value, both public. As P·1 = 1, constants are linear in φ, and predictions are shifted and
+scaled back.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ EXACT, TREE, FRESH = range(3)  # how Gram matrices leave: not at all, by a tree,
 
 
 class Features(NamedTuple):
-    """φ of all pairs, twice.
+    """Features φ of all pairs, in both layouts.
 
     Attributes:
-        rows: (S·A, d).
-        columns: (d, S·A).
+        rows: (S·A, d) one row per pair.
+        columns: (d, S·A) one row per coordinate.
     """
 
     rows: Array
@@ -51,7 +52,7 @@ class Features(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What is exact of the users so far; the privatizer's side.
+    """Exact sums over the users so far; the privatizer's side.
 
     Attributes:
         gram: (H, d, d) Σ φφᵀ.
@@ -67,11 +68,11 @@ class Sums(NamedTuple):
 
 
 class Board(NamedTuple):
-    """The billboard: all that plans are made of.
+    """The billboard, from which all plans are made.
 
     Attributes:
-        gram: (H, d, d) noisy.
-        gains: (H, d) noisy.
+        gram: (H, d, d) noisy Gram matrices.
+        gains: (H, d) noisy sums.
     """
 
     gram: Array
@@ -79,15 +80,15 @@ class Board(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the agent makes of the billboard.
+    """The agent's plan, computed from the billboard.
 
     Attributes:
         actions: (H, S) the next user's policy.
         values: (H + 1, S) V.
         roots: (H, d, d) W of every step, (Λ + ridge)⁻¹ = WᵀW.
-        logs: (2, H) ln det of Λ + ridge, and at the last plan.
-        inverse: (H, d, d) Λ⁻¹ where no noise is drawn; kept from user to user.
-        plans: (1,) how many have been made.
+        logs: (2, H) ln det of Λ + ridge, now and at the last plan.
+        inverse: (H, d, d) Λ⁻¹ if no noise is drawn; updated with every user.
+        plans: (1,) number of plans made.
     """
 
     actions: Indices
@@ -99,22 +100,23 @@ class Plan(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The agent's numbers.
+    """Parameters of the agent.
 
     Attributes:
-        K: Episodes; nothing leaves after the last.
-        kind: How Gram matrices leave.
-        batches: A pass after each of so many batches of equal length, at most K; 0 for one where a determinant grew.
-        growth: By what factor it has.
-        most: Passes at most.
-        ridge: λ, with what noise asks for, on the diagonal.
+        K: Number of episodes; nothing is released after the last.
+        kind: Schedule of the Gram matrices' release.
+        batches: Number of batches of equal length, at most K, each followed by a pass; 0 for a pass whenever a
+            determinant has grown.
+        growth: Factor of that growth.
+        most: Largest number of passes.
+        ridge: λ plus the addition for noise, on the diagonal.
         least: The floor of eigenvalues; 0 for none.
-        bonus: β in units of the largest target less the least.
-        noise_bonus: More of it, absolute and in units of `unit`.
-        centred: Whether values are.
-        std_gram: Of the noise of Gram matrices above the diagonal, that is drawn.
-        diagonal: By how much it is larger on it.
-        std_gains: Of the sums' noise that is drawn.
+        bonus: β in units of the largest target less the smallest.
+        noise_bonus: Additional β for noise, in units of `unit`.
+        centred: Whether values are centred.
+        std_gram: Standard deviation of the noise drawn for Gram matrices, above the diagonal.
+        diagonal: Factor of the standard deviation on the diagonal.
+        std_gains: Standard deviation of the noise drawn for the sums.
     """
 
     K: int
@@ -133,13 +135,13 @@ class Rule(NamedTuple):
 
 
 class NoiseStream(NamedTuple):
-    """Where noise comes from.
+    """Source of the noise.
 
     Attributes:
-        rng: Of the noise.
-        nodes: (levels, H, d, d) noise of a tree's nodes, those of t's bits from each level up.
-        replay: (1,) 1 where outputs are taken from the board as they stand.
-        left: (2,) after which episode Gram matrices and gains left last.
+        rng: Generator of the noise.
+        nodes: (levels, H, d, d) noise of a tree's nodes, summed over t's bits from each level up.
+        replay: (1,) 1 if outputs are read from the board instead of drawn.
+        left: (2,) episodes of the last release of Gram matrices and of gains.
     """
 
     rng: np.random.Generator
@@ -149,7 +151,7 @@ class NoiseStream(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """How targets were scaled: (r + V − shift)/unit was regressed; and β."""
+    """Scaling of the targets, (r + V − shift)/unit, and β."""
 
     unit: float
     shift: float
@@ -157,7 +159,7 @@ class Scale(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Scratch.
+    """Scratch arrays.
 
     Attributes:
         pairs: (4, S·A).
@@ -173,7 +175,7 @@ class Room(NamedTuple):
 
 
 class Agent(NamedTuple):
-    """The agent, whole."""
+    """The whole state of the agent."""
 
     features: Features
     sums: Sums
@@ -189,7 +191,7 @@ class Agent(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def play(w: SparseMDP, users: np.random.Generator, agent: Agent, record: Record) -> None:
-    """Plays a block of episodes."""
+    """Play a block of episodes."""
     plan, rule, totals, told = agent.plan, agent.rule, record.totals, agent.told
     if totals[DONE] == 0.0:
         start(agent, w.H)
@@ -208,7 +210,7 @@ def play(w: SparseMDP, users: np.random.Generator, agent: Agent, record: Record)
 
 @njit(cache=True, nogil=True, forceinline=True)
 def differs(policy: Indices, other: Indices) -> bool:
-    """Returns whether two policies (H, S) are not the same."""
+    """Whether two policies (H, S) differ."""
     H, S = policy.shape
     for h in range(H):
         for s in range(S):
@@ -219,7 +221,7 @@ def differs(policy: Indices, other: Indices) -> bool:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def start(agent: Agent, H: int) -> None:
-    """Writes what is there before the first user: all values the largest there can be, the first action everywhere."""
+    """Initialise the plan before the first user: the largest possible values, and the first action everywhere."""
     plan, ridge = agent.plan, agent.rule.ridge
     d = agent.features.rows.shape[1]
     for h in range(H):
@@ -231,7 +233,7 @@ def start(agent: Agent, H: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def count(agent: Agent, A: int) -> None:
-    """Counts one user; where no noise is drawn, follows determinants too."""
+    """Count one user; without noise, update determinants too."""
     rows, sums, walk, plan, rule = agent.features.rows, agent.sums, agent.walk, agent.plan, agent.rule
     follows = rule.kind == EXACT and rule.batches == 0
     for h in range(walk.taken.size):
@@ -247,13 +249,13 @@ def count(agent: Agent, A: int) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def batch(k: int, K: int, batches: int) -> int:
-    """Returns how many batches have ended after k of K users: batch j of B ends with user ⌊jK/B⌋."""
+    """Number of batches that have ended after k of K users: batch j of B ends with user ⌊jK/B⌋."""
     return ((k + 1) * batches - 1) // K
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def publish(agent: Agent, k: int) -> bool:
-    """Writes what leaves after user k; returns whether there is a new plan."""
+    """Write the releases after user k; returns whether there is a new plan."""
     rule, plan, left = agent.rule, agent.plan, agent.channel.left
     due, leaf = False, k
     if rule.batches > 0:
@@ -278,7 +280,7 @@ def publish(agent: Agent, k: int) -> bool:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def release_gram(agent: Agent, t: int) -> None:
-    """Writes the noisy Gram matrices of t users or batches, and their roots; under replay the noisy ones stand there.
+    """Write the noisy Gram matrices of t users or batches, and their roots; under replay the noisy ones are kept.
 
     The node that closes with t is that of its lowest bit; the noise of the sum is that of the nodes of all its bits.
     """
@@ -306,7 +308,7 @@ def release_gram(agent: Agent, t: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def regress(agent: Agent, h: int) -> None:
-    """Writes the sums of step h that leave, and from these V_h and the actions (lines 4 to 11 of Jin et al.)."""
+    """Write the released sums of step h, and from these V_h and the actions (lines 4 to 11 of Jin et al.)."""
     rule, plan, sums, room, rng = agent.rule, agent.plan, agent.sums, agent.room, agent.channel.rng
     columns, gains, noisy = agent.features.columns, sums.gains[h], agent.board.gains[h]
     H, S = plan.actions.shape
@@ -339,13 +341,13 @@ def regress(agent: Agent, h: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def choose(plan: Plan, h: int, pairs: Array, scale: Scale) -> None:
-    """Writes V_h and the lowest of the best actions, of unit·φᵀw + shift + β·‖φ‖ clipped to [0, H − h + 1].
+    """Write V_h and the lowest best action, for unit·φᵀw + shift + β·‖φ‖ clipped to [0, H − h + 1].
 
     Args:
-        plan: Overwritten at step h, counted from 0.
+        plan: Overwritten at step h, from 0.
         h: The step.
         pairs: (2 or more, S·A) φᵀw and ‖φ‖; the first is overwritten by Q.
-        scale: Of what was regressed.
+        scale: Scaling of the regressed targets.
     """
     H, S = plan.actions.shape
     unit, shift, beta = scale

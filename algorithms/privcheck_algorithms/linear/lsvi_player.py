@@ -1,6 +1,6 @@
-"""LSVI-UCB as a player: its options, what a replicate keeps, and what auditors see of it.
+"""LSVI-UCB as a player: its options, the arrays of a replicate, and its audit adapter.
 
-What every linear online agent asks of its request before anything runs: sizes, episodes, memory.
+Checks of every linear online agent before a run: sizes, episodes, memory.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from privcheck_algorithms.online.private import EPISODES, MEMORY, NOISE, declare
 
 
 def refuse(request: OnlineRequest) -> None:
-    """Refuses what cannot be run, before anything is spent or written.
+    """Raise an error for a request that cannot be run, before any budget is spent or file written.
 
     Raises:
-        ParameterError: No episode or replicate, more than 2⁵³ episodes, or a declaration of other sizes.
+        ParameterError: No episode or replicate, more than 2⁵³ episodes, or a declaration with different sizes.
     """
     world = request.world
     for name, least in (("episodes", request.episodes), ("replicates", request.replicates)):
@@ -67,14 +67,14 @@ def refuse(request: OnlineRequest) -> None:
 
 
 def refuse_memory(request: OnlineRequest, *, numbers: float) -> None:
-    """Refuses matrices beyond 8 GB.
+    """Raise an error for matrices beyond 8 GB.
 
     Args:
-        request: What is asked.
-        numbers: How many numbers one replicate keeps.
+        request: The request.
+        numbers: Number of floats per replicate.
 
     Raises:
-        ParameterError: They need more.
+        ParameterError: The matrices need more memory.
     """
     world = request.world
     taken = 8.0 * numbers * request.replicates
@@ -125,12 +125,12 @@ INSTANCE = AuditInstance(sizes={"H": 2, "K": 8, "B": 8, "N": 8, "d": 2, "S": 24}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LsviFace:
-    """What auditors see: Gram matrices by a tree or with fresh noise, sums of gains at every plan.
+    """Audit adapter: Gram matrices by a tree or with fresh noise, sums of gains at every plan.
 
     Attributes:
-        K: Episodes.
+        K: Number of episodes.
         batches: As in `Rule`.
-        features: Of the world.
+        features: Features of the world.
         policy: As in `Face`.
     """
 
@@ -142,26 +142,26 @@ class LsviFace:
     replay: str = "replay"
 
     def output(self, episode: int) -> int | None:
-        """Returns the episode, or the batch that ends with it; None for the last, which nobody comes after."""
+        """The episode, or the batch that ends with it; None for the last one, which has no later user."""
         if episode >= self.K or not self.batches:
             return episode if episode < self.K else None
         ended = batch(episode, self.K, self.batches)
         return int(ended) if ended > batch(episode - 1, self.K, self.batches) else None
 
     def exact(self, one: Replicate, output: int) -> Tables | None:
-        """Returns the exact sums that left with the last episode; before any, those of nobody."""
+        """Exact sums released with the last episode, or all-zero sums before the first episode."""
         return self._left(one, "exact_")
 
     def noisy(self, one: Replicate, output: int) -> Tables:
-        """Returns what left with the last episode."""
+        """Noisy sums released with the last episode."""
         return self._left(one, "")
 
     def undeclared(self, one: Replicate) -> int:
-        """Returns by how many numbers the board is larger than the exact sums."""
+        """Number of undeclared values on the board."""
         return sum(int(one.arrays[name].size - one.arrays[f"exact_{name}"].size) for name in self.board)
 
     def regressors(self, one: Replicate, user: Trajectories) -> Regressors:
-        """Returns a user's features, which the Gram matrices are of."""
+        """Features of the user, which the Gram matrices sum."""
         return Regressors(vectors={"phi": self.features[user.states[:, :-1], user.actions]}, targets={}, weights={})
 
     def _left(self, one: Replicate, prefix: str) -> dict[str, Array]:
@@ -171,7 +171,7 @@ class LsviFace:
 
 
 def exact_rule(request: OnlineRequest, *, batches: int, growth: float) -> Rule:
-    """Returns the numbers of the agent that draws no noise and is not private.
+    """Parameters of the non-private agent, which draws no noise.
 
     Raises:
         ParameterError: No episode or replicate, or more episodes than are counted exactly.
@@ -196,13 +196,13 @@ def exact_rule(request: OnlineRequest, *, batches: int, growth: float) -> Rule:
 
 
 def private_rule(request: OnlineRequest, *, batches: int, most: int | None, noiseless: bool) -> Rule:
-    """Returns the numbers of a private agent; the noise from the declaration.
+    """Parameters of a private agent, with the noise of the declaration.
 
     Args:
-        request: What is asked.
+        request: The request.
         batches: As in `Rule`.
         most: As in `Rule`; None for any number.
-        noiseless: Nothing is drawn; ridge, floor and bonus are those of the agent with noise.
+        noiseless: Whether to draw no noise; ridge, floor and bonus are those of the agent with noise.
 
     Raises:
         ParameterError: No declaration, or a floor above 1.
@@ -232,11 +232,11 @@ def private_rule(request: OnlineRequest, *, batches: int, most: int | None, nois
 
 
 def lsvi_player(request: OnlineRequest, rule: Rule, *, label: str) -> Player:
-    """Returns LSVI-UCB in its world, ready to play.
+    """Player of LSVI-UCB in its world.
 
     Args:
-        request: What is asked.
-        rule: The agent's numbers.
+        request: The request.
+        rule: Parameters of the agent.
         label: As in `Player`.
 
     Raises:
@@ -287,14 +287,14 @@ def lsvi_player(request: OnlineRequest, rule: Rule, *, label: str) -> Player:
 
 
 def tabulate(world: World, *, times: float = 1.0) -> Features:
-    """Returns a world's features, times a number, as the kernels read them."""
+    """The world's features, times a number, in the layouts of the kernels."""
     phi = world.feature_map.phi
     rows = times * phi.reshape(-1, phi.shape[-1])
     return Features(rows=np.ascontiguousarray(rows), columns=np.ascontiguousarray(rows.T))
 
 
 def read_options(request: OnlineRequest) -> Mapping[str, float]:
-    """Returns the options as floats.
+    """Options as floats.
 
     Raises:
         ParameterError: A floor above 1.

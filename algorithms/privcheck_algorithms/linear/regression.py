@@ -1,8 +1,8 @@
-"""Ridge regression on noisy statistics: of one run, and of many at a time.
+"""Ridge regression on noisy statistics, of one run and of many at a time.
 
-Users' data at one step as regressors, and sums of them: the privatizer half of agents that regress on features.
+Users' data at one step as regressors, and their sums: the privatizer half of agents that regress on features.
 
-What linear agents have to say about the features that they regress on.
+Remarks of linear agents on the features that they regress on.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Array = NDArray[np.float64]
 
 
 class NoisyMatrix:
-    """A noisy Gram matrix with its ridge, decomposed; no eigenvalue is taken to be below a public floor.
+    """Decomposition of a noisy Gram matrix with its ridge and a public floor of the eigenvalues.
 
-    Without the floor a direction in which the noise is below −ridge has a negative length, and weights of any size.
+    Without the floor, a direction with noise below −ridge has a negative squared length, and weights of any size.
 
     Args:
         released: (d, d) the noisy sum, symmetric.
-        ridge: What is added to the diagonal.
+        ridge: Added to the diagonal.
         floor: The least eigenvalue; above 0.
 
     Attributes:
-        raised: How many eigenvalues were below the floor.
+        raised: Number of eigenvalues below the floor.
     """
 
     def __init__(self, released: Array, *, ridge: float, floor: float) -> None:
@@ -46,33 +46,33 @@ class NoisyMatrix:
         self._values = np.maximum(values, floor)
 
     def solve(self, vector: Array) -> Array:
-        """Returns matrix⁻¹·vector, (d,)."""
+        """Product matrix⁻¹·vector, (d,)."""
         weights: Array = self._directions @ ((vector @ self._directions) / self._values)
         return weights
 
     def lengths(self, phi: Array) -> Array:
-        """Returns ‖φ‖ in the norm of the inverse, (…,) of (…, d)."""
+        """‖φ‖ in the norm of the inverse, (…,) of (…, d)."""
         norms: Array = np.sqrt(np.square(phi @ self._directions) @ (1 / self._values))
         return norms
 
 
 def choose(q: Array, scale: float) -> tuple[NDArray[np.int64], Array]:
-    """Returns the lowest of the best actions up to rounding, and its value: (S,) of (S, A) each.
+    """Lowest best action up to rounding, and its value: (S,) of (S, A) each.
 
     Args:
-        q: (S, A).
-        scale: The largest that an entry may be; differences below 10⁻¹⁰ of it are rounding.
+        q: (S, A) Q-values.
+        scale: Largest possible entry; differences below 10⁻¹⁰ of it count as rounding.
     """
     actions = (q.max(axis=1, keepdims=True) - q <= _TIES * scale).argmax(axis=1)
     return actions, np.take_along_axis(q, actions[:, None], axis=1)[:, 0]
 
 
 def gram(weights: Array, phi: Array) -> Array:
-    """Returns Σ w·φφᵀ over state-action pairs, (runs, d, d).
+    """Sum Σ w·φφᵀ over state-action pairs, (runs, d, d).
 
     Args:
-        weights: (runs, S, A).
-        phi: (S, A, d).
+        weights: (runs, S, A) weights w.
+        phi: (S, A, d) features.
     """
     d = phi.shape[-1]
     products = (phi[..., :, None] * phi[..., None, :]).reshape(-1, d * d)
@@ -81,22 +81,22 @@ def gram(weights: Array, phi: Array) -> Array:
 
 
 def sums(targets: Array, phi: Array) -> Array:
-    """Returns Σ y·φ over state-action pairs, (runs, d).
+    """Sum Σ y·φ over state-action pairs, (runs, d).
 
     Args:
-        targets: (runs, S, A).
-        phi: (S, A, d).
+        targets: (runs, S, A) targets y.
+        phi: (S, A, d) features.
     """
     total: Array = targets.reshape(targets.shape[0], -1) @ phi.reshape(-1, phi.shape[-1])
     return total
 
 
 def predict(phi: Array, weights: Array) -> Array:
-    """Returns φ(s, a)ᵀw, (runs, S, A).
+    """Predictions φ(s, a)ᵀw, (runs, S, A).
 
     Args:
-        phi: (S, A, d), or (runs, S, A, d).
-        weights: (runs, d).
+        phi: (S, A, d) or (runs, S, A, d) features.
+        weights: (runs, d) weights w.
     """
     rows = phi.reshape(*phi.shape[:-3], -1, phi.shape[-1])
     values: Array = weights @ rows.T if phi.ndim == 3 else (rows @ weights[..., None])[..., 0]
@@ -104,11 +104,11 @@ def predict(phi: Array, weights: Array) -> Array:
 
 
 def lengths(phi: Array, inverse: Array) -> Array:
-    """Returns ‖φ(s, a)‖ in the norm of an inverse, (runs, S, A); 0 where noise has made the square negative.
+    """Length ‖φ(s, a)‖ in the norm of an inverse, (runs, S, A); 0 if noise has made the square negative.
 
     Args:
-        phi: (S, A, d), or (runs, S, A, d).
-        inverse: (runs, d, d).
+        phi: (S, A, d) or (runs, S, A, d) features.
+        inverse: (runs, d, d) inverses.
     """
     rows = phi.reshape(*phi.shape[:-3], -1, phi.shape[-1])
     squares = np.einsum("...nd,...nd->...n", rows @ inverse, rows)
@@ -117,20 +117,20 @@ def lengths(phi: Array, inverse: Array) -> Array:
 
 
 def invert(matrices: Array) -> Array:
-    """Returns the inverses, (runs, d, d)."""
+    """Inverses, (runs, d, d)."""
     return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
 
 
 def solve(inverse: Array, vectors: Array) -> Array:
-    """Returns inverse·vector of every run, (runs, d)."""
+    """Product inverse·vector of every run, (runs, d)."""
     products: Array = np.einsum("bij,bj->bi", inverse, vectors)
     return products
 
 
 def best(q: Array) -> tuple[NDArray[np.int64], Array]:
-    """Returns the first of the largest entries on the last axis, and its value: (…, S) of (…, S, A) each.
+    """First of the largest entries on the last axis, and its value: (…, S) of (…, S, A) each.
 
-    A loop over few actions, which NumPy's `argmax` and `max` over a short axis take several times as long for.
+    A loop over few actions; NumPy's `argmax` and `max` over a short axis take several times as long.
     """
     value = q[..., 0].copy()
     greedy = np.zeros(value.shape, dtype=np.int64)
@@ -149,13 +149,13 @@ MakeColumns = Callable[["Visits"], Regressors]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Visits:
-    """What users did at one step, (users,) each.
+    """Users' data at one step, (users,) each.
 
     Attributes:
-        states: s.
-        actions: a.
-        rewards: r.
-        after: s′.
+        states: States s.
+        actions: Actions a.
+        rewards: Rewards r.
+        after: Next states s′.
     """
 
     states: Integers
@@ -164,7 +164,7 @@ class Visits:
     after: Integers
 
     def parts(self, rows: int) -> Iterator[Visits]:
-        """Yields so many users at a time; once where there are none."""
+        """Yield groups of `rows` users; one empty group if there are no users."""
         for start in range(0, max(1, self.states.size), rows):
             part = slice(start, start + rows)
             yield Visits(
@@ -176,25 +176,25 @@ class Visits:
 
 
 def linear(release: Release) -> LinearStatistic:
-    """Returns a release's statistic, which is one of vectors, or one of them on a grid."""
+    """Statistic of a release: one of vectors, or one of them on a grid."""
     assert isinstance(release.statistic, GramMatrices | FeatureSums | OnGrid)
     return release.statistic
 
 
 def is_weighted(statistic: LinearStatistic) -> bool:
-    """Returns whether its users carry weights from past releases."""
+    """Whether users have weights from past releases in the statistic."""
     weighed = statistic.of if isinstance(statistic, OnGrid) else statistic
     assert isinstance(weighed, GramMatrices | FeatureSums)
     return weighed.weight is not None
 
 
 def visits_at(data: Trajectories, step: int, users: slice = slice(None)) -> Visits:
-    """Returns what users did at one step, counted from 0.
+    """Users' data at one step.
 
     Args:
         data: All users.
         step: h − 1.
-        users: Which of them; they may be none.
+        users: Slice of the users; may be empty.
     """
     return Visits(
         states=data.states[users, step],
@@ -211,10 +211,10 @@ def sum_over_users(
     *,
     dimension: int,
 ) -> dict[str, Array]:
-    """Returns declared statistics of the same users at one step by name, by their own `compute`.
+    """Declared statistics of the same users at one step, by name, from their own `compute`.
 
     Args:
-        statistics: By name, as they are declared.
+        statistics: The declared statistics, by name.
         visits: The users at the step.
         columns: Makes the regressors of users at one step: (users, 1, d) vectors, (users, 1) targets and weights.
         dimension: d.
@@ -231,12 +231,12 @@ def sum_over_users(
 def one_step(
     *, vectors: Mapping[str, Array], targets: Mapping[str, Array], weights: Mapping[str, Array] | None = None
 ) -> Regressors:
-    """Returns regressors of a single step.
+    """Regressors of a single step.
 
     Args:
-        vectors: By name, (users, d).
-        targets: By name, (users,).
-        weights: By name, (users,).
+        vectors: (users, d) vectors, by name.
+        targets: (users,) targets, by name.
+        weights: (users,) weights, by name.
     """
     return Regressors(
         vectors={name: column[:, np.newaxis] for name, column in vectors.items()},
@@ -246,7 +246,7 @@ def one_step(
 
 
 def remark_features(features: FeatureMap) -> tuple[Remark, ...]:
-    """Returns a remark on features that nobody gave; none where somebody did."""
+    """Remark on default features; empty if features were given."""
     if not features.one_hot:
         return ()
     S, A, d = features.phi.shape

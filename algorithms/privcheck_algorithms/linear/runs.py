@@ -1,16 +1,16 @@
-"""Fresh runs of a linear agent: the declared noise in every one, then what the paper does with it.
+"""Fresh runs of a linear agent: the declared noise, then the paper's post-processing.
 
-The declared noise of many runs at a time, in all outputs of every release.
+Declared noise of many runs at a time, in all outputs of every release.
 
-The instance on which linear agents are audited by their policies: small, and such that a violation would be visible.
+Audit instance of linear agents for the policy view: small, so that a violation would be visible.
 
-What users are told to do is the largest of a few Q-values, so that a policy shows the regression only where two
-actions are nearly equal. The instance is a ruler: states whose second action has a feature of another length each, so
-that the state from which on the first action is better tells how the weights of the two directions compare. The user
-who differs visits one more state, where the two actions have the longest features there may be, orthogonal ones: in D
-with the first action, in D′ with the second. Online, everybody else visits a last state, where all actions are alike:
-their data are the same whatever they are told, and lean to neither direction. Episodes have one step: the values
-after it are 0, so that noise is smallest beside what a user moves, and no policy of more steps shows more.
+A policy takes the largest of a few Q-values, so that it shows the regression only if two actions are nearly equal.
+The instance is a ruler: states in which the second action's feature has different lengths, so that the state from
+which on the first action is better shows how the weights of the two directions compare. The user who differs visits
+one more state, in which the two actions have orthogonal features of the largest length: in D with the first action,
+in D′ with the second. Online, all other users visit a last state with equal actions: their data do not depend on
+the policy, and favour neither direction. Episodes have one step: the values after it are 0, so that noise is
+smallest relative to a user's contribution, and no policy of more steps shows more.
 
 Every feature is e₁ or e₂, shortened, or their mean, so that there is a linear MDP with these features.
 """
@@ -45,11 +45,11 @@ class Stream:
     """The noise of one release in all its outputs, one after each user, on the sum over all users so far.
 
     Attributes:
-        noise: Of one output, or of one node.
-        shape: Of the statistic, (H, …).
-        outputs: How many.
-        kind: "fresh" for every output; "one draw" that all of them share; "tree": that of the nodes of a binary tree
-            which cover the users so far.
+        noise: Noise of one output, or of one node.
+        shape: Shape of the statistic, (H, …).
+        outputs: Number of outputs.
+        kind: "fresh" for separate noise in every output; "one draw" for noise shared by all; "tree" for the sum over
+            the nodes of a binary tree that cover the users so far.
     """
 
     noise: Noise
@@ -59,11 +59,11 @@ class Stream:
 
     @property
     def nodes(self) -> int:
-        """Returns how many draws are in one output, at most."""
+        """Largest number of draws in one output."""
         return self.outputs.bit_length() if self.kind == "tree" else 1
 
     def draw(self, rng: np.random.Generator, runs: int) -> Array:
-        """Returns the noise of so many runs, (runs, outputs, H, …)."""
+        """Noise of a number of runs, (runs, outputs, H, …)."""
         if self.kind == "one draw":
             one = self.noise.draw(rng, (runs, 1, *self.shape))
             return np.broadcast_to(one, (runs, self.outputs, *self.shape))
@@ -77,15 +77,15 @@ class Stream:
 
 
 def streams(declaration: Declaration, values: Mapping[str, Fraction], outputs: int) -> Mapping[str, Stream]:
-    """Returns the declared noise of every release.
+    """Declared noise of every release.
 
     Args:
-        declaration: What is released.
-        values: Its parameters.
-        outputs: How many there are; 1 for an offline agent.
+        declaration: The declaration.
+        values: Values of its parameters.
+        outputs: Number of outputs; 1 for an offline agent.
 
     Raises:
-        ParameterError: A release's outputs are no sums over all users so far, or cells or releases share its noise.
+        ParameterError: A release's outputs are not sums over all users so far, or cells or releases share its noise.
     """
     for release in declaration.noisy:
         if not isinstance(release.schedule, Once | EveryEpisode | Tree):
@@ -112,7 +112,7 @@ def streams(declaration: Declaration, values: Mapping[str, Fraction], outputs: i
 
 
 def norm_bound(stream: Stream) -> float:
-    """Returns a bound on the norm of an output's noise matrix, which fails with probability 3·10⁻⁴ at most.
+    """Bound on the norm of an output's noise matrix, which fails with probability at most 3·10⁻⁴.
 
     Of a GOE matrix with variance v above the diagonal the mean is at most 2√(vd), and ‖·‖ is a √(2v)-Lipschitz function
     of the independent normals in it: √v(2√d + t) fails with probability at most exp(−t²/4) on either side. Less
@@ -142,11 +142,11 @@ Integers = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ruler:
-    """What is public, and the user who differs.
+    """The public features, and the user who differs.
 
     Attributes:
         phi: (S, A, d) features.
-        norm: The length of the longest.
+        norm: Length of the longest feature.
         pair: The user in D and in D′.
         other: Any other user of an online agent.
     """
@@ -158,20 +158,20 @@ class Ruler:
 
     @property
     def homes(self) -> Array:
-        """Returns the features of the states in which users are, (2, A, d)."""
+        """Features of the states that users visit, (2, A, d)."""
         return self.phi[HOMES]
 
     @property
     def horizon(self) -> int:
-        """Returns H."""
+        """Number of steps H."""
         return self.other.horizon
 
     def user(self, second: NDArray[np.int64], *, differs: bool) -> tuple[Integers, Integers, Array]:
-        """Returns a user's states among the homes (runs, H + 1), actions (runs, H) and rewards (runs, H).
+        """States of a user among the homes (runs, H + 1), actions (runs, H) and rewards (runs, H).
 
         Args:
-            second: (runs,) 0 where the run is on D, 1 where it is on D′.
-            differs: Whether it is the one who differs.
+            second: (runs,) 0 for runs on D, 1 for runs on D′.
+            differs: Whether the user is the one who differs.
         """
         both = self.pair if differs else (self.other, self.other)
         states, actions, rewards = (
@@ -181,12 +181,12 @@ class Ruler:
 
 
 def make_ruler(*, horizon: int, dimension: int, norm: float) -> Ruler:
-    """Returns the instance.
+    """Build the instance.
 
     Args:
         horizon: H.
         dimension: d, at least 2; coordinates from the third on are 0.
-        norm: The length of the longest feature.
+        norm: Length of the longest feature.
     """
     phi = np.zeros((STATES, ACTIONS, dimension))
     phi[:PROBE, 0, 0] = _MIDDLE
@@ -202,12 +202,12 @@ def make_ruler(*, horizon: int, dimension: int, norm: float) -> Ruler:
 
 
 def make_ruler_for(declaration: Declaration, values: Mapping[str, Fraction], release: str) -> Ruler:
-    """Returns the instance with features as long as a release allows at the first step.
+    """Build the instance with features as long as a release allows at the first step.
 
     Args:
-        declaration: What is released.
-        values: Its parameters, H among them.
-        release: One of Gram matrices or of sums of features.
+        declaration: The declaration.
+        values: Values of its parameters, including H.
+        release: Name of a release of Gram matrices or of feature sums.
     """
     statistic = declaration.release(release).statistic
     assert isinstance(statistic, GramMatrices | FeatureSums)
@@ -216,11 +216,11 @@ def make_ruler_for(declaration: Declaration, values: Mapping[str, Fraction], rel
 
 
 def sum_next_values(visits: Array, value: Array) -> Array:
-    """Returns Σ V(s′) by state and action, (runs, 2, A).
+    """Sum Σ V(s′) by state and action, (runs, 2, A).
 
     Args:
-        visits: (runs, 2, A, 2) by s, a, s′, of the states in which users are.
-        value: (runs, S).
+        visits: (runs, 2, A, 2) visits by s, a, s′, over the states that users visit.
+        value: (runs, S) values V.
     """
     total: Array = (visits * value[:, None, None, HOMES]).sum(axis=-1)
     return total
@@ -242,15 +242,15 @@ _LONGEST: Final = "their features are orthogonal, and as long as any"
 
 
 class LinearAgent(Protocol):
-    """What is done with noisy statistics."""
+    """Protocol of a linear agent's post-processing of noisy statistics."""
 
     def __call__(self, ruler: Ruler, noise: Draws, second: NDArray[np.int64]) -> Array:
-        """Returns what is seen of the policies, (runs, features).
+        """Observed policies, (runs, features).
 
         Args:
             ruler: The instance.
-            noise: (runs, outputs, H, …) of every release.
-            second: (runs,) 0 where the run is on D, 1 where it is on D′.
+            noise: (runs, outputs, H, …) noise of every release.
+            second: (runs,) 0 for runs on D, 1 for runs on D′.
         """
         ...
 
@@ -270,7 +270,7 @@ class LinearRuns:
     agent: LinearAgent
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns what is seen of the policies of each run, (runs, features); on D where `on_first`, else on D′."""
+        """Observed policies of each run, (runs, features); on D if `on_first`, else on D′."""
         rows = []
         for start in range(0, on_first.size, _CHUNK):
             second = 1 - on_first[start : start + _CHUNK].astype(np.int64)
@@ -280,7 +280,7 @@ class LinearRuns:
 
 
 def offline_runs(runs: LinearRuns) -> PolicyRuns:
-    """Returns an agent that learns from a dataset, with the words for what is seen of it: its policy."""
+    """Runs of an agent that learns from a dataset, with descriptions of its output: the policy."""
     return PolicyRuns(
         draw=runs,
         pair=runs.ruler.pair,
@@ -294,12 +294,12 @@ def offline_runs(runs: LinearRuns) -> PolicyRuns:
 def online_runs(
     runs: LinearRuns, *, seen: str = f"the policies of users 2 to {EPISODES}", remark: str = ""
 ) -> PolicyRuns:
-    """Returns an agent that learns as it acts, with the words for what is seen of it: what the others are told.
+    """Runs of an agent that learns online, with descriptions of its output: the policies of other users.
 
     Args:
         runs: The agent, ready to run.
-        seen: Whose policies are seen, where that are not those of all users but the first.
-        remark: What must be said with a result.
+        seen: The observed policies, in words, if not those of all users but the first.
+        remark: Remark to add to a result.
     """
     return PolicyRuns(
         draw=runs,

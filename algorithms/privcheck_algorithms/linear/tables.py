@@ -1,22 +1,23 @@
-"""All that a linear value iteration needs of its users, free of any value function, as one vector a step.
+"""Statistics of users for linear value iteration, independent of value functions, as one vector per step.
 
 In a linear MDP (Jin et al. 2020) E[V(s′) | s, a] is linear in φ for every V. Three sums over users serve all of
 them: φφᵀ, φ·x(s′)ᵀ and φ·(r − ½), where x(0), …, x(S − 1) are the vertices of a regular simplex about 0 in S − 1
-dimensions. P·1 = 1 says what the S sums of φ·1{s′} add up to, and the simplex leaves that out: with M the regression
-of x(s′) on φ,
+dimensions. P·1 = 1 determines the total of the S sums of φ·1{s′}, and the simplex leaves it out: with M the
+regression of x(s′) on φ,
 
-    E[V(s′) | s, a] = mean(V) + φᵀM·(XᵀV),    X = (x(0), …, x(S − 1))ᵀ.
+E[V(s′) | s, a] = mean(V) + φᵀM·(XᵀV), X = (x(0), …, x(S − 1))ᵀ.
 
-The sums leave as one vector, so that one Gaussian noise protects them against the worst of all pairs of users
-together: Gram matrices move most for orthogonal features, the others for parallel ones, and no pair is both.
+The sums are released as one vector, so that one Gaussian noise protects them against the worst joint pair of users:
+Gram matrices differ most for orthogonal features, the others for parallel ones, and no pair is both.
 
-What users of a linear model did, step by step, and the vector a step in which `LinearTables` sum it up.
+Data of users of a linear model, step by step, and the vector per step in which `LinearTables` sum them up.
 
-Public features in the coordinates in which they fill the unit ball best: the same noise then hides least of them.
+Rounding of public features: coordinates in which they fill the unit ball best, so that noise hides least of them.
 
-Noise on sums of φ is the same in every direction, and follows the longest feature. Where all features lie in a thin
-ellipsoid its narrow directions drown. Any linear map of the features is public, and a linear MDP stays one: with the
-map after which the smallest ellipsoid about 0 around all features is the unit ball, no direction is narrow any more.
+Noise on sums of φ is the same in every direction, and is scaled to the longest feature. If all features are in a
+thin ellipsoid, its narrow directions are lost in noise. Any linear map of the features is public and keeps a linear
+MDP one: after the map that makes the smallest ellipsoid about 0 around all features the unit ball, no direction is
+narrow.
 """
 
 from __future__ import annotations
@@ -46,18 +47,18 @@ SLACK: Final = 1e-12  # relative: a norm of 1 comes out as 1 + a few roundings
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinearSteps:
-    """What users did, step by step, as `LinearTables` sum it up.
+    """Users' data, step by step, as `LinearTables` sum them up.
 
     Attributes:
         phi: (users, H, d) features, of norm at most 1.
-        following: (users, H) the states reached, counted from 0.
-        rewards: (users, H) in [0, 1].
-        states: S, of the states reached.
-        weights: Squared weights of Gram matrix, successors and rewards, as `LinearTables.weights_at` has them; 0 of
-            what is not summed.
+        following: (users, H) the states reached, from 0.
+        rewards: (users, H) rewards in [0, 1].
+        states: S, the number of states that can be reached.
+        weights: Squared weights of Gram matrix, successors and rewards, as `LinearTables.weights_at` has them; 0 for
+            parts that are not summed.
 
     Raises:
-        TrajectoryError: A shape is wrong or a value out of its range; the message names the first user and step.
+        TrajectoryError: A shape is wrong or a value out of range; the message names the first user and step.
     """
 
     phi: Array
@@ -79,7 +80,7 @@ class LinearSteps:
 
     @property
     def horizon(self) -> int:
-        """Returns H."""
+        """Number of steps H."""
         return int(self.phi.shape[1])
 
     def __str__(self) -> str:
@@ -93,9 +94,9 @@ class Tables:
     """The tables of one or many vectors, in their own units.
 
     Attributes:
-        gram: (…, d, d) Σφφᵀ, symmetric; None where they are not summed.
+        gram: (…, d, d) Σφφᵀ, symmetric; None if not summed.
         successors: (…, d, S − 1) Σφ·x(s′)ᵀ.
-        rewards: (…, d) Σφ·(r − ½); None where they are not summed.
+        rewards: (…, d) Σφ·(r − ½); None if not summed.
     """
 
     gram: Array | None
@@ -104,10 +105,10 @@ class Tables:
 
 
 def unpack(vectors: Array, *, dimension: int, states: int, weights: Weights) -> Tables:
-    """Returns the tables that vectors (…, numbers) hold, exact or noisy: noise of variance σ² is σ²/g in units of φφᵀ.
+    """Tables in vectors (…, numbers), exact or noisy: noise of variance σ² is σ²/g in units of φφᵀ.
 
     Args:
-        vectors: As `LinearTables.compute` returns them.
+        vectors: Vectors from `LinearTables.compute`.
         dimension: d.
         states: S.
         weights: `LinearTables.weights_at`.
@@ -126,7 +127,7 @@ def unpack(vectors: Array, *, dimension: int, states: int, weights: Weights) -> 
 
 
 def simplex(states: int) -> Array:
-    """Returns the vertices x(s) of a regular simplex about 0, (S, S − 1): XᵀX = I and XXᵀ = I − 11ᵀ/S.
+    """Vertices x(s) of a regular simplex about 0, (S, S − 1): XᵀX = I and XXᵀ = I − 11ᵀ/S.
 
     >>> simplex(2).round(4).tolist()
     [[0.7071], [-0.7071]]
@@ -139,7 +140,7 @@ def simplex(states: int) -> Array:
 
 
 def sum_up(data: LinearSteps, step: int) -> Array:
-    """Returns the vector of one step counted from 0, (numbers,)."""
+    """Vector of one step from 0, (numbers,)."""
     phi, following = data.phi[:, step], data.following[:, step]
     reached = np.zeros((data.states, phi.shape[1]))
     np.add.at(reached, following, phi)
@@ -147,7 +148,7 @@ def sum_up(data: LinearSteps, step: int) -> Array:
 
 
 def add_each(data: LinearSteps, step: int, rows: slice) -> Array:
-    """Returns what some users add to the vector of one step, (rows, numbers)."""
+    """Contribution of some users to the vector of one step, (rows, numbers)."""
     phi, following = data.phi[rows, step], data.following[rows, step]
     reached = np.zeros((*phi.shape, data.states))
     reached[np.arange(len(phi)), :, following] = phi
@@ -156,12 +157,12 @@ def add_each(data: LinearSteps, step: int, rows: slice) -> Array:
 
 
 def pack(gram: Array, reached: Array, gains: Array, *, weights: Weights) -> Array:
-    """Returns the vectors (…, numbers) of sums over users; `unpack` reads them.
+    """Vectors (…, numbers) of sums over users; `unpack` reads them.
 
     Args:
-        gram: (…, d, d) Σφφᵀ; not read where its weight is 0.
+        gram: (…, d, d) Σφφᵀ; not read if its weight is 0.
         reached: (…, d, S) Σφ·1{s′}.
-        gains: (…, d) Σφ·(r − ½); not read where their weight is 0.
+        gains: (…, d) Σφ·(r − ½); not read if their weight is 0.
         weights: As `LinearSteps.weights`.
     """
     g, b, w = np.sqrt(weights)
@@ -187,20 +188,21 @@ _GRID: Final = 2.0**-26  # entries of witnesses are multiples of it, rounded tow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearTables:
-    """Σ over users of (√g·φφᵀ, √b·φ·x(s′)ᵀ, √w·φ·(r − ½)), a vector a step; shape (H, d(d + 1)/2 + d(S − 1) + d).
+    """Σ over users of (√g·φφᵀ, √b·φ·x(s′)ᵀ, √w·φ·(r − ½)), a vector per step; shape (H, d(d + 1)/2 + d(S − 1) + d).
 
     A Gram matrix is stored as its entries on and above the diagonal, those above times √2: the vector's Euclidean norm
-    is the matrix's Frobenius norm. What is not summed takes no place.
+    is the matrix's Frobenius norm. Parts that are not summed take no space.
 
     Attributes:
         steps: H.
         dimension: d.
-        states: S, at least 1: how many may be reached.
-        gram: g, above 0: with noise of variance σ² on the vector, that on φφᵀ has σ²/g. None where Gram matrices are
-            known without users, and are not summed.
+        states: S, at least 1: the number of states that can be reached.
+        gram: g, above 0: with noise of variance σ² on the vector, that on φφᵀ has σ²/g. None if Gram matrices are
+            public and not summed.
         successors: b, above 0.
-        rewards: w, above 0; None where rewards are public and are not summed.
-        least: κ in [−1, 0]: no two features have a smaller inner product. 0 of features without negative entries.
+        rewards: w, above 0; None if rewards are public and not summed.
+        least: κ in [−1, 0], a lower bound on the inner product of two features; 0 for features without negative
+            entries.
     """
 
     steps: Expr
@@ -223,25 +225,25 @@ class LinearTables:
 
     @property
     def name(self) -> str:
-        """Returns the statistic in words."""
+        """The statistic in words."""
         gram, rewards = "" if self.gram is None else "φφᵀ, ", "" if self.rewards is None else ", φ·(r − ½)"
         return f"sums of {gram}φ·x(s′){rewards}, free of V, one vector a step"
 
     @property
     def latex(self) -> str:
-        """Returns the statistic as a formula."""
+        """The statistic as a formula."""
         rewards = "" if self.rewards is None else r",\ \phi (r - \tfrac12)"
         gram = "" if self.gram is None else r"\phi \phi^\top,\ "
         return rf"\textstyle\sum \left({gram}\phi\, {{x(s')}}^\top{rewards}\right)"
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return frozenset[str]().union(*(c.of.symbols for c in self.conditions))
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """Conditions on its parameters."""
         counts = {"steps": self.steps, "dimension": self.dimension, "states": self.states}
         weights = {"Gram matrices": self.gram, "successors": self.successors, "rewards": self.rewards}
         return (
@@ -257,32 +259,32 @@ class LinearTables:
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy; `LinearSteps` check all but the inner products (`least_product`)."""
+        """Conditions on the data; `LinearSteps` checks all but the inner products (`least_product`)."""
         angles = () if self.least == expression(-1) else (f"⟨φ, ψ⟩ at least {self.least} for any two features",)
         rewards = () if self.rewards is None else ("rewards in [0, 1]",)
         return ("‖φ‖ at most 1", *angles, *rewards)
 
     @property
     def moved(self) -> Expr:
-        """Returns F, the largest squared distance at one step when a user is replaced by any other: `move_at_most`."""
+        """Largest squared distance F at one step when a user is replaced by any other: `move_at_most`."""
         weights = (self.gram_or_none, self.successors, self.rewards_or_none)
         return computed("F", move_at_most, self.states, *weights, self.least, whole=False)
 
     @property
     def gram_or_none(self) -> Expr:
-        """Returns g, or 0 where Gram matrices are not summed."""
+        """Weight g, or 0 if Gram matrices are not summed."""
         return expression(0) if self.gram is None else self.gram
 
     @property
     def rewards_or_none(self) -> Expr:
-        """Returns w, or 0 where rewards are not summed."""
+        """Weight w, or 0 if rewards are not summed."""
         return expression(0) if self.rewards is None else self.rewards
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns ‖Δ‖₂² = H·F under replacement (`moved`), else H times one user's own squared norm.
+        """Sensitivity ‖Δ‖₂² = H·F under replacement (`moved`), else H times one user's squared norm.
 
-        That is g‖φ‖⁴ + b(S − 1)/S·‖φ‖² + w(r − ½)²‖φ‖² ≤ g + b(S − 1)/S + w/4. Where the first step is shared there are
-        only fewer neighbours. ‖·‖₁ ≤ √(numbers)·‖·‖₂ a step, and no number moves further than its step.
+        That is g‖φ‖⁴ + b(S − 1)/S·‖φ‖² + w(r − ½)²‖φ‖² ≤ g + b(S − 1)/S + w/4. If the first step is shared there are
+        only fewer neighbours. ‖·‖₁ ≤ √(numbers)·‖·‖₂ per step, and no entry changes more than its step.
         """
         replaced = isinstance(relation, ReplaceOne)
         alone = self.gram_or_none + self.successors * (1 - 1 / self.states) + self.rewards_or_none / 4
@@ -299,18 +301,18 @@ class LinearTables:
 
     @property
     def numbers(self) -> Expr:
-        """Returns how many numbers leave a step."""
+        """Number of entries per step."""
         d = self.dimension
         gram = expression(0) if self.gram is None else d * (d + 1) / 2
         rewards = expression(0) if self.rewards is None else d
         return gram + d * (self.states - 1) + rewards
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns (H, numbers)."""
+        """Shape (H, numbers)."""
         return (int(self.steps.number(values)), int(self.numbers.number(values)))
 
     def weights_at(self, values: Mapping[str, Fraction]) -> Weights:
-        """Returns the three squared weights, 0 of what is not summed; rounded down."""
+        """The three squared weights, 0 for parts that are not summed; rounded down."""
         gram, successors, rewards = (
             weight.number(values, rounding="down")
             for weight in (self.gram_or_none, self.successors, self.rewards_or_none)
@@ -318,10 +320,10 @@ class LinearTables:
         return gram, successors, rewards
 
     def compute(self, data: LinearSteps, *, step: int | None = None) -> Array:
-        """Returns the vectors (H, numbers), or that of one step counted from 0.
+        """Vectors (H, numbers), or that of one step from 0.
 
         Raises:
-            TrajectoryError: There is no such step.
+            TrajectoryError: The step does not exist.
         """
         if step is not None and not 0 <= step < data.horizon:
             raise TrajectoryError(f"expected a step in 0..{data.horizon - 1}, got {step}")
@@ -330,18 +332,18 @@ class LinearTables:
         return sum_up(data, step)
 
     def contributions(self, data: LinearSteps, *, step: int, rows: slice) -> Array:
-        """Returns the vectors of some users at one step counted from 0, (rows, numbers)."""
+        """Vectors of some users at one step from 0, (rows, numbers)."""
         return add_each(data, step, rows)
 
     def difference(self, pair: tuple[LinearSteps | None, LinearSteps | None]) -> SparseDifference:
-        """Returns the change, flat over the vectors."""
+        """Change, flat over the vectors."""
         parts = [sign * self.compute(user) for sign, user in zip((1.0, -1.0), pair, strict=True) if user is not None]
         change: Array = np.sum(parts, axis=0).ravel()
         cells = np.flatnonzero(change)
         return SparseDifference(cells=cells.astype(np.int64), change=change[cells])
 
     def candidates(self, values: Mapping[str, Fraction]) -> Iterator[tuple[LinearSteps, LinearSteps]]:
-        """Yields the pairs of users that `moved` says are furthest apart, the same at every step.
+        """Yield the pairs of users that are furthest apart by `moved`, the same at every step.
 
         In one dimension c is ±1, and they may be nearer than F.
         """
@@ -363,9 +365,9 @@ class LinearTables:
             )
 
     def record(self, values: Mapping[str, Fraction], rng: np.random.Generator) -> LinearSteps:
-        """Returns one user's data: features of random directions, half of them of a few coordinates, mostly corners.
+        """Random user: features in random directions, half of them with few coordinates, mostly extreme values.
 
-        Where κ is above −1 all features lie in the positive orthant, which keeps every κ up to 0.
+        If κ is above −1, all features are in the positive orthant, which satisfies every κ up to 0.
         """
         H, d, S = (int(size.number(values)) for size in (self.steps, self.dimension, self.states))
         phi = rng.normal(size=(1, H, d))
@@ -389,9 +391,9 @@ class LinearTables:
 def move_at_most(
     states: Fraction, gram: Fraction, successors: Fraction, rewards: Fraction, least: Fraction
 ) -> Fraction:
-    """Returns F = max ‖f(φ, s, r) − f(ψ, t, q)‖² of f = (√g·φφᵀ, √b·φ·x(s)ᵀ, √w·φ·(r − ½)), exactly.
+    """Exact F = max ‖f(φ, s, r) − f(ψ, t, q)‖² of f = (√g·φφᵀ, √b·φ·x(s)ᵀ, √w·φ·(r − ½)).
 
-    Let c = ⟨φ, ψ⟩ for the features φ and ψ of the two. *Unit length suffices*: replace φ = tφ̂, 0 ≤ t ≤ 1, by the
+    Let c = ⟨φ, ψ⟩ for the features φ and ψ of the two users. *Unit length suffices*: replace φ = tφ̂, 0 ≤ t ≤ 1, by the
     random unit vector φ ± √(1 − t²)·u, each sign with probability ½, with u a new dimension, and ψ likewise with
     another new dimension. Inner products stay c. The mean of the first user's vector is its old one, plus
     (1 − t²)uuᵀ in the Gram part, which is orthogonal to everything else; so the distance of the means is at least
@@ -399,10 +401,10 @@ def move_at_most(
     vectors with inner product c is therefore at least as far apart.
 
     Of unit vectors, ‖φφᵀ − ψψᵀ‖² = 2(1 − c²). From ‖x(s)‖² = (S − 1)/S and ⟨x(s), x(t)⟩ = −1/S,
-    ‖φ·x(s)ᵀ − ψ·x(t)ᵀ‖² is 2(S − 1)/S − 2c(S − 1)/S where s = t and 2(S − 1)/S + 2c/S elsewhere. For a, b in
-    [−½, ½], ‖aφ − bψ‖² is convex in a and in b, hence largest in corners, where it is ½(1 ∓ c). Together
+    ‖φ·x(s)ᵀ − ψ·x(t)ᵀ‖² is 2(S − 1)/S − 2c(S − 1)/S if s = t and 2(S − 1)/S + 2c/S otherwise. For a, b in
+    [−½, ½], ‖aφ − bψ‖² is convex in a and in b, hence largest at the corners, with value ½(1 ∓ c). Together
 
-        2g(1 − c²) + 2b(S − 1)/S + w/2 + (what is left, linear in c).
+        2g(1 − c²) + 2b(S − 1)/S + w/2 + (the rest, linear in c).
 
     For c ≥ 0 the last is largest for different successors and opposite rewards, c·(2b/S + w/2); for c < 0 for equal
     ones, |c|·(2b(S − 1)/S + w/2). Either is a parabola p·u − 2g·u² in u = |c|, with its top at u = p/4g or, where
@@ -410,7 +412,7 @@ def move_at_most(
 
     Args:
         states: S.
-        gram: g, 0 where Gram matrices are not summed.
+        gram: g, 0 if Gram matrices are not summed.
         successors: b.
         rewards: w.
         least: κ.
@@ -427,10 +429,10 @@ def move_at_most(
 
 
 def least_product(phi: Array) -> float:
-    """Returns the least inner product of two public features, rounded down and at most 0: the largest κ they keep.
+    """Least inner product of two public features, rounded down and at most 0: the largest valid κ.
 
     Args:
-        phi: (S, A, d).
+        phi: (S, A, d) features.
     """
     rows = phi.reshape(-1, phi.shape[-1])
     least = min(float((rows[i : i + 1024] @ rows.T).min()) for i in range(0, len(rows), 1024))
@@ -438,10 +440,10 @@ def least_product(phi: Array) -> float:
 
 
 def refuse_angles(phi: Array, least: float) -> None:
-    """Refuses public features two of which have a smaller inner product than is declared.
+    """Raise an error for public features with a smaller inner product than declared.
 
     Raises:
-        ParameterError: Two have.
+        ParameterError: Two features have a smaller inner product.
     """
     found = least_product(phi)
     if found < least - 2 * SLACK:
@@ -468,13 +470,13 @@ _INSIDE: Final = 1 + 1e-13  # norms are at most 1 after the map, roundings inclu
 
 
 def round_features(phi: Array) -> Array:
-    """Returns the features in rounded coordinates, (S, A, k): ‖φ‖ ≤ 1, with k ≤ d the dimension that they span.
+    """Features in rounded coordinates, (S, A, k): ‖φ‖ ≤ 1, with k ≤ d the dimension that they span.
 
     Khachiyan & Todd: of the smallest ellipsoid {x: xᵀM⁻¹x ≤ k} around the features, M = Σ w·φφᵀ is the D-optimal
     design's. Its weights are the fixed point of w ← w·φᵀM⁻¹φ/k (Titterington 1976), under which det M grows.
 
     Args:
-        phi: (S, A, d), public. Nothing of any user enters.
+        phi: (S, A, d) public features, independent of users' data.
     """
     S, A, d = phi.shape
     rounded: Array = _round(np.ascontiguousarray(phi, dtype=np.float64).tobytes(), d).reshape(S, A, -1)

@@ -1,8 +1,8 @@
 """LSVI-UCB++ (He, Zhao, Zhou & Gu 2023), compiled by Numba: exact, or from noisy sums (Sahu 2025, Algorithm 1).
 
-Steps are those of Sahu's Algorithm 1. Rewards are known (step 10). After an episode
-its user is counted, with weights that depend on their own pair and on the billboard; then a pass writes what leaves:
-Gram matrices first, on whose determinants it depends whether the policy is planned anew, then for h = H, …, 1 the sums
+Steps are those of Sahu's Algorithm 1. Rewards are known (step 10). After an episode its user is counted, with weights
+that depend on the user's pair and on the billboard; then a pass writes the releases: first Gram matrices, with
+determinants that decide whether there is a new plan, then for h = H, …, 1 the sums
 over V_{h+1} of this pass. Users act between two passes, so that their policy is a function of the billboard.
 """
 
@@ -39,7 +39,7 @@ HIGH, LOW, SQUARE = range(3)  # V̂, V̌ and V̂²: places in `sums`, `weights` 
 
 
 class Data(NamedTuple):
-    """What is exact of the users so far; the privatizer's side.
+    """Exact sums over the users so far; the privatizer's side.
 
     Attributes:
         gram: (H, d, d) Σ σ̄⁻²φφᵀ.
@@ -53,11 +53,11 @@ class Data(NamedTuple):
 
 
 class Board(NamedTuple):
-    """The billboard: all that plans and weights are made of.
+    """The billboard, from which all plans and weights are made.
 
     Attributes:
-        gram: (H, d, d) noisy.
-        sums: (3, H, d) noisy.
+        gram: (H, d, d) noisy Gram matrices.
+        sums: (3, H, d) noisy sums.
     """
 
     gram: Array
@@ -65,7 +65,7 @@ class Board(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the agent makes of the billboard.
+    """The agent's plan, computed from the billboard.
 
     Attributes:
         actions: (H, S) the next user's policy.
@@ -74,9 +74,9 @@ class Plan(NamedTuple):
         values: (2, H + 1, S) V̂ and V̌.
         weights: (3, H, d) ŵ, w̌ and w̄.
         roots: (H, d, d) W of every step, Λ̃⁻¹ = WᵀW.
-        logs: (2, H) ln det Λ̃, and at the last plan.
-        inverse: (H, d, d) Λ⁻¹ where no noise is drawn; kept from user to user.
-        plans: (1,) how many have been made.
+        logs: (2, H) ln det Λ̃, now and at the last plan.
+        inverse: (H, d, d) Λ⁻¹ if no noise is drawn; updated with every user.
+        plans: (1,) number of plans made.
     """
 
     actions: Indices
@@ -91,21 +91,21 @@ class Plan(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The agent's numbers.
+    """Parameters of the agent.
 
     Attributes:
-        K: Episodes; nothing leaves after the last.
+        K: Number of episodes; nothing is released after the last.
         kind: `EXACT`, `FRESH` or `ONE_DRAW`.
-        growth: Of a determinant until the next plan (step 9).
+        growth: Growth factor of a determinant until the next plan (step 9).
         ridge: 2λ̃ (step 1).
         least: The floor of eigenvalues; 0 for none.
         bonus: β̂ (step 10), and β̌ (step 11).
         doubt: Factor of the third term of step 25; the paper's: 2d³H².
         weighted: Whether σ̄ is estimated; else it is H.
         centred: Whether V − c is regressed, and β̂ is in units of V's span over H.
-        std_gram: Of the noise of Gram matrices above the diagonal, that is drawn.
-        diagonal: By how much it is larger on it.
-        std_sums: (3) of the sums' noise that is drawn.
+        std_gram: Standard deviation of the noise drawn for Gram matrices, above the diagonal.
+        diagonal: Factor of the standard deviation on the diagonal.
+        std_sums: (3) standard deviations of the noise drawn for the sums.
     """
 
     K: int
@@ -123,13 +123,13 @@ class Rule(NamedTuple):
 
 
 class NoiseStream(NamedTuple):
-    """Where noise comes from.
+    """Source of the noise.
 
     Attributes:
-        rng: Of the noise.
+        rng: Generator of the noise.
         matrices: (H, d, d) noise of the Gram matrices: of this output, or of all.
-        vectors: (3, H, d) of the sums.
-        replay: (1,) 1 where outputs are taken from the board as they stand.
+        vectors: (3, H, d) noise of the sums.
+        replay: (1,) 1 if outputs are read from the board instead of drawn.
     """
 
     rng: np.random.Generator
@@ -139,7 +139,7 @@ class NoiseStream(NamedTuple):
 
 
 class Agent(NamedTuple):
-    """The agent, whole; `reward` is (H or 1, S·A), public."""
+    """The whole state of the agent; `reward` is (H or 1, S·A), public."""
 
     features: Features
     reward: Array
@@ -156,7 +156,7 @@ class Agent(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def play(w: SparseMDP, users: np.random.Generator, agent: Agent, record: Record) -> None:
-    """Plays a block of episodes."""
+    """Play a block of episodes."""
     plan, rule, totals, told = agent.plan, agent.rule, record.totals, agent.told
     if totals[DONE] == 0.0:
         start(agent, w.H)
@@ -175,7 +175,7 @@ def play(w: SparseMDP, users: np.random.Generator, agent: Agent, record: Record)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def start(agent: Agent, H: int) -> None:
-    """Writes what is there before the first user (steps 1 and 2)."""
+    """Initialise the plan before the first user (steps 1 and 2)."""
     plan, ridge = agent.plan, agent.rule.ridge
     d = agent.room.vector.size
     plan.upper[:, :] = float(H)
@@ -188,7 +188,7 @@ def start(agent: Agent, H: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def count(agent: Agent, A: int) -> None:
-    """Counts one user, each step with the weight 1/σ̄² (steps 24 to 26); without noise, follows determinants too."""
+    """Count one user, with weight 1/σ̄² at each step (steps 24 to 26); without noise, update determinants too."""
     data, walk, plan, room, exact = agent.data, agent.walk, agent.plan, agent.room, agent.rule.kind == EXACT
     for h in range(walk.taken.size):
         x, following = agent.features.rows[walk.path[h] * A + walk.taken[h]], walk.path[h + 1]
@@ -205,7 +205,7 @@ def count(agent: Agent, A: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def solve_exactly(agent: Agent, h: int) -> None:
-    """Writes ŵ and w̄ of the users so far at step h from the inverse that is followed (steps 5 and 7)."""
+    """Write ŵ and w̄ of the users so far at step h from the updated inverse (steps 5 and 7)."""
     plan, sums, d = agent.plan, agent.data.sums, agent.room.vector.size
     sum_targets(agent, h)
     for which in (HIGH, SQUARE):
@@ -219,7 +219,7 @@ def solve_exactly(agent: Agent, h: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def spread(agent: Agent, h: int, x: Array) -> float:
-    """Returns σ̄ of a pair with features x (steps 8, 24 and 25), with E = D = 0; H at least."""
+    """Spread σ̄ of a pair with features x (steps 8, 24 and 25), with E = D = 0; at least H."""
     rule, weights, inverse = agent.rule, agent.plan.weights, agent.plan.inverse[h]
     H = agent.walk.taken.size
     least, top = float(H), float(H * H)
@@ -252,7 +252,7 @@ def spread(agent: Agent, h: int, x: Array) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def publish(agent: Agent, k: int) -> bool:
-    """Writes what leaves after user k; returns whether there is a new plan (step 9)."""
+    """Write the releases after user k; returns whether there is a new plan (step 9)."""
     rule, plan = agent.rule, agent.plan
     H, due, step = plan.actions.shape[0], False, math.log(rule.growth)
     if rule.kind != EXACT:
@@ -271,7 +271,7 @@ def publish(agent: Agent, k: int) -> bool:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw(agent: Agent, k: int) -> None:
-    """Draws the noise of an output, or before the first one that of all; nothing under replay."""
+    """Draw the noise of an output, or of all outputs before the first one; nothing under replay."""
     rule, channel = agent.rule, agent.channel
     if channel.replay[0] == 1 or (rule.kind == ONE_DRAW and k > 1):
         return
@@ -285,7 +285,7 @@ def draw(agent: Agent, k: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def release_gram(agent: Agent, h: int) -> None:
-    """Writes the noisy Gram matrix of step h and its root; under replay the noisy one stands there."""
+    """Write the noisy Gram matrix of step h and its root; under replay the noisy one is kept."""
     rule, noisy, plan = agent.rule, agent.board.gram[h], agent.plan
     d = agent.room.vector.size
     if agent.channel.replay[0] == 0:
@@ -298,7 +298,7 @@ def release_gram(agent: Agent, h: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def middle(agent: Agent, h: int) -> tuple[float, float]:
-    """Returns what is taken off V̂_{h+1}, and its span; 0 and H where nothing is."""
+    """Centre and span of V̂_{h+1}; 0 and H if values are not centred."""
     values = agent.plan.values[HIGH, h + 1]
     low, high = values[0], values[0]
     for s in range(1, values.size):
@@ -308,7 +308,7 @@ def middle(agent: Agent, h: int) -> tuple[float, float]:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_targets(agent: Agent, h: int) -> None:
-    """Writes the exact sums of step h over V̂, V̌ and V̂² of step h + 1 (steps 5 to 7)."""
+    """Write the exact sums of step h over V̂, V̌ and V̂² of step h + 1 (steps 5 to 7)."""
     data, values, shifted = agent.data, agent.plan.values, agent.room.shifted
     shift, _ = middle(agent, h)
     for s in range(shifted.size):
@@ -322,7 +322,7 @@ def sum_targets(agent: Agent, h: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def regress(agent: Agent, h: int) -> None:
-    """Writes the sums of step h that leave, and ŵ, w̌ and w̄ (steps 5 to 7)."""
+    """Write the released sums of step h, and ŵ, w̌ and w̄ (steps 5 to 7)."""
     rule, plan, room = agent.rule, agent.plan, agent.room
     sum_targets(agent, h)
     if rule.kind == EXACT:
@@ -338,7 +338,7 @@ def regress(agent: Agent, h: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def renew(agent: Agent, h: int) -> None:
-    """Writes Q̂, Q̌, V̂, V̌ and the actions of step h (steps 10 to 12 and 18 to 20)."""
+    """Write Q̂, Q̌, V̂, V̌ and the actions of step h (steps 10 to 12 and 18 to 20)."""
     rule, plan, pairs = agent.rule, agent.plan, agent.room.pairs
     reward = agent.reward[h if agent.reward.shape[0] > 1 else 0]
     columns, upper, lower = agent.features.columns, plan.upper[h], plan.lower[h]

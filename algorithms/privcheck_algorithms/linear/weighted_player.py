@@ -1,4 +1,4 @@
-"""LSVI-UCB++ as a player: its options, what a replicate keeps, and what auditors see of it."""
+"""LSVI-UCB++ as a player: its options, the arrays of a replicate, and its audit adapter."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ DOUBT = Parameter(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedFace:
-    """What auditors see: four statistics after every episode but the last.
+    """Audit adapter: four statistics after every episode but the last.
 
     Attributes:
-        K: Episodes.
+        K: Number of episodes.
     """
 
     K: int
@@ -59,24 +59,24 @@ class WeightedFace:
     replay: str = "replay"
 
     def output(self, episode: int) -> int | None:
-        """Returns the episode's number; None for the last, which nobody comes after."""
+        """Number of the episode; None for the last one, which has no later user."""
         return episode if episode < self.K else None
 
     def exact(self, one: Replicate, output: int) -> Tables | None:
-        """Returns the exact sums of the last pass."""
+        """Exact sums of the last pass."""
         return _show(one.arrays["exact_gram"], one.arrays["exact_sums"])
 
     def noisy(self, one: Replicate, output: int) -> Tables:
-        """Returns the last output."""
+        """The last output, with noise."""
         return _show(one.arrays["gram"], one.arrays["sums"])
 
     def undeclared(self, one: Replicate) -> int:
-        """Returns by how many numbers the board is larger than the exact sums."""
+        """Number of undeclared values on the board."""
         return sum(int(one.arrays[name].size - one.arrays[f"exact_{name}"].size) for name in self.board)
 
 
 def exact_rule(request: OnlineRequest) -> Rule:
-    """Returns the numbers of the agent that draws no noise and is not private.
+    """Parameters of the non-private agent, which draws no noise.
 
     Raises:
         ParameterError: No episode or replicate, or more episodes than are counted exactly.
@@ -100,15 +100,15 @@ def exact_rule(request: OnlineRequest) -> Rule:
 
 
 def private_rule(request: OnlineRequest, *, weighted: bool, noiseless: bool) -> Rule:
-    """Returns the numbers of a private agent; the noise from the declaration.
+    """Parameters of a private agent, with the noise of the declaration.
 
     Args:
-        request: What is asked.
+        request: The request.
         weighted: Whether σ̄ is estimated; else it is H throughout.
-        noiseless: Nothing is drawn; ridge, floor and bonus are those of the agent with noise.
+        noiseless: Whether to draw no noise; ridge, floor and bonus are those of the agent with noise.
 
     Raises:
-        ParameterError: No declaration or another world's, no episode, or a floor above 1.
+        ParameterError: No declaration, or one of another world, no episode, or a floor above 1.
     """
     refuse(request)
     declaration, option = declared(request), read_options(request)
@@ -134,11 +134,11 @@ def private_rule(request: OnlineRequest, *, weighted: bool, noiseless: bool) -> 
 
 
 def weighted_player(request: OnlineRequest, rule: Rule, *, label: str) -> Player:
-    """Returns LSVI-UCB++ in its world, ready to play; its features are as long as the declaration has them.
+    """Player of LSVI-UCB++ in its world; its features have the declared length.
 
     Args:
-        request: What is asked.
-        rule: The agent's numbers.
+        request: The request.
+        rule: Parameters of the agent.
         label: As in `Player`.
 
     Raises:
@@ -190,7 +190,7 @@ def weighted_player(request: OnlineRequest, rule: Rule, *, label: str) -> Player
 
 
 def _norm(request: OnlineRequest) -> float:
-    """Returns the length of the longest feature that is declared; a world's are at most 1."""
+    """Declared length of the longest feature; in a world it is at most 1."""
     if request.declaration is None:
         return 1.0
     statistic = request.declaration.release("gram").statistic

@@ -1,6 +1,6 @@
-"""What the tabular online agents share: the stage that they run on, options, public policies of batches.
+"""Shared code of the tabular online agents: their environment, options, public policies of batches.
 
-Imports: privcheck, kernels and privatizers. Promises: an agent gets what is on the billboard and what is public.
+Imports: privcheck, kernels and privatizers. Promises: an agent's inputs are the billboard and public values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What users of a batch report who all follow one public deterministic policy: the cells (x, x′), and rewards.
+"""Reports of users in a batch that follows one public deterministic policy: the cells (x, x′), and rewards.
 
 With a = π_h(x) public, the cells (x, a, x′) with another a stay at 0 whatever the data, so that no counter is needed
-for them. A last transition, into the state after step H, is worth nothing to a plan, and is not reported.
+for them. A last transition, into the state after step H, does not matter for planning, and is not reported.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from privcheck.terms.symbols import H, expression, maximum, sqrt
 class PolicyCells:
     """A table (max(H − 1, 1), S, S) of transitions, or (H, S) of rewards, of users who follow one public policy.
 
-    Rewards are bits, or less ½ each. Two users in different cells move these by ½ each where bits move by 1 each: the
-    squared norm is at most 1 a step, where that of bits is 2, and what is taken off is known from who arrives.
+    Rewards are bits, or rewards less ½. Two users in different cells change centred rewards by ½ each and bits by 1
+    each: the squared norm per step is at most 1, or 2 for bits, and the subtracted sum is known from the number of
+    arrivals.
 
     Attributes:
-        of: What is summed.
-        policy: (H, S) the public actions, for the door; None where nobody has said yet which policy it is.
+        of: The summed quantity.
+        policy: (H, S) public actions used for input validation; None until the policy is known.
     """
 
     of: Literal["transitions", "reward bits", "centred rewards"]
@@ -38,12 +39,12 @@ class PolicyCells:
 
     @property
     def name(self) -> str:
-        """Returns the statistic in words."""
+        """The statistic in words."""
         return f"{self.of} under the batch's policy"
 
     @property
     def latex(self) -> str:
-        """Returns the statistic as a formula."""
+        """The statistic as a formula."""
         sums = (
             r"\textstyle\sum r_h(x,\pi_h(x))" if self.of == "reward bits" else r"\textstyle\sum (r_h(x,\pi_h(x)) - 1/2)"
         )
@@ -51,12 +52,12 @@ class PolicyCells:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that the statistic depends on."""
+        """Parameters that the statistic depends on."""
         return frozenset({"H", "S"})
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy, in words."""
+        """Conditions on the data, in words."""
         kept = ("states in range, every user has H steps", "actions are the public policy's (the agent's door)")
         return {
             "transitions": kept,
@@ -65,9 +66,10 @@ class PolicyCells:
         }[self.of]
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns upper bounds: at each step a user adds at most 1 to one cell, ½ of a centred reward.
+        """Upper bounds: at each step a user adds at most 1 to one cell, or ½ of a centred reward.
 
-        Where step 1 is shared, its reward bit moves one cell; so may its centred reward, by as much as two others do.
+        If step 1 is shared, its reward bit changes one cell; its centred reward may change one cell by as much as two
+        others.
 
         Raises:
             DeclarationError: A user has several trajectories.
@@ -98,15 +100,15 @@ class PolicyCells:
         )
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns (max(H − 1, 1), S, S) or (H, S)."""
+        """Shape (max(H − 1, 1), S, S) or (H, S)."""
         steps, states = int(values["H"]), int(values["S"])
         return (max(steps - 1, 1), states, states) if self.of == "transitions" else (steps, states)
 
     def compute(self, data: Trajectories, *, step: int | None = None) -> NDArray[np.float64]:
-        """Returns the table, or its slice at one step counted from 0.
+        """The table, or its slice at one step from 0.
 
         Raises:
-            TrajectoryError: A reward is no bit, an action is not the policy's, or there is no such step.
+            TrajectoryError: A reward is not a bit, an action is not the policy's, or the step does not exist.
         """
         if step is None:
             steps = max(data.horizon - 1, 1) if self.of == "transitions" else data.horizon
@@ -130,7 +132,7 @@ class PolicyCells:
         return sums
 
     def _refuse_others(self, data: Trajectories, step: int) -> None:
-        """Refuses users who did not follow the policy: their cells would stand for another action's."""
+        """Raise an error for users who did not follow the policy: their cells would count for another action."""
         if self.policy is None:
             return
         told = np.array(self.policy)[step][data.states[:, step]]
@@ -143,7 +145,7 @@ class PolicyCells:
             raise TrajectoryError(f"{message}: only who follows the policy may report to this batch")
 
     def difference(self, pair: Pair) -> SparseDifference:
-        """Returns the change between two users' data, over flat cells of the table."""
+        """Change between two users' data, over flat cells of the table."""
         change = np.zeros(1)
         for sign, user in zip((1.0, -1.0), pair, strict=True):
             if user is not None:
@@ -153,11 +155,11 @@ class PolicyCells:
 
 
 def draw_user(values: Mapping[str, Fraction], rng: np.random.Generator) -> Trajectories:
-    """Returns one user's data with reward bits: one who stays in a state, with reward 1 throughout, or a random one.
+    """Random user with reward bits: one who stays in a state with reward 1 throughout, or a random one.
 
     Args:
         values: The parameters H, S and A.
-        rng: The randomness.
+        rng: Generator of the user.
     """
     steps, states, number = (int(values[name]) for name in ("H", "S", "A"))
     stays = rng.random() < 0.5

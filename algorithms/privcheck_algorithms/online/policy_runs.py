@@ -1,6 +1,6 @@
-"""Running a learner of batches that each follow one public deterministic policy: users, plans, and when batches leave.
+"""Runs of a learner of batches that each follow one public deterministic policy: users, plans and ends of batches.
 
-How a batch's tables leave, through a shuffler or a curator's channel, is the agent's own.
+The agent itself releases a batch's tables, through a shuffler or a curator's channel.
 
 Disjoint batches of users, each a fixed factor larger than the one before.
 """
@@ -30,7 +30,7 @@ _MOST: Final = 100_000  # each is a plan
 
 
 def schedule(K: int, *, first: int, growth: float) -> NDArray[np.int64]:
-    """Returns the last user of each batch; a last batch below half the size before it joins that one.
+    """Last user of each batch; a last batch below half the size of the batch before joins it.
 
     Raises:
         ParameterError: More than 10⁵ batches.
@@ -73,15 +73,15 @@ _CERTAIN = 1e18  # precision of what is public
 
 
 class Reports(NamedTuple):
-    """What the users of the batch under way hold; the privatizer's side.
+    """Data of the users of the current batch, on the privatizer's side.
 
     Attributes:
         transitions: (H′, S, S) exact counts of (x, x′), H′ = max(H − 1, 1).
         rewards: (H, S) exact sums of reward bits, or of rewards less ½.
-        paths: (n, H + 1) every user's states, where messages are sent; else empty.
+        paths: (n, H + 1) every user's states, if messages are sent; else empty.
         bits: (n, H) every user's reward bits, likewise.
-        begun: Users before this batch.
-        rounded: Users round their rewards to bits.
+        begun: Number of users before this batch.
+        rounded: Whether users round their rewards to bits.
     """
 
     transitions: Array
@@ -94,9 +94,9 @@ class Reports(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def serve(w: SparseMDP, users: np.random.Generator, policy: Indices, held: Reports, record: Record) -> None:
-    """Lets users follow the batch's policy, up to the record's `until`.
+    """Run users under the batch's policy, up to the record's `until`.
 
-    Where rewards are rounded, a user who sees r reports 1 with probability r: one more uniform where r is no bit.
+    If rewards are rounded, a user with reward r reports 1 with probability r: one more uniform if r is not a bit.
     """
     steps, kept = held.transitions.shape[0], held.paths.shape[0] > 0
     while record.totals[DONE] < record.until:
@@ -119,17 +119,17 @@ def serve(w: SparseMDP, users: np.random.Generator, policy: Indices, held: Repor
 
 
 def tune(request: OnlineRequest, *, sigma: float, sigma_rewards: float, centre: float, pooled: bool = False) -> Tuning:
-    """Returns the learner's numbers from the request's options.
+    """Learner's parameters from the request's options.
 
     Args:
-        request: What is asked.
+        request: The request.
         sigma: Standard deviation of a transition count's noise.
-        sigma_rewards: Of a reward sum's.
-        centre: What is taken off every reward.
-        pooled: The dynamics are known not to change with the step.
+        sigma_rewards: Standard deviation of a reward sum's noise.
+        centre: Value subtracted from every reward.
+        pooled: Whether the dynamics are known not to change with the step.
 
     Raises:
-        ParameterError: A growth below 1, or a guess that is no mean reward.
+        ParameterError: A growth below 1, or a guess outside [0, 1].
     """
     option = {name: float(value) for name, value in request.options.items()}
     if option["growth"] < 1:
@@ -156,12 +156,12 @@ def tune(request: OnlineRequest, *, sigma: float, sigma_rewards: float, centre: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A batch that has ended.
+    """A finished batch.
 
     Attributes:
-        number: Which one, counted from 0.
-        users: How many.
-        begun: How many came before it.
+        number: Index of the batch, from 0.
+        users: Number of users.
+        begun: Number of users before it.
     """
 
     number: int
@@ -173,21 +173,22 @@ Leave = Callable[[Replicate, Batch], None]  # writes the batch's noisy tables in
 
 
 class PolicyRuns:
-    """A learner in a world: what its player's functions do.
+    """A learner in a world: the implementation of its player's functions.
 
-    A replicate holds for every release NAME its noisy tables of all batches, and `exact_NAME` of the batch under way;
-    `paths` and `bits` of its users where they are kept; `actions`, what the last user was told, and `played`.
+    A replicate holds for every release NAME its noisy tables of all batches, and `exact_NAME` of the current batch;
+    `paths` and `bits` of its users if they are kept; `actions`, the policy shown to the last user, and `played`.
 
     Args:
-        request: What is asked, of sizes that fit (`online.private.refuse`).
+        request: The request, with sizes that fit (`online.private.refuse`).
         tuning: The learner's numbers.
-        shapes: By release, (…) of its table; "transitions", and "rewards" unless they are public.
-        rounded: Users round their rewards to bits.
-        public: (H, S, A) mean rewards that everybody knows; None where they are learned.
-        unit: Users round their rewards to multiples of it, a power of two, so that their sums are exact; 0 for none.
+        shapes: Shape of each release's table; "transitions", and "rewards" unless they are public.
+        rounded: Whether users round their rewards to bits.
+        public: (H, S, A) public mean rewards; None if they are learned.
+        unit: Users round their rewards to multiples of this power of two, so that their sums are exact; 0 for no
+            rounding.
 
     Raises:
-        ParameterError: Tables beyond 8 GB, a first state that is drawn though declared as common to neighbours, or too
+        ParameterError: Tables beyond 8 GB, a random first state although declared as common to neighbours, or too
             many batches.
     """
 
@@ -214,16 +215,16 @@ class PolicyRuns:
 
     @property
     def optimal(self) -> float:
-        """Returns V*₁."""
+        """Optimal value V*₁."""
         return self._truth.value
 
     def start(self, number: int, *, kept: bool = False, more: Mapping[str, NDArray[Any]] | None = None) -> Replicate:
-        """Returns a replicate before its first episode.
+        """Make a replicate before its first episode.
 
         Args:
-            number: Which one.
-            kept: What every user holds is kept, for messages.
-            more: Arrays of the agent's own.
+            number: Index of the replicate.
+            kept: Whether to keep every user's data, for messages.
+            more: Further arrays of the agent.
         """
         H, S, batches = self._mdp.horizon, self._mdp.states, len(self.ends)
         own = seeds(self._request.seed, number, "users", "noise", "ties")
@@ -236,12 +237,12 @@ class PolicyRuns:
         return Replicate(arrays=arrays, generators={name: np.random.default_rng(seed) for name, seed in own.items()})
 
     def play(self, one: Replicate, until: int, leave: Leave) -> None:
-        """Plays a replicate up to and with an episode.
+        """Play a replicate up to and including an episode.
 
         Args:
             one: The replicate.
             until: The episode.
-            leave: What happens to a batch that has ended; nobody comes after the last one, which stays.
+            leave: Releases a finished batch; the last batch is not released.
         """
         totals = one.arrays["totals"]
         while (done := int(totals[DONE])) < until:
@@ -255,12 +256,12 @@ class PolicyRuns:
                 leave(one, Batch(number=batch, users=end - begun, begun=begun))
 
     def held(self, one: Replicate, begun: int) -> Reports:
-        """Returns what the users of the batch under way hold."""
+        """Data of the users of the current batch."""
         a = one.arrays
         return Reports(a["exact_transitions"], a["exact_rewards"], a["paths"], a["bits"], begun, self._rounded)
 
     def _begin(self, one: Replicate, batch: int) -> None:
-        """Plans from the billboard what the next batch is told."""
+        """Plan the next batch's policy from the billboard."""
         a, H, S = one.arrays, self._mdp.horizon, self._mdp.states
         learned, before = blank_model(H, S, self._mdp.actions), a["actions"].copy()
         heard = Heard(

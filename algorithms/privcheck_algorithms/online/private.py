@@ -1,6 +1,6 @@
-"""What the private online agents share: noise, precision levels and memory, from a declaration.
+"""Shared parts of the private online agents: noise, precision levels and memory, from a declaration.
 
-What every tabular online agent asks of its request before anything runs: sizes, episodes, memory.
+Checks of every tabular online agent before a run: sizes, episodes, memory.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ EPISODES = 2**53  # up to here floats count one by one
 
 
 def needed(request: OnlineRequest, *, vectors: float) -> float:
-    """Returns the bytes that all replicates' counters take.
+    """Memory of all replicates' counters, in bytes.
 
     Args:
-        request: What is asked.
-        vectors: How many vectors of H·S·A·(S + 2) numbers one replicate keeps.
+        request: The request.
+        vectors: Number of vectors of H·S·A·(S + 2) numbers per replicate.
     """
     mdp = request.world.mdp
     return 8.0 * size(mdp.horizon, mdp.states, mdp.actions) * vectors * request.replicates
 
 
 def refuse(request: OnlineRequest, *, vectors: float) -> None:
-    """Refuses what cannot be run, before anything is spent or written.
+    """Raise an error for a request that cannot be run, before any budget is spent or file written.
 
     Args:
-        request: What is asked.
-        vectors: How many vectors of H·S·A·(S + 2) numbers one replicate keeps.
+        request: The request.
+        vectors: Number of vectors of H·S·A·(S + 2) numbers per replicate.
 
     Raises:
-        ParameterError: No episode or replicate, more than 2⁵³ episodes, a declaration of other sizes, or counters
+        ParameterError: No episode or replicate, more than 2⁵³ episodes, a declaration with different sizes, or counters
             beyond 8 GB.
     """
     mdp = request.world.mdp
@@ -111,15 +111,15 @@ _KINDS = {Tree: TREE, PerUser: LOCAL, Batches: DOUBLING}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivatizerConfig:
-    """A privatizer in numbers.
+    """Configuration of a privatizer, in numbers.
 
     Attributes:
-        kind: Which one, as in `privatizers.counters`.
-        law: Of the noise, as the kernels know it.
+        kind: Kind of privatizer, as in `privatizers.counters`.
+        law: Code of the noise law in the kernels.
         scale: b of the Laplace law, the standard deviation of the Gaussian.
-        E1: E_{ε,δ,1}, which visits and costs keep with probability 1 − δ.
-        E2: E_{ε,δ,2}, which transitions keep.
-        first: Users of the first of the batches, which double; 0 where there are none.
+        E1: E_{ε,δ,1}, bound on the errors of visits and costs with probability 1 − δ.
+        E2: E_{ε,δ,2}, bound on the errors of transitions.
+        first: Number of users of the first doubling batch; 0 without batches.
     """
 
     kind: int
@@ -131,7 +131,7 @@ class PrivatizerConfig:
 
     @property
     def central(self) -> bool:
-        """Returns whether a curator keeps exact counters; else every user adds noise."""
+        """Whether a curator keeps exact counters; otherwise every user adds noise."""
         return self.kind not in {LOCAL, EXACT}
 
 
@@ -143,20 +143,20 @@ NO_PRIVATIZER = PrivatizerConfig(
 def curator(
     request: OnlineRequest, *, noiseless: bool = False, kinds: Collection[int] = (TREE, LOCAL)
 ) -> PrivatizerConfig:
-    """Returns the privatizer that the declaration describes, with the precision levels of Lemmas 5.1 and 5.4.
+    """Privatizer configuration of the declaration, with the precision levels of Lemmas 5.1 and 5.4.
 
     E₁ = (3H/ε)·√(8 log³K·ln(6SAT/δ)) = b·√(8 log K·ln(6SAT/δ)) (Lemma 5.1), and with √K in the place of
     log^{3/2}K under the local privatizer (Lemma 5.4): b·√(8n·ln(6SAT/δ)) with n noisy terms in a count. E₂ has S²AT.
-    Of Gaussian noise σ a sum of n terms stays within σ·√(2n·ln(2/δ′)), so that 2 stands for the 8 of Laplace sums.
+    For Gaussian noise σ a sum of n terms stays within σ·√(2n·ln(2/δ′)), so that 2 replaces the 8 of Laplace sums.
 
     Args:
-        request: What is asked; its options `failure` and `precision_scale` are used.
-        noiseless: No noise is drawn; the precision levels, with which the agent plans, stay.
-        kinds: The privatizers that the agent can do with.
+        request: The request; its options `failure` and `precision_scale` are used.
+        noiseless: Whether to draw no noise; the precision levels, with which the agent plans, are unchanged.
+        kinds: Kinds of privatizers that the agent supports.
 
     Raises:
-        ParameterError: No declaration, releases of different noise or of an unknown schedule, or neighbours that share
-            their first state in an environment where users' first states differ.
+        ParameterError: No declaration, releases with different noise or an unknown schedule, or neighbours with a
+            common first state in an environment with random first states.
     """
     declaration, values = declared(request), request.values
     mdp, K = request.world.mdp, request.episodes
@@ -196,15 +196,15 @@ def curator(
 
 
 def first_batch(request: OnlineRequest) -> int:
-    """Returns how many users the first of the batches has: at most all of them."""
+    """Number of users of the first batch: at most all of them."""
     return min(int(request.options.get(FIRST_BATCH.name, FIRST_BATCH.default)), request.episodes)
 
 
 def declared(request: OnlineRequest) -> Declaration:
-    """Returns the request's declaration.
+    """Declaration of the request.
 
     Raises:
-        ParameterError: It has none.
+        ParameterError: The request has no declaration.
     """
     if request.declaration is None:
         raise ParameterError("a private agent needs a declaration: it says which noise is drawn", name="declaration")
@@ -212,9 +212,9 @@ def declared(request: OnlineRequest) -> Declaration:
 
 
 def vectors(request: OnlineRequest) -> float:
-    """Returns how many vectors of counters a replicate keeps: the noisy ones; at a curator the exact and the tree's.
+    """Number of counter vectors per replicate: the noisy one; for a curator also the exact one and the tree's.
 
-    Of batches the noisy ones of each are kept.
+    For batches, the noisy vector of each batch is kept.
     """
     schedules = {type(release.schedule) for release in declared(request).noisy}
     if schedules == {Batches}:
@@ -223,9 +223,10 @@ def vectors(request: OnlineRequest) -> float:
 
 
 def recomputes_noise(request: OnlineRequest) -> float:
-    """Returns how many vectors a replicate takes if its tree's noise is not kept but drawn again; 0 where it is kept.
+    """Number of vectors per replicate if its tree's noise is recomputed; 0 if the noise is kept.
 
-    It is kept wherever that fits. Else there are two steps' tables a thread, and trajectories in place of counts.
+    The noise is kept if memory allows. Otherwise there are two steps' tables per thread, and trajectories in place of
+    counts.
     """
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
@@ -240,5 +241,5 @@ def recomputes_noise(request: OnlineRequest) -> float:
 
 
 def numbers(values: Mapping[str, Fraction], *names: str) -> list[float]:
-    """Returns some of the values as floats."""
+    """Some of the values as floats."""
     return [float(values[name]) for name in names]

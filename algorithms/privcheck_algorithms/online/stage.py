@@ -1,6 +1,6 @@
-"""Where the agents of counters play: a fresh replicate, a privatizer around its arrays, a player around a kernel.
+"""Environment of the agents of counters: a fresh replicate, a privatizer of its arrays, a player with a kernel.
 
-Where in a replicate's arrays things stand: the faces (`privcheck.runtime.online.Face`) of the tabular agents.
+Layout of a replicate's arrays: the faces (`privcheck.runtime.online.Face`) of the tabular agents.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from privcheck_algorithms.privatizers.recompute import RecomputedTree
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterFace:
-    """Counters that are kept from user to user, `exact` and `noisy`, in the layout of `kernels.tables`.
+    """Adapter of counters kept from user to user, `exact` and `noisy`, in the layout of `kernels.tables`.
 
     Attributes:
         names: The releases: visits, costs or rewards, transitions.
-        sizes: T (H, or 1 where steps are pooled), S and A.
-        episodes: K, after which nothing leaves.
+        sizes: T (H, or 1 if steps are pooled), S and A.
+        episodes: K, after which nothing is released.
         policy: As in `Face`.
-        central: A curator keeps exact counters; else only sums of users' noisy messages are kept.
+        central: Whether a curator keeps exact counters; otherwise only sums of users' noisy messages are kept.
     """
 
     names: tuple[str, ...]
@@ -64,34 +64,34 @@ class CounterFace:
     board: tuple[str, ...] = ("noisy",)
 
     def output(self, episode: int) -> int | None:
-        """Returns the episode's number; None for the last, which nobody comes after."""
+        """Number of the episode; None for the last one, which has no later user."""
         return episode if episode < self.episodes else None
 
     def exact(self, one: Replicate, output: int) -> Tables | None:
-        """Returns the curator's exact counters; None where there is no curator."""
+        """Exact counters of the curator; None without a curator."""
         return self.tables(one.arrays["exact"]) if self.central else None
 
     def noisy(self, one: Replicate, output: int) -> Tables:
-        """Returns the noisy counters."""
+        """Noisy counters."""
         return self.tables(one.arrays["noisy"])
 
     def undeclared(self, one: Replicate) -> int:
-        """Returns by how many numbers the noisy counters are more than what is declared."""
+        """Number of undeclared values among the noisy counters."""
         T, S, A = self.sizes
         return int(one.arrays["noisy"].size) - T * S * A * (S + 2)
 
     def tables(self, flat: Array) -> Tables:
-        """Returns the releases' tables, in their declared shapes."""
+        """Tables of the releases, in their declared shapes."""
         return dict(zip(self.names, as_declared(flat, *self.sizes).values(), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCounterFace:
-    """Counters of disjoint batches that double: a noisy vector `board` for each, their sum, and the batch's exact one.
+    """Adapter of counters of disjoint doubling batches: one noisy vector `board` each, their sum, and the exact vector.
 
     Attributes:
-        counters: How a vector is laid out; K.
-        first: Users of the first batch.
+        counters: Layout of a vector, and K.
+        first: Number of users of the first batch.
     """
 
     counters: CounterFace
@@ -100,24 +100,24 @@ class BatchCounterFace:
 
     @property
     def policy(self) -> tuple[str, ...]:
-        """Returns the arrays that a policy is made of."""
+        """Arrays that make up a policy."""
         return self.counters.policy
 
     def output(self, episode: int) -> int | None:
-        """Returns the number of the batch that ends with the episode; None where none does, and for the last."""
+        """Number of the batch that ends with the episode; None if there is none, and for the last batch."""
         ends = episode < self.counters.episodes and begins(episode, self.first)
         return (episode // self.first).bit_length() if ends else None
 
     def exact(self, one: Replicate, output: int) -> Tables | None:
-        """Returns the exact counters of the batch that has ended."""
+        """Exact counters of the batch that has ended."""
         return self.counters.tables(one.arrays["exact"])
 
     def noisy(self, one: Replicate, output: int) -> Tables:
-        """Returns the noisy counters of the batch."""
+        """Noisy counters of the batch."""
         return self.counters.tables(one.arrays["board"][output - 1])
 
     def undeclared(self, one: Replicate) -> int:
-        """Returns by how many numbers the batches' noisy counters, or their sum, are more than what is declared."""
+        """Number of undeclared values among the batches' noisy counters, or in their sum."""
         noisy, exact = one.arrays["board"], int(one.arrays["exact"].size)
         extra = int(noisy.size) - outputs(self.counters.episodes, self.first) * exact
         return max(extra, self.counters.undeclared(one))
@@ -125,11 +125,11 @@ class BatchCounterFace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFace:
-    """Tables of disjoint batches: a noisy one for each batch, and the exact one of the batch under way.
+    """Adapter of tables of disjoint batches: a noisy table for each batch, and the exact one of the current batch.
 
     Attributes:
-        names: The releases, which are the names of the arrays.
-        ends: The last user of each batch; the last batch's tables do not leave.
+        names: Names of the releases, and of the arrays.
+        ends: The last user of each batch; the last batch's tables are not released.
         policy: As in `Face`.
     """
 
@@ -139,23 +139,23 @@ class BatchFace:
 
     @property
     def board(self) -> tuple[str, ...]:
-        """Returns the names of the noisy tables."""
+        """Names of the noisy tables."""
         return self.names
 
     def output(self, episode: int) -> int | None:
-        """Returns the batch that ends with the episode; None where none does, and for the last."""
+        """Number of the batch that ends with the episode; None if there is none, and for the last batch."""
         return self.ends.index(episode) + 1 if episode in self.ends[:-1] else None
 
     def exact(self, one: Replicate, output: int) -> Tables | None:
-        """Returns the exact tables of the batch that has ended."""
+        """Exact tables of the batch that has ended."""
         return {name: one.arrays[f"exact_{name}"].copy() for name in self.names}
 
     def noisy(self, one: Replicate, output: int) -> Tables:
-        """Returns the noisy tables of the batch."""
+        """Noisy tables of the batch."""
         return {name: one.arrays[name][output - 1].copy() for name in self.names}
 
     def undeclared(self, one: Replicate) -> int:
-        """Returns by how many numbers the tables of all batches are more than what is declared."""
+        """Number of undeclared values in the tables of all batches."""
         return sum(
             int(one.arrays[name].size) - len(self.ends) * int(one.arrays[f"exact_{name}"].size) for name in self.names
         )
@@ -177,14 +177,14 @@ _NO_PAST = RecomputedTree(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AgentEnv:
-    """Where an agent of counters plays: its world, its privatizer, its record.
+    """Environment of an agent of counters: its world, its privatizer configuration, its counters' layout.
 
     Attributes:
-        request: What is asked.
-        given: The privatizer in numbers.
+        request: The request.
+        given: Configuration of the privatizer.
         w: The world.
-        optimal: V*₁.
-        layout: How counters lie.
+        optimal: Optimal value V*₁.
+        layout: Layout of the counters.
     """
 
     request: OnlineRequest
@@ -194,7 +194,7 @@ class AgentEnv:
     layout: Layout
 
     def keep(self) -> Arrays:
-        """Returns what the privatizer keeps of a replicate, before the first episode."""
+        """Arrays of the privatizer in a replicate, before the first episode."""
         H, K, (T, S, A, _), kind = self.w.H, self.request.episodes, self.layout, self.given.kind
         if kind == RECOMPUTED:
             return {
@@ -212,7 +212,7 @@ class AgentEnv:
         }
 
     def privatizer(self, one: Replicate) -> Privatizer:
-        """Returns a replicate's privatizer, with what it keeps."""
+        """Privatizer of a replicate, with its arrays."""
         arrays, layout, past, kind = one.arrays, self.layout, _NO_PAST, self.given.kind
         if kind == RECOMPUTED:  # one step's tables
             layout, M = layout._replace(T=1), size(1, layout.S, layout.A)
@@ -241,7 +241,7 @@ class AgentEnv:
         )
 
     def face(self, policy: tuple[str, ...]) -> Face:
-        """Returns what auditors see of an agent whose policy is made of these arrays."""
+        """Audit adapter of an agent, given the arrays that make up its policy."""
         T, S, A, _ = self.layout
         counters = CounterFace(
             names=tuple(release.name for release in declared(self.request).noisy),
@@ -261,17 +261,17 @@ def stage(
     pooled: bool = False,
     rewards: bool = False,
 ) -> AgentEnv:
-    """Returns where an agent of counters plays.
+    """Environment of an agent of counters.
 
     Args:
-        request: What is asked.
-        noiseless: No noise is drawn; the precision levels, with which the agent plans, stay.
-        kinds: The privatizers that the agent can do with; `EXACT` alone for one that is not private.
-        pooled: Counts are pooled over the steps.
-        rewards: Rewards are summed; else costs.
+        request: The request.
+        noiseless: Whether to draw no noise; the precision levels, with which the agent plans, are unchanged.
+        kinds: Kinds of privatizers that the agent supports; `EXACT` alone for a non-private agent.
+        pooled: Whether counts are pooled over the steps.
+        rewards: Whether to sum rewards; otherwise costs.
 
     Raises:
-        ParameterError: Sizes that are not the environment's, no episode, too many counters, or as `curator`.
+        ParameterError: Sizes other than the environment's, no episode, too many counters, or as `curator`.
     """
     if EXACT in kinds:
         refuse(request, vectors=1)
@@ -295,16 +295,16 @@ def assemble(
     policy: tuple[str, ...],
     diagnostics: Mapping[str, float] | None = None,
 ) -> Player:
-    """Returns the player around an agent's kernel.
+    """Player with an agent's kernel.
 
     Args:
-        where: Where it plays.
+        where: Environment of the agent.
         label: The agent's name in a run's fingerprint.
-        begin: Makes what the agent keeps of a replicate, by name.
+        begin: Makes the agent's arrays of a replicate, by name.
         play: The kernel: plays a block of episodes on such arrays.
         told: As in `Player`.
         policy: As in `Face`.
-        diagnostics: More of the privatizer's numbers.
+        diagnostics: Further diagnostics of the privatizer.
     """
     request, given, points = where.request, where.given, grid(where.request.episodes)
     private = given.kind != EXACT

@@ -1,10 +1,10 @@
 """Private-LinOpt-VI and Private-LinOpt-PO (Zhou 2022): two declarations with the same four tree counters.
 
-What Private-LinOpt-VI and Private-LinOpt-PO release (Zhou 2022, section 6.1): four binary-tree counters a step.
+Releases of Private-LinOpt-VI and Private-LinOpt-PO (Zhou 2022, section 6.1): four binary-tree counters per step.
 
-The transition counters hold Σ φφᵀ and Σ φ·V(s′) with φ = ∫ψV, the reward counters Σ ϕϕᵀ and Σ ϕ·r. Both algorithms use
-the same PRIVATIZER (Definitions 6.2 and 6.3) and clip Q at H − h + 1 (Algorithms 1 and 2), so that
-they differ in what they do with the releases only.
+The transition counters are Σ φφᵀ and Σ φ·V(s′) with φ = ∫ψV, the reward counters Σ ϕϕᵀ and Σ ϕ·r. Both algorithms
+use the same PRIVATIZER (Definitions 6.2 and 6.3) and clip Q at H − h + 1 (Algorithms 1 and 2), so that they differ
+only in their use of the releases.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ READINGS = (LOG, DIMENSIONS, VALUES)
 
 
 def value_iteration(readings: Mapping[str, str]) -> Declaration:
-    """Returns Private-LinOpt-VI (Algorithm 1, with the PRIVATIZER of section 6.1)."""
+    """Private-LinOpt-VI (Algorithm 1, with the PRIVATIZER of section 6.1)."""
     return _declaration("private-linopt-vi", "Private-LinOpt-VI: optimistic value iteration", "Algorithm 1", readings)
 
 
 def policy_optimization(readings: Mapping[str, str]) -> Declaration:
-    """Returns Private-LinOpt-PO (Algorithm 2, with the PRIVATIZER of section 6.1)."""
+    """Private-LinOpt-PO (Algorithm 2, with the PRIVATIZER of section 6.1)."""
     return _declaration("private-linopt-po", "Private-LinOpt-PO: optimistic policy steps", "Algorithm 2", readings)
 
 
@@ -162,15 +162,15 @@ def _counter(
     stated: L2,
     source: str,
 ) -> Release:
-    """Returns one of the four counters, all H steps of it.
+    """One of the four counters, with all H steps.
 
     Args:
-        name: Of the release.
-        statistic: What a leaf of the tree holds.
-        bound: Δ, the sensitivity a step that the noise is calibrated to.
+        name: Name of the release.
+        statistic: Statistic of a leaf of the tree.
+        bound: Δ, the sensitivity per step for the noise calibration.
         readings: The readings.
         stated: Δ for all steps together.
-        source: Where the paper says so.
+        source: Source in the paper.
     """
     count = ceil_log2(K) if readings.get("log", "log2") == "log2" else ceil(log(K))
     levels = maximum(1, count)  # K = 1 has no release; 1 keeps its noise a law

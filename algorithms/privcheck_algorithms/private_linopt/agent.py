@@ -1,9 +1,9 @@
-"""LinOpt-VI-Reg and LinOpt-PO-Reg (Zhou 2022, Algorithms 1 and 2): their constants, and the players around the kernel.
+"""LinOpt-VI-Reg and LinOpt-PO-Reg (Zhou 2022, Algorithms 1 and 2): their constants, and players of the kernel.
 
-With the PRIVATIZER they are Private-LinOpt-VI and -PO, with exact counters and Z = λI UCRL-VTR and linear OPPO: one
-kernel, which a private agent without noise runs number by number alike.
+With the PRIVATIZER they are Private-LinOpt-VI and -PO, with exact counters and Z = λI UCRL-VTR and linear OPPO: a
+single kernel, so that a private agent without noise gives identical numbers.
 
-What auditors see of LinOpt: its four counters in their declared shapes, and what a user adds to them.
+Audit adapter of LinOpt: its four counters in their declared shapes, and a user's contributions to them.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureFace:
-    """Counters of a linear mixture; of a symmetric matrix the entries on and above the diagonal are kept.
+    """Adapter of a linear mixture's counters; symmetric matrices are stored on and above the diagonal.
 
     Attributes:
         shapes: The declared shape of each release, (H, d, d) or (H, d), in the order of `privatizer.Layout`.
         known: The mixture.
-        episodes: K, after which nothing leaves.
+        episodes: K, after which nothing is released.
         policy: As in `Face`.
     """
 
@@ -54,34 +54,34 @@ class MixtureFace:
     board: tuple[str, ...] = ("noisy",)
 
     def output(self, episode: int) -> int | None:
-        """Returns the episode's number; None for the last, which nobody comes after."""
+        """Number of the episode; None for the last one, which has no later user."""
         return episode if episode < self.episodes else None
 
     def exact(self, one: Replicate, output: int) -> Tables:
-        """Returns the exact sums over all users so far."""
+        """Exact sums over all users so far."""
         return self.tables(one.arrays["exact"])
 
     def noisy(self, one: Replicate, output: int) -> Tables:
-        """Returns the noisy sums."""
+        """Noisy sums."""
         return self.tables(one.arrays["noisy"])
 
     def undeclared(self, one: Replicate) -> int:
-        """Returns by how many numbers the noisy counters are more than what is declared, a matrix counted once."""
+        """Number of undeclared values among the noisy counters, with half of each symmetric matrix."""
         return int(one.arrays["noisy"].size) - sum(numbers(shape) for shape in self.shapes.values())
 
     def regressors(self, one: Replicate, user: Trajectories) -> Regressors:
-        """Returns what the declared statistics take for a user, under V of the episode that was played last."""
+        """Regressors of a user for the declared statistics, under V of the last episode."""
         return regressors(self.known, one.arrays["values"], user)
 
     def tables(self, flat: Array) -> dict[str, Array]:
-        """Returns the releases' tables, in their declared shapes."""
+        """Tables of the releases, in their declared shapes."""
         ends = np.cumsum([numbers(shape) for shape in self.shapes.values()])
         parts = np.split(flat[: ends[-1]], ends[:-1])
         return {name: as_table(part, self.shapes[name]) for name, part in zip(self.shapes, parts, strict=True)}
 
 
 def numbers(shape: tuple[int, ...]) -> int:
-    """Returns how many numbers a release of that shape has: of symmetric matrices those on and above the diagonal.
+    """Number of stored values of a release by its shape: for symmetric matrices those on and above the diagonal.
 
     >>> numbers((3, 4, 4)), numbers((3, 4))
     (30, 12)
@@ -91,7 +91,7 @@ def numbers(shape: tuple[int, ...]) -> int:
 
 
 def as_table(flat: Array, shape: tuple[int, ...]) -> Array:
-    """Returns a copy of a counter in its declared shape.
+    """Copy of a counter in its declared shape.
 
     >>> as_table(np.arange(3.0), (1, 2, 2)).tolist()
     [[[0.0, 1.0], [1.0, 2.0]]]
@@ -137,24 +137,25 @@ NOISE = "simulated: seeded floating-point noise (PCG64) inside the kernel; not f
 
 
 def norm_bound(scale: float, *, d: int, nodes: int, K: int, H: int, failure: float) -> float:
-    """Returns Σ = σ√m·(4√d + √(8 ln(8KH/α))) of Theorem 6.5's proof, α = failure/4.
+    """Bound Σ = σ√m·(4√d + √(8 ln(8KH/α))) of Theorem 6.5's proof, α = failure/4.
 
-    But for probability α/4 no sum of m noisy nodes has a larger operator norm, at any of KH times (Lemma B.4).
+    With probability at least 1 − α/4 no sum of m noisy nodes has a larger operator norm, at any of KH times (Lemma
+    B.4).
     """
     return scale * math.sqrt(nodes) * (4 * math.sqrt(d) + math.sqrt(8 * math.log(32 * K * H / failure)))
 
 
 def constants(request: OnlineRequest, d: int, *, scales: tuple[float, float], transition: bool) -> Constants:
-    """Returns γ and β of Lemma 3.1 with Theorem 6.5's λ_min, λ_max and ν; with λ, λ and 0 without privacy.
+    """Constants γ and β of Lemma 3.1 with Theorem 6.5's λ_min, λ_max and ν; with λ, λ and 0 without privacy.
 
     β_p = (H/2)·√(2 ln(H/α) + d₁ ln(1 + KH²/λ_min)) + √(d₁·λ_max) + ν and
     β_r = (1/2)·√(2 ln(H/α) + d₂ ln(1 + K/(d₂·λ_min))) + √(d₂·λ_max) + ν (Assumption 2).
 
     Args:
-        request: What is asked.
-        d: Of the features.
+        request: The request.
+        d: Dimension of the features.
         scales: Standard deviations of a node's noise in the Gram matrices and in the sums; 0 without privacy.
-        transition: Which of the two.
+        transition: Whether the constants are for transitions; otherwise for rewards.
 
     Raises:
         ParameterError: The ridge is 0.
@@ -177,16 +178,16 @@ def constants(request: OnlineRequest, d: int, *, scales: tuple[float, float], tr
 
 
 def learning_rate(*, A: int, H: int, K: int, scale: float) -> float:
-    """Returns η = √(2 ln A/(H²K)) (Cai et al. 2020, Theorem 3.1; the paper leaves it open), times `scale`."""
+    """Learning rate η = √(2 ln A/(H²K)) (Cai et al. 2020, Theorem 3.1; not specified in the paper), times `scale`."""
     return scale * math.sqrt(2 * math.log(A) / (H**2 * K))
 
 
 def value_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns Private-LinOpt-VI (Algorithm 1) in its world, ready to play.
+    """Player of Private-LinOpt-VI (Algorithm 1) in its world.
 
     Args:
-        request: What is asked.
-        noiseless: No noise is drawn; ridge and bonus stay those of the noise.
+        request: The request.
+        noiseless: Whether to draw no noise; ridge and bonus are unchanged.
 
     Raises:
         ParameterError: As `make`.
@@ -195,26 +196,26 @@ def value_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
 
 
 def policy_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns Private-LinOpt-PO (Algorithm 2) in its world, ready to play; as `value_player`."""
+    """Player of Private-LinOpt-PO (Algorithm 2) in its world; as `value_player`."""
     return make(request, mixed=True, private=True, noiseless=noiseless, label="private-linopt-po")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MixtureEnv:
-    """Where a kernel plays, and with which numbers.
+    """Environment of a kernel, with its parameters.
 
     Attributes:
-        request: What is asked.
-        mixed: Algorithm 2; else Algorithm 1.
-        private: With the PRIVATIZER; else with exact counters.
-        law: Of the noise, as the kernels know it.
+        request: The request.
+        mixed: Whether to run Algorithm 2; otherwise Algorithm 1.
+        private: Whether to use the PRIVATIZER; otherwise exact counters.
+        law: Code of the noise law in the kernels.
         w: The world.
         known: The mixture.
-        layout: How counters lie.
+        layout: Layout of the counters.
         scales: The noise's standard deviations, by counter.
-        transition: The numbers of the regression of V(s′) on φ.
-        reward: Those of r on ϕ.
-        optimal: V*₁.
+        transition: Constants of the regression of V(s′) on φ.
+        reward: Constants of the regression of r on ϕ.
+        optimal: Optimal value V*₁.
     """
 
     request: OnlineRequest
@@ -231,12 +232,12 @@ class MixtureEnv:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Returns the declared shape of each counter."""
+        """Declared shape of each counter."""
         H, d1, d2 = self.layout
         return dict(zip(NAMES, ((H, d1, d1), (H, d1), (H, d2, d2), (H, d2)), strict=True))
 
     def start(self, number: int) -> Replicate:
-        """Returns a replicate before its first episode."""
+        """Make a replicate before its first episode."""
         K, (H, S, A) = self.request.episodes, (self.w.H, self.w.S, self.w.A)
         own = seeds(self.request.seed, number, "users", "noise")
         M, room = sum(map(numbers, self.shapes.values())), (H if self.mixed else 0, S, A)
@@ -258,13 +259,13 @@ class MixtureEnv:
         return Replicate(arrays={**arrays, **blank(K)}, generators=generators)
 
     def play(self, one: Replicate, until: int) -> None:
-        """Plays a replicate up to an episode."""
+        """Play a replicate up to an episode."""
         a, K = one.arrays, self.request.episodes
         record = Record(until=until, totals=a["totals"], curves=a["curves"], grid=grid(K), optimal=self.optimal)
         play(self.w, one.generators["users"], self.agent(one), self.privatizer(one), record)
 
     def agent(self, one: Replicate) -> Agent:
-        """Returns a replicate's agent: what it keeps, and what is published."""
+        """Agent of a replicate: its state, and the billboard."""
         options, K = self.request.options, self.request.episodes
         scale = float(options["eta_scale"]) if self.mixed else 0.0
         return Agent(
@@ -279,7 +280,7 @@ class MixtureEnv:
         )
 
     def privatizer(self, one: Replicate) -> Privatizer:
-        """Returns a replicate's privatizer, with what it keeps."""
+        """Privatizer of a replicate, with its arrays."""
         a, piece = one.arrays, max(noise.chunk(numbers(shape)) for shape in self.shapes.values())
         return Privatizer(
             K=self.request.episodes,
@@ -294,25 +295,25 @@ class MixtureEnv:
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """Returns the privatizer's and the agent's numbers."""
+        """Diagnostics of the privatizer and the agent."""
         noises = {f"std {name}": scale for name, scale in zip(NAMES, self.scales, strict=True)}
         p, r = self.transition, self.reward
         return {**noises, "ridge_p": p.ridge, "ridge_r": r.ridge, "beta_p": p.beta, "beta_r": r.beta}
 
 
 def make(request: OnlineRequest, *, mixed: bool, private: bool, noiseless: bool, label: str) -> Player:
-    """Returns a player of the kernel.
+    """Player of the kernel.
 
     Args:
-        request: What is asked.
-        mixed: Algorithm 2; else Algorithm 1.
-        private: With the PRIVATIZER; else with exact counters.
-        noiseless: As above.
+        request: The request.
+        mixed: Whether to run Algorithm 2; otherwise Algorithm 1.
+        private: Whether to use the PRIVATIZER; otherwise exact counters.
+        noiseless: Whether to draw no noise.
         label: The agent's name in a run's fingerprint.
 
     Raises:
-        ParameterError: A world without kernels, dimensions or sizes that are not the environment's, kernels that are
-            too large, releases that the kernel does not know, counters beyond 8 GB, or a ridge of 0.
+        ParameterError: A world without kernels, dimensions or sizes other than the environment's, kernels that are too
+            large, releases unknown to the kernel, counters beyond 8 GB, or a ridge of 0.
     """
     refuse(request, vectors=0)
     known, (d1, d2) = mixture(request), dimensions(request)
@@ -347,7 +348,7 @@ def make(request: OnlineRequest, *, mixed: bool, private: bool, noiseless: bool,
 
 
 def _scales(request: OnlineRequest) -> tuple[float, float, float, float]:
-    """Returns the standard deviations of the noise in the four counters, as declared.
+    """Standard deviations of the noise in the four counters, as declared.
 
     Raises:
         ParameterError: The declaration has other releases, no trees, or noise without a kernel.

@@ -1,7 +1,7 @@
 """LinOpt-VI and LinOpt-PO, compiled by Numba: plan from the billboard, act, count, publish (Zhou 2022, section 4 to 6).
 
-Line numbers are those of Algorithms 1 and 2. `plan` is the agent and reads nothing that is
-exact; `privatizer` is the other side.
+Line numbers are those of Algorithms 1 and 2. `plan` is the agent and reads no exact counters; `privatizer` is the
+other side.
 
 A step's statistics are one Gram matrix and one vector of sums, twice: of φ = ∫ψV with V(s′), and of ϕ with r.
 
@@ -28,14 +28,14 @@ Array = NDArray[np.float64]
 
 
 class Layout(NamedTuple):
-    """How the four counters lie in one vector: Σ φφᵀ, Σ φ·V(s′), Σ ϕϕᵀ, Σ ϕ·r, each with all its H steps.
+    """Layout of the four counters in one vector: Σ φφᵀ, Σ φ·V(s′), Σ ϕϕᵀ, Σ ϕ·r, each with all its H steps.
 
-    Of a matrix the entries on and above the diagonal lie there, by rows.
+    Matrices are stored by rows, on and above the diagonal.
 
     Attributes:
-        H: Steps.
-        d1: Of φ.
-        d2: Of ϕ.
+        H: Number of steps.
+        d1: Dimension of φ.
+        d2: Dimension of ϕ.
     """
 
     H: int
@@ -44,16 +44,16 @@ class Layout(NamedTuple):
 
 
 class Privatizer(NamedTuple):
-    """The PRIVATIZER and what it keeps from episode to episode.
+    """The PRIVATIZER and its state from episode to episode.
 
     Attributes:
-        K: Nothing leaves after this episode (section 6.1 and Lemma 6.1).
-        layout: How counters lie in a vector of M.
+        K: Last episode, after which nothing is released (section 6.1 and Lemma 6.1).
+        layout: Layout of counters in a vector of M.
         scales: The noise's standard deviations, by counter.
-        channel: What adds noise; of it the scale is not used.
-        walk: The trajectory that is counted.
+        channel: Source of the noise; its scale is not used.
+        walk: The trajectory to count.
         exact: (M,) exact sums over users.
-        noisy: (M,) what is published: the billboard; the same array as `exact` without privacy.
+        noisy: (M,) published sums, the billboard; the same array as `exact` without privacy.
         prefix: (levels, M) noise of nodes, as in `close_node`; empty without privacy.
     """
 
@@ -69,13 +69,13 @@ class Privatizer(NamedTuple):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def triangle(d: int) -> int:
-    """Returns the entries on and above the diagonal of a (d, d) matrix."""
+    """Number of entries on and above the diagonal of a (d, d) matrix."""
     return d * (d + 1) // 2
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def places(layout: Layout) -> tuple[int, int, int, int, int]:
-    """Returns where each of the four counters begins, and M, where the last one ends."""
+    """Offsets of the four counters, and M, the end of the last one."""
     H, d1, d2 = layout
     values = H * triangle(d1)
     gram = values + H * d1
@@ -85,12 +85,12 @@ def places(layout: Layout) -> tuple[int, int, int, int, int]:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def count(known: Mixture, values: Array, privatizer: Privatizer, phi: Array) -> None:
-    """Adds one user's episode to the exact sums (section 6.1), with V of that very episode.
+    """Add one user's episode to the exact sums (section 6.1), with V of that episode.
 
     Args:
         known: The mixture.
         values: (H + 1, S) V of the user's episode.
-        privatizer: Where it is added.
+        privatizer: Privatizer with the sums.
         phi: (d₁, any) scratch.
     """
     kernels, features, exact = known.kernels, known.features, privatizer.exact
@@ -114,7 +114,7 @@ def count(known: Mixture, values: Array, privatizer: Privatizer, phi: Array) -> 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def add_user(gram: Array, sums: Array, phi: Array, target: float) -> None:
-    """Adds φφᵀ and φ·y of one user and step to the exact sums, which begin with them."""
+    """Add φφᵀ and φ·y of one user and step to the exact sums at the start of the arrays."""
     at = 0
     for i in range(phi.size):
         for j in range(i, phi.size):
@@ -125,7 +125,7 @@ def add_user(gram: Array, sums: Array, phi: Array, target: float) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def publish(t: int, privatizer: Privatizer) -> None:
-    """Publishes the four counters after t users: the nodes that close get their noise; nothing without privacy."""
+    """Publish the four counters after t users: closing nodes get noise; no action without privacy."""
     channel, scales, exact, noisy, prefix = (
         privatizer.channel, privatizer.scales, privatizer.exact, privatizer.noisy, privatizer.prefix
     )  # fmt: skip
@@ -142,7 +142,7 @@ Indices = NDArray[np.int64]
 
 
 class Constants(NamedTuple):
-    """The numbers of a ridge regression.
+    """Constants of a ridge regression.
 
     Attributes:
         ridge: γ (section 6.1), λ without privacy.
@@ -154,21 +154,21 @@ class Constants(NamedTuple):
 
 
 class Agent(NamedTuple):
-    """The agent: all of it is computed from the billboard.
+    """The agent's state, computed from the billboard alone.
 
     Attributes:
-        mixed: Algorithm 2: policies are probabilities; else Algorithm 1.
+        mixed: Whether this is Algorithm 2, with probabilities as policies; otherwise Algorithm 1.
         eta: η of Algorithm 2.
-        known_rewards: Mean rewards are public, and used in place of their estimates.
+        known_rewards: Whether mean rewards are public, and used in place of their estimates.
         known: The mixture.
-        transition: Of the regression of V(s′) on φ.
-        reward: Of that of r on ϕ.
+        transition: Constants of the regression of V(s′) on φ.
+        reward: Constants of the regression of r on ϕ.
         noisy: (M,) the billboard.
         values: (H + 1, S) V of this episode.
         quality: (H, SA) Q of this episode.
         actions: (H, S) Algorithm 1's policy; empty in Algorithm 2.
-        last: (H, S, A) Algorithm 2's policy of this episode; empty in Algorithm 1, as the next two.
-        policy: (H, S, A) that of the next one.
+        last: (H, S, A) Algorithm 2's policy of this episode; empty in Algorithm 1, like the next two.
+        policy: (H, S, A) policy of the next episode.
         logits: (H, S, A) η·Σ(Q − Q of the first action).
     """
 
@@ -188,14 +188,14 @@ class Agent(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Scratch for a step's regression.
+    """Scratch arrays for a step's regression.
 
     Attributes:
         phi: (d, SA) φ_V; unused for ϕ.
         matrix: (d, d) Λ.
         root: (d, d) its root, as in `kernels.regression`.
         theta: (d,) θ̂.
-        rows: (2, SA).
+        rows: (2, SA) scratch of `lengths`.
         mean: (SA,) ⟨φ, θ̂⟩.
         length: (SA,) √(φᵀΛ⁻¹φ).
     """
@@ -211,14 +211,14 @@ class Room(NamedTuple):
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def make_room(d: int, cells: int) -> Room:
-    """Returns room for the regression of one step."""
+    """Scratch arrays for the regression of one step."""
     phi, rows = np.empty((d, cells)), np.empty((2, cells))
     return Room(phi, np.empty((d, d)), np.empty((d, d)), np.empty(d), rows, np.empty(cells), np.empty(cells))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Privatizer, record: Record) -> None:
-    """Plays a block of episodes (Algorithms 1 and 2)."""
+    """Play a block of episodes (Algorithms 1 and 2)."""
     truth, totals, walk, layout = np.zeros((w.H + 1, w.S)), record.totals, privatizer.walk, privatizer.layout
     room, other = make_room(layout.d1, w.S * w.A), make_room(layout.d2, w.S * w.A)
     bits = np.empty(agent.policy.size, np.uint64)
@@ -241,11 +241,11 @@ def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Pri
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def plan(w: SparseMDP, agent: Agent, room: Room, other: Room) -> bool:
-    """Writes V, Q and the policy of the next episode from the noisy counters; returns whether the policy changed.
+    """Write V, Q and the policy of the next episode from the noisy counters; returns whether the policy changed.
 
     Args:
-        w: Sizes; of the model the mean rewards, where they are public.
-        agent: Its arrays are overwritten.
+        w: The model, of which only sizes and public mean rewards are used.
+        agent: The agent; its arrays are overwritten.
         room: Scratch for transitions.
         other: Scratch for rewards.
     """
@@ -277,7 +277,7 @@ def plan(w: SparseMDP, agent: Agent, room: Room, other: Room) -> bool:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def choose_best(quality: Array, h: int, actions: Indices, values: Array) -> bool:
-    """Writes a step's largest Q, and the lowest action that has it; returns whether an action changed.
+    """Write a step's largest Q and its lowest action; returns whether an action changed.
 
     Args:
         quality: (SA,) Q.
@@ -299,12 +299,12 @@ def choose_best(quality: Array, h: int, actions: Indices, values: Array) -> bool
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def regress(of: Constants, gram: Array, sums: Array, phi: Array, room: Room, quality: Array) -> None:  # noqa: PLR0917
-    """Adds ⟨φ, θ̂⟩ + β·√(φᵀΛ⁻¹φ) to each cell's Q.
+    """Add ⟨φ, θ̂⟩ + β·√(φᵀΛ⁻¹φ) to each cell's Q.
 
     Args:
-        of: The regression's numbers.
-        gram: Begins with the entries of Λ − γI on and above the diagonal, by rows.
-        sums: Begins with u, (d,).
+        of: Constants of the regression.
+        gram: Array that begins with the entries of Λ − γI on and above the diagonal, by rows.
+        sums: Array that begins with u, (d,).
         phi: (d, SA) the features.
         room: Scratch.
         quality: (SA,) added to.
@@ -331,11 +331,11 @@ def regress(of: Constants, gram: Array, sums: Array, phi: Array, room: Room, qua
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def stands_out(matrix: Array, least: float, root: Array) -> bool:
-    """Returns whether no pivot of Λ is below `least`, and writes its root.
+    """Whether no pivot of Λ is below `least`; also writes the root of Λ.
 
-    No pivot is below the smallest eigenvalue, and that is at least γ/2 = λ_min but for the probability that Theorem 6.5
-    sets aside (Theorem 6.5's proof: ‖N‖ ≤ Σ and γ = 2Σ); of exact sums it is at least γ. So eigenvalues are raised only
-    where noise was larger than it should be, or the ridge was chosen smaller.
+    No pivot is below the smallest eigenvalue, and that is at least γ/2 = λ_min except with the failure probability of
+    Theorem 6.5 (its proof: ‖N‖ ≤ Σ and γ = 2Σ); for exact sums it is at least γ. So eigenvalues are raised only if
+    noise exceeds its bound, or the ridge is chosen smaller.
     """
     if invert_root(matrix, root) == -np.inf:
         return False
@@ -347,13 +347,13 @@ def stands_out(matrix: Array, least: float, root: Array) -> bool:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def evaluate(agent: Agent, h: int) -> bool:
-    """Writes V of a step under the policy, which is kept as `last`, and its log-weights of the next episode.
+    """Write V of a step under the policy, which is stored as `last`, and the log-weights of the next episode.
 
-    The next policy depends on Q of this episode alone (line 15 of Algorithm 2), so both are written at once. π is kept
-    as log-weights η·ΣQ up to a constant a state: a weight that would vanish in floating point can come back.
+    The next policy depends on Q of this episode alone (line 15 of Algorithm 2), so both are written at once. π is
+    stored as log-weights η·ΣQ up to a constant per state, so that a weight that underflows can recover.
 
     Returns:
-        Whether the policy is not the one that was played last.
+        Whether the policy differs from the last played one.
     """
     last, policy, logits, values, quality = agent.last, agent.policy, agent.logits, agent.values, agent.quality
     S, A = last.shape[1], last.shape[2]
@@ -373,7 +373,7 @@ def evaluate(agent: Agent, h: int) -> bool:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def improve(agent: Agent, bits: NDArray[np.uint64]) -> None:
-    """Turns log-weights into the next episode's policy (line 15 of Algorithm 2)."""
+    """Turn log-weights into the next episode's policy (line 15 of Algorithm 2)."""
     policy = agent.policy
     H, S, A = policy.shape
     exponentials(policy.reshape(-1), bits)

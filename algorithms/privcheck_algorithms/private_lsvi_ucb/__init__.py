@@ -1,17 +1,16 @@
-"""Two private LSVI-UCBs that Sahu 2025 compares with, as far as the five papers describe what they release.
+"""Two private LSVI-UCBs that Sahu 2025 compares with: fixed batches (Luyo et al.), determinant updates (Ngo et al.).
 
-Two private LSVI-UCBs that Sahu 2025 compares with: fixed batches (Luyo et al.), determinant updates (Ngo et al.).
-
-The five papers do not describe their releases or noise (see README.md): what is declared here is LSVI-UCB's pair of
+The five papers do not describe their releases or noise (see README.md): the declarations have LSVI-UCB's pair of
 statistics on the two schedules, with noise calibrated to the same budget ρ as DP-LSVI-UCB++.
 
-*Centred*, the sums are of φ·y with y = (r − ½ + V(s′) − c)/(1 + span), c the middle of V_{h+1} and span from its least
-to its largest value, both from the billboard: |r − ½| ≤ ½ and |V − c| ≤ span/2, so that |y| ≤ ½. As y·φ = |y|·(±φ), and
-as ±φ have one Gram matrix, these are sums of |y| times a vector as long as φ; verification's pair is one of two users.
+*Centred*: the sums are of φ·y with y = (r − ½ + V(s′) − c)/(1 + span), c the middle of V_{h+1} and span the
+difference of its largest and least value, both from the billboard: |r − ½| ≤ ½ and |V − c| ≤ span/2, so that |y| ≤
+½. As y·φ = |y|·(±φ), and as ±φ have one Gram matrix, these are sums of |y| times a vector as long as φ;
+verification's pair is one of two users.
 
-Private LSVI-UCBs: the regression of `linear.lsvi` on the releases that are declared beside it.
+Private LSVI-UCBs: the regression of `linear.lsvi` on the declared releases.
 
-The agent is LSVI-UCB (Jin et al. 2020, Algorithm 1); what is private about it is when its sums leave, and with what
+The agent is LSVI-UCB (Jin et al. 2020, Algorithm 1); the private parts are the times of its releases and their
 noise. Both follow the declaration. Constants are options; no claim depends on them.
 """
 
@@ -63,7 +62,7 @@ GRAM = Reading(
 
 
 def luyo(readings: Mapping[str, str]) -> Declaration:
-    """Returns LSVI-UCB with updates after each of B fixed batches (Sahu 2025, section 1.1)."""
+    """LSVI-UCB with updates after each of B fixed batches (Sahu 2025, section 1.1)."""
     anew = EveryEpisode(outputs=batches - 1, after="batch")  # the last batch's data is never used
     return _declaration(
         name="luyo-lsvi-ucb",
@@ -78,7 +77,7 @@ def luyo(readings: Mapping[str, str]) -> Declaration:
 
 
 def ngo(readings: Mapping[str, str]) -> Declaration:
-    """Returns LSVI-UCB with updates when a determinant doubles, Gram matrices from a tree (Sahu 2025, section 1.1)."""
+    """LSVI-UCB with updates when a determinant doubles, Gram matrices from a tree (Sahu 2025, section 1.1)."""
     return _declaration(
         name="ngo-lsvi-ucb",
         title="private LSVI-UCB with determinant updates and a tree (Ngo et al.)",
@@ -139,7 +138,7 @@ def _declaration(
 
 
 def _variance(statistic: GramMatrices | FeatureSums, schedule: Schedule) -> Expr:
-    """Returns the variance that makes all outputs together ρ/2-zCDP; 1 output keeps it a law where there is none."""
+    """Variance that makes all outputs together ρ/2-zCDP; at least 1 output counts, so that the law is valid."""
     return maximum(1, schedule.times) * statistic.sensitivity(_RELATION).l2 ** 2 / rho
 
 
@@ -147,14 +146,14 @@ EPISODES = Parameter(name="K", default=1_000, kind="count", meaning="episodes, a
 
 
 def luyo_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns LSVI-UCB with a plan after each of B batches of equal length; of K users, where these are fewer.
+    """LSVI-UCB with a plan after each of B batches of equal length, or after each user if K < B.
 
     Args:
-        request: What is asked.
-        noiseless: No noise is drawn; the agent plans as with noise.
+        request: The request.
+        noiseless: Whether to draw no noise; the agent plans as with noise.
 
     Raises:
-        ParameterError: Sizes that are not the environment's, no episode, or an option out of its range.
+        ParameterError: Sizes other than the environment's, no episode, or an option out of range.
     """
     refuse(request)
     batches = min(int(request.values["B"]), request.episodes)
@@ -163,11 +162,11 @@ def luyo_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
 
 
 def ngo_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns LSVI-UCB with a plan whenever a noisy determinant has doubled, N times at most.
+    """LSVI-UCB with a plan whenever a noisy determinant has doubled, at most N times.
 
     Args:
-        request: What is asked.
-        noiseless: No noise is drawn; the agent plans as with noise.
+        request: The request.
+        noiseless: Whether to draw no noise; the agent plans as with noise.
 
     Raises:
         ParameterError: As `luyo_player`.

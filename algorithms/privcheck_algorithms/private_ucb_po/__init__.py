@@ -1,6 +1,6 @@
 """PRIVATE-UCB-PO (Chowdhury & Zhou 2022, Algorithm 1): one agent, with the CENTRAL- and the LOCAL-PRIVATIZER.
 
-What PRIVATE-UCB-PO releases (Chowdhury & Zhou 2022, Algorithm 1): the counters of its privatizer, `privatizers`.
+Releases of PRIVATE-UCB-PO (Chowdhury & Zhou 2022, Algorithm 1): the counters of its privatizer, `privatizers`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SOURCE = "Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 1"
 
 
 def central(readings: Mapping[str, str]) -> Declaration:
-    """Returns PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2."""
+    """PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2."""
     return privatizers.central(
         CountedAlgorithm(
             name="private-ucb-po-central",
@@ -39,7 +39,7 @@ def central(readings: Mapping[str, str]) -> Declaration:
 
 
 def local(readings: Mapping[str, str]) -> Declaration:
-    """Returns PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4."""
+    """PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4."""
     return privatizers.local(
         CountedAlgorithm(
             name="private-ucb-po-local",

@@ -1,8 +1,8 @@
-"""PRIVATE-UCB-PO (Chowdhury & Zhou 2022, Algorithm 1): evaluate, improve, act, publish; by Numba.
+"""PRIVATE-UCB-PO (Chowdhury & Zhou 2022, Algorithm 1): evaluate, improve, act, publish; compiled by Numba.
 
 An episode: the agent evaluates and improves its policy from noisy counters, a user answers, the privatizer turns exact
-counters and the channel's fresh noise into the next noisy counters. `evaluate_and_improve` is the agent, and reads
-nothing that is exact.
+counters and the channel's fresh noise into the next noisy counters. `evaluate_and_improve` is the agent, and reads no
+exact counters.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ OPTIONS = (FAILURE, replace(BONUS_SCALE, default="0.01"), ETA_SCALE, PRECISION_S
 
 
 class Agent(NamedTuple):
-    """The agent: all of it is computed from the billboard.
+    """The agent's state, computed from the billboard alone.
 
     Attributes:
-        bonus: The exploration bonus's numbers.
+        bonus: Coefficients of the exploration bonus.
         eta: η.
         policy: (H, S, A) π of the next episode.
         logits: (H, S, A) −η·Σ(Q̃ − Q̃ of the first action).
@@ -66,7 +66,7 @@ class Agent(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Privatizer, record: Record) -> None:
-    """Plays a block of episodes (Algorithm 1)."""
+    """Play a block of episodes (Algorithm 1)."""
     truth, walk, totals = np.zeros((w.H + 1, w.S)), empty_walk(w.H), record.totals
     desk, bits = lay_out(split(privatizer.noisy, w.H, w.S, w.A)), np.empty(w.H * w.S * w.A, np.uint64)
     while totals[DONE] < record.until:  # line 4
@@ -80,15 +80,14 @@ def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Pri
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def evaluate_and_improve(agent: Agent, desk: PlanningBuffers, bits: NDArray[np.uint64]) -> None:
-    """Evaluates the policy optimistically and writes the next one (lines 5 to 10 and 13 of Algorithm 1, 113 to 122).
+    """Evaluate the policy optimistically and write the next one (lines 5 to 10 and 13 of Algorithm 1, 113 to 122).
 
     The next policy depends on Q̃ of this episode alone, not on its trajectory, so both are written at once: the caller
-    plays `last`, the policy that was evaluated. π^{k+1} ∝ π^k·exp(−ηQ̃) is kept as log-weights, up to a constant a
-    state, so that a weight which would vanish in floating point can come back. Where all Q̃ of a state are equal its
-    policy stays as it is.
+    plays `last`, the evaluated policy. π^{k+1} ∝ π^k·exp(−ηQ̃) is stored as log-weights, up to a constant per state, so
+    that a weight that underflows can recover. If all Q̃ of a state are equal, its policy is unchanged.
 
     Args:
-        agent: Its arrays are overwritten.
+        agent: The agent; its arrays are overwritten.
         desk: The billboard.
         bits: (H·SA,) scratch.
     """
@@ -121,25 +120,25 @@ def evaluate_and_improve(agent: Agent, desk: PlanningBuffers, bits: NDArray[np.u
 
 
 def learning_rate(*, A: int, H: int, K: int, scale: float) -> float:
-    """Returns η = √(2 ln A/(H²K)) of Theorem 3.2, times `scale`; 0 with one action."""
+    """Learning rate η = √(2 ln A/(H²K)) of Theorem 3.2, times `scale`; 0 with one action."""
     return scale * math.sqrt(2 * math.log(A) / (H**2 * K))
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns PRIVATE-UCB-PO in its world, ready to play.
+    """Player of PRIVATE-UCB-PO in its world.
 
     Args:
-        request: What is asked.
-        noiseless: No noise is drawn; with precision_scale = 0 the run then equals OPPO's.
+        request: The request.
+        noiseless: Whether to draw no noise; with precision_scale = 0 the run then equals OPPO's.
 
     Raises:
-        ParameterError: Sizes that are not the environment's, no episode, or too many counters.
+        ParameterError: Sizes other than the environment's, no episode, or too many counters.
     """
     return optimise(stage(request, noiseless=noiseless), "private-ucb-po, noiseless" if noiseless else "private-ucb-po")
 
 
 def optimise(where: AgentEnv, label: str) -> Player:
-    """Returns the algorithm on a stage: with the stage's privatizer, or with none, which is OPPO."""
+    """Player of the algorithm in an environment: with its privatizer, or without one, which is OPPO."""
     request, given, (H, S, A, _) = where.request, where.given, where.layout
     failure, scale, eta_scale = numbers(request.options, "failure", "bonus_scale", "eta_scale")
     bonus = policy_bonus(H=H, S=S, A=A, K=request.episodes, failure=failure, E1=given.E1, E2=given.E2, scale=scale)

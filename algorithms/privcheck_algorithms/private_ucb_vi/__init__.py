@@ -1,9 +1,8 @@
 """PRIVATE-UCB-VI (Chowdhury & Zhou 2022, Algorithm 2): one agent, with the paper's privatizers or calibrated noise.
 
-What PRIVATE-UCB-VI releases (Chowdhury & Zhou 2022, Algorithm 2): the counters of its privatizer, `privatizers`.
+Releases of PRIVATE-UCB-VI (Chowdhury & Zhou 2022, Algorithm 2): the counters of its privatizer, `privatizers`.
 
-Beside the paper's noise stands what (ε, δ)-JDP needs: all that leaves about a user is one Gaussian vector, at its
-cost.
+Besides the paper's noise there is the noise that (ε, δ)-JDP needs: one Gaussian vector per user, at its exact cost.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _SOURCE = "Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 2"
 
 
 def central(readings: Mapping[str, str]) -> Declaration:
-    """Returns PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2."""
+    """PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2."""
     return privatizers.central(
         CountedAlgorithm(
             name="private-ucb-vi-central",
@@ -61,7 +60,7 @@ def central(readings: Mapping[str, str]) -> Declaration:
 
 
 def local(readings: Mapping[str, str]) -> Declaration:
-    """Returns PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4."""
+    """PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4."""
     return privatizers.local(
         CountedAlgorithm(
             name="private-ucb-vi-local",
@@ -79,10 +78,11 @@ def local(readings: Mapping[str, str]) -> Declaration:
 
 
 def calibrated(readings: Mapping[str, str]) -> Declaration:
-    """Returns PRIVATE-UCB-VI with one variance for all counters: what leaves about a user is μ-GDP together.
+    """PRIVATE-UCB-VI with one variance for all counters: all releases about a user together are μ-GDP.
 
-    σ² = n·Σ Δ₂²/μ² with n the outputs that hold a user and Δ₂ each table's: n·(6H − 3)/μ², or n·6H/μ² under
-    `initial=any`. It is what `privcheck calibrate private-ucb-vi-central` proposes with Gaussian noise.
+    σ² = n·Σ Δ₂²/μ² with n the outputs that contain a user and Δ₂ each table's sensitivity: n·(6H − 3)/μ², or n·6H/μ²
+    under
+    `initial=any`. `privcheck calibrate private-ucb-vi-central` proposes the same with Gaussian noise.
     """
     doubling, relation = readings.get("releases", "tree") == "doubling", neighbours(readings, SAME_START)
     schedule = Batches(size="users, each as large as all before it together") if doubling else Tree(leaves=K - 1)

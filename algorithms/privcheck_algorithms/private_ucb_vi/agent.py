@@ -1,8 +1,8 @@
 """PRIVATE-UCB-VI (Chowdhury & Zhou 2022, Algorithm 2): plan, act, publish; compiled by Numba.
 
 An episode: the agent plans from noisy counters, a user answers, the privatizer turns exact counters and the channel's
-fresh noise into the next noisy counters. `plan` is the agent, and reads nothing that is exact; which privatizer it is
-(tree, local, batches that double, a tree whose noise is drawn again) is that one's business alone.
+fresh noise into the next noisy counters. `plan` is the agent, and reads no exact counters; it does not depend on the
+kind of privatizer (tree, local, doubling batches, a tree with recomputed noise).
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ CALIBRATED_OPTIONS = (*OPTIONS, FIRST_BATCH)
 
 
 class Agent(NamedTuple):
-    """The agent: all of it is computed from the billboard.
+    """The agent's state, computed from the billboard alone.
 
     Attributes:
-        bonus: The exploration bonus's numbers.
+        bonus: Coefficients of the exploration bonus.
         actions: (H, S) the policy.
         values: (H + 1, S) Ṽ.
     """
@@ -65,7 +65,7 @@ class Agent(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Privatizer, record: Record) -> None:
-    """Plays a block of episodes (Algorithm 2)."""
+    """Play a block of episodes (Algorithm 2)."""
     layout, truth, walk = privatizer.layout, np.zeros((w.H + 1, w.S)), empty_walk(w.H)
     desk = lay_out(split(privatizer.noisy, layout.T, layout.S, layout.A))
     fresh = renews(privatizer, int(record.totals[DONE]))
@@ -83,10 +83,10 @@ def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Pri
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def plan(agent: Agent, desk: PlanningBuffers) -> bool:
-    """Plans an episode from scratch (lines 4 to 10 of Algorithm 2).
+    """Plan an episode from scratch (lines 4 to 10 of Algorithm 2).
 
     Args:
-        agent: Its policy and Ṽ are overwritten.
+        agent: The agent; its policy and Ṽ are overwritten.
         desk: The billboard.
 
     Returns:
@@ -104,7 +104,7 @@ def plan(agent: Agent, desk: PlanningBuffers) -> bool:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def plan_again(agent: Agent, desk: PlanningBuffers, privatizer: Privatizer, t: int) -> bool:
-    """Does what `plan` does after t episodes where noise is drawn again: a step's tables exist while it is planned."""
+    """Plan after t episodes like `plan`, with recomputed noise: a step's tables exist only while it is planned."""
     bonus, actions, values = agent
     H, changed = actions.shape[0], False
     only = desk.tables.visits.shape[0] - 1  # 0; a literal would compile `weigh` and `backup` for itself
@@ -118,14 +118,14 @@ def plan_again(agent: Agent, desk: PlanningBuffers, privatizer: Privatizer, t: i
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns PRIVATE-UCB-VI in its world, ready to play.
+    """Player of PRIVATE-UCB-VI in its world.
 
     Args:
-        request: What is asked.
-        noiseless: No noise is drawn; with precision_scale = 0 the run then equals UCB-VI's.
+        request: The request.
+        noiseless: Whether to draw no noise; with precision_scale = 0 the run then equals UCB-VI's.
 
     Raises:
-        ParameterError: Sizes that are not the environment's, no episode, or too many counters.
+        ParameterError: Sizes other than the environment's, no episode, or too many counters.
     """
     where = stage(request, noiseless=noiseless, kinds=(TREE, RECOMPUTED, DOUBLING, LOCAL))
     given, (H, S, A, _) = where.given, where.layout

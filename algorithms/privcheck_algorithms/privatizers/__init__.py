@@ -1,8 +1,8 @@
 """Privatizers of the online agents: exact counts in, noisy tables out; central (tree), local, and disjoint batches.
 
-Their declarations, the noise in bulk, and the tree whose noise is computed again where it does not fit into memory.
+Their declarations, the noise in bulk, and the tree that recomputes noise if it does not fit into memory.
 
-Imports: privcheck and kernels. Promises: an agent behind a privatizer sees noisy tables alone.
+Imports: privcheck and kernels. Promises: an agent behind a privatizer sees only noisy tables.
 """
 
 from __future__ import annotations

@@ -1,27 +1,27 @@
-"""The privatizers of an agent's counters: a trajectory in, noisy counters out; one name, `publish`, for all of them.
+"""Privatizers of an agent's counters: a trajectory in, noisy counters out, all through `publish`.
 
 *Tree* (the CENTRAL-PRIVATIZER, section 5.1): a binary tree of noisy partial sums for
 every counter. The noisy count after t episodes is the exact count plus the noise of the nodes that cover [1, t], one
 for each bit of t. From t − 1 to t one node closes, that of t's lowest bit; the nodes of its higher bits stay. So the
-sums over the nodes of the higher bits are kept, one vector a level: an episode costs one draw and one addition a
-counter, and ⌊log₂(K − 1)⌋ + 1 vectors of memory. *Regrown*: the same where these do not fit, see `regrown`.
+sums over the nodes of the higher bits are kept, one vector per level: an episode costs one draw and one addition per
+counter, and ⌊log₂(K − 1)⌋ + 1 vectors of memory. *Recomputed*: the same if these do not fit, see `recompute`.
 
-*Local* (the LOCAL-PRIVATIZER, section 5.2): every user sends its own bits with noise, and the sums
-are of what was sent. A message σ + Lap enters the sums in two additions; nobody sees the sums between the two.
+*Local* (the LOCAL-PRIVATIZER, section 5.2): every user sends its own bits with noise, and the messages are summed. A
+message σ + Lap enters the sums in two additions; the sums between the two are never visible.
 
-*Doubling*: after f, 2f, 4f, … users the newest batch leaves, as large as all before it together. Every user is in one
-output, so that the noise of one output is all that hides them; the noisy count after j outputs is their sum, with j
-noises, j ≤ ⌊log₂((K − 1)/f)⌋ + 1. Between two outputs nothing leaves, and nobody plans anew. Users after the last
-output are never counted.
+*Doubling*: after f, 2f, 4f, … users the newest batch is released, as large as all earlier ones together. Every user is
+in one output, so that only the noise of one output protects them; the noisy count after j outputs is their sum, with j
+noises, j ≤ ⌊log₂((K − 1)/f)⌋ + 1. Between two outputs nothing is released, and the policy does not change. Users after
+the last output are never counted.
 
 *Exact*: no privatizer; for the agents that are not private.
 
 Episode K's counts are never released: no episode comes after it.
 
-Numba counts references to arrays, atomically, wherever one is handed on: half of a cheap episode's time. It drops a
-pair of counts between which nothing can raise, if both lie on every path. Hence what an episode calls is inlined by
-force, steps through memory are `while` loops (a `range` refuses the step 0), no array is viewed as another one, loops
-that do not apply run zero times, and arguments are read before branches, or once more after them.
+Numba counts references to arrays atomically whenever one is passed on: half of a cheap episode's time. It drops a pair
+of counts between which nothing can raise, if both are on every path. Hence functions called in an episode are
+force-inlined, steps through memory are `while` loops (a `range` refuses the step 0), no array is viewed as another one,
+loops that do not apply run zero times, and arguments are read before branches, or once more after them.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ TREE, RECOMPUTED, LOCAL, DOUBLING, EXACT = range(5)
 
 
 class Privatizer(NamedTuple):
-    """A privatizer and what it keeps from episode to episode; arrays that its kind has no use for are empty.
+    """A privatizer and its state from episode to episode; arrays that its kind does not use are empty.
 
     Attributes:
         kind: `TREE`, `RECOMPUTED`, `LOCAL`, `DOUBLING` or `EXACT`.
-        K: The last episode, after which nothing leaves.
-        first: f, the users of the first batch.
-        layout: How counters lie in a vector of M.
-        channel: What adds noise.
-        exact: (M,) the exact counters at a curator; of batches those of the batch under way, or of the last one until
-            the next one has a user.
-        noisy: (M,) the noisy counters: the billboard; where noise is drawn again those of one step, (M/H,).
+        K: The last episode, after which nothing is released.
+        first: f, the number of users of the first batch.
+        layout: Layout of counters in a vector of M.
+        channel: Source of the noise.
+        exact: (M,) exact counters of a curator; for batches those of the current batch, or of the last one until the
+            next batch has a user.
+        noisy: (M,) noisy counters, the billboard; if noise is recomputed, those of one step, (M/H,).
         rows: Tree: (levels, M) the noise of the nodes of t's bits from each level up; batches: (outputs, M) the noisy
             counters of each, whose sum `noisy` is.
-        past: Where noise is drawn again: what is kept in place of `exact` and `rows`.
+        past: If noise is recomputed: the state kept in place of `exact` and `rows`.
     """
 
     kind: int
@@ -72,12 +72,12 @@ class Privatizer(NamedTuple):
 
 
 def levels(K: int) -> int:
-    """Returns the nodes of a tree that one user's episode lies in at most: ⌊log₂(K − 1)⌋ + 1; 0 for K = 1."""
+    """Largest number of tree nodes that contain one user's episode: ⌊log₂(K − 1)⌋ + 1; 0 for K = 1."""
     return (K - 1).bit_length()
 
 
 def outputs(K: int, first: int) -> int:
-    """Returns how many batches leave before the last of K episodes, the first of them after so many users.
+    """Number of batches released before the last of K episodes, the first after `first` users.
 
     >>> outputs(20_000, 1), outputs(20_000, 10_000), outputs(20_000, 20_000)
     (15, 1, 0)
@@ -87,23 +87,23 @@ def outputs(K: int, first: int) -> int:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def begins(t: int, first: int) -> bool:
-    """Returns whether a batch begins after t users: none have come yet, or f·2ʲ."""
+    """Whether a batch begins after t users: t is 0 or f·2ʲ."""
     times = t // first
     return t == times * first and (times & (times - 1)) == 0
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def renews(p: Privatizer, t: int) -> bool:
-    """Returns whether the noisy counters after t episodes are not those of an episode before, or are the first."""
+    """Whether the noisy counters after t episodes are new, or the first."""
     kind, first = p.kind, p.first
     return kind != DOUBLING or begins(t, first)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def publish(p: Privatizer, t: int, walk: Walk) -> bool:
-    """Counts the trajectory of episode t, from 1, and writes the noisy counters after it; nothing after episode K.
+    """Count the trajectory of episode t, from 1, and write the noisy counters after it; nothing after episode K.
 
-    Returns whether these are not those of an episode before.
+    Returns whether the noisy counters are new.
     """
     if t < p.K:
         if p.kind == TREE:
@@ -127,11 +127,11 @@ def publish(p: Privatizer, t: int, walk: Walk) -> bool:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def close_node(channel: NoiseStream, t: int, exact: Array, prefix: Array, noisy: Array) -> None:
-    """Writes the noisy counters after t episodes: the node which closes with t gets its noise from the channel.
+    """Write the noisy counters after t episodes: the channel adds noise to the node that closes with t.
 
     Args:
         channel: The channel.
-        t: Episodes counted so far, at least 1.
+        t: Number of episodes counted so far, at least 1.
         exact: (M,) the exact counters.
         prefix: (levels, M) the noise of the nodes of t's bits from each level up; kept from episode to episode.
         noisy: (M,) overwritten.
@@ -158,7 +158,7 @@ def close_node(channel: NoiseStream, t: int, exact: Array, prefix: Array, noisy:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _send(channel: NoiseStream, noisy: Array) -> None:
-    """Lets the channel add one user's own fresh noise to the sums of all messages, (M,)."""
+    """Add one user's fresh noise to the sums of all messages, (M,), by the channel."""
     first, fresh = 0, channel.room[0]
     while first < noisy.size:
         sums = noisy[first : first + fresh.size]
@@ -170,7 +170,7 @@ def _send(channel: NoiseStream, noisy: Array) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def close_batch(channel: NoiseStream, times: int, exact: Array, board: Array, noisy: Array) -> None:
-    """Writes the noisy counters of the batch that ends after 2ʲ times f users, and adds them to those of all batches.
+    """Write the noisy counters of the batch that ends after 2ʲ·f users, and add them to those of all batches.
 
     Args:
         channel: The channel.

@@ -1,8 +1,8 @@
-"""The CENTRAL- and the LOCAL-PRIVATIZER of Chowdhury & Zhou 2022 (section 5), declared once for all who use them.
+"""The CENTRAL- and the LOCAL-PRIVATIZER of Chowdhury & Zhou 2022 (section 5), declared once for all algorithms.
 
 Three tables: visits N, costs C (or rewards), transitions M.
 
-Noise that follows from the claim: the least for its (ε, β) by the exact curve, where nobody states another.
+Noise that follows from the claim: the least for its (ε, β) by the exact curve, unless the paper states it.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _DIGITS = 5  # of μ, rounded down: at most 10⁻⁴ more noise than the least
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastNoise:
-    """`Parameter(follows=…)` of a parameter that sets all of a declaration's noise.
+    """Rule `Parameter(follows=…)` of a parameter that sets all of a declaration's noise.
 
-    At the default claim it is the parameter's own default, which stands beside its figure in a README.
+    At the default claim it gives the parameter's own default, which a README lists.
 
     Attributes:
-        name: The parameter.
-        declare: From readings to the declaration.
-        readings: The chosen ones.
-        usual: The declaration's other parameters, at whose defaults the parameter has its own.
+        name: Name of the parameter.
+        declare: Map from readings to the declaration.
+        readings: The chosen readings.
+        usual: The declaration's other parameters; at their defaults the parameter has its default.
         claim: Names of the claim's parameters, ε and its failure probability.
-        bits: The parameter is the number of noise bits; otherwise the noise's std is inverse to it.
+        bits: Whether the parameter is the number of noise bits; otherwise the noise's std is inverse to it.
     """
 
     name: str
@@ -63,10 +63,10 @@ class LeastNoise:
     bits: bool = False
 
     def __call__(self, values: Mapping[str, Fraction]) -> Fraction:
-        """Returns the value with which the releases keep the claim at the least noise.
+        """Value with which the releases satisfy the claim at the least noise.
 
         Raises:
-            ParameterError: No amount of the noise is enough.
+            ParameterError: No amount of noise is enough.
         """
         defaults = {one.name: one.check(one.default) for one in self.usual if one.name in self.claim}
         if all(values[name] == default for name, default in defaults.items()):
@@ -75,7 +75,7 @@ class LeastNoise:
 
 
 def follow_gaussian(values: Mapping[str, Fraction]) -> Fraction:
-    """Returns the largest μ with which N(0, 1) against N(μ, 1) is (ε, δ)-DP; at ε = 1, δ = 10⁻⁵ the default.
+    """Largest μ for which N(0, 1) against N(μ, 1) is (ε, δ)-DP; at ε = 1, δ = 10⁻⁵ the default.
 
     Args:
         values: `epsilon`, `delta` and `mu`, the default.
@@ -105,7 +105,7 @@ def _find(least: LeastNoise, given: tuple[tuple[str, Fraction], ...]) -> Fractio
 
 
 def _round_down(value: Fraction) -> Fraction:
-    """Returns a positive number to five significant digits, not above it."""
+    """Positive number rounded down to five significant digits."""
     unit = Fraction(10) ** (math.floor(math.log10(value)) - _DIGITS + 1)
     return math.floor(value / unit) * unit
 
@@ -182,19 +182,19 @@ POOLED: Statistics = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedAlgorithm:
-    """An algorithm that rests on a privatizer, and where the papers say what.
+    """An algorithm based on a privatizer, with the places of its statements in the papers.
 
     Attributes:
         name: The name users type.
         title: One line in words.
         source: Paper and algorithm.
-        tables: What is counted, by the release's name.
-        claim: Where the guarantee is claimed.
-        noise: Where the noise stands.
-        stated: Where H is stated as each table's ℓ₁ sensitivity; empty where nothing is stated of this algorithm.
+        tables: Counted statistics, by the release's name.
+        claim: Source of the claimed guarantee.
+        noise: Source of the noise.
+        stated: Source of H as each table's ℓ₁ sensitivity; empty if none is stated for this algorithm.
         factor: b·ε/(H log K), or b·ε/H without trees: 3 in Chowdhury & Zhou 2022.
-        origin: Whose text it is.
-        statements: What the paper prints of it.
+        origin: Origin of the declared text.
+        statements: Statements printed in the paper.
     """
 
     name: str
@@ -210,13 +210,13 @@ class CountedAlgorithm:
 
 
 def central(counted: CountedAlgorithm, readings: Mapping[str, str], *, initial: Reading) -> Declaration:
-    """Returns three tables in binary trees with Lap(3H log K/ε) on every node: ε-JDP (Lemma 5.1, Corollary 5.2).
+    """Three tables in binary trees with Lap(3H log K/ε) on every node: ε-JDP (Lemma 5.1, Corollary 5.2).
 
-    Which neighbours its claim compares by default, `initial` says, `SAME_START` or `ANY_START`.
+    `initial`, `SAME_START` or `ANY_START`, gives the neighbours that the claim compares by default.
 
-    Episode K's counts are never released (Algorithms 1 and 2: it only makes those of episode K + 1), so the tree has K
+    Episode K's counts are never released (Algorithms 1 and 2: they only affect episode K + 1), so the tree has K
     − 1 leaves, and the first lies in ⌊log₂(K − 1)⌋ + 1 = ⌈log₂ K⌉ nodes. With K = 1 nothing is released; log 1 = 0 is
-    no scale there, and log 2 stands for it.
+    not a valid scale there and is replaced by log 2.
     """
     natural = readings.get("log", "log2") == "ln"
     levels, drawn = (log(K), log(maximum(K, 2))) if natural else (ceil_log2(K), maximum(ceil_log2(K), 1))
@@ -230,20 +230,20 @@ def central(counted: CountedAlgorithm, readings: Mapping[str, str], *, initial: 
 
 
 def local(counted: CountedAlgorithm, readings: Mapping[str, str]) -> Declaration:
-    """Returns three tables of one user each with Lap(3H/ε): ε-LDP (Lemma 5.4), of any two trajectories."""
+    """Three tables of one user each with Lap(3H/ε): ε-LDP (Lemma 5.4), for any two trajectories."""
     return _declaration(
         counted, neighbours(readings, ANY_START), Laplace(scale=counted.factor * H / epsilon), PerUser(), joint=None
     )
 
 
 def neighbours(readings: Mapping[str, str], initial: Reading) -> ReplaceOne:
-    """Returns the relation that the choice `initial` names, or the default of that reading."""
+    """Relation of the reading `initial`, or of its default."""
     chosen = initial.check(readings.get(initial.name, initial.ways[0]))
     return ReplaceOne("trajectory", initial="any" if chosen == "any" else "fixed")
 
 
 def noise_of_ours(readings: Mapping[str, str], *, local: bool) -> Origin:
-    """Returns the origin of an algorithm whose papers at hand do not state its noise."""
+    """Origin of an algorithm if the available papers do not state its noise."""
     missing = "its own paper is not at hand, and those that describe it do not state its noise"
     chosen = (
         "taken is the least that makes its claim true"
@@ -257,7 +257,7 @@ def noise_of_ours(readings: Mapping[str, str], *, local: bool) -> Origin:
 
 
 def noise_factor(readings: Mapping[str, str]) -> int:
-    """Returns what the choice `noise` says of b·ε/(H log K)."""
+    """Value of b·ε/(H log K) for the reading `noise`."""
     return 6 if readings.get("noise", "calibrated") == "calibrated" else 3
 
 

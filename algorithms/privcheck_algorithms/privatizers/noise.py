@@ -1,11 +1,11 @@
-"""Fresh noise in bulk: the channel's side of the kernels. Simulated, seeded, never for a release to the public.
+"""Fresh noise in bulk: the channel's side of the kernels. Simulated and seeded, never for a public release.
 
-Laplace noise is the limit of these agents' speed, so it has a generator of its own: sixteen xoshiro256++ streams
+Laplace noise limits the speed of these agents, so it has its own generator: sixteen xoshiro256++ streams
 (Blackman & Vigna 2021) side by side, whose loops the compiler turns into vector instructions, and −ln u by a series;
 about twice as many draws a second as a NumPy Generator gives. Gaussian noise comes from the replicate's Generator.
 
 A value is ±b·(−ln u) with u on the grid of 2⁻⁵² in (0, 1], so |noise| ≤ 37·b: the tail beyond, of probability
-2⁻⁵², is missing. That is enough for simulations; tests hold the law against SciPy's.
+2⁻⁵², is missing. That is enough for simulations; tests compare the law with SciPy's.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _SQRT2 = 1.4142135623730951
 
 
 class NoiseStream(NamedTuple):
-    """The channel's side of a kernel: which noise it adds, and where that comes from.
+    """The channel's side of a kernel: the noise it adds, and its source.
 
     Attributes:
         law: `LAPLACE`, `GAUSSIAN` or `NONE`.
         scale: b of the Laplace law, the standard deviation of the Gaussian.
         streams: (4, 16) the source of Laplace noise.
         rng: The source of Gaussian noise.
-        raw: (piece,) scratch; a piece gets as many draws, however long it is.
-        room: (2, piece) scratch of those who hand in values.
+        raw: (piece,) scratch; every piece takes this number of draws, whatever its length.
+        room: (2, piece) scratch of callers.
     """
 
     law: int
@@ -57,15 +57,15 @@ class NoiseStream(NamedTuple):
 
 
 def open_channel(law: int, scale: float, *, streams: Words, rng: np.random.Generator, piece: int) -> NoiseStream:
-    """Returns a channel that takes values in pieces of this length, a multiple of sixteen."""
+    """Channel for values in pieces of a length that is a multiple of sixteen."""
     return NoiseStream(law, scale, streams, rng, aligned(piece).view(np.uint64), aligned(2, piece))
 
 
 def code(noise: Noise) -> int:
-    """Returns a noise's law as the kernels know it.
+    """Code of a noise's law in the kernels.
 
     Raises:
-        ParameterError: No kernel draws it.
+        ParameterError: No kernel draws the law.
     """
     if type(noise) not in LAWS:
         names = ", ".join(law.name for law in LAWS)
@@ -75,7 +75,7 @@ def code(noise: Noise) -> int:
 
 
 def lanes(seed: np.random.SeedSequence) -> Words:
-    """Returns the state (4, 16) of sixteen streams, from 64 words of the seed."""
+    """State (4, 16) of sixteen streams, from 64 words of the seed."""
     state = aligned(*SHAPE).view(np.uint64)
     state[...] = seed.generate_state(4 * LANES, np.uint64).reshape(SHAPE)
     return state
@@ -83,9 +83,9 @@ def lanes(seed: np.random.SeedSequence) -> Words:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def chunk(size: int) -> int:
-    """Returns in how long pieces so many counters get their noise: at most about 1024, which stay in the L1 cache.
+    """Length of the pieces in which a number of counters get noise: at most about 1024, which stay in the L1 cache.
 
-    A multiple of sixteen; the pieces waste as little of the last one as that allows.
+    A multiple of sixteen; the last piece wastes as little as that allows.
     """
     pieces = (size + 1023) // 1024
     return (size + pieces * LANES - 1) // (pieces * LANES) * LANES
@@ -93,13 +93,13 @@ def chunk(size: int) -> int:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def padded(size: int) -> int:
-    """Returns how many draws so many counters take: whole pieces."""
+    """Number of draws for a number of counters: whole pieces."""
     return -(-size // chunk(size)) * chunk(size)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def words(state: Words, raw: Words) -> None:
-    """Fills raw (a multiple of 16 long) with fresh 64-bit words: xoshiro256++, one stream a lane."""
+    """Fill `raw` (with a multiple of 16 entries) with fresh 64-bit words: xoshiro256++, one stream per lane."""
     s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
     for block in range(raw.size // LANES):
         for lane in range(LANES):
@@ -117,7 +117,7 @@ def words(state: Words, raw: Words) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy", fastmath={"contract"})
 def laplace(raw: Words, scale: float, base: Array, out: Array) -> None:
-    """Turns each word into one Laplace variable of scale b: the upper 52 bits are u, another bit is the sign.
+    """Turn each word into one Laplace variable of scale b: the upper 52 bits are u, another bit is the sign.
 
     −ln u: u = m·2^e with m in [√½, √2), ln m = 2·artanh((m − 1)/(m + 1)), whose series is cut after z¹⁵: a relative
     error below 10⁻¹³.
@@ -125,8 +125,8 @@ def laplace(raw: Words, scale: float, base: Array, out: Array) -> None:
     Args:
         raw: Fresh words.
         scale: b.
-        base: What noise is added to, as long as out.
-        out: At most as long as raw; overwritten by base + noise. No part of base.
+        base: Values to add noise to, as long as out.
+        out: At most as long as raw; overwritten by base + noise. Must not overlap base.
     """
     for i in range(out.size):
         from_one = np.uint64((raw[i] >> np.uint64(12)) | np.uint64(0x3FF0000000000000)).view(np.float64)  # in [1, 2)
@@ -151,15 +151,15 @@ def laplace(raw: Words, scale: float, base: Array, out: Array) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def add(channel: NoiseStream, base: Array, out: Array) -> int:
-    """Writes values with fresh noise of the declared law: what a channel does with a piece of a release.
+    """Write values with fresh noise of the declared law, as a channel does for a piece of a release.
 
     Args:
-        channel: The channel; of its scratch `raw` is overwritten.
-        base: The values, at most a piece.
-        out: As long as base, overwritten; no part of it.
+        channel: The channel; its scratch array `raw` is overwritten.
+        base: The values, at most one piece.
+        out: As long as base, overwritten; must not overlap it.
 
     Returns:
-        How many values got noise.
+        Number of values that got noise.
     """
     if channel.law == LAPLACE:
         words(channel.streams, channel.raw)

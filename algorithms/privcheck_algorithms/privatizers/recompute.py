@@ -1,10 +1,10 @@
-"""The CENTRAL-PRIVATIZER where the tree does not fit into memory: nodes' noise is drawn again whenever it is needed.
+"""The CENTRAL-PRIVATIZER if the tree does not fit into memory: nodes' noise is recomputed whenever it is needed.
 
-A node's noise is a function of where the channel's streams stood when the node closed. Of each open node that alone is
-kept, once for every part of a step's tables, and what users did is kept as trajectories. The noisy tables exist one
-step at a time, while that step is planned. They are those of the tree in `counters`, bit by bit: the same draws, added
-in the same order. An episode costs a draw for every counter and every bit of t that is set, in place of one for every
-counter.
+A node's noise is a function of the states of the channel's streams when the node closed. For each open node only these
+are kept, once for every part of a step's tables, and users' data are kept as trajectories. The noisy tables exist one
+step at a time, while that step is planned. They equal those of the tree in `counters`, bit by bit: the same draws,
+added
+in the same order. An episode costs a draw per counter and set bit of t, in place of one per counter.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ PARTS = 3  # a step's tables lie in three places of a release: visits, costs, tr
 
 
 class RecomputedTree(NamedTuple):
-    """What is kept where a tree's noise is drawn again: of nodes where the streams stood, of users their trajectories.
+    """State for recomputing a tree's noise: stream states of the nodes, and users' trajectories.
 
     Attributes:
-        S: States.
-        A: Actions.
-        marks: (levels, 3, H, 4, 16) streams at the block of sixteen draws in which a part begins, for the open node of
-            each level.
+        S: Number of states.
+        A: Number of actions.
+        marks: (levels, 3, H, 4, 16) stream states at the block of sixteen draws in which a part begins, for the open
+            node of each level.
         paths: (K, H + 1) users' states.
         taken: (K, H) their actions.
         costs: (K, H) their costs.
@@ -50,16 +50,16 @@ class RecomputedTree(NamedTuple):
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def begins(past: RecomputedTree, part: int, h: int) -> int:
-    """Returns where a step's visits (0), costs (1) or transitions (2) begin in a release, laid out as in `tables`."""
+    """Offset of a step's visits (0), costs (1) or transitions (2) in a release, in the layout of `tables`."""
     cells, H = past.S * past.A, int(past.taken.shape[1])
     return (part * H + h) * cells if part < PARTS - 1 else 2 * H * cells + h * past.S * cells
 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def remember(past: RecomputedTree, channel: NoiseStream, t: int, walk: Walk) -> None:
-    """Keeps the trajectory of episode t, at least 1, and closes a node: that of t's lowest bit.
+    """Store the trajectory of episode t, at least 1, and close the node of t's lowest bit.
 
-    Notes where the streams stand at every part of the release after the episode, and leaves them at its end.
+    Stores the stream states at every part of the release after the episode, and advances the streams to its end.
     """
     H, level, done = past.taken.shape[1], 0, int(np.int64(0))  # a literal would compile `_skip` for itself
     for h in range(H):  # array by array would compile Python's strings, for a message on shapes
@@ -78,7 +78,7 @@ def remember(past: RecomputedTree, channel: NoiseStream, t: int, walk: Walk) -> 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def _skip(channel: NoiseStream, done: int, until: int) -> int:
-    """Draws blocks of sixteen words and forgets them; returns `until`, how many are done then."""
+    """Draw and discard blocks of sixteen words; returns `until`, the number of blocks then drawn."""
     streams, raw = channel.streams, channel.raw
     while done < until:
         blocks = min(until - done, raw.size // noise.LANES)
@@ -89,12 +89,12 @@ def _skip(channel: NoiseStream, done: int, until: int) -> int:
 
 @njit(cache=True, nogil=True)
 def write(past: RecomputedTree, channel: NoiseStream, t: int, h: int, noisy: Array) -> None:
-    """Writes one step's noisy tables after t episodes, as a tree that is kept would.
+    """Write one step's noisy tables after t episodes, equal to those of a stored tree.
 
     Args:
-        past: What is kept.
+        past: The stored state.
         channel: The channel; its noise is Laplace, or none.
-        t: Episodes counted so far.
+        t: Number of episodes counted so far.
         h: The step, from 0.
         noisy: (S·A·(S + 2),) overwritten: visits (SA,), costs (SA,), transitions (S, SA).
     """
@@ -126,7 +126,7 @@ def write(past: RecomputedTree, channel: NoiseStream, t: int, h: int, noisy: Arr
 
 @njit(cache=True, nogil=True)
 def _grow(channel: NoiseStream, skip: int, sums: Array) -> None:
-    """Adds a node's noise to a part of a step's tables; the part begins `skip` draws after the channel's streams."""
+    """Add a node's noise to a part of a step's tables; the part begins `skip` draws after the channel's streams."""
     piece, fresh, base = channel.raw.size, channel.room[0], channel.room[1]
     for at in range(-skip, sums.size, piece):
         first, last = max(at, 0), min(at + piece, sums.size)

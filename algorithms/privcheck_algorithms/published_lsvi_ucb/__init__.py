@@ -1,8 +1,8 @@
-"""The published experiment code of Sahu 2025, declared as what it does.
+"""The published experiment code of Sahu 2025, declared as it runs.
 
-What the published experiment code of Sahu 2025 releases: DP-LSVI-UCB++ and its private baseline by Ngo et al.
+Releases of the published experiment code of Sahu 2025: DP-LSVI-UCB++ and its private baseline by Ngo et al.
 
-Both run on features of norm 3 where the analysis takes 1.
+Both use features of norm 3, while the analysis assumes 1.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _LONGER = Assumption(
 
 
 def declare_published(readings: Mapping[str, str]) -> Declaration:
-    """Returns the experiment code: φ₁, φ₂, φ₃, K₁ drawn once and reused for all k and h, ‖φ‖ = 3, σ̄ = H throughout.
+    """Experiment code: φ₁, φ₂, φ₃, K₁ drawn once and reused for all k and h, ‖φ‖ = 3, σ̄ = H throughout.
 
-    σ̄ = H makes every weight 1/H², its bound. The determinant test that is always true changes what is done with the
-    releases, not what is released.
+    σ̄ = H makes every weight 1/H², its bound. The determinant test, which is always true, affects the use of the
+    releases, not the releases.
     """
     return declaration(
         readings,
@@ -77,10 +77,10 @@ def declare_published(readings: Mapping[str, str]) -> Declaration:
 
 
 def declare_ngo(_readings: Mapping[str, str]) -> Declaration:
-    """Returns the program's LSVI-UCB of Ngo et al.: every user's φφᵀ with noise of its own, sums anew at an update.
+    """LSVI-UCB of Ngo et al. in the program: every user's φφᵀ with separate noise, new sums at every update.
 
-    The Gram matrix grows by one noisy φφᵀ an episode (code lines 376–382), so that its course shows each of them: there
-    is no tree.
+    The Gram matrix grows by one noisy φφᵀ per episode (lines 376–382), so that its differences show each of them: no
+    tree.
     With fewer episodes than some 4 400 at ρ = 1 the program makes no update: N_max is negative there (line 89).
     """
     phi = Column("phi", _NORM, r"\phi")
@@ -132,7 +132,7 @@ def declare_ngo(_readings: Mapping[str, str]) -> Declaration:
 
 
 def _count_updates(values: Mapping[str, Fraction]) -> Fraction:
-    """Returns N_max as the program computes it, in floats, at its default failure probability p = .01."""
+    """Value of N_max as the program computes it, in floats, at its default failure probability p = .01."""
     H, K, d, rho = (float(values[name]) for name in ("H", "K", "d", "rho"))
     ridge = math.log(K) * ((6 * math.sqrt(d) + 1) + 2 * math.log(3 * K * H / 0.01)) / math.sqrt(2 * rho)  # line 83
     inner = math.log(1 + K / (ridge * d))

@@ -1,9 +1,9 @@
 """PUCB (Vietri et al. 2020), a baseline of Chowdhury & Zhou 2022, as far as the papers describe it.
 
-What PUCB releases (Vietri et al. 2020), as far as the papers describe it: private counters under JDP.
+Releases of PUCB (Vietri et al. 2020), as far as the papers describe it: private counters under JDP.
 
-They do not state its noise (README): the declaration takes what its claim needs, or that of Chowdhury & Zhou's
-CENTRAL-PRIVATIZER.
+They do not state its noise (README): the declaration uses the noise that its claim needs, or that of Chowdhury &
+Zhou's CENTRAL-PRIVATIZER.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from privcheck_algorithms.privatizers.declaration import (
 
 
 def pucb(readings: Mapping[str, str]) -> Declaration:
-    """Returns PUCB: ε-JDP according to Chowdhury & Zhou's Table 1."""
+    """PUCB: ε-JDP according to Chowdhury & Zhou's Table 1."""
     return privatizers.central(
         CountedAlgorithm(
             name="pucb",

@@ -14,7 +14,7 @@ from privcheck_algorithms.sdp_pe.declaration import REMAINDER, declare_apart, de
 
 
 def make_audit_world(sizes: Mapping[str, int]) -> World:
-    """Returns a random model, the same at every step, of at most 3 steps and states: few policies, few messages.
+    """Random model, the same at every step, of at most 3 steps and states: few policies, few messages.
 
     Args:
         sizes: H, S and A, by name.

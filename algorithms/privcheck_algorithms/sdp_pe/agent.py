@@ -1,13 +1,12 @@
-"""The agent of SDP-PE (Bai et al. 2024, Algorithms 1 to 3), and the one without privacy.
+"""The agent of SDP-PE (Bai et al. 2024, Algorithms 1 to 3), and its non-private variant.
 
-`play` walks the segments of `batches.py`. At the beginning of each the analyser's side (`agent.py`) makes the
-mixture that its users are dealt, from what is on the billboard alone; `kernels.serve` is where users are; at its end
-their bits go through the shuffler (`batches.py`, `batches.py`). README: which line of the paper is where, and what
-deviates.
+`play` walks the segments of `batches.py`. At the beginning of each the analyser's side computes the users' mixture
+of policies from the billboard alone; `kernels.serve` runs the users; at the end their bits pass the shuffler
+(`batches.py`). The README maps the paper's lines to the code and lists deviations.
 
-The server's side of policy elimination: mixtures from what is on the billboard alone (Algorithms 1 to 3).
+The server's side of policy elimination: mixtures from the billboard alone (Algorithms 1 to 3).
 
-What auditors see of policy elimination behind a shuffler: counters of batches, and the messages they are made of.
+Audit adapter of policy elimination behind a shuffler: counters of batches, and their messages.
 """
 
 from __future__ import annotations
@@ -58,12 +57,12 @@ CRUDE = ("crude visits", "crude transitions")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageFace:
-    """Two outputs a stage: what all steps' shufflers let out of crude exploration, and what fine exploration's did.
+    """Adapter with two outputs per stage: of all steps' shufflers in crude exploration, and of fine exploration.
 
     Attributes:
         segments: The users of every stage.
-        stages: How many there are.
-        noise: The declared noise behind a shuffler with so many users.
+        stages: Number of stages.
+        noise: Declared noise behind a shuffler, by its number of users.
         sends: Whether every message of a segment's batch is sent.
     """
 
@@ -75,7 +74,7 @@ class StageFace:
     board: tuple[str, ...] = (*CRUDE, *FINE, "left crude", "left fine")
 
     def output(self, episode: int) -> int | None:
-        """Returns the number of the half of a stage that ends with the episode; None where none does."""
+        """Number of the half-stage that ends with the episode; None if there is none."""
         for one, following in zip(self.segments, (*self.segments[1:], None), strict=True):
             if one.last == episode:
                 more = following is not None and following.part == "crude" and one.part == "crude"
@@ -83,21 +82,21 @@ class StageFace:
         return None
 
     def exact(self, one: Replicate, output: int) -> Tables | None:
-        """Returns the sums of the users' own bits, of the half of a stage that is under way or has just ended."""
+        """Sums of the users' own bits, of the current half-stage or the one that has just ended."""
         return {name: one.arrays[f"exact {name}"].copy() for name in _names(output)}
 
     def noisy(self, one: Replicate, output: int) -> Tables:
-        """Returns the analyser's estimates of an output."""
+        """The analyser's estimates of an output."""
         stage = min(max(output - 1, 0) // 2, self.stages - 1)
         return {name: one.arrays[name][stage].copy() for name in _names(output)}
 
     def undeclared(self, one: Replicate) -> int:
-        """Returns by how many numbers the stages' tables are more than what is declared."""
+        """Number of undeclared values in the stages' tables."""
         names = (*CRUDE, *FINE)
         return sum(int(one.arrays[n].size) - self.stages * int(one.arrays[f"exact {n}"].size) for n in names)
 
     def batches(self, output: int) -> Mapping[str, tuple[int, ...]]:
-        """Returns how many users are behind the shuffler of every slice, by release; 0 where there is none."""
+        """Number of users behind the shuffler of every slice, by release; 0 without users."""
         halves = [one for one in self.segments if one.leaves and _number(one) == output]
         steps = max((one.step for one in self.segments), default=0) + 1
         if output % 2 == 0:
@@ -106,7 +105,7 @@ class StageFace:
         return dict.fromkeys(CRUDE, tuple(users.get(h, 0) for h in range(steps)))
 
     def messages(self, one: Replicate, output: int) -> tuple[Sent, ...]:
-        """Returns the messages of an output that has just left; nothing of batches of which only sums were drawn."""
+        """Messages of the latest output; empty for batches of which only sums are drawn."""
         sent = []
         for half in self.segments:
             if half.leaves and _number(half) == output and self.sends(half):
@@ -148,10 +147,10 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Analyser:
-    """The server's side: what it knows without data, and how it makes mixtures from the billboard.
+    """The server's side: its public knowledge, and how it makes mixtures from the billboard.
 
     Attributes:
-        constants: Of estimates and eliminations.
+        constants: Constants of estimates and eliminations.
         chosen: φ_b.
         initial: (S,) law of the first state, public.
         lengths: L_b.
@@ -163,7 +162,7 @@ class Analyser:
     lengths: tuple[int, ...]
 
     def begin(self, a: Arrays, now: Segment, ties: np.random.Generator) -> Mixture:
-        """Returns what the users of a segment are dealt; what of it stays until the next lies in the arrays."""
+        """Make the mixture for a segment's users; state for later segments is in the arrays."""
         if now.part == "crude":
             return self._explore_crudely(a, now, ties)
         if now.part == "fine":
@@ -174,7 +173,7 @@ class Analyser:
         return self.chosen.find(a, a["model"], a["rewarded"], ties)
 
     def conclude(self, a: Arrays, stage: int) -> None:
-        """Eliminates policies after fine exploration (Algorithm 3, lines 5 to 8; Algorithm 1, lines 7 to 13)."""
+        """Eliminate policies after fine exploration (Algorithm 3, lines 5 to 8; Algorithm 1, lines 7 to 13)."""
         c = self.constants
         for h in range(c.H):
             known = estimate(a["visits"][stage, h], a["transitions"][stage, h], c, a["model"][h])
@@ -182,7 +181,7 @@ class Analyser:
         self.chosen.eliminate(a, a["model"], a["rewarded"], compute_width(c, self.lengths[stage]))
 
     def _explore_crudely(self, a: Arrays, now: Segment, ties: np.random.Generator) -> Mixture:
-        """Algorithm 2, lines 3 to 6, with the crude model of the steps before from the billboard (lines 8 to 10)."""
+        """Mixture of crude exploration (Algorithm 2, lines 3 to 6), by the steps before (lines 8 to 10)."""
         c, h = self.constants, now.step
         self._take_crude(a, now.stage, h)
         if h == 0:
@@ -201,7 +200,7 @@ class Analyser:
         return mixed
 
     def _explore_finely(self, a: Arrays, stage: int, ties: np.random.Generator) -> Mixture:
-        """Equation (4) in the crude model (Algorithm 3, line 1)."""
+        """Mixture of equation (4) in the crude model (Algorithm 3, line 1)."""
         self._take_crude(a, stage, self.constants.H)
         kept = int(a["auxiliaries"][0])
         a["auxiliary shares"][:kept] /= a["auxiliary shares"][:kept].sum()
@@ -212,7 +211,7 @@ class Analyser:
         return found
 
     def _take_crude(self, a: Arrays, stage: int, steps: int) -> None:
-        """Writes the crude model of the steps that are known, from the billboard."""
+        """Compute the crude model of the known steps from the billboard."""
         a["crude"][...] = 0.0
         for h in range(steps):
             visits, following = (a[name][stage, h] for name in CRUDE)
@@ -249,16 +248,15 @@ OPTIONS = (
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False, protocol: Protocol = HONEST) -> Player:
-    """Returns SDP-PE in its world, or policy elimination where nothing is declared, ready to play.
+    """Player of SDP-PE in its world, or of policy elimination without a declaration.
 
     Args:
-        request: What is asked.
-        noiseless: No noise bits are drawn; the agent plans as with them.
-        protocol: What users send and what leaves the shuffler.
+        request: The request.
+        noiseless: Whether to draw no noise bits; the agent plans as with them.
+        protocol: Protocol of the users and the shuffler.
 
     Raises:
-        ParameterError: Sizes that are not the environment's, no episode, a bit for every policy beyond 8 GB, or
-            tables and messages beyond it.
+        ParameterError: Sizes other than the environment's, no episode, or policy bits, tables or messages beyond 8 GB.
     """
     refuse(request, vectors=0)
     mdp, K = request.world.mdp, request.episodes
@@ -331,7 +329,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False, protocol: Protoco
 def _find_room(
     segments: tuple[Segment, ...], shuffled: Shuffled | None, counters: Mapping[str, int]
 ) -> dict[str, tuple[int, int]]:
-    """Returns of how many users bits are kept and how many messages a counter has, at most, by part."""
+    """Largest number of users with stored bits, and of messages per counter, by part."""
     room = {"crude": (0, 0), "auxiliary": (0, 0)}
     for one in segments:
         if shuffled is not None and one.leaves and shuffled.sends(one, counters[one.part]):
@@ -342,7 +340,7 @@ def _find_room(
 
 
 def _blank(c: Constants, stages: int, room: Mapping[str, tuple[int, int]], chosen: PolicySet) -> Arrays:
-    """Returns a replicate's arrays before the first episode."""
+    """Arrays of a replicate before the first episode."""
     H, S, A = c.H, c.S, c.A
     pairs, triples = (H, S, A), (H, S, A, S)
     mixed = 2 * (H * S * A + 64)  # policies of a mixture at most
@@ -372,7 +370,7 @@ def _blank(c: Constants, stages: int, room: Mapping[str, tuple[int, int]], chose
 
 
 def _begin(a: Arrays, server: Analyser, now: Segment, ties: np.random.Generator, w: SparseMDP) -> None:
-    """Makes and keeps the mixture that a segment's users are dealt, and clears what is counted of them."""
+    """Make and store the mixture for a segment's users, and clear their counters."""
     mixed = server.begin(a, now, ties)
     number = len(mixed.shares)
     before = a["dealt"][: int(a["number"][0])].copy()
@@ -397,7 +395,7 @@ def _dealt(a: Arrays) -> Dealt:
 
 
 def _counted(a: Arrays, now: Segment, *, sends: bool) -> Counted:
-    """Returns where the users of a segment are counted."""
+    """Counters for the users of a segment."""
     S, A = a["visits"].shape[2:]
     if now.part == "rest":
         return Counted(-2, a["counted"][:0], a["fine bits"][:0], now.first)
@@ -409,7 +407,7 @@ def _counted(a: Arrays, now: Segment, *, sends: bool) -> Counted:
 
 
 def _leave(a: Arrays, now: Segment, shuffled: Shuffled | None, rng: np.random.Generator, *, sends: bool) -> None:
-    """Lets a batch's counters leave: onto the billboard what the analyser makes of the messages."""
+    """Release a batch's counters: the analyser's estimates from the messages go onto the billboard."""
     counted = _counted(a, now, sends=sends)
     noisy: Array = counted.sums
     if shuffled is not None:
@@ -429,10 +427,10 @@ def _leave(a: Arrays, now: Segment, shuffled: Shuffled | None, rng: np.random.Ge
 
 
 def refuse_memory(request: OnlineRequest, numbers: float) -> None:
-    """Refuses tables and messages beyond 8 GB.
+    """Raise an error for tables and messages beyond 8 GB.
 
     Raises:
-        ParameterError: They need more.
+        ParameterError: The arrays need more memory.
     """
     needed = numbers * request.replicates
     if needed > MEMORY:

@@ -1,11 +1,11 @@
-"""The shuffler's side: the noise of a batch by its size, what leaves of it, and the constants that follow from it.
+"""The shuffler's side: the noise of a batch by its size, its release, and the constants that follow from it.
 
-Users, shuffler, analyser: what is sent about counters of bits, what leaves, and what is made of it (section V).
+Users, shuffler, analyser: messages about counters of bits, their shuffling, and the estimates (section V).
 
-A `Protocol` is two functions, so that an audit can be shown one that is wrong. The messages of each counter have a
-shuffler of their own: who sent two messages of different counters is no more known than who sent one.
+A `Protocol` is two functions, so that an audit can run a wrong one. The messages of each counter have a separate
+shuffler: messages of different counters cannot be linked.
 
-Who does what when: the users of every stage, in their order (Algorithms 1 to 3).
+Segments of the users of every stage, in their order (Algorithms 1 to 3).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Protocol:
     """The encoder ℰ of all users and the shuffler ℱ of section II-B.
 
     Attributes:
-        encode: From users' bits (n, C), their noise and a generator to messages (C, M) in the users' order.
-        shuffle: From messages (C, M) and a generator to what leaves, (C, M).
+        encode: Map from users' bits (n, C), their noise and a generator to messages (C, M) in the users' order.
+        shuffle: Map from messages (C, M) and a generator to shuffled messages (C, M).
     """
 
     encode: Callable[[Bits, ShuffledNoise, np.random.Generator], Messages]
@@ -46,15 +46,15 @@ class Protocol:
 
 
 def encode(bits: Bits, noise: ShuffledNoise, rng: np.random.Generator) -> Messages:
-    """Returns what n users send about C counters, in their order: each their own bit, then their noise bits.
+    """Messages of n users about C counters, in their order: each user's bit, then the user's noise bits.
 
-    Of integers one message a user: the sum of these (section V). Noise bits that are dealt out are as many for every
-    user, or one more.
+    For integers, one message per user: the sum of these bits (section V). Publicly allocated noise bits differ by at
+    most one between users.
 
     Args:
-        bits: (n, C) each user's own.
-        noise: How many noise bits there are, and with which probability of a 1.
-        rng: The users' randomness.
+        bits: (n, C) bits of each user.
+        noise: Number of noise bits and their probability of a 1.
+        rng: Generator of the users.
     """
     n, C = bits.shape
     m, p = noise.bits
@@ -69,28 +69,28 @@ def encode(bits: Bits, noise: ShuffledNoise, rng: np.random.Generator) -> Messag
 
 
 def shuffle(messages: Messages, rng: np.random.Generator) -> Messages:
-    """Returns the messages of every counter in an order drawn for it alone."""
+    """Shuffle the messages of every counter in a separate random order."""
     return rng.permuted(messages, axis=1)
 
 
 def analyse(left: Messages, noise: ShuffledNoise) -> Array:
-    """Returns the estimates of the sums of the users' own bits, (C,): sums less the noise bits' mean (section V).
+    """Estimates of the sums of the users' bits, (C,): sums less the noise bits' mean (section V).
 
     Args:
-        left: (C, M) what left the shuffler.
-        noise: Of the users' bits.
+        left: (C, M) shuffled messages.
+        noise: Noise of the users' bits.
     """
     return np.asarray(left.sum(axis=1, dtype=np.int64) - mean_of(noise), dtype=np.float64)
 
 
 def mean_of(noise: ShuffledNoise) -> float:
-    """Returns the mean of a counter's noise bits."""
+    """Mean of a counter's noise bits."""
     m, p = noise.bits
     return noise.senders * m * p
 
 
 def count_messages(noise: ShuffledNoise, users: int) -> int:
-    """Returns how many messages a counter has: a bit of each user's own and the noise bits, or one integer each."""
+    """Number of messages per counter: a bit of each user and the noise bits, or one integer each."""
     return users if noise.integers else users + noise.senders * noise.bits[0]
 
 
@@ -102,16 +102,16 @@ Part = Literal["crude", "fine", "auxiliary", "rest"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Users who follow each other and are dealt policies of one mixture.
+    """Consecutive users with policies from one mixture.
 
     Attributes:
         part: "crude" (Algorithm 2, line 6), "fine" and "auxiliary" (Algorithm 3, line 2: π^ref and π₀), or the "rest",
-            who send nothing.
-        stage: b, counted from 0.
-        step: h of crude exploration, counted from 0; else 0.
-        first: The first of them, counted from 0.
-        last: The last of them, counted from 1.
-        batch: How many users are behind their shuffler.
+            users who send nothing.
+        stage: b, from 0.
+        step: h of crude exploration, from 0; else 0.
+        first: Index of the first user, from 0.
+        last: Number of the last user, from 1.
+        batch: Number of users behind their shuffler.
     """
 
     part: Part
@@ -123,21 +123,21 @@ class Segment:
 
     @property
     def leaves(self) -> bool:
-        """Returns whether something leaves a shuffler after them."""
+        """Whether a shuffler releases messages after these users."""
         return self.part in {"crude", "auxiliary"}
 
 
 def list_segments(K: int, H: int, *, remainder: str) -> tuple[Segment, ...]:
-    """Returns the segments of all users; of crude exploration those that have users.
+    """Segments of all users; empty segments are left out.
 
     Args:
-        K: Users.
-        H: Steps: the users of crude exploration are dealt out over them in their order, as `OneStepEach` says.
+        K: Number of users.
+        H: Number of steps; the users of crude exploration are divided over them in order, as by `OneStepEach`.
         remainder: As in `stages`.
 
     >>> [(s.part, s.step, s.last) for s in list_segments(10, 3, remainder="last")]
-    [('crude', 0, 1), ('crude', 1, 2), ('fine', 0, 4), ('auxiliary', 0, 6), ('crude', 0, 7), ('fine', 0, 8), \
-('auxiliary', 0, 9), ('rest', 0, 10)]
+    [('crude', 0, 1), ('crude', 1, 2), ('fine', 0, 4), ('auxiliary', 0, 6), ('crude', 0, 7), ('fine', 0, 8),
+    ('auxiliary', 0, 9), ('rest', 0, 10)]
     """
     segments: list[Segment] = []
     done, b = 0, 0
@@ -163,13 +163,13 @@ _C1 = 6  # Algorithm 2's initialisation
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shuffled:
-    """The shuffler's side: the noise of a batch by its size, and whether every message of it is really sent.
+    """The shuffler's side: the noise of a batch by its size, and whether every message is actually sent.
 
     Attributes:
-        request: What is asked.
-        protocol: What users send and what leaves.
-        limit: Messages up to which they are really sent.
-        draws: Noise is drawn; not of the noiseless twin.
+        request: The request.
+        protocol: Protocol of the users and the shuffler.
+        limit: Largest number of messages that are actually sent.
+        draws: Whether to draw noise; false for the noiseless twin.
     """
 
     request: OnlineRequest
@@ -179,14 +179,14 @@ class Shuffled:
     known: dict[int, ShuffledNoise] = field(default_factory=dict)
 
     def noise(self, users: int) -> ShuffledNoise:
-        """Returns the declared noise behind a shuffler with so many users."""
+        """Declared noise behind a shuffler with a number of users."""
         if users not in self.known:
             declared = self.request.setting.declared.noisy[0].mechanism
             self.known[users] = shuffled_noise(declared.at({**self.request.values, "n": Fraction(users)}))
         return self.known[users]
 
     def sends(self, now: Segment, counters: int) -> bool:
-        """Returns whether the batch of a segment is sent message by message."""
+        """Whether the batch of a segment is sent message by message."""
         if not self.draws or now.batch == 0:
             return False
         noise = self.noise(now.batch)
@@ -196,13 +196,13 @@ class Shuffled:
     def release(
         self, exact: Array, bits: NDArray[np.uint8], users: int, rng: np.random.Generator
     ) -> tuple[Array, Messages | None]:
-        """Returns the analyser's estimates of a batch's sums, and the messages where they are sent.
+        """The analyser's estimates of a batch's sums, and the messages if they are sent.
 
         Args:
             exact: (C,) the sums of the users' own bits.
-            bits: (n, C) these bits, where messages are sent; else no rows.
-            users: Of the batch.
-            rng: Of users' noise bits and of the shuffler.
+            bits: (n, C) these bits if messages are sent; else no rows.
+            users: Number of users of the batch.
+            rng: Generator of users' noise bits and of the shuffler.
         """
         if not self.draws:
             return exact.copy(), None
@@ -214,7 +214,7 @@ class Shuffled:
 
 
 def bound_noise(request: OnlineRequest, lengths: tuple[int, ...], shuffled: Shuffled | None) -> float:
-    """Returns E: four times what no counter of any stage is off by, with probability 1 − δ; 0 without noise.
+    """Value E: four times the bound on all counters' errors at probability 1 − δ; 0 without noise.
 
     By Chernoff's bound, as in the proof of Lemma 10.
     """
@@ -227,7 +227,7 @@ def bound_noise(request: OnlineRequest, lengths: tuple[int, ...], shuffled: Shuf
 
 
 def settle(request: OnlineRequest, lengths: tuple[int, ...], shuffled: Shuffled | None) -> Constants:
-    """Returns the constants, of the agent without privacy where nothing is shuffled."""
+    """Constants of the agent; those of the non-private variant without a shuffler."""
     mdp, option = request.world.mdp, {name: float(value) for name, value in request.options.items()}
     H, S, A = mdp.horizon, mdp.states, mdp.actions
     printed = request.readings.get("constants", "scaled") == "printed"

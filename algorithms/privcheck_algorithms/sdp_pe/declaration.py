@@ -1,8 +1,9 @@
-"""What SDP-PE releases (Bai et al. 2024, Algorithms 1–3 and section V): shuffled counts, once a batch of users.
+"""Releases of SDP-PE (Bai et al. 2024, Algorithms 1–3 and section V): shuffled counts, once per batch of users.
 
-A user is one episode. Stage b has 3·L_b of them: L_b in crude exploration, dealt out over the steps h, of which only
-step h's visits and transitions are counted (Algorithm 2, lines 6–8), and 2·L_b in fine exploration, where visits,
-transitions and rewards of every step are (Algorithm 3, lines 2–4). Every user is in one stage and in one of the two.
+A user is one episode. Stage b has 3·L_b of them: L_b in crude exploration, divided over the steps h, for which only
+step h's visits and transitions are counted (Algorithm 2, lines 6–8), and 2·L_b in fine exploration, for which visits,
+transitions and rewards of every step are counted (Algorithm 3, lines 2–4). Every user is in one stage and in one of the
+two.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ _NAMES = {
 
 
 def stages(episodes: int, *, remainder: str = "last") -> tuple[int, ...]:
-    """Returns L_1, L_2, …: 2^b episodes each, three times in every stage, as long as they last.
+    """Stage lengths L_1, L_2, …: 2^b episodes each, three times in every stage, as long as episodes last.
 
     Algorithm 1's line 3 takes the sum up to b, which contains the L_b that it defines; meant is the sum up to b − 1.
     (K − 3Σ)/3 is rounded down: up to two episodes are left over and send nothing.
 
     Args:
         episodes: K.
-        remainder: "last" or "dropped", of what does not fill a stage.
+        remainder: "last" or "dropped", for episodes that do not fill a stage.
 
     >>> stages(20_000)[-2:], stages(3), stages(2)
     ((2048, 2572), (1,), ())
@@ -82,17 +83,17 @@ def stages(episodes: int, *, remainder: str = "last") -> tuple[int, ...]:
 
 
 def declare_apart(readings: Mapping[str, str]) -> Declaration:
-    """Returns SDP-PE with every bit a message of its own, as in Cheu et al. 2019, which the proof analyses."""
+    """SDP-PE with every bit a separate message, as in Cheu et al. 2019, which the proof analyses."""
     return _declaration(readings, "bits")
 
 
 def declare_as_printed(readings: Mapping[str, str]) -> Declaration:
-    """Returns SDP-PE as section V prints it: one integer message z = bit + Σy a user and counter."""
+    """SDP-PE as printed in section V: one integer message z = bit + Σy per user and counter."""
     return _declaration(readings, "integers")
 
 
 def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
-    """Returns SDP-PE with ⌈24H/μ²⌉ fair bits a counter, dealt out publicly: the exact curve checks the claim."""
+    """SDP-PE with ⌈24H/μ²⌉ fair bits per counter, allocated publicly: the exact curve checks the claim."""
     return _declaration(readings, "bits", mu=MU)
 
 
@@ -115,7 +116,7 @@ def _declaration(
     remainder = readings.get("remainder", "last")
 
     def crude(values: Mapping[str, Fraction]) -> tuple[int, ...]:
-        """Returns ⌊L_b/H⌋ and ⌈L_b/H⌉ of all stages: L/H is no whole number, so the users are dealt out evenly."""
+        """Batch sizes ⌊L_b/H⌋ and ⌈L_b/H⌉ of all stages: L/H need not be whole, so the users are divided evenly."""
         steps = int(values["H"])
         sizes = {q for L in stages(int(values["K"]), remainder=remainder) for q in (L // steps, -(-L // steps))}
         return tuple(sorted(sizes - {0}))

@@ -1,12 +1,12 @@
 """Kernels of policy elimination, compiled by Numba: users of a segment, plans in a model, estimates from counters.
 
-Users of a segment, compiled by Numba: each is dealt a policy, follows it, and makes bits of what they did.
+Users of a segment, compiled by Numba: each gets a policy, follows it, and encodes the trajectory in bits.
 
-Plans, visits and plans under one constraint, in a model whose rows may sum to less than 1 (Definition 5).
+Plans, visits and plans under one constraint, in a model with rows that may sum to less than 1 (Definition 5).
 
-What a row lacks goes to the absorbing state x†, where nothing is worth anything.
+The missing mass of a row goes to the absorbing state x†, with value 0.
 
-From counters to a model: equations (3) and (7), the tuples that are too rare, and the width of an elimination.
+Estimates of a model from counters: equations (3) and (7), too rare tuples, and the width of an elimination.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Indices = NDArray[np.int64]
 
 
 class Dealt(NamedTuple):
-    """What the users of a segment are dealt.
+    """Policies for the users of a segment.
 
     Attributes:
         policies: (M, H, S) actions.
-        until: (M,) cumulated shares.
+        until: (M,) cumulative shares.
         worth: (M,) true expected returns, for the record.
-        told: (H, S) overwritten by what the last user was told.
+        told: (H, S) overwritten by the policy of the last user.
     """
 
     policies: Indices
@@ -43,13 +43,13 @@ class Dealt(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """Where the users' bits are counted: a vector of counters, and, where messages are sent, each user's own bits.
+    """Counters of the users' bits: a vector of sums, and each user's bits if messages are sent.
 
     Attributes:
-        step: The one step that is counted, from 0; −1 for all, with rewards; −2 for none.
-        sums: Of a step visits (S, A) and transitions (S, A, S); else of all steps, and then rewards (H, S, A).
-        bits: (n, as many as sums) each user's own; without rows where sums are all that is kept.
-        begun: Users before this batch.
+        step: The one counted step, from 0; −1 for all, with rewards; −2 for none.
+        sums: Visits (S, A) and transitions (S, A, S) of one step; or of all steps, followed by rewards (H, S, A).
+        bits: (n, as many as sums) bits of each user; without rows if only sums are kept.
+        begun: Number of users before this batch.
     """
 
     step: int
@@ -67,13 +67,13 @@ def serve(  # noqa: PLR0917 - Numba's functions take positional arguments
     counted: Counted,
     record: Record,
 ) -> None:
-    """Lets users act up to the record's `until`, and counts what they did.
+    """Run users up to the record's `until`, and count their data.
 
     Args:
         w: The model.
-        users: What users do: one uniform a step, one for the reward's bit where it is neither 0 nor 1, and one for a
-            random first state.
-        deal: Which policy a user gets: one uniform each.
+        users: Generator of users: one uniform per step, one for the reward's bit if it is neither 0 nor 1, and one for
+            a random first state.
+        deal: Generator of the users' policies: one uniform each.
         dealt: The policies.
         counted: Overwritten.
         record: The record.
@@ -121,11 +121,11 @@ _EQUAL = 1e-13  # relative: two values of a Lagrangian that are one
 
 @njit(cache=True, nogil=True)
 def plan(P: Array, reward: Array, initial: Array, actions: Indices) -> float:
-    """Writes an optimal policy, of actions that tie the lowest; returns its value.
+    """Write an optimal policy, with ties going to the lowest action; returns its value.
 
     Args:
         P: (H, S, A, S) transitions.
-        reward: (H, S, A).
+        reward: (H, S, A) rewards.
         initial: (S,) law of the first state.
         actions: (H, S) overwritten.
     """
@@ -151,13 +151,13 @@ def plan(P: Array, reward: Array, initial: Array, actions: Indices) -> float:
 
 @njit(cache=True, nogil=True)
 def add_visits(P: Array, initial: Array, actions: Indices, weight: float, visits: Array) -> None:
-    """Adds a weight times how likely a policy visits each pair at each step.
+    """Add a weight times a policy's visit probabilities of each pair at each step.
 
     Args:
         P: (H, S, A, S) transitions.
         initial: (S,) law of the first state.
-        actions: (H, S).
-        weight: Of the policy.
+        actions: (H, S) the policy.
+        weight: Weight of the policy.
         visits: (H, S, A) added to.
     """
     H, S = actions.shape
@@ -176,7 +176,7 @@ def add_visits(P: Array, initial: Array, actions: Indices, weight: float, visits
 
 @njit(cache=True, nogil=True)
 def total(visits: Array, reward: Array) -> float:
-    """Returns Σ visits·reward."""
+    """Inner product Σ visits·reward."""
     found, one, other = 0.0, visits.reshape(-1), reward.reshape(-1)
     for i in range(one.size):
         found += one[i] * other[i]
@@ -187,20 +187,20 @@ def total(visits: Array, reward: Array) -> float:
 def plan_above(  # noqa: PLR0917 - Numba's functions take positional arguments
     P: Array, reward: Array, worth: Array, least: float, initial: Array, pair: Indices
 ) -> float:
-    """Writes two policies that, mixed, have the largest reward of all worth `least`; returns the second's share.
+    """Write two policies with the best mixture of worth at least `least`; returns the second's share.
 
     The Lagrangian max_π ⟨q_π, reward + λ·worth⟩ − λ·least is convex and piecewise linear in λ ≥ 0, and each piece is a
-    deterministic policy's. At the minimum two of them meet, one on each side of the constraint, and their mixture
-    that meets it is optimal (strong duality of a linear programme). The search puts λ where the two best pieces so far
-    meet, until the policy planned there is no better than they are.
+    deterministic policy's. At the minimum two of them meet, one on each side of the constraint, and their mixture on
+    the constraint is optimal (strong duality of a linear programme). The search sets λ to the intersection of the two
+    best pieces so far, until the policy planned there is no better.
 
     Args:
         P: (H, S, A, S) transitions, for reward and constraint alike.
-        reward: (H, S, A).
-        worth: (H, S, A).
-        least: What the mixture has to be worth; at most what a policy can be, else the best there is stays.
+        reward: (H, S, A) rewards.
+        worth: (H, S, A) rewards of the constraint.
+        least: Least worth of the mixture; if no policy reaches it, the policy with the largest worth is used.
         initial: (S,) law of the first state.
-        pair: (2, H, S) overwritten: too little worth, and enough; the first counts 1 − share.
+        pair: (2, H, S) overwritten: a policy with too little worth and one with enough; the first has weight 1 − share.
     """
     low, high = np.zeros(reward.shape), np.zeros(reward.shape)
     plan(P, reward, initial, pair[0])
@@ -232,19 +232,19 @@ def plan_above(  # noqa: PLR0917 - Numba's functions take positional arguments
 
 
 class Constants(NamedTuple):
-    """What estimates and eliminations depend on.
+    """Constants of estimates and eliminations.
 
     Attributes:
-        H: Steps.
-        S: States, X in the paper.
-        A: Actions.
+        H: Number of steps.
+        S: Number of states, X in the paper.
+        A: Number of actions.
         iota: ι = ln(2HAK/δ).
-        precision: E_{ε,δ} as printed: 4 times what no counter is off by, with probability 1 − δ; 0 where scaled.
+        precision: E_{ε,δ} as printed: 4 times the bound on all counters' errors at probability 1 − δ; 0 if scaled.
         rare: Noisy counts up to this are of tuples that are too rare, 𝒲 (Algorithm 2, line 9).
         width: C.
-        noise_width: The factor of the noise's own part, where it is scaled.
-        std: Of a counter's noise in the largest fine batch.
-        printed: The width is Algorithm 1's, line 9; else with the noise's own part scaled.
+        noise_width: Factor of the noise's part, if it is scaled.
+        std: Standard deviation of a counter's noise in the largest fine batch.
+        printed: Whether the width is that of Algorithm 1, line 9; otherwise the noise's part is scaled.
     """
 
     H: int
@@ -260,14 +260,14 @@ class Constants(NamedTuple):
 
 
 def compute_width(c: Constants, L: int) -> float:
-    """Returns by how much less than the best a policy of a stage of 3·L users is eliminated.
+    """Gap to the best value at which policies are eliminated after a stage of 3·L users.
 
-    2C(√(XAH³ι/L) + X³AH⁵·E·ι/L) as printed (Algorithm 1, line 9); else 2C·√(XAH³ι/L) + 2D·√(XAH)·XA·std/L, of which
-    the second part is what noise of that spread does to a value when all counters are independent.
+    2C(√(XAH³ι/L) + X³AH⁵·E·ι/L) as printed (Algorithm 1, line 9); else 2C·√(XAH³ι/L) + 2D·√(XAH)·XA·std/L, with the
+    effect of noise of that spread on a value with independent counters as the second part.
 
     Args:
         c: The constants.
-        L: Users of the stage's fine exploration.
+        L: L_b of the stage.
     """
     X, A, H = c.S, c.A, c.H
     chance = math.sqrt(X * A * H**3 * c.iota / L)
@@ -278,16 +278,16 @@ def compute_width(c: Constants, L: int) -> float:
 
 @njit(cache=True, nogil=True)
 def estimate(visits: Array, following: Array, c: Constants, P: Array) -> Array:
-    """Writes one step's transitions, without the tuples that are too rare (Definition 5); returns Ñ(x, a).
+    """Write one step's transitions, without too rare tuples (Definition 5); returns Ñ(x, a).
 
-    Noisy counts are clipped at 0 first, without which equation (7) has no solution where m + e < 0; of its many
-    minimisers the one nearest to them is taken (`dp_apvi.kernels.private_counts`).
+    Noisy counts are first clipped at 0, since equation (7) has no solution if m + e < 0; of its many minimisers the
+    nearest one is used (`dp_apvi.kernels.private_counts`).
 
     Args:
         visits: (S, A) noisy N̈(x, a).
         following: (S, A, S) noisy N̈(x, a, x′).
         c: The constants.
-        P: (S, A, S) overwritten; what a row lacks goes to the absorbing state.
+        P: (S, A, S) overwritten; the missing mass of a row goes to the absorbing state.
     """
     S, A = visits.shape
     known, x = np.zeros((S, A)), np.empty(S)
@@ -306,11 +306,11 @@ def estimate(visits: Array, following: Array, c: Constants, P: Array) -> Array:
 
 @njit(cache=True, nogil=True)
 def estimate_rewards(sums: Array, known: Array, reward: Array) -> None:
-    """Writes one step's mean rewards R̃/Ñ (equation (3)), between 0 and 1; 0 of pairs that are too rare.
+    """Write one step's mean rewards R̃/Ñ (equation (3)), between 0 and 1; 0 for too rare pairs.
 
     Args:
         sums: (S, A) noisy reward sums.
-        known: (S, A) Ñ(x, a); 0 of those pairs.
+        known: (S, A) Ñ(x, a); 0 for too rare pairs.
         reward: (S, A) overwritten.
     """
     for s in range(known.shape[0]):

@@ -1,10 +1,10 @@
-"""All deterministic policies, one bit each: the largest value among those that are left, and who stays (Algorithm 1).
+"""Sets of deterministic policies, one bit each: the best of the remaining policies, and elimination (Algorithm 1).
 
 A policy's number has a *head*, its actions at steps 1 and 2, and a *tail*, those at the later ones. The bits of all
-heads with one tail are neighbours, so that a word of 64 of them shares everything that is computed backwards from the
-tail: with Q₂ of the tail, a head's value is Σ_s w(s)·Q₂(s, a₂(s)) + c, where w and c come from its first step alone.
-Values of whole words are bounded by the largest Q₂, so that words that can hold no maximum are passed over. At step 1
-only states count that a user can start in: 2²¹ of the 2²⁴ policies of S = 4, A = 2, H = 6 are told apart from there.
+heads with one tail are neighbours, so that a word of 64 of them shares the backward computation from the tail: with Q₂
+of the tail, a head's value is Σ_s w(s)·Q₂(s, a₂(s)) + c, where w and c depend on its first step alone.
+Values of whole words are bounded by the largest Q₂, so that words without a maximum are skipped. At step 1 only
+possible first states count: 2²¹ of the 2²⁴ policies of S = 4, A = 2, H = 6 are distinguished.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ WORD = 64
 
 
 class Numbering(NamedTuple):
-    """How policies are numbered.
+    """Numbering of policies.
 
     Attributes:
-        firsts: (F,) the states in which a user can start.
-        initial: (F,) with which probability.
+        firsts: (F,) possible first states.
+        initial: (F,) their probabilities.
         digits: (A^S, S) the actions of a step by its number, the first state's most significant.
-        digits_first: (A^F, F) those of step 1.
+        digits_first: (A^F, F) the same for step 1.
     """
 
     firsts: Indices
@@ -40,11 +40,11 @@ class Numbering(NamedTuple):
 
 
 def number_policies(initial: Array, A: int) -> Numbering:
-    """Returns how policies of A actions are numbered.
+    """Number the policies of A actions.
 
     Args:
         initial: (S,) law of the first state.
-        A: Actions.
+        A: Number of actions.
     """
     firsts = np.flatnonzero(initial > 0)
     return Numbering(
@@ -61,7 +61,7 @@ def _digits(places: int, A: int) -> Indices:
 
 
 def count_words(H: int, S: int, A: int, firsts: int) -> tuple[int, int]:
-    """Returns how many tails there are, and how many words each tail's heads take.
+    """Number of tails, and number of words of each tail's heads.
 
     >>> count_words(6, 4, 2, 1)
     (65536, 1)
@@ -71,11 +71,11 @@ def count_words(H: int, S: int, A: int, firsts: int) -> tuple[int, int]:
 
 
 def all_policies(n: Numbering, H: int) -> Words:
-    """Returns (tails, words) with the bits of all policies set.
+    """Bits of all policies, all set, (tails, words).
 
     Args:
-        n: How policies are numbered.
-        H: Steps.
+        n: Numbering of policies.
+        H: Number of steps.
     """
     heads = len(n.digits_first) * (len(n.digits) if H > 1 else 1)
     tails, words = len(n.digits) ** max(0, H - 2), -(-heads // WORD)
@@ -87,7 +87,7 @@ def all_policies(n: Numbering, H: int) -> Words:
 
 @njit(cache=True, nogil=True)
 def count_policies(alive: Words) -> int:
-    """Returns how many bits are set."""
+    """Number of set bits."""
     number = 0
     for word in alive.reshape(-1):
         left = word
@@ -99,12 +99,12 @@ def count_policies(alive: Words) -> int:
 
 @njit(cache=True, nogil=True)
 def shorten(alive: Words, n: Numbering, H: int, steps: int) -> Words:
-    """Returns which beginnings of so many steps are those of policies that are left.
+    """Bits of the policy prefixes of `steps` steps that belong to remaining policies.
 
     Args:
         alive: (tails, words) of policies of H steps.
-        n: How policies are numbered.
-        H: Steps.
+        n: Numbering of policies.
+        H: Number of steps.
         steps: At most H.
     """
     if steps == H:
@@ -129,11 +129,11 @@ def shorten(alive: Words, n: Numbering, H: int, steps: int) -> Words:
 
 
 class Tails(NamedTuple):
-    """What is computed backwards before tails are walked.
+    """Results of the backward computation shared by all tails.
 
     Attributes:
-        later: (N, S, A) Q₃ by the number of the actions after step 3; (1, S, A) zeros where there is no step 3.
-        weights: (A^F, S) w: who arrives in which state at step 2, by the actions of step 1.
+        later: (N, S, A) Q₃ by the number of the actions after step 3; (1, S, A) zeros without a step 3.
+        weights: (A^F, S) w: probabilities of the states at step 2, by the actions of step 1.
         constant: (A^F,) c: the mean reward of step 1.
     """
 
@@ -144,12 +144,12 @@ class Tails(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def look_back(n: Numbering, P: Array, reward: Array) -> Tails:
-    """Returns what tails need.
+    """Run the backward computation shared by all tails.
 
     Args:
-        n: How policies are numbered.
+        n: Numbering of policies.
         P: (H, S, A, S) transitions; rows may sum to less than 1.
-        reward: (H, S, A).
+        reward: (H, S, A) rewards.
     """
     H, S, A = reward.shape
     combos = n.digits.shape[0]
@@ -178,9 +178,10 @@ def look_back(n: Numbering, P: Array, reward: Array) -> Tails:
 
 @njit(cache=True, nogil=True)
 def _add_up(digits: Indices, P: Array, reward: Array, later: Array) -> Array:
-    """Returns (A^S, SA) Q of a step by the actions of the next one, whose Q is `later` (S, A).
+    """Q-values of a step by the actions of the next one, (A^S, SA), from the next step's Q-values `later` (S, A).
 
-    r + Σ P(s′)·Q(s′, a(s′)), state by state: sums of the first states are shared by all that agree on their actions.
+    r + Σ P(s′)·Q(s′, a(s′)), state by state: sums over the first states are shared by all combinations with the same
+    actions there.
     """
     S, A = reward.shape
     cells = S * A
@@ -203,14 +204,14 @@ def _add_up(digits: Indices, P: Array, reward: Array, later: Array) -> Array:
 
 @njit(cache=True, nogil=True)
 def find_best(alive: Words, n: Numbering, P: Array, reward: Array, actions: Indices) -> float:
-    """Writes a policy of the largest value among those that are left; returns the value, −∞ where none is left.
+    """Write a policy with the largest value among the remaining ones; returns the value, −∞ if none remains.
 
     Args:
         alive: (tails, words) of policies of as many steps as `reward` has.
-        n: How policies are numbered.
+        n: Numbering of policies.
         P: (H, S, A, S) transitions; rows may sum to less than 1.
         reward: (H, S, A), not negative.
-        actions: (H, S) overwritten; 0 where a policy's number says nothing.
+        actions: (H, S) overwritten; 0 where a policy's number does not determine the action.
     """
     H, S, A = reward.shape
     found, best_tail, best_head = -np.inf, 0, 0
@@ -245,14 +246,14 @@ def find_best(alive: Words, n: Numbering, P: Array, reward: Array, actions: Indi
 
 @njit(cache=True, nogil=True)
 def keep_above(alive: Words, n: Numbering, P: Array, reward: Array, cut: float) -> None:
-    """Clears the bits of all policies whose value is not above `cut` (Algorithm 1, lines 8 to 13).
+    """Clear the bits of all policies with a value of at most `cut` (Algorithm 1, lines 8 to 13).
 
     Args:
         alive: (tails, words) overwritten.
-        n: How policies are numbered.
+        n: Numbering of policies.
         P: (H, S, A, S) transitions; rows may sum to less than 1.
-        reward: (H, S, A).
-        cut: The least value that is too little.
+        reward: (H, S, A) rewards.
+        cut: Largest value that is eliminated.
     """
     H, S, A = reward.shape
     given = look_back(n, P, reward)
@@ -276,7 +277,7 @@ def keep_above(alive: Words, n: Numbering, P: Array, reward: Array, cut: float) 
 
 @njit(cache=True, nogil=True)
 def _second(n: Numbering, P: Array, reward: Array, later: Array) -> Array:
-    """Returns (A^S, SA) Q₂ by the actions of step 3; with fewer steps one row."""
+    """Q-values Q₂ by the actions of step 3, (A^S, SA); one row with fewer steps."""
     H, S, A = reward.shape
     if H > 2:
         return _add_up(n.digits, P[1], reward[1], later)
@@ -290,7 +291,7 @@ def _second(n: Numbering, P: Array, reward: Array, later: Array) -> Array:
 
 @njit(cache=True, nogil=True)
 def _take_largest(quality: Array, top: Array) -> None:
-    """Writes the largest Q of every state."""
+    """Write the largest Q of every state."""
     A = quality.size // top.size
     for s in range(top.size):
         top[s] = quality[s * A]
@@ -308,7 +309,7 @@ def _any(words: Words) -> bool:
 
 @njit(cache=True, nogil=True)
 def _write(n: Numbering, tail: int, head: int, actions: Indices) -> None:
-    """Writes the actions of a policy, by its number."""
+    """Write the actions of a policy, by its number."""
     H, S = actions.shape
     combos = n.digits.shape[0]
     seconds = combos if H > 1 else 1
@@ -329,13 +330,13 @@ def _write(n: Numbering, tail: int, head: int, actions: Indices) -> None:
 
 @njit(cache=True, nogil=True)
 def complete(alive: Words, n: Numbering, steps: int, from_: int, actions: Indices) -> bool:
-    """Writes the later actions of a policy that is left and begins as given; returns whether there is one.
+    """Write the later actions of a remaining policy with given first steps; returns whether there is one.
 
     Args:
         alive: (tails, words) of policies of H steps.
-        n: How policies are numbered.
-        steps: How many steps are given.
-        from_: With which tail the search begins, so that not always the first is found.
+        n: Numbering of policies.
+        steps: Number of given steps.
+        from_: Tail at which the search begins, so that the result is not always the first.
         actions: (H, S) of which the first `steps` rows are given and the others are overwritten.
     """
     H = actions.shape[0]
@@ -361,7 +362,7 @@ def complete(alive: Words, n: Numbering, steps: int, from_: int, actions: Indice
 
 @njit(cache=True, nogil=True)
 def _number(places: int, actions: Indices, h: int, n: Numbering) -> int:
-    """Returns the number of a step's actions; of step 1 those of the first states alone."""
+    """Number of a step's actions; for step 1 those of the first states only."""
     A, number = 1, 0
     for i in range(n.digits.shape[0]):
         A = max(A, n.digits[i, 0] + 1)

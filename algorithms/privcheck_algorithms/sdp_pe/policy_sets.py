@@ -1,10 +1,11 @@
-"""The policies that are left, explicitly as a bit each, or implicitly as one constraint (README: what that misses).
+"""Sets of remaining policies: explicit with a bit each, or implicit with one constraint (limits: README).
 
-The explorative policy of equation (4): a mixture that visits everything about as often as any policy of φ_b does.
+Explorative policy of equation (4): a mixture that visits everything about as often as any policy of φ_b does.
 
-Its minimiser exists as a mixture (Lemma 13): it is the one that maximises Σ ln q(h, x, a) over the pairs that a policy
-of φ_b visits at all, where q are its visits, because no policy μ then has Σ q_μ/q above their number. Found by Frank
-and Wolfe's method: every step asks φ_b for the policy with the largest Σ q_μ/q, which is a plan, and mixes it in.
+Its minimiser exists as a mixture (Lemma 13): it maximises Σ ln q(h, x, a) over the pairs that a policy of φ_b
+visits at all, with visits q, because no policy μ then has Σ q_μ/q above the number of pairs. Found by the method of
+Frank and Wolfe: every step finds the policy of φ_b with the largest Σ q_μ/q, which is a planning problem, and mixes
+it in.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ _TIE = 1e-9  # rewards below this only decide between policies that tie
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Mixture:
-    """Policies that users are dealt.
+    """Mixture of policies for users.
 
     Attributes:
         policies: (M, H, S) actions.
-        shares: (M,) with which probability a user gets each; they sum to 1.
+        shares: (M,) probability that a user gets each policy; they sum to 1.
     """
 
     policies: Indices
@@ -55,7 +56,7 @@ class Mixture:
 
 
 def mix(parts: list[Mixture]) -> Mixture:
-    """Returns the mixture in which each part has the same share."""
+    """Mixture of several mixtures with equal shares."""
     return Mixture(
         policies=np.concatenate([part.policies for part in parts]),
         shares=np.concatenate([part.shares for part in parts]) / len(parts),
@@ -63,37 +64,37 @@ def mix(parts: list[Mixture]) -> Mixture:
 
 
 class PolicySet(Protocol):
-    """φ_b, in a replicate's arrays."""
+    """Set φ_b of remaining policies, stored in a replicate's arrays."""
 
     def blank(self) -> Arrays:
-        """Returns the arrays of the set of all policies."""
+        """Arrays of the set of all policies."""
         ...
 
     def find(self, kept: Arrays, P: Array, reward: Array, ties: np.random.Generator) -> Mixture:
-        """Returns the mixture of policies of φ_b with the largest reward.
+        """Mixture of policies of φ_b with the largest reward.
 
         Args:
             kept: The set's arrays.
             P: (H, S, A, S) transitions; rows may sum to less than 1.
-            reward: (steps, S, A), rewards of the first steps alone.
-            ties: Decides between policies of the same reward.
+            reward: (steps, S, A) rewards of the first steps only.
+            ties: Generator that breaks ties.
         """
         ...
 
     def eliminate(self, kept: Arrays, P: Array, reward: Array, width: float) -> None:
-        """Takes out of φ_b what is worth at least `width` less than the best of it."""
+        """Remove policies from φ_b with a value at least `width` below the best one."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explicit:
-    """A bit for every deterministic policy; what policies do in states that nobody starts in is not told apart.
+    """One bit for every deterministic policy; actions in impossible first states are not distinguished.
 
     Attributes:
-        H: Steps.
-        numbering: Of the policies.
+        H: Number of steps.
+        numbering: Numbering of the policies.
         initial: (S,) law of the first state.
-        A: Actions.
+        A: Number of actions.
     """
 
     H: int
@@ -102,7 +103,7 @@ class Explicit:
     A: int
 
     def blank(self) -> Arrays:
-        """Returns all bits set, and how many there are."""
+        """All bits set, and their number."""
         bits = all_policies(self.numbering, self.H)
         return {"alive": bits, "left": np.array([float(self._whole), 0.0])}
 
@@ -111,7 +112,7 @@ class Explicit:
         return int(self.A ** (len(self.numbering.firsts) + (self.H - 1) * self.initial.size))
 
     def find(self, kept: Arrays, P: Array, reward: Array, ties: np.random.Generator) -> Mixture:
-        """Returns one policy; while nothing is eliminated by a dynamic programme."""
+        """A single policy; by dynamic programming until a policy is eliminated."""
         steps, S = reward.shape[:2]
         actions = np.zeros((self.H, S), np.int64)
         wanted = np.zeros((self.H, S, self.A))
@@ -128,7 +129,7 @@ class Explicit:
         return Mixture(policies=actions[None], shares=np.ones(1))
 
     def eliminate(self, kept: Arrays, P: Array, reward: Array, width: float) -> None:
-        """Clears bits (Algorithm 1, lines 8 to 13)."""
+        """Clear bits (Algorithm 1, lines 8 to 13)."""
         alive: Words = kept["alive"]  # type: ignore[assignment]
         best = find_best(alive, self.numbering, P, reward, np.zeros((self.H, self.initial.size), np.int64))
         if best - width < 0.0:  # no value is below 0
@@ -139,12 +140,12 @@ class Explicit:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Implicit:
-    """{π: V^π ≥ c} in the last stage's model, as mixtures; earlier stages' constraints are forgotten.
+    """Set {π: V^π ≥ c} in the last stage's model, as mixtures; earlier stages' constraints are dropped.
 
     Attributes:
-        H: Steps.
-        S: States.
-        A: Actions.
+        H: Number of steps.
+        S: Number of states.
+        A: Number of actions.
         initial: (S,) law of the first state.
     """
 
@@ -154,12 +155,12 @@ class Implicit:
     initial: Array
 
     def blank(self) -> Arrays:
-        """Returns no constraint: c = 0, which every policy is worth."""
+        """Arrays without a constraint: c = 0, which every policy reaches."""
         H, S, A = self.H, self.S, self.A
         return {"last_P": np.zeros((H, S, A, S)), "last_reward": np.zeros((H, S, A)), "least": np.zeros(1)}
 
     def find(self, kept: Arrays, P: Array, reward: Array, ties: np.random.Generator) -> Mixture:
-        """Returns two policies mixed; where there is a constraint in its own model, whatever P is."""
+        """Mixture of two policies; a constraint uses its own model for the reward too, whatever P is."""
         wanted = np.zeros((self.H, self.S, self.A))
         wanted[: len(reward)] = reward
         wanted += _TIE * ties.random(wanted.shape)
@@ -174,22 +175,22 @@ class Implicit:
         return Mixture(policies=pair, shares=np.array([1.0 - share, share]))
 
     def eliminate(self, kept: Arrays, P: Array, reward: Array, width: float) -> None:
-        """Replaces the constraint by this stage's: at most `width` less than the best of all policies."""
+        """Replace the constraint by this stage's: at most `width` below the best of all policies."""
         best = plan(P, reward, self.initial, np.zeros((self.H, self.S), np.int64))
         kept["last_P"][...], kept["last_reward"][...] = P, reward
         kept["least"][0] = max(0.0, best - width)
 
 
 def choose_set(kind: str, *, H: int, S: int, A: int, initial: Array, replicates: int) -> PolicySet:
-    """Returns the set of all policies.
+    """Set of all policies.
 
     Args:
         kind: "explicit" or "implicit".
-        H: Steps.
-        S: States.
-        A: Actions.
+        H: Number of steps.
+        S: Number of states.
+        A: Number of actions.
         initial: (S,) law of the first state.
-        replicates: How many runs keep one.
+        replicates: Number of runs that store a set.
 
     Raises:
         ParameterError: A bit for every policy does not fit into memory.
@@ -217,10 +218,10 @@ _SEEN = 1e-6  # visits below that are none
 
 
 def count_visits(mixture: Mixture, P: Array, initial: Array) -> Array:
-    """Returns (H, S, A) how likely a user visits each pair at each step.
+    """Probability that a user visits each pair at each step, (H, S, A).
 
     Args:
-        mixture: What users are dealt.
+        mixture: Mixture of policies for the users.
         P: (H, S, A, S) transitions; rows may sum to less than 1.
         initial: (S,) law of the first state.
     """
@@ -233,14 +234,14 @@ def count_visits(mixture: Mixture, P: Array, initial: Array) -> Array:
 def cover(
     start: Mixture, find: Callable[[Array], Mixture], P: Array, initial: Array, *, steps: int = STEPS
 ) -> tuple[Mixture, float]:
-    """Returns the mixture and the worst Σ q_μ/q that it has, over the least there can be.
+    """Mixture for equation (4), and its worst Σ q_μ/q divided by the least possible value.
 
     Args:
-        start: A mixture that visits every pair that counts.
-        find: Asks φ_b for the policy with the largest reward (H, S, A).
+        start: A mixture that visits every relevant pair.
+        find: Finds the policy of φ_b with the largest reward (H, S, A).
         P: (H, S, A, S) the crude model.
         initial: (S,) law of the first state.
-        steps: At most so many policies are mixed in.
+        steps: Largest number of policies to mix in.
     """
     visits = count_visits(start, P, initial)
     seen = visits > _SEEN
@@ -268,7 +269,7 @@ def cover(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search_line(here: Array, there: Array) -> float:
-    """Returns the share t in [0, 1) that maximises Σ ln((1 − t)·here + t·there), by halving on its slope.
+    """Share t in [0, 1) that maximises Σ ln((1 − t)·here + t·there), by bisection on its slope.
 
     Args:
         here: (n,) positive.

@@ -1,9 +1,10 @@
-"""SHUFFLED-ARMS: a bandit whose arms are dealt out in public, from reward bits behind a shuffler.
+"""SHUFFLED-ARMS: a bandit with publicly assigned arms, learned from reward bits behind a shuffler.
 
-What SHUFFLED-ARMS releases: one reward bit of every user, behind a shuffler, once a batch.
+Releases of SHUFFLED-ARMS: one reward bit of every user, behind a shuffler, once a batch.
 
-Which user is dealt which arm is public and depends on earlier batches alone: neighbours share it. So a user moves one
-counter by one, Bin(N, ½) + 1 against Bin(N, ½), and N = 62 fair bits are (1, 10⁻⁵)-SDP by the exact curve.
+The assignment of arms to users is public and depends on earlier batches alone, so that neighbours share it and a
+user moves one counter by one, Bin(N, ½) + 1 against Bin(N, ½), and N = 62 fair bits are (1, 10⁻⁵)-SDP by the exact
+curve.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ NOISE_BITS = Parameter(
 
 
 def everybody(values: Mapping[str, Fraction]) -> tuple[int, ...]:
-    """Returns K for the size of any batch: noise bits that are dealt out are as many in every one."""
+    """K for every batch size: the number of allocated noise bits is the same in all batches."""
     return (int(values["K"]),)
 
 
 def declare_arms(readings: Mapping[str, str]) -> Declaration:
-    """Returns SHUFFLED-ARMS: an arm's counter behind a shuffler, every bit a message of its own."""
+    """SHUFFLED-ARMS: an arm's counter behind a shuffler, every bit as a separate message."""
     bits = symbol("noise_bits", "count")
     least = LeastNoise(
         name="noise_bits", declare=declare_arms, readings=tuple(sorted(readings.items())), usual=PARAMETERS, bits=True
@@ -74,7 +75,7 @@ def declare_arms(readings: Mapping[str, str]) -> Declaration:
 
 
 def small_world(sizes: Mapping[str, int]) -> World:
-    """Returns a bandit of two arms at least, in which audits run the agent."""
+    """Bandit of at least two arms, in which audits run the agent."""
     means = np.linspace(0.2, 0.8, max(2, sizes["A"]))
     mdp = FiniteMDP(
         horizon=1,

@@ -1,4 +1,4 @@
-"""The agent of SHUFFLED-ARMS: shares of the next batch from noisy sums (`share_out`), dealt out in public order."""
+"""Agent of SHUFFLED-ARMS: shares of the next batch from noisy sums (`share_out`), publicly assigned."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _CHANCE = 0.2  # variance of one reward bit, roughly
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """How shares of a batch are chosen.
+    """Rule for the shares of a batch.
 
     Attributes:
-        variance: Of a counter's noise.
-        width: Of the interval in which arms stay.
-        lean: How fast shares fall.
+        variance: Variance of a counter's noise.
+        width: Width of the interval in which arms stay.
+        lean: Rate at which shares fall.
         prior: Precision of the prior ½.
     """
 
@@ -64,16 +64,16 @@ class Choice:
 
 
 def share_out(sums: Array, dealt: Array, to_come: float, c: Choice) -> Array:
-    """Returns each arm's share of the next batch, from the billboard alone.
+    """Shares of all arms in the next batch, from the billboard alone.
 
     An arm's mean is estimated by weighted least squares over the batches, weights n/(σ² + n/5). An arm stays that is at
     most width·√ln(to_come) standard deviations below the best.
 
     Args:
         sums: (B, A) noisy sums of reward bits.
-        dealt: (B, A) how many users were dealt each arm.
-        to_come: How many batches like the next one the users to come would fill.
-        c: How shares are chosen.
+        dealt: (B, A) number of users assigned to each arm.
+        to_come: Number of batches of the next one's size that the remaining users would fill.
+        c: Rule for the shares.
     """
     weights = dealt / (c.variance + _CHANCE * dealt)
     precision = c.prior + (weights * dealt).sum(axis=0)
@@ -86,7 +86,7 @@ def share_out(sums: Array, dealt: Array, to_come: float, c: Choice) -> Array:
 
 
 def deal(shares: Array, users: int, rng: np.random.Generator) -> Indices:
-    """Returns (users,) arms in random order: as many of each as its share, what is left over to the largest shares."""
+    """(users,) arms in random order, by share, with the remainder added to the largest shares."""
     counts = np.floor(shares * users).astype(np.int64)
     over = users - int(counts.sum())
     first = np.lexsort((rng.random(shares.size), -shares))  # ties at random: no arm is favoured by its number
@@ -96,7 +96,7 @@ def deal(shares: Array, users: int, rng: np.random.Generator) -> Indices:
 
 @njit(cache=True, nogil=True)
 def serve_arms(w: SparseMDP, users: np.random.Generator, arms: Indices, held: Reports, record: Record) -> None:
-    """Lets users pull the arms they were dealt, up to the record's `until`; each rounds their reward to a bit."""
+    """Let users pull their assigned arms, up to the record's `until`; rewards are rounded to bits."""
     totals, kept = record.totals, held.paths.shape[0] > 0
     while totals[DONE] < record.until:
         user = int(totals[DONE]) - held.begun
@@ -113,14 +113,15 @@ def serve_arms(w: SparseMDP, users: np.random.Generator, arms: Indices, held: Re
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns SHUFFLED-ARMS in its world, ready to play.
+    """SHUFFLED-ARMS in its world, ready to play.
 
     Args:
-        request: What is asked.
-        noiseless: No noise bits are drawn; the agent plans as with noise.
+        request: The request.
+        noiseless: Whether to draw no noise bits; the agent plans as with noise.
 
     Raises:
-        ParameterError: A world that is no bandit, sizes that are not its own, no user, or a growth below 1.
+        ParameterError: The world is not a bandit, the sizes are not its own, there is no user, or the growth is below
+            1.
     """
     run = _Run(request, noiseless=noiseless)
     tables = BatchFace(names=("rewards",), ends=tuple(run.ends.tolist()), policy=("actions", "dealt"))
@@ -141,7 +142,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
 
 
 class _Run:
-    """The agent in a world: what its player's functions do."""
+    """Functions of the player in a world."""
 
     def __init__(self, request: OnlineRequest, *, noiseless: bool) -> None:
         refuse(request, vectors=0)
@@ -165,7 +166,7 @@ class _Run:
         self.optimal = float(mdp.mean_reward.max())
 
     def start(self, number: int) -> Replicate:
-        """Returns a replicate before its first user."""
+        """A replicate before its first user."""
         A, batches, most = self._mdp.actions, len(self.ends), int(self._sizes.max())
         own = seeds(self._request.seed, number, "users", "noise", "ties")
         rows = most if self.sent else 0
@@ -184,7 +185,7 @@ class _Run:
         return Replicate(arrays=arrays, generators={name: np.random.default_rng(seed) for name, seed in own.items()})
 
     def play(self, one: Replicate, until: int) -> None:
-        """Plays a replicate up to and with a user."""
+        """Play a replicate up to and including a user."""
         a = one.arrays
         while (done := int(a["totals"][DONE])) < until:
             batch = int(np.searchsorted(self.ends, done, side="right"))
@@ -199,7 +200,7 @@ class _Run:
                 self._leave(one, held, batch)
 
     def _begin(self, one: Replicate, batch: int) -> None:
-        """Deals out the next batch's arms, from the billboard."""
+        """Assign the next batch's arms, from the billboard."""
         a, users = one.arrays, int(self._sizes[batch])
         to_come = (self._request.episodes - int(a["totals"][DONE])) / users
         shares = share_out(a["rewards"][:batch, 0, 0], a["dealt"][:batch], to_come, self._choice)
@@ -208,7 +209,7 @@ class _Run:
         a["exact_rewards"][...] = 0.0
 
     def _leave(self, one: Replicate, held: Reports, batch: int) -> None:
-        """Lets a batch's messages, or their sums, leave the shuffler: a bit of every user for every arm."""
+        """Release a batch's messages, or their sums, from the shuffler: one bit of every user for every arm."""
         a, rng = one.arrays, one.generators["noise"]
         table = a["rewards"][batch]
         if self._noiseless:

@@ -1,11 +1,11 @@
 """SHUFFLED-UCB-VI: optimistic value iteration from bits behind a shuffler, one public policy a batch.
 
-What SHUFFLED-UCB-VI releases: bits behind a shuffler, once a batch of users who follow one public policy.
+Releases of SHUFFLED-UCB-VI: bits behind a shuffler, once a batch of users who follow one public policy.
 
-A user moves at most 2(H − 1) counters of transitions and 2H of reward bits, 22 at H = 6, and each of them is
-Bin(N, ½) + 1 against Bin(N, ½). The noise is stated by μ as if it were Gaussian: σ² = (2(H − 1) + 2H·w²)/μ² of a
-transition counter, σ²/w² of a reward counter, N = ⌈4σ²⌉ fair bits. That it is (ε, β)-SDP at μ = 0.266 is not concluded
-from that: the accountant composes the binomial counters exactly.
+A user moves at most 2(H − 1) counters of transitions and 2H of reward bits, 22 at H = 6, and each of them is Bin(N,
+½) + 1 against Bin(N, ½). The noise is stated by μ as if it were Gaussian: σ² = (2(H − 1) + 2H·w²)/μ² of a
+transition counter, σ²/w² of a reward counter, N = ⌈4σ²⌉ fair bits. The claim of (ε, β)-SDP at μ = 0.266 does not
+rest on that: the accountant composes the binomial counters exactly.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ INITIAL = Reading(
 
 
 def everybody(values: Mapping[str, Fraction]) -> tuple[int, ...]:
-    """Returns K for the size of any batch: noise bits that are dealt out are as many in every one."""
+    """K for every batch size: the number of allocated noise bits is the same in all batches."""
     return (int(values["K"]),)
 
 
 def declare_shuffled(readings: Mapping[str, str]) -> Declaration:
-    """Returns SHUFFLED-UCB-VI: every bit a message of its own, ⌈4σ²⌉ fair bits a counter dealt out in public."""
+    """SHUFFLED-UCB-VI: every bit as a separate message, with ⌈4σ²⌉ publicly allocated fair bits a counter."""
     variance = (2 * maximum(H - 1, 1) + 2 * H * WEIGHT**2) / MU**2
     least = LeastNoise(name="mu", declare=declare_shuffled, readings=tuple(sorted(readings.items())), usual=PARAMETERS)
     batches = Batches(size="users, each batch a fixed factor larger than the one before", sizes=everybody)

@@ -1,13 +1,13 @@
-"""The agent of SHUFFLED-UCB-VI. README: the budget, the learner, what was tried.
+"""Agent of SHUFFLED-UCB-VI. README: the budget, the learner, and alternatives that were tried.
 
-`learn` and `plan` (online/policy_batches.py) are the agent, and read what the analyser made of messages alone; `serve`
-(online/policy_runs.py) is where users are, and shuffler.py what stands between the two.
+`learn` and `plan` (kernels/policy_batches.py) are the agent, and read the analyser's estimates alone; `serve`
+(online/policy_runs.py) holds the users, and the shuffler separates the two.
 
-Encoder, shuffler and analyser of one batch: every bit a message of its own (Cheu et al. 2019).
+Encoder, shuffler and analyser of one batch: every bit is a separate message (Cheu et al. 2019).
 
-Small runs send messages: for every counter each user sends one bit of their own and the fair bits that are dealt to
-them, the shuffler puts them in random order, and the analyser counts ones. In large runs the number of ones is drawn
-by its law, the users' own plus Bin(N, ½), which is all that anybody learns from a shuffled multiset of bits.
+Small runs send messages: for every counter each user sends one true bit and the fair bits allocated to them, the
+shuffler puts them in random order, and the analyser counts ones. In large runs the number of ones is drawn by its
+law, the users' own plus Bin(N, ½), which is all the information in a shuffled multiset of bits.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ NONE = -1  # where no message is
 
 
 class Shuffler(NamedTuple):
-    """Who sends noise bits in a batch.
+    """Senders of noise bits in a batch.
 
     Attributes:
-        senders: n, users of this batch.
-        decoys: N, fair bits a counter, of which user i draws ⌊N/n⌋, and one more where i < N mod n.
-        rng: The users' noise bits, and the shuffler's order.
+        senders: n, the number of users in this batch.
+        decoys: N, fair bits a counter: user i draws ⌊N/n⌋, and one more if i < N mod n.
+        rng: Generator of the users' noise bits and the shuffler's order.
     """
 
     senders: int
@@ -52,12 +52,12 @@ class Shuffler(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def send_transitions(held: Reports, through: Shuffler, left: Bits) -> None:
-    """Writes what leaves the shuffler of every transition counter.
+    """Write the shuffled messages of every transition counter.
 
     Args:
-        held: What the users hold.
-        through: Who sends noise bits.
-        left: (H′, S, S, M) messages in the order in which they leave, then −1.
+        held: The users' data.
+        through: Senders of noise bits.
+        left: (H′, S, S, M) messages in the order of release, then −1.
     """
     steps, S, _ = held.transitions.shape
     for h in range(steps):
@@ -73,7 +73,7 @@ def send_transitions(held: Reports, through: Shuffler, left: Bits) -> None:
 
 @njit(cache=True, nogil=True)
 def send_rewards(held: Reports, through: Shuffler, left: Bits) -> None:
-    """Writes what leaves the shuffler of every reward counter, (H, S, M); as `send_transitions`."""
+    """Write the shuffled messages of every reward counter, (H, S, M); as `send_transitions`."""
     H, S = held.rewards.shape
     for h in range(H):
         for s in range(S):
@@ -86,7 +86,7 @@ def send_rewards(held: Reports, through: Shuffler, left: Bits) -> None:
 
 @njit(cache=True, nogil=True)
 def _add_fair_bits(through: Shuffler, user: int, out: Bits, at: int) -> int:
-    """Writes the fair bits that a user draws for one counter; returns where the next user's messages begin."""
+    """Write the fair bits that a user draws for one counter; returns the position of the next user's messages."""
     drawn = through.decoys // through.senders + (1 if user < through.decoys % through.senders else 0)
     for j in range(drawn):
         out[at + j] = 1 if through.rng.random() < 0.5 else 0
@@ -95,7 +95,7 @@ def _add_fair_bits(through: Shuffler, user: int, out: Bits, at: int) -> int:
 
 @njit(cache=True, nogil=True)
 def shuffle(out: Bits, number: int, rng: np.random.Generator) -> None:
-    """Puts a counter's messages in random order (Fisher & Yates); what stands behind them becomes −1."""
+    """Put a counter's messages in random order (Fisher & Yates); later entries become −1."""
     for i in range(number - 1, 0, -1):
         j = int(rng.random() * (i + 1))
         out[i], out[j] = out[j], out[i]
@@ -104,12 +104,12 @@ def shuffle(out: Bits, number: int, rng: np.random.Generator) -> None:
 
 
 def count_ones(left: Bits, decoys: int) -> Array:
-    """Returns the analyser's estimates: ones of every counter less the fair bits' mean N/2."""
+    """Analyser's estimates: number of ones in every counter minus the fair bits' mean N/2."""
     return np.asarray((left == 1).sum(axis=-1) - decoys / 2)
 
 
 def draw_ones(exact: Array, decoys: int, rng: np.random.Generator) -> Array:
-    """Returns the same by its exact law: the users' own ones plus Bin(N, ½), less N/2."""
+    """The same estimates by their exact law: the users' own ones plus Bin(N, ½), minus N/2."""
     return np.asarray(exact + rng.binomial(decoys, 0.5, exact.shape) - decoys / 2)
 
 
@@ -128,12 +128,12 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffleFace:
-    """The face of batches behind a shuffler: tables as in `BatchFace`, and the messages where they are sent.
+    """The face of batches behind a shuffler: tables as in `BatchFace`, and the messages if they are sent.
 
     Attributes:
         tables: Noisy and exact tables.
         decoys: N of every release.
-        ends: The last user of each batch.
+        ends: Last user of each batch.
         sent: Whether messages are sent.
     """
 
@@ -144,33 +144,33 @@ class ShuffleFace:
 
     @property
     def policy(self) -> tuple[str, ...]:
-        """Returns the arrays that are computed from the billboard alone."""
+        """Arrays computed from the billboard alone."""
         return self.tables.policy
 
     @property
     def board(self) -> tuple[str, ...]:
-        """Returns the arrays that are the billboard: what leaves the shuffler, and what the analyser makes of it."""
+        """Arrays of the billboard: shuffled messages and the analyser's estimates."""
         left = tuple(f"left_{name}" for name in self.tables.names) if self.sent else ()
         return (*self.tables.board, *left)
 
     def output(self, episode: int) -> int | None:
-        """Returns the batch that ends with the episode; None where none does, and for the last."""
+        """Batch that ends with the episode; None if none ends or it is the last."""
         return self.tables.output(episode)
 
     def exact(self, one: Replicate, output: int) -> dict[str, Array]:
-        """Returns the users' own ones in every counter."""
+        """Users' true number of ones in every counter."""
         return {name: one.arrays[f"exact_{name}"].copy() for name in self.tables.names}
 
     def noisy(self, one: Replicate, output: int) -> dict[str, Array]:
-        """Returns the analyser's estimates."""
+        """Analyser's estimates."""
         return {name: one.arrays[name][output - 1].copy() for name in self.tables.names}
 
     def undeclared(self, one: Replicate) -> int:
-        """Returns how many tables' entries or messages are more than what is declared."""
+        """Number of tables' entries or messages in excess of the declared ones."""
         return self.tables.undeclared(one)
 
     def messages(self, one: Replicate, output: int) -> tuple[Sent, ...]:
-        """Returns the messages of the batch that ended last, as they left; nothing where the sums' law was drawn."""
+        """Messages of the last completed batch, as released; empty if the sums were drawn by their law."""
         if not self.sent:
             return ()
         users = self.ends[output - 1] - (self.ends[output - 2] if output > 1 else 0)
@@ -182,14 +182,15 @@ class ShuffleFace:
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
-    """Returns SHUFFLED-UCB-VI in its world, ready to play.
+    """SHUFFLED-UCB-VI in its world, ready to play.
 
     Args:
-        request: What is asked.
-        noiseless: No noise bits are drawn; the agent plans as with noise.
+        request: The request.
+        noiseless: Whether to draw no noise bits; the agent plans as with noise.
 
     Raises:
-        ParameterError: Sizes that are not the environment's, no episode, tables beyond 8 GB, or a refused option.
+        ParameterError: The sizes are not the environment's, there is no episode, tables exceed 8 GB, or an option is
+            refused.
     """
     refuse(request, vectors=0)
     releases = declared(request).noisy
@@ -236,7 +237,7 @@ class _Channel:
     noiseless: bool
 
     def start(self, number: int) -> Replicate:
-        """Returns a replicate before its first episode, with room for the messages of the largest batch."""
+        """A replicate before its first episode, with room for the messages of the largest batch."""
         if not self.sent:
             return self.runs.start(number)
         most = int(self.runs.sizes.max())
@@ -247,7 +248,7 @@ class _Channel:
         return self.runs.start(number, kept=True, more=left)
 
     def leave(self, one: Replicate, batch: Batch) -> None:
-        """Lets a batch's messages, or their sums, leave the shuffler."""
+        """Release a batch's messages, or their sums, from the shuffler."""
         a, rng = one.arrays, one.generators["noise"]
         for name, decoys in self.decoys.items():
             exact, table = a[f"exact_{name}"], a[name][batch.number]

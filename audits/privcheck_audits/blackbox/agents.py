@@ -1,8 +1,8 @@
-"""Whole agents from outside: the search for a pair of neighbours, and the audit of what others see of a run.
+"""Black-box audits of whole agents: the search for a pair of neighbours, and the audit of what others see of a run.
 
-The search runs the agent a few times on each changed dataset, learns scores on these runs, and ranks the pairs by what
-models that had not seen a run say of it. The best pairs are audited by `blackbox.audit` with fresh runs: choosing them
-costs nothing of α. Users call `privcheck.audit_agent`.
+The search runs the agent a few times on each changed dataset, learns scores on these runs, and ranks the pairs by
+held-out scores. The best pairs are audited by `blackbox.audit` with fresh runs: the choice of pairs costs no α. Users
+call `privcheck.audit_agent`.
 """
 
 from __future__ import annotations
@@ -56,25 +56,25 @@ _ROUGH: Final = 0.2  # α of the bounds by which pairs are ranked, which nobody 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Seen:
-    """An agent as all but the protected user see it: a function of a case, one run a call.
+    """An agent as everybody but the protected user sees it: a function of a case, one run per call.
 
     Attributes:
         agent: The agent.
-        drop: Takes the protected user's part off an output; None where all of it is seen.
+        drop: Removes the protected user's part from an output; None if all of it is visible.
     """
 
     agent: AgentFunction
     drop: DropOwnPart | None
 
     def __call__(self, case: Case, rng: np.random.Generator) -> Any:
-        """Returns what one run shows."""
+        """Run the agent once and return the visible output."""
         output = self.agent(case.dataset, rng)
         return output if self.drop is None else self.drop(output, case.user)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Screen:
-    """Runs of the search, in blocks: run i is on case i // runs."""
+    """Blocks of the search's runs: run i is on case i // runs."""
 
     caller: Caller
     cases: Sequence[Case]
@@ -97,7 +97,7 @@ def _what(error: Exception) -> str:
 
 
 def drop_own_part(output: Any, user: int | None) -> Any:
-    """Returns the parts of all users but one; an output that has none, because there was no answer, as it is.
+    """Parts of all users but one; an output without parts, because there was no answer, is returned unchanged.
 
     Raises:
         CallError: The output has no parts.
@@ -140,11 +140,11 @@ def audit_agent(
     directory: Path | None,
     progress: Progress,
 ) -> MechanismAudit:
-    """Returns the audit; see `privcheck.audit_agent`.
+    """Audit an agent; see `privcheck.audit_agent`.
 
     Raises:
-        ParameterError: An argument is out of its range or does not fit another.
-        MechanismError: The agent cannot be judged.
+        ParameterError: An argument is out of its range or contradicts another argument.
+        MechanismError: The agent cannot be audited.
     """
     began = time.perf_counter()
     _refuse(neighbours, dataset, change, candidates, screening=screening, finalists=finalists, seed=seed)
@@ -246,7 +246,7 @@ def _supplied(
 
 
 def _at(first: Any, other: Any, position: int) -> tuple[int | None, int | None]:
-    """Returns a position on both neighbours; None on the one that is shorter by the user."""
+    """Position of the user in both neighbours; None in the neighbour that lacks the user."""
     sizes = count_users(first), count_users(other)
     if sizes[0] is None or sizes[1] is None or sizes[0] == sizes[1]:
         return position, position
@@ -254,10 +254,10 @@ def _at(first: Any, other: Any, position: int) -> tuple[int | None, int | None]:
 
 
 def _try_parts(agent: AgentFunction, case: Case, seed: int) -> None:
-    """Refuses what cannot be dropped before anything else is asked; an agent that raises is judged later.
+    """Check early that the protected user's part can be dropped; an agent that raises is judged later.
 
     Raises:
-        ParameterError: The output has not a part for each user.
+        ParameterError: The output does not have one part per user.
     """
     try:
         output = agent(case.dataset, np.random.default_rng((seed, _STREAM)))
@@ -276,7 +276,7 @@ def _try_parts(agent: AgentFunction, case: Case, seed: int) -> None:
 
 
 def _screen(work: _Screen, *, workers: int, executor: Workers, progress: Progress) -> list[list[Form]]:
-    """Returns the outputs of each case."""
+    """Outputs of each case."""
     parts = blocks(
         work,
         len(work.cases) * work.runs,
@@ -294,13 +294,13 @@ def _screen(work: _Screen, *, workers: int, executor: Workers, progress: Progres
 
 
 def _rank(pairs: Sequence[CasePair], outputs: Sequence[list[Form]], *, finalists: int, seed: int) -> list[CasePair]:
-    """Returns the most promising pairs, the best first: by single figures of all, then by scores learned on those left.
+    """Most promising pairs, best first: ranked by single features, then by scores learned on the remaining pairs.
 
     Args:
-        pairs: All of them.
-        outputs: Of each case.
-        finalists: How many are wanted.
-        seed: Of the learning.
+        pairs: All pairs.
+        outputs: Outputs of each case.
+        finalists: Number of pairs to keep.
+        seed: Seed of the learning.
     """
     tables = []
     for pair in pairs:
@@ -316,7 +316,7 @@ def _rank(pairs: Sequence[CasePair], outputs: Sequence[list[Form]], *, finalists
 
 
 def _worth(rows: np.ndarray[Any, Any], secret: np.ndarray[Any, Any], rng: np.random.Generator) -> tuple[float, float]:
-    """Returns a rough lower bound on ε, and how well the scores rank the runs (the area under the curve)."""
+    """Rough lower bound on ε, and the area under the curve of the best score."""
     target = ClaimedLoss(unit="epsilon", claimed=0.0, delta=0.0)
     order = rng.permutation(secret.size)
     rows, secret = rows[order], secret[order]

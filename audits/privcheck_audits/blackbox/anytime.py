@@ -1,15 +1,15 @@
-"""Looking at a black box after every block: bets on its runs by scores that were learned on the runs before them.
+"""Anytime-valid black-box audits: after every block, bets on its runs by scores learned on earlier runs.
 
-The first runs teach a score; the following ones are bet on with it and teach the next one as soon as they are as many.
-Whoever bets on a run knows the runs before it and nothing else, so the e-value of `bounds.e_process` does not grow
-on average while the claim is true, whatever is learned, and its product over the stages does not either. Half of the
-e-value is bet in each stage: what a poor first score loses does not sink the good ones after it.
+The first runs train a score; bets on the following runs use it, and those runs train the next score once there are
+as many of them. A bet depends only on earlier runs, so that the e-value of `bounds.e_process` does not grow on
+average while the claim is true, whatever is learned, and neither does its product over the stages. Each stage bets
+half of its e-value: the losses of a poor first score do not cancel the gains of later ones.
 
-Who gets which share of α: decided by the training runs alone, before any tested run was seen.
+Shares of α of the attempts, decided by the training runs alone, before any tested run is seen.
 
-Two attempts get most of it: the one that refutes the claim best, and the one whose bound is largest. They differ where
-a claim is broken by far, which a rare event shows as a large bound and a common one more surely. A third takes from
-both: one of few from which the choice is made, for the largest of hundreds of noisy bounds is a lucky one.
+Two attempts get most of it: the one that refutes the claim best, and the one with the largest bound. They differ if
+a claim is grossly violated, which a rare event shows as a large bound and a common one more reliably. A third
+attempt takes a part from both: one chosen among few, since the largest of hundreds of noisy bounds is a lucky one.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _CAUTION: Final = 3.0  # standard deviations by which δ may reveal more than ex
 def weigh(
     tried: Sequence[Attempt], training: Sequence[Counts], target: ClaimedLoss, *, tested: Sequence[int], alpha: float
 ) -> Array:
-    """Returns the share of α of each attempt, (attempts,), adding up to 1, from the training runs alone.
+    """Share of α of each attempt, (attempts,), adding up to 1, from the training runs alone.
 
     Args:
         tried: The attempts.
-        training: Counts of each pair by models that had not seen the run.
+        training: Counts of each pair's training runs, by held-out scores.
         target: The claim.
-        tested: How many runs of each pair will be tested.
+        tested: Number of runs of each pair that will be tested.
         alpha: One minus the confidence.
     """
     refutes, certifies = np.zeros((2, len(tried)))
@@ -79,9 +79,9 @@ def weigh(
 
 
 def _of_all_scores(tried: Sequence[Attempt], certifies: Array) -> int | None:
-    """Returns the attempt both ways with the largest bound by a pair's last score, which combines the others.
+    """Two-sided attempt with the largest bound by a pair's last score, which combines the others.
 
-    Of scores that tell nearly the same the largest bound is that of the luckiest one.
+    Among nearly equivalent scores, the largest bound is that of the luckiest one.
     """
     last = {attempt.pair: attempt.score for attempt in tried}
     of_last = [
@@ -101,10 +101,10 @@ def _as_of_normal_noise(
     tested: Sequence[int],
     alpha: float,
 ) -> int | None:
-    """Returns the attempt on as many guesses as would certify normal noise best, by a pair's last score.
+    """Attempt with about the number of guesses that would be best for normal noise, by a pair's last score.
 
-    With δ > 0 few guesses count, fewer than training runs can tell the best number of. Where the claim is exactly true
-    of normal noise the number follows from the claim; no attempt, where δ = 0.
+    With δ > 0 few guesses count, too few for the training runs to show the best number. For normal noise of which the
+    claim is exactly true, the number follows from the claim. None if δ = 0.
     """
     if target.delta == 0:
         return None
@@ -136,7 +136,7 @@ def _as_of_normal_noise(
 
 
 def _paid(revealing: Array | float, runs: int) -> NDArray[np.int64]:
-    """Returns how many right guesses δ may have paid for, about."""
+    """Approximate number of right guesses that may be due to δ."""
     revealed = np.asarray(revealing) * runs
     paid: NDArray[np.int64] = np.ceil(revealed + _CAUTION * np.sqrt(revealed)).astype(np.int64)
     return paid
@@ -145,10 +145,10 @@ def _paid(revealing: Array | float, runs: int) -> NDArray[np.int64]:
 def _promises(
     tried: Sequence[Attempt], training: Counts, target: ClaimedLoss, *, runs: int, alpha: float
 ) -> tuple[Array, Array]:
-    """Returns how well each attempt would refute the claim, −ln p, and its bound, by counts as in the training runs.
+    """Promise of each attempt by the training counts: −ln p of its refutation of the claim, and its bound.
 
     The counts are made worse by standard deviations: among hundreds of attempts the largest bound is that of a lucky
-    one with few guesses, and the best for one audit is hardly better than its neighbours with more.
+    one with few guesses, and the best attempt is hardly better than its neighbours with more guesses.
     """
     grown = runs / max(1, training.runs)
     made = beyond_cuts(tried, training)
@@ -185,12 +185,12 @@ _OUT: Final = 1 + 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stage:
-    """The bets of one stage, made by one score, with what came of them.
+    """Bets of one stage, made with one score, and their outcomes.
 
     Attributes:
-        attempts: What is bet on.
-        weights: Of the attempts, in the stage's e-value.
-        counts: Of the runs that were bet on.
+        attempts: The attempts that are bet on.
+        weights: Weight of each attempt in the stage's e-value.
+        counts: Counts of the runs that were bet on.
     """
 
     attempts: tuple[Attempt, ...]
@@ -198,7 +198,7 @@ class Stage:
     counts: Counts
 
     def log_e_value(self, claimed: float, target: ClaimedLoss) -> float:
-        """Returns ln of the stage's e-value against a claim, rounded down; it falls as the claim grows."""
+        """Logarithm of the stage's e-value against a claim, rounded down; it falls as the claim grows."""
         runs = self.counts.runs
         if runs == 0:
             return 0.0
@@ -219,19 +219,19 @@ class EProcess:
 
     Attributes:
         target: The claim.
-        stages: Of all stages; the last is under way.
+        stages: All stages; the last one is still open.
     """
 
     target: ClaimedLoss
     stages: list[Stage] = field(default_factory=list)
 
     def begin(self, cuts: Sequence[Array], training: Counts, *, runs: int) -> None:
-        """Begins a stage: bets on what the training runs recommend.
+        """Begin a stage: choose the bets that the training runs recommend.
 
         Args:
-            cuts: Of each score.
-            training: Counts of the runs before, by models that had not seen the run.
-            runs: About how many runs the stage will have.
+            cuts: Edges of each score.
+            training: Counts of the earlier runs, by held-out scores.
+            runs: Approximate number of runs of the stage.
         """
         tried = attempts(0, cuts, self.target)
         if self.target.unit != "epsilon":
@@ -250,39 +250,39 @@ class EProcess:
         )
 
     def add(self, counts: Counts) -> None:
-        """Adds what came of some runs to the stage under way."""
+        """Add the counts of some runs to the open stage."""
         last = self.stages[-1]
         self.stages[-1] = Stage(attempts=last.attempts, weights=last.weights, counts=last.counts + counts)
 
     def log_e_value(self, claimed: float) -> float:
-        """Returns ln of the e-value against a claim over all stages."""
+        """Logarithm of the e-value against a claim over all stages."""
         each = (stage.log_e_value(claimed, self.target) for stage in self.stages)
         return math.fsum(float(np.logaddexp(0.0, e_value)) - math.log(2) * _OUT for e_value in each)
 
     @property
     def runs(self) -> int:
-        """Returns how many runs were bet on."""
+        """Number of runs that were bet on."""
         return sum(stage.counts.runs for stage in self.stages)
 
     @property
     def guess_counts(self) -> tuple[int, int]:
-        """Returns the right and the wrong guesses of each stage's favourite."""
+        """Right and wrong guesses of each stage's heaviest attempt, summed over the stages."""
         each = [beyond_cuts(stage.attempts[:1], stage.counts) for stage in self.stages]
         return sum(int(made.right[0]) for made in each), sum(int(made.wrong[0]) for made in each)
 
 
 def refutes(e_processes: Sequence[EProcess], claimed: float, *, alpha: float) -> bool:
-    """Returns whether the mean e-value of all pairs has reached 1/α, which a true claim allows with α."""
+    """Whether the mean e-value of all pairs has reached 1/α (probability at most α under a true claim)."""
     return log_average([e_process.log_e_value(claimed) for e_process in e_processes]) >= -math.log(alpha)
 
 
 def anytime(e_processes: Sequence[EProcess], *, alpha: float) -> float:
-    """Returns a lower bound on the loss that holds at whatever time it is asked for, at confidence 1 − α."""
+    """Lower bound on the loss that is valid at any stopping time, at confidence 1 − α."""
     return find_largest_refuted(lambda claimed: refutes(e_processes, claimed, alpha=alpha))
 
 
 def log_odds(claimed: float, target: ClaimedLoss) -> float:
-    """Returns ln of the largest odds, right to wrong, of a guess of the hidden bit under a claim, rounded up.
+    """Logarithm of the largest odds, right to wrong, of a guess of the hidden bit under a claim, rounded up.
 
     e^ε for ε, by Bayes' rule; Φ(μ/2) to Φ(−μ/2) for μ. For ρ a guess of all runs that says D with probability a on D
     and b on D′ has KL(a‖b) ≤ ρ and KL(b‖a) ≤ ρ (Bun & Steinke 2016, Definition 1.1 as α → 1, data processing). Both

@@ -1,15 +1,15 @@
-"""The black box: any Python function with a claim and pairs of neighbours, judged by its outputs alone.
+"""Black-box audit: any Python function with a claim and pairs of neighbours, judged by its outputs alone.
 
-Three tenths of the runs teach scores (`blackbox.scores`); the others are counted between edges that were fixed
-before (`blackbox.verdict`) and tested (`blackbox.verdict`). Where the audit may stop early, all of them
-are bet on as well (`privcheck_audits.blackbox.anytime`). Users call `privcheck.audit_mechanism`.
+Scores are learned on three tenths of the runs (`blackbox.scores`); the others are counted between edges fixed in
+advance, and tested (`blackbox.verdict`). If the audit may stop early, all runs are also bet on
+(`privcheck_audits.blackbox.anytime`). Users call `privcheck.audit_mechanism`.
 
-All pairs of a black box on their way together: calls are compared, scores learned, runs tested, bounds confirmed.
+Rounds of a black-box audit over all pairs: calls are compared, scores learned, runs tested, bounds confirmed.
 
-No violation is reported that rests on the independence of runs of one call (`blackbox.confirmation`). Where long calls
-promised what calls of their own then contradict, everything is done a second time, with one run a call.
+No reported violation depends on the independence of runs of one call (`blackbox.confirmation`). If separate calls
+contradict the promise of long calls, the audit is repeated with one run per call.
 
-What the page of a black-box audit draws: how often the score that gave the bound told the neighbours apart.
+Plots of a black-box audit: the errors of the score that gave the bound.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ _Phase = Callable[[], Generator[None, None, None]]  # one pair's part of a phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What a round came to.
+    """Result of a round.
 
     Attributes:
-        largest: The bound.
-        refuted: Whether the claim is.
-        misled: Runs of long calls depend on each other, or promised too much: everything has to be done again.
-        notes: What users should know.
+        largest: The largest bound.
+        refuted: Whether the claim is refuted.
+        misled: Whether runs of long calls were dependent, or promised too much, so that the audit must be repeated.
+        notes: Notes for users.
         evidence: Figures behind the confirmation.
-        error: Why it could not be confirmed.
+        error: Error that prevented the confirmation.
     """
 
     largest: Best
@@ -76,14 +76,14 @@ class Judged:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Round:
-    """All pairs, once.
+    """One pass over all pairs.
 
     Attributes:
-        pairs: Of neighbours.
+        pairs: Pairs of neighbours.
         target: The claim.
         alpha: One minus the confidence of this round.
-        stop: Whether it looks after every block and stops when the claim is refuted.
-        ended: How it ended.
+        stop: Whether to check after every block and stop once the claim is refuted.
+        ended: How the round ended.
     """
 
     pairs: Sequence[AuditedPair]
@@ -94,22 +94,22 @@ class Round:
 
     @property
     def looks(self) -> float:
-        """Returns the part of α that pays for looks."""
+        """Part of α spent on interim checks."""
         return _LOOKS * self.alpha if self.stop else 0.0
 
     @property
     def has_counted(self) -> bool:
-        """Returns whether any run was tested."""
+        """Whether any run was tested."""
         return any(
             (pair.tested is not None and pair.tested.runs) or (pair.e_process is not None and pair.e_process.runs)
             for pair in self.pairs
         )
 
     def go(self, progress: Progress) -> None:
-        """Makes all runs, until it is stopped or interrupted.
+        """Make all runs, unless stopped or interrupted.
 
         Raises:
-            MechanismError: The function cannot be judged.
+            MechanismError: The function cannot be audited.
         """
         whole = sum(2 * pair.trials for pair in self.pairs)
 
@@ -127,7 +127,7 @@ class Round:
                 return
 
     def judge(self) -> Judged:
-        """Returns the bound and whether it refutes the claim, which calls of their own have to confirm."""
+        """Judge whether the bound refutes the claim; separate calls have to confirm a refutation by long calls."""
         largest = _verdict(self.pairs, self.target, self.ended, alpha=self.alpha - self.looks, looks=self.looks)
         pair = self.pairs[largest.attempt.pair]
         notes = [f"{each.dependence}; every run of pair {each.source.number} was made in a call of its own"
@@ -170,7 +170,7 @@ class Round:
 
 
 def _through(phases: Sequence[_Phase], stop: Callable[[], bool], *, in_turn: bool) -> Ended:
-    """Goes through all pairs block by block, one pair after the other or a block of each in turn."""
+    """Run all pairs block by block, one pair after the other or in turn."""
     waiting = [phase() for phase in phases]
     try:
         while waiting:
@@ -188,7 +188,7 @@ def _through(phases: Sequence[_Phase], stop: Callable[[], bool], *, in_turn: boo
 
 
 def _verdict(pairs: Sequence[AuditedPair], target: ClaimedLoss, ended: Ended, *, alpha: float, looks: float) -> Best:
-    """Returns the largest bound that holds: of all runs, unless what they showed decided their number, or of looks."""
+    """Largest valid bound: from all runs, unless their number depended on the outcomes, or from the interim checks."""
     nothing = Best(lower=0.0, attempt=Attempt(pair=0, score=0, kind="e-process"), alpha=looks, right=0, wrong=0)
     largest = nothing
     counted = [pair.tested for pair in pairs if pair.tested is not None]
@@ -220,13 +220,13 @@ def _of_all_runs(pairs: Sequence[AuditedPair], counted: list[Counts], target: Cl
 
 
 def draw_errors(counts: Counts, score: int, claim: MechanismClaim, *, confidence: float) -> TradeOff | None:
-    """Returns both kinds of error of one score at all its edges beside what the claim allows.
+    """Both kinds of error of one score at all its edges, beside the errors that the claim allows.
 
     Args:
-        counts: Of runs whose number was fixed before; None comes back where a neighbour has none.
-        score: Its index.
-        claim: What was claimed.
-        confidence: Of the band.
+        counts: Counts of runs in a number fixed beforehand; the result is None if a neighbour has no runs.
+        score: Index of the score.
+        claim: The claim.
+        confidence: Confidence of the band.
     """
     inside = counts.inside[score]
     used = int(inside.sum(axis=0).nonzero()[0].max(initial=0))
@@ -265,13 +265,13 @@ def audit_mechanism(
     one_at_a_time: bool | None = None,
     block: int = BLOCK,
 ) -> MechanismAudit:
-    """Returns the audit; see `privcheck.audit_mechanism`. Slow functions have fewer runs in a block.
+    """Audit a function; see `privcheck.audit_mechanism`. Slow functions get fewer runs per block.
 
     Raises:
         ParameterError: An argument is out of its range, the function cannot be sent to the workers, or the directory
             belongs to another audit.
-        MechanismError: The function raised or returned something else than rows of numbers.
-        KeyboardInterrupt: No run had been tested yet.
+        MechanismError: The function raised or returned something other than runs.
+        KeyboardInterrupt: The audit was interrupted before any run was tested.
     """
     began = time.perf_counter()
     target = _target(claim)
@@ -397,7 +397,7 @@ def _run(
 
 
 def _precision_notes(pairs: Sequence[AuditedPair], target: ClaimedLoss, *, refuted: bool, alpha: float) -> list[str]:
-    """Returns whether the design or the floating-point noise tells, where outputs have low precision."""
+    """Notes on whether the design or floating-point noise leaks, for outputs of low precision."""
     precise = [pair.precise for pair in pairs if pair.precise is not None]
     if not precise:
         return []

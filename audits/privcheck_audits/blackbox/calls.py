@@ -1,7 +1,7 @@
-"""How a function under audit is called, read from its signature, and the runs that one call gives.
+"""How to call a function under audit, read from its signature, and the runs that a call returns.
 
-A call is for many runs, `(dataset, size, rng)`, or for one, `(dataset, rng)`. What is taken besides the dataset is
-known by its name, and where there are three arguments in a row, by its place.
+A call asks for many runs, `(dataset, size, rng)`, or for one, `(dataset, rng)`. Arguments besides the dataset are
+recognised by name, or by position if there are exactly three positional arguments.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Role = Literal["size", "rng", "seed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """A function under audit and how it is called.
+    """A function under audit and how to call it.
 
     Attributes:
         mechanism: The function.
-        takes: What follows the dataset: name (empty where it goes by its place) and role.
-        single: One run is asked for in a call, whatever the function could give.
-        catch: An exception is a run's output.
-        columns: A call for many runs gives columns: a tuple with an array for each number of a run.
+        takes: Arguments after the dataset: name (empty if positional) and role.
+        single: Whether each call asks for one run, even if the function could return many.
+        catch: Whether an exception counts as the output of a run.
+        columns: Whether a call for many runs returns columns: a tuple with an array for each number of a run.
     """
 
     mechanism: Callable[..., Any]
@@ -49,32 +49,32 @@ class Caller:
 
     @property
     def many(self) -> bool:
-        """Returns whether the function can be asked for many runs in one call."""
+        """Whether the function can return many runs in one call."""
         return any(role == "size" for _, role in self.takes)
 
     @property
     def seeded(self) -> bool:
-        """Returns whether its randomness comes from the audit."""
+        """Whether the function takes its randomness from the audit."""
         return any(role != "size" for _, role in self.takes)
 
     def runs(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
-        """Returns `size` runs: an array with a row each, or a list of what each gave, frozen.
+        """`size` runs: an array with one row per run, or a list of frozen outputs.
 
-        Frozen are numbers, copied arrays and canonical forms: a function may use its buffers again.
+        Frozen outputs are numbers, copied arrays or canonical forms, since a function may reuse its buffers.
 
         Raises:
-            CallError: What was returned is not `size` runs.
-            Exception: The function's own, where a call is for many runs or exceptions are not outputs.
+            CallError: The return value is not `size` runs.
+            Exception: Raised by the function, if a call asks for many runs or exceptions are not outputs.
         """
         if not self.single:
             return self.batch(self._call(dataset, size, rng), size)
         return [self._one(dataset, rng) for _ in range(size)]
 
     def batch(self, given: Any, size: int) -> Any:
-        """Returns the runs of what one call for many gave.
+        """Runs in the return value of one call for many runs.
 
         Raises:
-            CallError: It is not `size` runs.
+            CallError: The return value is not `size` runs.
         """
         found = _regular(_rows(given, size, columns=self.columns))
         if isinstance(found, np.ndarray) and type(found) is np.ndarray and found.dtype.kind in "biuf":
@@ -117,15 +117,15 @@ class Caller:
 
 
 def read_signature(mechanism: Callable[..., Any], *, one_at_a_time: bool | None, catch: bool) -> Caller:
-    """Returns how the function is called.
+    """Read from the signature how to call the function.
 
     Args:
         mechanism: The function.
-        one_at_a_time: Whether a call is for one run; None where the signature shall tell.
+        one_at_a_time: Whether a call asks for one run; None to read it from the signature.
         catch: Whether exceptions are outputs.
 
     Raises:
-        ParameterError: It is no function, or its signature does not tell, or contradicts `one_at_a_time`.
+        ParameterError: The argument is not a function, or its signature is ambiguous or contradicts `one_at_a_time`.
     """
     given: object = mechanism
     if not callable(given):
@@ -177,7 +177,7 @@ def _by_place(
     *,
     one_at_a_time: bool | None,
 ) -> list[tuple[inspect.Parameter, Role | None]]:
-    """Returns the roles of exactly two needed arguments after the dataset."""
+    """Roles of exactly two required arguments after the dataset."""
     (first, one), (second, other) = roles
     if one in ("rng", "seed") and other in (None, "size"):
         return [(first, one), (second, "size")]
@@ -211,10 +211,10 @@ def _refuse(mechanism: Callable[..., Any], problem: str) -> NoReturn:
 
 
 def _rows(given: Any, size: int, *, columns: bool) -> Any:
-    """Returns an array with a row a run, or a list of runs.
+    """Array with one row per run, or list of runs.
 
     Raises:
-        CallError: It is neither.
+        CallError: The return value is neither.
     """
     if (
         isinstance(given, tuple)
@@ -253,7 +253,7 @@ def _rows(given: Any, size: int, *, columns: bool) -> Any:
 
 
 def _records(given: Any) -> list[Any] | None:
-    """Returns the rows of a data frame, table or series; None of everything else."""
+    """Rows of a data frame, table or series; None for other types."""
     room = type(given).__module__.partition(".")[0]
     if room == "pandas" and hasattr(given, "to_dict"):
         return list(given.to_dict("records") if hasattr(given, "columns") else given)
@@ -265,7 +265,7 @@ def _records(given: Any) -> list[Any] | None:
 
 
 def _regular(found: Any) -> Any:
-    """Returns runs that are equally long lists of floats as an array; everything else as it is."""
+    """Array of runs that are equally long lists of floats; other runs unchanged."""
     if isinstance(found, list) and found and type(found[0]) is list and found[0] and set(map(type, found)) == {list}:
         lengths, kinds = set(map(len, found)), set(map(type, chain.from_iterable(found)))
         if len(lengths) == 1 and kinds == {float}:
@@ -287,10 +287,10 @@ def _wanted(given: Any, size: int, more: str) -> str:
 
 
 def as_numbers(found: Any) -> tuple[np.ndarray[Any, Any], tuple[str, ...]] | None:
-    """Returns runs as an array of numbers with what they are, where all are of one kind; None where they are not.
+    """Runs as an array of numbers with a description of their type; None if they are of several kinds or not numeric.
 
     Args:
-        found: What `Caller.runs` gave.
+        found: Runs from `Caller.runs`.
     """
     if isinstance(found, np.ndarray):
         rows = found.astype(np.float64) if found.dtype.itemsize > _BYTES else found

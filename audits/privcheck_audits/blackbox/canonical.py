@@ -1,13 +1,13 @@
-"""The canonical form of whatever one run of a function puts out: a flat list of what stands where.
+"""Canonical form of an output of any type: a flat list of leaves with their paths.
 
-Types, keys and their order, lengths, dtypes, exceptions with their messages, NaN and the sign of zero all stand in it.
-Sets have no order, so theirs is none of the output's. Numbers in texts are taken out, so that a text is a pattern with
-numbers. Of an object its fields are looked at, never its `repr`, in which the address in memory would be told; of one
-without fields only the type is.
+The form records types, keys and their order, lengths, dtypes, exceptions with their messages, NaN and the sign of
+zero. Sets have no order, so none is recorded. Numbers in texts are taken out: a text becomes a pattern and a list
+of numbers. Objects are read by their fields, never by their `repr`, which would include the memory address; of an
+object without fields only the type is recorded.
 
-The form of an output as a value: what stands where, when two are equal, and an exception as an output.
+Canonical form of an output as a value: leaves with their paths, equality by digest, and exceptions as outputs.
 
-Types of Python's library and of well-known packages, taken apart without importing any of them.
+Readers for types of Python's library and of well-known packages, without importing those packages.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ _FRAMES: Final = ("pandas", "polars")
 
 
 class CallError(PrivcheckError):
-    """What a call gave cannot be taken as runs; the door says where."""
+    """The return value of a call cannot be read as runs; callers add which call it was."""
 
 
 class Walk(Protocol):
-    """Goes through an output; `blackbox.canonical` has the only one."""
+    """Protocol of the walk through an output; `blackbox.canonical` has the only implementation."""
 
     def add_parts(self, path: str, kind: str, *parts: tuple[str, Any]) -> None:
-        """Adds something of which the parts are known by name."""
+        """Add a value with named parts."""
         ...
 
     def add_array(self, x: NDArray[Any], path: str, kind: str) -> None:
-        """Adds an array."""
+        """Add an array."""
         ...
 
     def visit(self, x: Any, path: str) -> None:
-        """Adds what stands at a place."""
+        """Add the leaves of a value at a path."""
         ...
 
 
 def add_known(walk: Walk, x: Any, path: str, kind: str) -> bool:
-    """Adds what is of a known type; returns whether it is."""
+    """Add a value if its type is known, and return whether it is."""
     for belongs, add in _KNOWN:
         if belongs(x):
             add(walk, x, path, kind)
@@ -67,10 +67,10 @@ def add_known(walk: Walk, x: Any, path: str, kind: str) -> bool:
 
 
 def array_of(given: Any) -> NDArray[Any]:
-    """Returns a tensor of any library as an array.
+    """Array with the contents of a tensor of any library.
 
     Raises:
-        CallError: Its own conversion fails.
+        CallError: The library's conversion fails.
     """
     try:
         return np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
@@ -79,13 +79,13 @@ def array_of(given: Any) -> NDArray[Any]:
 
 
 def name_of(kind: Any) -> str:
-    """Returns the name of a type or function, with its module."""
+    """Name of a type or function, with its module."""
     room, name = getattr(kind, "__module__", ""), getattr(kind, "__qualname__", getattr(kind, "__name__", "?"))
     return name if room in ("builtins", None) else f"{room}.{name}"
 
 
 def plain(x: Any) -> Any:
-    """Returns NumPy's texts as Python's."""
+    """NumPy texts converted to Python's; other values unchanged."""
     return x.item() if isinstance(x, np.str_ | np.bytes_) else x
 
 
@@ -195,18 +195,19 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]{4,}")
 
 
 def without_addresses(text: str) -> str:
-    """Returns a text without the places in memory that objects without a `repr` of their own tell."""
+    """Text without memory addresses, as in the default `repr` of objects."""
     return _ADDRESS.sub(" at …", text)
 
 
 class Leaf(NamedTuple):
-    """What stands at one place of an output.
+    """Value at one path of an output.
 
     Attributes:
-        path: The place: keys, fields and indices from the outside in.
-        kind: The type, for arrays with the dtype.
-        shape: Of an array, or the length of a container; None of single values.
-        value: A number, a text, an array (numbers,), or the keys of a mapping in their order; None where there is none.
+        path: Keys, fields and indices from the outside in.
+        kind: The type, with the dtype for arrays.
+        shape: Shape of an array, or length of a container; None for single values.
+        value: A number, a text, an array (numbers,), or the keys of a mapping in their order; None for leaves without a
+            value.
     """
 
     path: str
@@ -219,8 +220,8 @@ class Form(NamedTuple):
     """The canonical form of an output.
 
     Attributes:
-        leaves: In the order of the output.
-        opaque: Types of which nothing but the name could be seen.
+        leaves: Leaves in the order of the output.
+        opaque: Types of which only the name is visible.
     """
 
     leaves: tuple[Leaf, ...]
@@ -232,8 +233,8 @@ class Raised:
     """An exception as the output of a run.
 
     Attributes:
-        kind: Its type.
-        message: What it says, without addresses.
+        kind: Type of the exception.
+        message: Its message, without memory addresses.
     """
 
     kind: str
@@ -241,7 +242,7 @@ class Raised:
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
-        """Returns the exception as an output."""
+        """Output for an exception."""
         try:
             message = str(error)
         except Exception:  # noqa: BLE001 - an exception that cannot say what it is
@@ -250,7 +251,7 @@ class Raised:
 
 
 def digest(form: Form) -> bytes:
-    """Returns 16 bytes that are equal for equal outputs; all NaN are equal, 0 and −0 are not."""
+    """16 bytes that are equal for equal outputs; all NaN are equal, 0 and −0 are not."""
     parts = hashlib.blake2b(digest_size=16)
     for leaf in form.leaves:
         parts.update(repr((leaf.path, leaf.kind, leaf.shape)).encode())
@@ -259,7 +260,7 @@ def digest(form: Form) -> bytes:
 
 
 def exact(value: Any) -> bytes:
-    """Returns a leaf's value as bytes, equal for equal values."""
+    """Bytes of a leaf's value, equal for equal values."""
     if isinstance(value, np.ndarray):
         clean = np.where(np.isnan(value), np.nan, value) if value.dtype.kind == "f" else value
         return bytes(clean.dtype.str, "ascii") + np.ascontiguousarray(clean).tobytes()
@@ -277,14 +278,14 @@ _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\
 
 
 def canonical(given: Any, *, catch: bool = True) -> Form:
-    """Returns the canonical form of an output.
+    """Canonical form of an output.
 
     Args:
         given: Any object. Iterators are consumed.
-        catch: Whether an exception of an iterator is part of the output.
+        catch: Whether an exception raised by an iterator is part of the output.
 
     Raises:
-        CallError: It contains itself, is nested too deeply, or is a stream without end.
+        CallError: The output contains itself, is nested too deeply, or is an endless stream.
     """
     walk = _Walk(catch=catch)
     walk.visit(given, "")
@@ -292,7 +293,7 @@ def canonical(given: Any, *, catch: bool = True) -> Form:
 
 
 class _Walk:
-    """Goes through one output."""
+    """Walk through one output, collecting its leaves."""
 
     __slots__ = ("above", "catch", "leaves", "opaque")
 
@@ -303,7 +304,7 @@ class _Walk:
         self.catch = catch
 
     def visit(self, x: Any, path: str) -> None:
-        """Adds what stands at a place."""
+        """Add the leaves of a value at a path."""
         kind = type(x)
         if kind in (float, int, bool):
             self.leaves.append(Leaf(path, kind.__name__, None, x))
@@ -355,7 +356,7 @@ class _Walk:
             self.add_object(x, path, kind)
 
     def add_text(self, x: str, path: str, kind: str) -> None:
-        """Adds a text, its numbers apart."""
+        """Add a text, with its numbers as a separate leaf."""
         clean = without_addresses(x) if " at 0x" in x else x
         if len(clean) > _LONG_TEXT:
             self.leaves.append(Leaf(path, f"long {kind}", (len(clean),), _hash(clean.encode("utf-8", "surrogatepass"))))
@@ -370,7 +371,7 @@ class _Walk:
             self.leaves.append(Leaf(f"{path}#", "numbers in text", (len(numbers),), np.array(numbers)))
 
     def add_items(self, x: Sequence[Any], path: str, kind: str) -> None:
-        """Adds a list: plain numbers as an array, everything else one by one."""
+        """Add a list: plain numbers as an array, other items one by one."""
         numbers = _numbers(x)
         if numbers is not None:
             self.leaves.append(Leaf(path, f"{kind} of {type(x[0]).__name__}", (len(x),), numbers))
@@ -387,20 +388,20 @@ class _Walk:
             self.leaves.append(Leaf(f"{path}[{_ITEMS}…]", "rest", None, whole.hex()))
 
     def add_mapping(self, items: Iterable[tuple[Any, Any]], path: str, kind: str) -> None:
-        """Adds keys with what they stand for."""
+        """Add the keys and values of a mapping."""
         pairs = [(repr(key) if type(key) is str else _key(key), value) for key, value in items]
         self.leaves.append(Leaf(path, kind, (len(pairs),), tuple(key for key, _ in pairs)))
         for key, value in pairs:
             self.visit(value, f"{path}[{key}]")
 
     def add_set(self, x: AbstractSet[Any], path: str, kind: str) -> None:
-        """Adds the elements, in an order of ours."""
+        """Add the elements of a set in sorted order."""
         self.leaves.append(Leaf(path, kind, (len(x),), None))
         for key in sorted(map(_key, x)):
             self.leaves.append(Leaf(f"{path}{{{key}}}", "element", None, None))
 
     def add_array(self, x: NDArray[Any], path: str, kind: str) -> None:
-        """Adds an array."""
+        """Add an array."""
         letter = x.dtype.kind
         law = f"{kind} {x.dtype}"
         if isinstance(x, np.ma.MaskedArray):
@@ -429,7 +430,7 @@ class _Walk:
             self.add_items([plain(each) for each in x.ravel()], f"{path}.items", "items")
 
     def add_scalar(self, x: np.generic, path: str) -> None:
-        """Adds one number or text of NumPy's."""
+        """Add a NumPy scalar."""
         kind = f"numpy.{x.dtype}"
         if x.dtype.kind in "biuf":
             self.leaves.append(Leaf(path, kind, None, float(x) if x.dtype.kind == "f" else int(x)))
@@ -441,14 +442,14 @@ class _Walk:
             self.add_array(np.asarray(x), path, kind)
 
     def add_bytes(self, x: bytes, path: str, kind: str) -> None:
-        """Adds bytes; as text where they are one."""
+        """Add bytes, as text if they are printable ASCII."""
         if x.isascii() and (not x or x.decode("ascii").isprintable()):
             self.add_text(x.decode("ascii"), path, kind)
         else:
             self.leaves.append(Leaf(path, kind, (len(x),), np.frombuffer(x, dtype=np.uint8)))
 
     def add_stream(self, x: Iterator[Any], path: str, kind: str) -> None:
-        """Adds what an iterator gives, to its end."""
+        """Add the items of an iterator, read to its end."""
         found: list[Any] = []
         try:
             for each in islice(x, _LONGEST + 1):
@@ -467,7 +468,7 @@ class _Walk:
         self.add_items(found, path, kind)
 
     def add_object(self, x: Any, path: str, kind: str) -> None:
-        """Adds an object's fields."""
+        """Add the fields of an object."""
         found = _fields(x)
         if found is None:
             self.opaque.add(kind)
@@ -476,14 +477,14 @@ class _Walk:
             self.add_mapping(found, path, kind)
 
     def add_parts(self, path: str, kind: str, *parts: tuple[str, Any]) -> None:
-        """Adds something of which the parts are known by name."""
+        """Add a value with named parts."""
         self.leaves.append(Leaf(path, kind, None, None))
         for name, part in parts:
             self.visit(part, f"{path}.{name}")
 
 
 def _fields(x: Any) -> list[tuple[str, Any]] | None:
-    """Returns an object's fields in their order; None where it has none that can be seen."""
+    """Fields of an object in their order; None if it has no visible fields."""
     if isinstance(x, tuple):
         return list(zip(x._fields, x, strict=True))  # type: ignore[attr-defined] # named: plain ones are no objects
     if is_dataclass(x):
@@ -503,7 +504,7 @@ def _fields(x: Any) -> list[tuple[str, Any]] | None:
 
 
 def _numbers(x: Sequence[Any]) -> NDArray[Any] | None:
-    """Returns plain numbers of one type as an array, exactly; None where they are something else."""
+    """Plain numbers of one type as an array, without rounding; None for other items."""
     if not x or type(x[0]) not in (float, int, bool) or len(set(map(type, x))) != 1:
         return None
     try:
@@ -514,7 +515,7 @@ def _numbers(x: Sequence[Any]) -> NDArray[Any] | None:
 
 
 def _key(key: Any) -> str:
-    """Returns a key of a mapping or an element of a set as a text of its own."""
+    """Unique text for a key of a mapping or an element of a set."""
     if isinstance(key, int | float | bool | bytes) and type(key) in (int, float, bool, bytes):
         return f"{type(key).__name__} {key!r}"
     if isinstance(key, tuple) and type(key) is tuple:
@@ -526,7 +527,7 @@ def _key(key: Any) -> str:
 
 
 def _take_out(number: str, numbers: list[float]) -> str:
-    """Returns what stands for a number in a text, which is added to the numbers; the number where a float is not it."""
+    """Replace a number in a text by a placeholder and record its value; keep it if a float cannot represent it."""
     _, _, decimals = number.partition(".")
     if len(number) > _EXACT_DIGITS + _DECIMALS and not decimals:
         return number

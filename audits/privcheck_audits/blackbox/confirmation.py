@@ -1,13 +1,12 @@
-"""No violation rests on long calls: what they showed is confirmed by calls for few runs, each with its own generator.
+"""Confirmation of violations found by calls for many runs, with fresh calls that each have their own generator.
 
-A payoff is a figure of one run on D and one on D′ whose mean is not positive while the claim is true: of an event S,
-P(S) − e^ε·P′(S) − δ ≤ 0, where every (ε, δ) that the claim implies may be used; of ρ-zCDP also E f + 1 − E′ e^f − ρ ≤ 0
-for bounded f (Donsker & Varadhan 1983, Bun & Steinke 2016, Definition 1.1). The payoffs are chosen by the runs before.
-
-The unit is a pair of calls, on D and on D′. Its payoff is the mean over the runs of the call: expectations add up
-whatever the runs of a call share, and calls with generators of their own are independent, so the products of
+A payoff is a figure of one run on D and one on D′ with a non-positive mean while the claim is true: for an event S,
+P(S) − e^ε·P′(S) − δ ≤ 0, for any (ε, δ) that the claim implies; for ρ-zCDP also E f + 1 − E′ e^f − ρ ≤ 0
+for bounded f (Donsker & Varadhan 1983, Bun & Steinke 2016, Definition 1.1). The payoffs are chosen from earlier runs.
+The unit is a pair of calls, on D and on D′. Its payoff is the mean over the runs of the call: expectations are additive
+even if the runs of a call are dependent, and calls with separate generators are independent, so the products of
 1 + λ·payoff are e-processes (Waudby-Smith & Ramdas 2024, § 4.1) at any size of the calls. Gross violations take a few
-dozen calls for one run each; narrow ones take longer calls, whose means vary less if runs are independent after all.
+dozen calls for one run each; narrow ones take longer calls, whose means vary less if the runs are in fact independent.
 """
 
 from __future__ import annotations
@@ -48,15 +47,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Payoff:
-    """What is bet on: gain − price · loss − allowance has no positive mean under the claim.
+    """A bet: gain − price · loss − allowance has a non-positive mean under the claim.
 
     Attributes:
-        score: Its index.
-        gain: (2, bins) of a run on D and of one on D′ by where its score lies between the edges.
-        loss: (2, bins) the same.
-        level: ε at which the events are compared, where the claim implies more than one; else None.
-        sides: How many events are compared; 0 for a divergence.
-        expected: Mean and variance of a unit of one run each, from the runs before.
+        score: Index of the score.
+        gain: (2, bins) gain of a run on D and of one on D′, by the bin of its score.
+        loss: (2, bins) loss of the same runs.
+        level: ε at which the events are compared, if the claim implies more than one; else None.
+        sides: Number of events compared; 0 for a divergence.
+        expected: Mean and variance of a unit of one run each, from earlier runs.
     """
 
     score: int
@@ -67,14 +66,14 @@ class Payoff:
     expected: tuple[float, float] = (0.0, 0.0)
 
     def prices(self, claimed: float, target: ClaimedLoss) -> tuple[float, float]:
-        """Returns the price of the loss and the allowance, which grow with the claim."""
+        """Price of the loss, and the allowance; both grow with the claim."""
         if self.sides == 0:
             return 1.0, claimed - 1.0
         level = claimed if self.level is None else self.level
         return math.exp(min(level, _LARGEST)), self.sides * _delta(self.level, claimed, target)
 
     def least(self, claimed: float, target: ClaimedLoss) -> float:
-        """Returns the least payoff of a unit, which is negative."""
+        """Smallest possible payoff of a unit (negative)."""
         price, allowance = self.prices(claimed, target)
         return float((self.gain - price * self.loss).min(axis=1).sum()) - allowance
 
@@ -87,15 +86,15 @@ def _delta(level: float | None, claimed: float, target: ClaimedLoss) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnitsOfCalls:
-    """A block of units: what each gained and lost.
+    """A block of units: gains and losses of each unit.
 
     Attributes:
-        source: Makes the calls.
-        scores: Of outputs.
-        edges: Where scores are cut.
-        payoffs: What is bet on.
-        size: Runs of a call.
-        before: Runs before the first block, for messages.
+        source: Source of the calls.
+        scores: Scores of outputs.
+        edges: Edges of the scores' bins.
+        payoffs: The payoffs.
+        size: Number of runs per call.
+        before: Number of runs before the first block, for messages.
     """
 
     source: RunSource
@@ -106,7 +105,7 @@ class UnitsOfCalls:
     before: int
 
     def __call__(self, rng: np.random.Generator, units: int, first: int) -> Array:
-        """Returns (2, payoffs, units): means over the runs of a unit."""
+        """(2, payoffs, units): means over the runs of each unit."""
         rows, trial = [], self.before + 2 * self.size * first
         for number, own in enumerate(rng.spawn(2 * units)):
             trials = trial + self.size * number + np.arange(self.size)
@@ -122,17 +121,17 @@ class UnitsOfCalls:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Confirmation:
-    """Whether units of calls confirm what long calls showed of one pair of neighbours; made by `plan_confirmation`.
+    """Confirmation by fresh calls of a violation shown by long calls on one pair; made by `plan_confirmation`.
 
     Attributes:
         target: The claim.
-        payoffs: What is bet on, with the best one first.
-        alpha: What a true claim is refuted with.
-        size: Runs of a call.
-        most: Units.
-        least: Units that are made in any case.
+        payoffs: The payoffs, best first.
+        alpha: Probability of refuting a true claim.
+        size: Number of runs per call.
+        most: Largest number of units.
+        least: Smallest number of units.
         found: (2, payoffs, units) of each block so far.
-        units: Units so far.
+        units: Number of units so far.
     """
 
     target: ClaimedLoss
@@ -145,7 +144,7 @@ class Confirmation:
     units: int = 0
 
     def follow(self, parts: Generator[Array]) -> Generator[None]:
-        """Adds block after block until the claim is refuted; yields after each."""
+        """Add block after block until the claim is refuted, yielding after each."""
         for part in parts:
             self.found.append(part)
             self.units += part.shape[2]
@@ -155,27 +154,27 @@ class Confirmation:
             yield
 
     def is_refuted(self, claimed: float) -> bool:
-        """Returns whether the e-value against a claim has reached 1/α."""
+        """Whether the e-value against a claim has reached 1/α."""
         return bool(self.found) and self.log_e_value(claimed) >= -math.log(self.alpha)
 
     @property
     def confirmed(self) -> bool:
-        """Returns whether the claim is refuted by the units."""
+        """Whether the units refute the claim."""
         return self.is_refuted(self.target.claimed)
 
     @property
     def lower(self) -> float:
-        """Returns the lower bound on the loss that the units give, rounded down."""
+        """Lower bound on the loss from the units, rounded down."""
         return find_largest_refuted(self.is_refuted)
 
     @property
     def runs(self) -> int:
-        """Returns how many runs the units have."""
+        """Number of runs in all units."""
         return 2 * self.size * self.units
 
     @property
     def contradicts(self) -> bool:
-        """Returns whether the units gained far less than the runs before promised: these depended on each other."""
+        """Whether the units gained far less than earlier runs promised, that is, whether those runs were dependent."""
         if not self.found:
             return False
         best = self.payoffs[0]
@@ -188,12 +187,12 @@ class Confirmation:
 
     @property
     def digest(self) -> str:
-        """Returns a digest of what decides the units."""
+        """Digest of the payoffs."""
         parts = [part for payoff in self.payoffs for part in (payoff.gain.tobytes(), payoff.loss.tobytes())]
         return hashlib.sha256(b"".join([str([payoff.score for payoff in self.payoffs]).encode(), *parts])).hexdigest()
 
     def log_e_value(self, claimed: float) -> float:
-        """Returns ln of the mixture of e-values, rounded down; it falls as the claim grows."""
+        """Logarithm of the mixture of e-values, rounded down; it falls as the claim grows."""
         terms = []
         for which, (payoff, weight) in enumerate(zip(self.payoffs, _weights(self.payoffs), strict=True)):
             units = np.concatenate([part[:, which] for part in self.found], axis=1)
@@ -211,14 +210,14 @@ class Confirmation:
 def plan_confirmation(
     counts: Counts, target: ClaimedLoss, *, alpha: float, runs: int, least: int = 0
 ) -> Confirmation | None:
-    """Returns what to bet on, in calls of which size and how many; None where nothing promises a gain.
+    """Choose the payoffs, the size of a call and the number of units; None if no payoff promises a gain.
 
     Args:
-        counts: Of the runs before.
+        counts: Counts of the earlier runs.
         target: The claim.
         alpha: One minus the confidence.
-        runs: Of the audit.
-        least: Units that are made in any case.
+        runs: Number of runs of the audit.
+        least: Smallest number of units.
     """
     each = [_best_payoff(score, counts, target) for score in range(counts.inside.shape[0])]
     ranked = sorted((found for found in each if found is not None), key=lambda found: -found[0])[: len(_PAYOFFS)]
@@ -249,21 +248,21 @@ def _weights(payoffs: Sequence[Payoff]) -> list[float]:
 
 
 def _bets(payoff: Payoff, target: ClaimedLoss) -> list[tuple[float, float]]:
-    """Returns shares of the largest bet, with their weights: half for the one that promises most."""
+    """Shares of the largest bet with their weights: half of the weight is on the most promising share."""
     mean, variance = payoff.expected
     favourite = min(_BOLDEST, max(_BETS[-1], mean / (mean**2 + variance) * -payoff.least(target.claimed, target)))
     return [(favourite, 0.5), *((share, 0.5 / len(_BETS)) for share in _BETS)]
 
 
 def _growth(mean: float, variance: float, worst: float) -> float:
-    """Returns about how much the logarithm of the e-value grows with a unit."""
+    """Approximate growth of the logarithm of the e-value per unit."""
     square = mean**2 + variance
     size = min(mean / square, _BOLDEST / worst)
     return size * mean - size**2 * square / 2
 
 
 def _best_payoff(score: int, counts: Counts, target: ClaimedLoss) -> tuple[float, Payoff] | None:
-    """Returns the payoff of a score that grows most, by the runs before, and how much; None where none does."""
+    """Fastest-growing payoff of a score, by the earlier runs, with its growth; None if no payoff promises a gain."""
     inside = counts.inside[score].astype(np.float64)
     totals = np.maximum(1, counts.totals)[:, np.newaxis]
     law = inside / totals
@@ -291,7 +290,7 @@ def _best_payoff(score: int, counts: Counts, target: ClaimedLoss) -> tuple[float
 
 
 def _events(score: int, law: Array, level: float | None, target: ClaimedLoss, *, runs: int) -> list[Payoff]:
-    """Returns the best event of high scores, the best one of low scores, and both."""
+    """Payoffs of the best event of high scores, the best event of low scores, and both together."""
     epsilon = target.claimed if level is None else level
     price = math.exp(min(epsilon, _LARGEST))
     high = np.cumsum(law[:, ::-1], axis=1)[:, ::-1]  # from bin k on
@@ -318,7 +317,7 @@ def _events(score: int, law: Array, level: float | None, target: ClaimedLoss, *,
 
 
 def _divergence(score: int, law: Array, arm: int, clip: float) -> Payoff:
-    """Returns the bound on KL(D‖D′), for arm 0, or KL(D′‖D) by the clipped logarithm of the ratio, with E′ e^f = 1."""
+    """Payoff that bounds KL(D‖D′) (arm 0) or KL(D′‖D) by the clipped log-ratio f, with E′ e^f = 1."""
     f = np.clip(np.log(law[arm]) - np.log(law[1 - arm]), -clip, clip)
     f -= math.log(float(law[1 - arm] @ np.exp(f)))
     gain, loss = np.zeros((2, f.size)), np.zeros((2, f.size))

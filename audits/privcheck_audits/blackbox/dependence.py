@@ -1,26 +1,27 @@
-"""What columns tell together: dependence, parities of signs and bits, and sums of thin leaks.
+"""Joint information of columns: dependence, parities of signs and bits, and sums of thin leaks.
 
-Dependence between columns: pairs that share their noise, whatever each says alone, and directions with little of it.
+Dependence between columns: pairs that share noise, and directions with little noise.
 
-Every pair is looked at, through the correlations under both neighbours (one matrix product each). For a pair with
-means moved by a and b, in standard deviations, and correlation c, the squared distance of the two neighbours
-(Mahalanobis) is (a² + b² − 2cab)/(1 − c²): what that is beyond a² + b² is what only the pair tells. Of whole outputs
-the same distance gives the linear discriminant, and the generalised eigenvectors of the two covariances the
-directions that vary more under one neighbour. What the luckiest of so many pairs would show by chance is left alone.
+Every pair is examined through the correlations under both neighbours (one matrix product each). For a pair whose
+means differ by a and b, in standard deviations, with correlation c, the squared Mahalanobis distance of the two
+neighbours is (a² + b² − 2cab)/(1 − c²): its excess over a² + b² is the information in the pair alone. Of whole
+outputs the same distance gives the linear discriminant, and the generalised eigenvectors of the two covariances
+give the directions that vary more under one neighbour. Pairs within the range of the largest chance value are
+ignored.
 
-Parities: which product of signs, or sum of bits modulo 2, tells the neighbours apart, whatever each part says alone.
+Parities: products of signs, or sums of bits modulo 2, that distinguish the neighbours when no single column does.
 
-Noise that hides every number and not their joint sign, a secret shared over several bits and a linear hash with a
-public seed leak like this, and no learner that goes from one column to the next finds it. Of up to 18 bits all 2¹⁸
-subsets are tried at once by the fast Walsh–Hadamard transform; of more, all pairs and triples. What the best of so
-many would show by chance is left alone: a parity that was only lucky would mislead the learners after it.
+Noise that hides every number but not their joint sign, a secret shared over several bits and a linear hash with a
+public seed leak in this way, and learners that work column by column miss it. Of up to 18 bits all 2¹⁸ subsets are
+tried at once by the fast Walsh–Hadamard transform; of more, all pairs and triples. Parities within the range of the
+largest chance value are dropped: a parity that was only lucky would mislead later learners.
 
-Sums over columns of what each tells: leaks spread so thin that no column alone is worth a look.
+Sums over columns, for leaks spread so thinly that no single column shows them.
 
-Columns that are independent add up their log likelihood ratios. Four laws are tried: normal noise that is moved
-(linear), Laplace noise that is moved (differences of distances), normal noise and Laplace noise of another scale
-(squares and distances). Each is summed over all columns, over those with a difference that is no rarity, and over the
-clear ones: a leak in all columns wants the first sum, a leak in a few the last.
+The log-likelihood ratios of independent columns add up. Four laws are tried: shifted normal noise (linear), shifted
+Laplace noise (differences of distances), and normal and Laplace noise of another scale (squares and distances).
+Each is summed over all columns, over those with a not too rare difference, and over those with a clear one: a leak
+in all columns shows in the first sum, a leak in a few columns in the last.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dependence:
-    """From whole outputs (runs, width) to what only several columns together tell.
+    """Features of whole outputs (runs, width) that depend on several columns at once.
 
     Attributes:
         pairs: (p, 2) columns that share noise.
-        slopes: (p,) of the second on the first.
+        slopes: (p,) slopes of the second column on the first.
         lines: (width, k) weights of linear discriminants.
         waves: (width, v) weights of directions that vary more under one neighbour, or hardly at all.
-        middle: (v,) where those lie.
+        middle: (v,) means along those directions.
     """
 
     pairs: Indices
@@ -71,24 +72,24 @@ class Dependence:
     middle: Array
 
     def __call__(self, whole: Array) -> Array:
-        """Returns (runs, features): residuals, discriminants, and directions with the logarithms of their size."""
+        """(runs, features): residuals, discriminants, and directions with the logarithms of their magnitudes."""
         rests = whole[:, self.pairs[:, 1]] - whole[:, self.pairs[:, 0]] * self.slopes
         waves = whole @ self.waves - self.middle
         return np.concatenate([rests, whole @ self.lines, waves, np.log(np.abs(waves) + _TINY)], axis=1)
 
     @property
     def discriminants(self) -> Indices:
-        """Returns which of the features are discriminants."""
+        """Indices of the features that are discriminants."""
         return len(self.pairs) + np.arange(self.lines.shape[1])
 
     @property
     def features(self) -> int:
-        """Returns the number of features."""
+        """Number of features."""
         return len(self.pairs) + int(self.lines.shape[1]) + 2 * int(self.waves.shape[1])
 
 
 def learn_dependence(whole: Array, secret: Bits) -> Dependence:
-    """Returns the pairs and directions that tell most.
+    """Learn the most informative pairs and directions.
 
     Args:
         whole: (runs, width) training runs, finite.
@@ -113,10 +114,10 @@ def learn_dependence(whole: Array, secret: Bits) -> Dependence:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Standard:
-    """Runs of both neighbours, counted from their own means in the columns' standard deviations.
+    """Runs of both neighbours, centred at their own means, in units of the columns' standard deviations.
 
     Attributes:
-        arms: On D and on D′, each (runs, width); single precision.
+        arms: Runs on D and on D′, each (runs, width); single precision.
         moved: (width,) difference of the means.
         spread: (width,) standard deviations; 1 where a column is constant.
     """
@@ -127,11 +128,11 @@ class Standard:
 
     @property
     def runs(self) -> tuple[int, int]:
-        """Returns the runs on D and on D′."""
+        """Number of runs on D and on D′, at least 1."""
         return max(1, self.arms[0].shape[0]), max(1, self.arms[1].shape[0])
 
     def correlations(self, part: Indices) -> tuple[Array, Array]:
-        """Returns the covariances, in standard deviations, of some columns with all, on D and on D′."""
+        """Covariances, in standard deviations, of some columns with all columns, on D and on D′."""
         first, other = (
             (arm[:, part].T @ arm).astype(np.float64) / runs for arm, runs in zip(self.arms, self.runs, strict=True)
         )
@@ -139,7 +140,7 @@ class Standard:
 
 
 def standardise(body: Array, secret: Bits) -> Standard:
-    """Returns the runs counted from the mean of their neighbour's."""
+    """Runs centred at the mean of their neighbour."""
     arms = [body[secret], body[~secret]]
     means = [arm.mean(axis=0) if arm.shape[0] else np.zeros(body.shape[1]) for arm in arms]
     arms = [arm - mean for arm, mean in zip(arms, means, strict=True)]
@@ -151,7 +152,7 @@ def standardise(body: Array, secret: Bits) -> Standard:
 
 
 def pick_pairs(standard: Standard, *, each: int = _EACH) -> Indices:
-    """Returns (p, 2) pairs of columns, i < j, that tell most: by means, correlations, likeness."""
+    """Most informative pairs of columns, (p, 2) with i < j: by means, correlations and similarity."""
     width = standard.moved.size
     on_first, on_other = standard.runs
     runs = on_first + on_other
@@ -187,7 +188,7 @@ def pick_pairs(standard: Standard, *, each: int = _EACH) -> Indices:
 
 
 def partners(standard: Standard, columns: Indices, *, each: int = 2) -> Indices:
-    """Returns the columns, ascending, with those that share noise with one of them: a sum of three needs the third."""
+    """Columns, ascending, with those that share noise with one of them: a sum of three columns needs the third."""
     runs = sum(standard.runs)
     found = [columns]
     for column in columns:
@@ -200,17 +201,17 @@ def partners(standard: Standard, columns: Indices, *, each: int = 2) -> Indices:
 
 
 def _real(standard: Standard) -> float:
-    """Returns the correlation from which on a pair is no luck."""
+    """Smallest correlation of a pair that is not explained by chance."""
     return min(_ALIKE, _LUCK * math.sqrt(_lucky(standard.moved.size) / sum(standard.runs)))
 
 
 def _lucky(width: int) -> float:
-    """Returns the square of the luckiest of as many normal numbers as there are pairs."""
+    """Square of the largest of as many normal numbers as there are pairs."""
     return 2 * math.log(max(2.0, width * width / 2))
 
 
 def _slope(one: Array, other: Array, secret: Bits) -> float:
-    """Returns the slope of the other column on the one, whichever neighbour the runs are on."""
+    """Slope of the second column on the first, within either neighbour's runs."""
     products = squares = others = 0.0
     steps = []
     for arm in (secret, ~secret):
@@ -226,7 +227,7 @@ def _slope(one: Array, other: Array, secret: Bits) -> float:
 
 
 def _lines(standard: Standard) -> Array:
-    """Returns weights of the linear discriminants (width, k), the inverse of the covariance times the moved means."""
+    """Weights of the linear discriminants (width, k): the inverse covariance times the difference of the means."""
     first, other = standard.correlations(np.arange(standard.moved.size))
     on_first, on_other = standard.runs
     sizes, axes = np.linalg.eigh((on_first * first + on_other * other) / (on_first + on_other))
@@ -238,7 +239,7 @@ def _lines(standard: Standard) -> Array:
 
 
 def _waves(standard: Standard) -> Array:
-    """Returns weights of the directions (width, v) that vary least of all, and most unlike under the two neighbours."""
+    """Weights (width, v) of the directions that vary least overall, and most differently under the two neighbours."""
     from scipy.linalg import eigh
 
     width = standard.moved.size
@@ -261,13 +262,13 @@ _TRIPLES: Final = 8_000  # runs that pairs and triples are searched on
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parities:
-    """From outputs (runs, m) to a few parities (runs, 3).
+    """Map from outputs (runs, m) to a few parities (runs, 3).
 
     Attributes:
-        columns: (bits,) where each bit comes from.
-        digits: (bits,) which binary digit of an integer it is; −1 where it says whether the value is above the limit.
-        limits: (bits,).
-        chosen: (3, bits) which bits each parity adds up; none where no more tell anything.
+        columns: (bits,) column of each bit.
+        digits: (bits,) binary digit of an integer; −1 if the bit says whether the value is above the limit.
+        limits: (bits,) limit of each bit.
+        chosen: (3, bits) bits that each parity adds up; all zero for unused parities.
     """
 
     columns: NDArray[np.int64]
@@ -276,13 +277,13 @@ class Parities:
     chosen: NDArray[np.int64]
 
     def __call__(self, x: Array) -> Array:
-        """Returns each parity, 0 or 1."""
+        """Each parity, 0 or 1."""
         used = np.flatnonzero(self.chosen.any(axis=0))
         parities: Array = ((self.bits(x, used).astype(np.int64) @ self.chosen[:, used].T) % 2).astype(np.float64)
         return parities
 
     def bits(self, x: Array, used: NDArray[np.int64]) -> Bits:
-        """Returns some of the bits (runs, used)."""
+        """Selected bits, (runs, used)."""
         bits = np.empty((x.shape[0], used.size), dtype=np.bool_)
         for at, bit in enumerate(used):
             values = x[:, self.columns[bit]]
@@ -292,7 +293,7 @@ class Parities:
 
 
 def learn_parities(x: Array, secret: Bits) -> Parities:
-    """Returns the parities that tell most.
+    """Learn the most informative parities.
 
     Args:
         x: (runs, m) training runs.
@@ -324,7 +325,7 @@ def learn_parities(x: Array, secret: Bits) -> Parities:
 
 
 def _all_subsets(bits: Bits, secret: Bits) -> NDArray[np.int64]:
-    """Returns the subsets whose parity is most correlated with the hidden bit: the largest Walsh–Hadamard terms."""
+    """Subsets whose parity correlates most with the hidden bit: the largest Walsh–Hadamard terms."""
     number = bits.shape[1]
     cell = bits.astype(np.int64) @ (1 << np.arange(number))
     weight = np.where(secret, 1 / max(1, secret.sum()), -1 / max(1, (~secret).sum()))
@@ -341,7 +342,7 @@ def _all_subsets(bits: Bits, secret: Bits) -> NDArray[np.int64]:
 
 
 def _small_subsets(bits: Bits, secret: Bits) -> NDArray[np.int64]:
-    """Returns the pairs and triples whose parity is most correlated with the hidden bit."""
+    """Pairs and triples whose parity correlates most with the hidden bit."""
     part = slice(0, _TRIPLES)
     signs = np.where(bits[part], 1.0, -1.0)
     weight = np.where(secret[part], 1 / max(1, secret[part].sum()), -1 / max(1, (~secret[part]).sum()))
@@ -365,7 +366,7 @@ def _small_subsets(bits: Bits, secret: Bits) -> NDArray[np.int64]:
 
 
 def _luck(subsets: int, secret: Bits) -> float:
-    """Returns how far the means of a sign on D and on D′ are apart, for the luckiest of so many that tell nothing."""
+    """Largest chance difference of the means of a sign on D and on D′ among uninformative subsets."""
     error = math.sqrt(1 / max(1, secret.sum()) + 1 / max(1, (~secret).sum()))
     return _LUCK * error * math.sqrt(2 * math.log(2 * subsets))
 
@@ -379,15 +380,15 @@ _SMALLEST: Final = 1e-300
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sums:
-    """From whole outputs (runs, width) to sums over columns (runs, 12).
+    """Map from whole outputs (runs, width) to sums over columns (runs, 12).
 
     Attributes:
-        low: (width,) least value that is told apart from lower ones.
-        high: (width,) largest.
-        middle: (width,) what squares and distances are counted from.
+        low: (width,) lower clipping limit.
+        high: (width,) upper clipping limit.
+        middle: (width,) centre of the squares and distances.
         moved: (width, 3) weights of the values.
         bends: (2, width) medians on D and on D′.
-        bent: (width, 3) weights of the difference of the distances from those.
+        bent: (width, 3) weights of the difference of the distances from those medians.
         squares: (width, 3) weights of the squared distances from the middle.
         sizes: (width, 3) weights of the distances.
     """
@@ -402,7 +403,7 @@ class Sums:
     sizes: Array
 
     def __call__(self, whole: Array, wanted: NDArray[np.int64]) -> Array:
-        """Returns those of the sums that are wanted, ascending; only columns that they weigh are looked at."""
+        """The sums with the given indices, ascending; only columns with weight in them are read."""
         laws = (
             (self.moved, _values),
             (self.bent, self._bent),
@@ -437,7 +438,7 @@ def _values(x: Array, _used: NDArray[np.int64]) -> Array:
 
 
 def learn_sums(whole: Array, secret: Bits) -> Sums:
-    """Returns weights for outputs like these.
+    """Learn the weights for outputs like the training runs.
 
     Args:
         whole: (runs, width) training runs, finite.
@@ -456,7 +457,7 @@ def learn_sums(whole: Array, secret: Bits) -> Sums:
     variances, sizes = np.where(varying, variances, 1.0), np.where(varying, sizes, 1.0)
 
     def chosen(difference: Array, spread: Array) -> Array:
-        """Returns for each limit (width, 3) whether a column differs by so much; none where it is one column."""
+        """Whether each column's difference exceeds each limit, (width, 3); all zero if only one column does."""
         error = np.sqrt(spread[0] / runs[0] + spread[1] / runs[1])
         far = np.where(varying, np.abs(difference) / np.maximum(error, _SMALLEST), 0.0)
         sure = np.stack([far > limit for limit in _SURE], axis=1)
@@ -480,7 +481,7 @@ def learn_sums(whole: Array, secret: Bits) -> Sums:
 
 
 def _log_error(arm: Array) -> Array:
-    """Returns the variance of ln of the sample variance, times the runs: kurtosis − 1 (delta method)."""
+    """Variance of the logarithm of the sample variance, times the runs: kurtosis − 1 (delta method)."""
     away = arm - arm.mean(axis=0)
     size = away.std(axis=0)
     square = (away / np.where(size > 0, size, 1.0)) ** 2
@@ -489,7 +490,7 @@ def _log_error(arm: Array) -> Array:
 
 
 def _tame(weights: Array) -> Array:
-    """Returns the weights over the largest: sums of finite values stay finite."""
+    """Weights divided by the largest, so that sums of finite values stay finite."""
     largest = np.abs(weights).max(axis=0, initial=0.0)
     tame: Array = weights / np.where(largest > 0, largest, 1.0)
     return tame

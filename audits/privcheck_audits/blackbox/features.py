@@ -1,7 +1,7 @@
-"""Features of outputs whose law nobody knows: what broken mechanisms have been told by, in columns a learner can use.
+"""Features of outputs of unknown distribution: statistics that have revealed broken mechanisms, as columns.
 
-Whatever the features are, the test stays valid: they and every limit in them come from the training runs. Values go on
-a grid first, 2³⁰ times finer than their spread, so that what is found is the design and not NumPy's floats.
+The test is valid for any features: they and their limits come from the training runs only. Values are first rounded to
+a grid, 2³⁰ times finer than their spread, so that leaks of the design are found and not those of NumPy's floats.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FeatureMap:
-    """From outputs (runs, width) on the grid to features (runs, features); made by `feature_map`.
+    """Map from outputs (runs, width) on the grid to features (runs, features); made by `feature_map`.
 
     Attributes:
-        kept: (m,) the columns that get features of their own; the first features are these columns.
-        folded: (f, ) of the kept columns, whose distances from both medians are compared.
+        kept: (m,) columns with their own features; the first features are these columns.
+        folded: (f,) kept columns for which the distances from both medians are compared.
         places: (2, m) medians of the kept columns on D and on D′.
-        logs: (l,) of the kept columns, by magnitude.
-        atoms: (a, 2) column and value of what is returned again and again.
-        rests: (r, 2) kept column and step, of what is left of a value beyond multiples of the step.
-        pairs: Of the kept columns, each (p, 2): compared by difference, sum, equality and ratio.
-        jumps: (j,) columns of wider outputs that are told by their difference from the next one.
-        ranks: (o,) which of the kept columns' values, in order.
-        centre: (m,) what principal components are counted from.
+        logs: (l,) kept columns with a signed logarithm of the magnitude.
+        atoms: (a, 2) column and value of frequent values.
+        rests: (r, 2) kept column and step, for remainders modulo the step.
+        pairs: Pairs of kept columns, each (p, 2): compared by difference, sum, equality and ratio.
+        jumps: (j,) columns of wider outputs, for the difference from the next column.
+        ranks: (o,) indices of the order statistics of the kept columns.
+        centre: (m,) centre of the principal components.
         axes: (m, c) principal axes over their spread: combinations without noise have a tiny spread.
         squared: (m, m) half of the difference of the two covariances' inverses: for variances and correlations that
-            differ, in whatever directions.
-        within: (2, m) limits of what it is applied to.
-        sums: Over all columns.
-        dependence: Of all columns on each other.
+            differ, in any direction.
+        within: (2, m) limits of the values that `squared` is applied to.
+        sums: Sums over all columns.
+        dependence: Dependence between all columns.
         parities: Products of signs.
-        last: Which columns are taken of the products, sums, dependence, parities, shape and echoes.
+        last: Indices of the columns used from each of: quadratic form, sums, dependence, parities, shape and echoes.
     """
 
     kept: Indices
@@ -88,11 +88,11 @@ class FeatureMap:
     last: tuple[Indices, ...]
 
     def __call__(self, rows: Array, figures: tuple[Array, ...] = ()) -> Array:
-        """Returns the features, all of them finite.
+        """Features, all finite.
 
         Args:
             rows: (runs, width) on the grid.
-            figures: `shape` and `echoes` of them, where they are known already.
+            figures: `shape` and `echoes` of the rows, if already computed.
         """
         whole = rows
         if float(np.abs(rows).max(initial=0.0)) > _LARGEST:
@@ -122,7 +122,7 @@ class FeatureMap:
         return [minus[0] - minus[1], plus[0] + plus[1], same[0] == same[1], ratio]
 
     def _of_all(self, x: Array, whole: Array, rows: Array, figures: tuple[Array, ...]) -> list[Array]:
-        """Returns the last groups; those of which nothing is wanted are not computed."""
+        """The last groups of features; groups without chosen columns are not computed."""
         known = dict(zip((4, 5), figures, strict=False))
         groups: tuple[Callable[[], Array], ...] = (
             lambda: _column(self._quadratic(x)),
@@ -145,17 +145,17 @@ class FeatureMap:
 
     @property
     def discriminants(self) -> Indices:
-        """Returns which features are linear discriminants: they were learned on the last half of the runs."""
+        """Indices of the features that are linear discriminants: they were learned on the last half of the runs."""
         before = (self.folded, self.logs, self.atoms, self.rests, *self.pairs, self.jumps, self.ranks, self.axes.T)
         start = sum(len(group) for group in (self.kept, *before, *self.last[:2]))
         mine = np.isin(self.last[2], self.dependence.discriminants)
         return start + np.flatnonzero(mine)
 
     def restricted(self, chosen: Bits) -> FeatureMap:
-        """Returns the map to the chosen features only; the kept columns themselves always stay.
+        """Copy of the map with the chosen features only; the kept columns themselves always stay.
 
         Args:
-            chosen: (features,) of this map.
+            chosen: (features,) mask over this map's features.
         """
         start = self.kept.size
 
@@ -180,7 +180,7 @@ class FeatureMap:
 
 
 def feature_map(rows: Array, secret: Bits) -> FeatureMap:
-    """Returns the features for outputs like these.
+    """Build the features for outputs like the training runs.
 
     Args:
         rows: (runs, width) training runs on the grid.
@@ -219,7 +219,7 @@ def feature_map(rows: Array, secret: Bits) -> FeatureMap:
 
 
 def _keep(whole: Array, secret: Bits, dependence: Dependence) -> Indices:
-    """Returns the columns that get features of their own: all but constant ones, or those that tell most."""
+    """Columns with their own features: all but constant ones, or the most informative ones if there are many."""
     varying = np.flatnonzero((whole != whole[:1]).any(axis=0))
     if varying.size == 0:
         return np.zeros(1, dtype=np.int64)
@@ -236,7 +236,7 @@ def _keep(whole: Array, secret: Bits, dependence: Dependence) -> Indices:
 
 
 def separation(columns: Array, secret: Bits) -> Array:
-    """Returns the Kolmogorov–Smirnov distance of each column (m,) between the runs on D and on D′."""
+    """Kolmogorov–Smirnov distance of each column (m,) between the runs on D and on D′."""
     first, other = max(1, int(secret.sum())), max(1, int((~secret).sum()))
     far = np.zeros(columns.shape[1])
     steps = np.where(secret, other, -first)  # whole numbers: the order of ties does not matter, not even in rounding
@@ -253,7 +253,7 @@ def _column(values: NDArray[np.generic]) -> NDArray[Any]:
 
 
 def _pairs(x: Array, secret: Bits) -> NDArray[np.int64]:
-    """Returns which pairs of columns to compare: all of a few, else those whose difference or sum tells most."""
+    """Pairs of columns to compare: all if there are few, else those with the most informative difference or sum."""
     m = x.shape[1]
     every = np.stack(np.triu_indices(m, 1), axis=1).astype(np.int64)
     if m <= _PAIRED:
@@ -274,7 +274,7 @@ def _pairs(x: Array, secret: Bits) -> NDArray[np.int64]:
 
 
 def _atoms(rows: Array, kept: NDArray[np.int64]) -> Array:
-    """Returns (column, value) of the values that come back most often, most frequent first."""
+    """(column, value) of the most frequent values, most frequent first."""
     atoms = []
     least = max(3, rows.shape[0] // 2000)
     for column in kept:
@@ -286,7 +286,7 @@ def _atoms(rows: Array, kept: NDArray[np.int64]) -> Array:
 
 
 def _jumps(whole: Array, secret: Bits) -> NDArray[np.int64]:
-    """Returns columns whose difference from the next one tells most; none of a few, which are all compared anyway."""
+    """Columns with the most informative difference from the next one; empty for few columns, which are all compared."""
     if whole.shape[1] <= _PAIRED:
         return np.zeros(0, dtype=np.int64)
     look = slice(0, 5 * _LOOK)
@@ -295,7 +295,7 @@ def _jumps(whole: Array, secret: Bits) -> NDArray[np.int64]:
 
 
 def _rests(x: Array, secret: Bits) -> Array:
-    """Returns (column, step) where what is left beyond multiples of the step tells most."""
+    """(column, step) with the most informative remainder modulo the step."""
     look = slice(0, 10 * _LOOK)
     tried = [(column, step) for column in range(min(_PAIRED, x.shape[1])) for step in _STEPS]
     far = separation(np.stack([rest(x[look, column], step) for column, step in tried], axis=1), secret[look])
@@ -304,7 +304,7 @@ def _rests(x: Array, secret: Bits) -> Array:
 
 
 def _square(body: Array, secret: Bits) -> Array:
-    """Returns (S₂⁻¹ − S₁⁻¹)/2 of the covariances on D and on D′, each drawn in a little towards its diagonal."""
+    """(S₂⁻¹ − S₁⁻¹)/2 of the covariances on D and on D′, each shrunk towards its diagonal."""
     inverses = []
     for arm in (body[secret], body[~secret]):
         rows = arm if arm.shape[0] > 1 else body
@@ -319,7 +319,7 @@ def _square(body: Array, secret: Bits) -> Array:
 
 
 def _axes(x: Array) -> tuple[Array, Array]:
-    """Returns the centre and the principal axes divided by their spread, spreads limited from outliers."""
+    """Centre, and principal axes divided by their spread, with outliers clipped."""
     low, high = np.quantile(x[:_MEDIANS], [0.01, 0.99], axis=0)
     body = np.clip(x, low, high)
     centre, spread = body.mean(axis=0), body.std(axis=0)

@@ -1,8 +1,8 @@
-"""The float audit: is a mechanism told by where its outputs lie on the grid of floating-point numbers?
+"""Audit of floating-point noise: distinguish outputs by their position on the grid of floating-point numbers.
 
-Noise drawn as a float and added to an exact value leaves its fingerprint (Mironov 2012): with Laplace noise of scale 1
-"|y| < ½ and y off the grid 2⁻⁵³" has probability .27 around 0 and is impossible around 1. Every claim of a mechanism
-with NumPy noise falls to it, whatever its design, so it is an audit of its own and never part of another.
+Noise drawn as a float and added to an exact value leaves a fingerprint (Mironov 2012): with Laplace noise of scale 1
+"|y| < ½ and y off the grid 2⁻⁵³" has probability .27 around 0 and is impossible around 1. It refutes every claim of a
+mechanism with NumPy noise, whatever its design, so it is a separate audit.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _LEAST_POWER: Final = -80  # below: taken as one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """A mechanism of which only the grid of its floats is published: post-processing, so every claim still holds.
+    """A mechanism that publishes only the floating-point grid of its outputs: post-processing, so claims still hold.
 
     Attributes:
-        caller: The mechanism, and how it is called.
+        caller: The mechanism and how to call it.
     """
 
     caller: Caller
 
     def __call__(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
-        """Returns the fingerprint of each run's floats, whatever they stand in; of no floats nothing is published."""
+        """Fingerprint of each run's floats, in containers of any kind; runs without floats publish nothing."""
         found = self.caller.runs(dataset, size, rng)
         given = as_numbers(found)
         if given is not None:
@@ -50,7 +50,7 @@ def _floats(leaves: Sequence[Leaf]) -> list[NDArray[np.float64]]:
 
 
 def fingerprint(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns (…, 3): off how many of three grids y is, its power of two, and that of its last set bit.
+    """(…, 3): number of three grids that y is off, its power of two, and the power of its last set bit.
 
     The grids are 2⁻¹¹, 2⁻²⁴ and 2⁻⁵³, those of the three precisions just below 1, and the count is 0 where |y| ≥ ½.
 
@@ -75,6 +75,6 @@ def fingerprint(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def audit_float_noise(
     mechanism: MechanismFunction, claim: MechanismClaim, *, one_at_a_time: bool | None = None, **how: Any
 ) -> MechanismAudit:
-    """Returns the audit of the mechanism's floating-point fingerprint; see `privcheck.audit_float_noise`."""
+    """Audit a mechanism's floating-point fingerprint; see `privcheck.audit_float_noise`."""
     caller = read_signature(mechanism, one_at_a_time=one_at_a_time, catch=True)
     return audit_mechanism(Fingerprint(caller=caller), claim, **how)

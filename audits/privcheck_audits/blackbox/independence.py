@@ -1,14 +1,14 @@
-"""Are the runs of one call independent? Calls are compared with each other before anything is learned.
+"""Independence of the runs of one call: calls are compared with each other before scores are learned.
 
-Each call is cut into two halves at random, and each half summed up by several figures: ranks of columns and of random
-combinations of them, distances from the middle, values that come back. Where runs are independent so are the halves of
-a call: what they share (a scalar drawn once a call) correlates them, and what balances them (antithetic or stratified
-draws, a mean that is taken off) does so negatively. One run of a long call is compared with calls for one run, too: a
-law that depends on the size of a call shows there.
+Each call is cut into two halves at random, and each half is summarised by several figures: ranks of columns and of
+random combinations of them, distances from the middle, frequent values. If runs are independent, so are the halves of
+a call: shared noise (a scalar drawn once per call) correlates them positively, and balancing (antithetic or stratified
+draws, a subtracted mean) correlates them negatively. One run of a long call is also compared with calls for one run,
+which shows distributions that depend on the size of a call.
 
-The first calls choose what to test; fresh calls test that one figure by permutations, which are exact where runs are
+The first calls choose the figure to test; fresh calls test that one figure by permutations, which are exact if runs are
 independent. So independent runs are called dependent with probability at most 10⁻⁴ by the second test alone, and about
-10⁻⁶ by both. A verdict does not rest on this: what no comparison shows is caught by `blackbox.confirmation`.
+10⁻⁶ by both. A verdict does not depend on this: `blackbox.confirmation` catches dependence that no comparison shows.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One way in which calls are compared.
+    """One statistic for comparing calls.
 
     Attributes:
-        test: Halves of one call against each other, or runs of long calls against calls for one run.
-        arms: On D (0), on D′ (1), or both.
-        view: What is looked at: a column of `CallPairs`.
-        kind: Its rank, its distance from the middle, or whether it is `atom`.
-        atom: The value.
-        sign: +1 where the halves agree, or long calls have more; −1 for the opposite.
+        test: Whether to compare halves of one call, or runs of long calls with calls for one run.
+        arms: Neighbours compared: D (0), D′ (1), or both.
+        view: Index of a view of `CallPairs`.
+        kind: The value's rank, its distance from the middle, or whether it equals `atom`.
+        atom: The value of an "atom" figure.
+        sign: +1 if the halves agree, or long calls have larger values; −1 for the opposite.
     """
 
     test: Test
@@ -80,15 +80,15 @@ class CallPairs:
     """A block of pairs of calls to compare.
 
     Attributes:
-        source: Makes the calls.
-        size: Runs of a long one.
+        source: Source of the calls.
+        size: Number of runs of a long call.
     """
 
     source: RunSource
     size: int
 
     def __call__(self, rng: np.random.Generator, pairs: int, first: int) -> tuple[Array, Array]:
-        """Returns views (pairs, 2, size, views) of long calls and (pairs, 2, views) of calls for one run."""
+        """Views of long calls (pairs, 2, size, views) and of calls for one run (pairs, 2, views)."""
         width = self.source.width
         kept = np.unique(np.linspace(0, width - 1, _COLUMNS).astype(np.int64))
         signs = np.random.default_rng(width).choice([-1.0, 1.0], size=(width, _MIXED))  # the same in every block
@@ -113,17 +113,17 @@ def _view(rows: Array, kept: NDArray[np.int64], signs: Array) -> Array:
 
 
 def call_size(trials: int, width: int) -> int:
-    """Returns how many runs a long call of the comparison has, for N trials of so many numbers each."""
+    """Number of runs of a long call in the comparison, for N trials with `width` numbers each."""
     return int(np.clip(min(_SHARE * trials / FIRST, _NUMBERS / (2 * FIRST * width)), *_SIZES))
 
 
 def suspect(long: Array, single: Array, rng: np.random.Generator) -> Figure | None:
-    """Returns the figure by which calls differ most, if that is unlikely (1 %) of independent runs; None otherwise.
+    """Figure by which calls differ most, if independent runs would rarely (1 %) differ as much; None otherwise.
 
     Args:
         long: (pairs, 2, size, views) of `CallPairs`.
         single: (pairs, 2, views).
-        rng: Cuts the calls into halves.
+        rng: Generator that cuts the calls into halves.
     """
     order = _shuffle(long, rng)
     found: list[tuple[float, Figure]] = []
@@ -140,9 +140,9 @@ def suspect(long: Array, single: Array, rng: np.random.Generator) -> Figure | No
 
 
 def is_confirmed(figure: Figure, long: Array, single: Array, rng: np.random.Generator) -> bool:
-    """Returns whether fresh calls differ by the figure, too: a permutation test at 10⁻⁴.
+    """Whether fresh calls also differ by the figure, by a permutation test at 10⁻⁴.
 
-    Where runs are independent the second halves of all calls on one neighbour can be exchanged, and so can single calls
+    If runs are independent, the second halves of all calls on one neighbour are exchangeable, and so are single calls
     and runs of long ones: the p-value, counted over random permutations and the observed order, is valid (Phipson &
     Smyth 2010).
     """
@@ -176,14 +176,14 @@ def _figures(values: Array) -> list[tuple[Test, Kind, float]]:
 
 
 def _shuffle(long: Array, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Returns a random order of the runs of each long call (pairs, 2, size)."""
+    """Random order of the runs of each long call (pairs, 2, size)."""
     return np.argsort(rng.random(long.shape[:3]), axis=2)
 
 
 def _compare(figure: Figure, long: Array, single: Array, order: NDArray[np.int64]) -> Array:
-    """Returns (arms, 2, calls), centred: means of both halves of each long call, or single calls and runs of long ones.
+    """(arms, 2, calls), centred: means of both halves of each long call, or single calls and runs of long ones.
 
-    Only one run of a long call is compared with the single calls, so that these are as many independent runs as calls.
+    Only one run of a long call is compared with the single calls, so that there is one independent run per call.
     """
     each = []
     for arm in figure.arms:
@@ -209,7 +209,7 @@ def _score(figure: Figure, values: Array) -> Array:
 
 
 def _halves_z(values: Array) -> float:
-    """Returns Fisher's z of the correlation, in standard errors; 0 where there is none."""
+    """Fisher's z of the correlation, in standard errors; 0 if the correlation is undefined."""
     scale = np.sqrt((values[:, 0] ** 2).sum() * (values[:, 1] ** 2).sum())
     if scale <= _ROUNDING:
         return 0.0
@@ -218,12 +218,12 @@ def _halves_z(values: Array) -> float:
 
 
 def _size_z(values: Array) -> float:
-    """Returns the difference of the means in standard errors; 0 where all values are equal."""
+    """Difference of the means in standard errors; 0 if all values are equal."""
     number = values.shape[0] * values.shape[2]
     spread = math.sqrt(float((values**2).mean()) * 2 / number)
     return float(values[:, 1].mean() - values[:, 0].mean()) / spread if spread > _ROUNDING else 0.0
 
 
 def join(parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Returns the views of several blocks as one."""
+    """Join the views of several blocks."""
     return np.concatenate([long for long, _ in parts]), np.concatenate([single for _, single in parts])

@@ -1,15 +1,12 @@
-"""The door of the black box: first calls of a function under audit, and its outputs as rows of numbers.
+"""Entry to the black box: first calls of a function under audit, and its outputs as rows of numbers.
 
-The door of the black box: calls a function under audit and turns whatever its runs put out into rows of numbers.
+Numbers of one shape become rows unchanged. Other outputs go through a schema (`blackbox.structure`) made from
+separate runs. Very wide outputs are narrowed here, call by call (`blackbox.width`), so that memory stays bounded.
 
-Numbers of one shape are rows as they are. Everything else goes through a schema (`blackbox.structure`) that is made
-from runs of their own. Very wide outputs are narrowed here, call by call (`blackbox.width`), so that memory does
-not grow with them.
+Every run of a block takes D or D′ by a fair hidden bit. The runs on each neighbour are made in one call with a
+separate generator: equal noise in both would hide, or feign, a difference.
 
-Every run of a block takes D or D′ by a fair hidden bit. The two neighbours' runs are made in one call each, with
-generators of their own: equal noise in both would hide, or feign, a difference.
-
-The first calls of a function under audit: what its outputs are, whether a seed fixes them, what is odd about it.
+First calls of a function under audit: the kind of its outputs, repeatability with a seed, and irregularities.
 """
 
 from __future__ import annotations
@@ -39,11 +36,11 @@ Law = tuple[str, ...]  # what numbers are: kind, dtype and shape
 
 
 class UnfitError(Exception):
-    """Runs that scores are learned on are not what the first calls gave: rows need other columns.
+    """Training runs differ in kind from the first calls, so the rows need other columns.
 
     Attributes:
-        reason: "raised" in a call for many runs, so that every run needs a call of its own; "odd" numbers, NaN or −0;
-            or another "kind" of outputs than those before.
+        reason: "raised" in a call for many runs, so that every run needs a separate call; "odd" numbers, NaN or −0;
+            or another "kind" of outputs than before.
     """
 
     def __init__(self, reason: Literal["raised", "odd", "kind"]) -> None:
@@ -56,19 +53,18 @@ class RunSource:
     """A function with one pair of neighbours.
 
     Attributes:
-        caller: The function, and how it is called.
+        caller: The function and how to call it.
         pair: D and D′.
-        number: The pair's index.
-        seed: The audit's, for messages.
-        law: What the numbers of a run are, where all outputs are numbers of one kind and shape; None where they go
-            through a schema.
-        numbers: How many numbers such a run has; of other outputs, about how many values.
-        odd: NaN and −0 among them are told by columns of their own.
-        split: They are integers beyond 2⁵³: their last 32 bits are columns of their own.
-        schema: Of all other outputs, once it was made.
-        narrow: What very wide outputs become; None for all other ones.
-        apart: Every run is made in a call of its own, with a generator of its own.
-        learning: Runs that are not what the first calls gave may still change the schema.
+        number: Index of the pair.
+        seed: Seed of the audit, for messages.
+        law: Kind, dtype and shape, if the outputs are numbers of one kind and shape; None if they go through a schema.
+        numbers: Number of numbers per run; for other outputs, the approximate number of values.
+        odd: Whether NaN and −0 get their own columns.
+        split: Whether the outputs include integers beyond 2⁵³, whose last 32 bits get their own columns.
+        schema: Schema of outputs of other kinds, once it is made.
+        narrow: Narrowing of very wide outputs; None for others.
+        apart: Whether each run is made in a separate call with a separate generator.
+        learning: Whether runs that differ in kind from the first calls may still change the schema.
     """
 
     caller: Caller
@@ -86,7 +82,7 @@ class RunSource:
 
     @property
     def whole(self) -> int:
-        """Returns the number of columns of whole outputs."""
+        """Number of columns of whole outputs."""
         if self.law is None:
             assert self.schema is not None
             return self.schema.width
@@ -94,20 +90,20 @@ class RunSource:
 
     @property
     def width(self) -> int:
-        """Returns the number of columns of `runs`."""
+        """Number of columns of `runs`."""
         return self.whole if self.narrow is None else self.narrow.width
 
     def runs(self, rng: np.random.Generator, number: int, first: int) -> tuple[Array, Bits]:
-        """Returns the outputs (number, width) of fresh runs and whether each was on D.
+        """Outputs (number, width) of fresh runs, and whether each was on D.
 
         Args:
             rng: The block's generator.
-            number: How many runs.
-            first: The first run's number, for messages.
+            number: Number of runs.
+            first: Index of the first run, for messages.
 
         Raises:
-            MechanismError: The function raised, or what it returned are not the runs that were asked for.
-            UnfitError: While learning: the runs are not what they were at first.
+            MechanismError: The function raised, or its return value is not the requested runs.
+            UnfitError: While learning: the runs differ in kind from the first ones.
         """
         secret = draw_hidden_bits(rng, number)
         rows = np.zeros((number, self.width))
@@ -118,17 +114,17 @@ class RunSource:
     def call(
         self, rng: np.random.Generator, which: int, size: int, *, trials: NDArray[np.int64] | None = None
     ) -> Array:
-        """Returns the outputs (size, width) of one call of the function.
+        """Outputs (size, width) of one call of the function.
 
         Args:
             rng: The call's generator.
             which: 0 on D, 1 on D′.
-            size: How many runs.
-            trials: (size,) their numbers, for messages.
+            size: Number of runs.
+            trials: (size,) indices of the runs, for messages.
 
         Raises:
-            MechanismError: The function raised, or what it returned are not the runs that were asked for.
-            UnfitError: While learning: the runs are not what they were at first.
+            MechanismError: The function raised, or its return value is not the requested runs.
+            UnfitError: While learning: the runs differ in kind from the first ones.
         """
         found = self.found(rng, which, size, trials)
         if self.law is None:
@@ -139,7 +135,7 @@ class RunSource:
         return rows if self.narrow is None else self.narrow(rows)
 
     def sketch(self, rng: np.random.Generator, number: int, first: int) -> Sketch:
-        """Returns what stood where in the outputs of fresh runs; the arguments and errors are those of `runs`."""
+        """Sketch of the outputs of fresh runs; the arguments and errors are those of `runs`."""
         secret = draw_hidden_bits(rng, number)
         found: list[Form] = []
         order: list[NDArray[np.int64]] = []
@@ -152,7 +148,7 @@ class RunSource:
     def found(
         self, rng: np.random.Generator, which: int, size: int, trials: NDArray[np.int64] | None
     ) -> NDArray[Any] | list[Any]:
-        """Returns the runs of one call as `Caller.runs` gives them; arguments and errors are those of `call`."""
+        """Runs of one call as returned by `Caller.runs`; arguments and errors are those of `call`."""
         where = Where(source=self, which=which, trials=trials)
         try:
             found: NDArray[Any] | list[Any] = self.caller.runs(self.pair[which], size, rng)
@@ -167,7 +163,7 @@ class RunSource:
         return found
 
     def _numbers(self, found: NDArray[Any] | list[Any]) -> Array:
-        """Returns numbers as they are; what is none, and was not seen while learning, is ∞, “something else”."""
+        """Rows of numbers; an output of a kind not seen while learning becomes ∞, “something else”."""
         given = as_numbers(found)
         if given is not None and _alike(given[1], self.law):
             return self._columns(given[0])
@@ -199,7 +195,7 @@ class RunSource:
     def _calls(
         self, rng: np.random.Generator, secret: Bits
     ) -> Iterator[tuple[np.random.Generator, int, NDArray[np.int64]]]:
-        """Yields the generator, the neighbour and the runs of each call of a block."""
+        """Yield the generator, the neighbour and the runs of each call of a block."""
         for which, own in enumerate(rng.spawn(2)):
             runs = np.flatnonzero(secret == (which == 0))
             step = 1 if self.apart else max(1, runs.size if self.narrow is None else _CALL_NUMBERS // self.whole)
@@ -209,14 +205,14 @@ class RunSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """A call, for messages."""
+    """A call, described in error messages."""
 
     source: RunSource
     which: int
     trials: NDArray[np.int64] | None
 
     def error(self, problem: str) -> MechanismError:
-        """Returns what is raised."""
+        """Error for a problem with the call."""
         at = f"on {NAMES[self.which]} of pair {self.source.number}, seed {self.source.seed}"
         if self.trials is None:
             return MechanismError(f"the mechanism, when first tried {at}, {problem}", trial=0, seed=self.source.seed)
@@ -226,12 +222,12 @@ class Where:
 
 
 def together(parts: Sequence[tuple[Array, Bits]]) -> tuple[Array, Bits]:
-    """Returns the runs of several blocks as one."""
+    """Join the runs of several blocks."""
     return np.concatenate([rows for rows, _ in parts]), np.concatenate([secret for _, secret in parts])
 
 
 def forms_of(found: Any) -> list[Form]:
-    """Returns the canonical form of each run."""
+    """Canonical form of each run."""
     return [each if type(each) is Form else canonical(each) for each in found]
 
 
@@ -259,12 +255,12 @@ _MISTAKES: Final = ("TypeError", "NameError", "AttributeError", "ImportError", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
-    """What a few calls show of a function.
+    """Findings of a few calls of a function.
 
     Attributes:
-        source: Of runs on the pair, without schema and not narrowed yet.
-        notes: What users should know.
-        outputs: A digest of what it returned; empty where a seed does not fix that.
+        source: Source of runs on the pair, without schema and not yet narrowed.
+        notes: Notes for users.
+        outputs: Digest of the outputs; empty if they do not repeat with the seed.
     """
 
     source: RunSource
@@ -274,7 +270,7 @@ class Probed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """The first calls on one neighbour: a few runs, twice the same seed, and another seed."""
+    """First calls on one neighbour: a few runs, two calls with the same seed, and one with another seed."""
 
     runs: int
     found: tuple[Any, Any, Any, Any]
@@ -301,13 +297,13 @@ class _Look:
 
 
 def probe(caller: Caller, pair: tuple[Any, Any], *, number: int, seed: int) -> Probed:
-    """Returns what a few calls show of the function on the pair.
+    """Call the function on the pair a few times and describe its outputs.
 
-    The same seed must give the same output, or the audit cannot be repeated; another seed should give another.
+    The same seed must give the same output, or the audit cannot be repeated; another seed should give a different one.
 
     Raises:
-        MechanismError: What the function returned are not the runs that were asked for, it raised (whatever the run,
-            or where exceptions are no outputs), or its runs of one call share their randomness.
+        MechanismError: The return value is not the requested runs, the function raised (in every run, or although
+            exceptions are not outputs), or the runs of one call share their randomness.
     """
     source = RunSource(caller=caller, pair=pair, number=number, seed=seed, law=None, learning=True)
     try:
@@ -354,7 +350,7 @@ def _look(source: RunSource, which: int) -> _Look:
 
 
 def _keys(found: Any) -> list[bytes]:
-    """Returns bytes that are equal for equal outputs."""
+    """Keys of outputs: bytes that are equal for equal outputs."""
     given = as_numbers(found)
     if given is not None:
         return [np.ascontiguousarray(row).tobytes() for row in given[0]]
@@ -366,7 +362,7 @@ def _size(form: Form) -> int:
 
 
 def _notes(look: _Look, source: RunSource, which: int) -> dict[str, str]:
-    """Returns what the first calls on one neighbour show, by what it is about."""
+    """Notes on the first calls on one neighbour, by topic."""
     notes: dict[str, str] = {}
     at = f"on {NAMES[which]} of pair {source.number}"
     own = "" if source.caller.seeded else "it takes no `rng`, so that "
@@ -397,7 +393,7 @@ def _notes(look: _Look, source: RunSource, which: int) -> dict[str, str]:
 
 
 def _said(form: Form) -> str | None:
-    """Returns what a run raised; None where it returned something."""
+    """Exception of a run with its message; None if the run returned."""
     first = form.leaves[0]
     if first.path or not first.kind.startswith("raised "):
         return None
@@ -406,7 +402,7 @@ def _said(form: Form) -> str | None:
 
 
 def _refuse_mistakes(looks: Sequence[_Look], source: RunSource) -> None:
-    """Refuses what raises whatever the run: always the same, or what only a mistake in the program raises."""
+    """Raise an error for a function that raises in every run: always the same exception, or only programming errors."""
     if any(look.laws - {None} for look in looks):
         return
     said = {_said(form) for look in looks for form in look.forms}
@@ -421,7 +417,7 @@ def _refuse_mistakes(looks: Sequence[_Look], source: RunSource) -> None:
 
 
 def _common_law(one: _Look, other: _Look) -> Law | None:
-    """Returns what all outputs are, if they are numbers of one kind and shape."""
+    """Common law of all outputs, if they are numbers of one kind and shape; else None."""
     laws = one.laws | other.laws
     if None in laws or len({(law[0], law[2], law[1] if law[0] != "array" else "") for law in laws if law}) != 1:
         return None
@@ -431,7 +427,7 @@ def _common_law(one: _Look, other: _Look) -> Law | None:
 
 
 def _told(one: _Look, other: _Look) -> tuple[str, str, str] | None:
-    """Returns what tells the neighbours apart in every run, and what it is on D and on D′."""
+    """Property that distinguishes the neighbours in every run, with its values on D and on D′; else None."""
     if None not in one.laws | other.laws and len(one.laws) == len(other.laws) == 1 and one.laws != other.laws:
         (first,), (second,) = one.laws, other.laws
         assert first is not None

@@ -1,6 +1,6 @@
-"""The learners of scores for black boxes: equal outputs, histograms, logistic regression, boosted trees.
+"""Learners of scores for black boxes: equal outputs, histograms, logistic regression, boosted trees.
 
-Each learns on training runs, and says how much likelier an output is on D than on D′, in nats.
+Each learns, from training runs, a score of how much likelier an output is on D than on D′, in nats.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Bits = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Seen:
-    """Outputs as learners see them.
+    """Input of the learners.
 
     Attributes:
-        table: (runs, features).
-        keys: Of each of `blackbox.scores.patterns`, (runs,); None for those that are not asked for.
+        table: (runs, features) features.
+        keys: (runs,) keys of each of `blackbox.scores.patterns`; None for patterns that are not needed.
     """
 
     table: Array
@@ -43,12 +43,12 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeyScore:
-    """ln of how often an output was seen on D over on D′; 0 for outputs that were not seen twice.
+    """Log-ratio of an output's frequencies on D and on D′; 0 for outputs seen fewer than twice.
 
     Attributes:
         view: Index of the pattern.
-        keys: Ascending.
-        ratio: Of each key.
+        keys: Keys, ascending.
+        ratio: Log-ratio of each key.
     """
 
     view: int
@@ -56,7 +56,7 @@ class KeyScore:
     ratio: Array
 
     def __call__(self, seen: Seen) -> Array:
-        """Returns the score of each run."""
+        """Score of each run."""
         asked = seen.keys[self.view]
         if self.keys.size == 0 or asked is None:
             return np.zeros(seen.table.shape[0])
@@ -67,12 +67,12 @@ class KeyScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnScore:
-    """The sum over columns of the log ratio of two histograms, atoms in bins of their own.
+    """Sum over columns of the log-ratio of two histograms, with separate bins for atoms.
 
     Attributes:
-        columns: Of the table.
-        cuts: Of each column, ascending; a value on a cut has a bin to itself.
-        ratios: Of each column's bins.
+        columns: Columns of the table.
+        cuts: Cuts of each column, ascending; the values on a cut form a separate bin.
+        ratios: Log-ratios of each column's bins.
     """
 
     columns: NDArray[np.int64]
@@ -80,7 +80,7 @@ class ColumnScore:
     ratios: tuple[Array, ...]
 
     def __call__(self, seen: Seen) -> Array:
-        """Returns the score of each run."""
+        """Score of each run."""
         scores = np.zeros(seen.table.shape[0])
         for column, cut, ratio in zip(self.columns, self.cuts, self.ratios, strict=True):
             scores += ratio[_bins(seen.table[:, column], cut)]
@@ -89,12 +89,12 @@ class ColumnScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlainScore:
-    """A column as it is, turned towards D: no bins, so that its far tails are in order.
+    """An unbinned column, oriented towards D, so that its far tails stay ordered.
 
     Attributes:
-        column: Of the table.
-        centre: Where it is 0.
-        slope: In nats a unit.
+        column: Column of the table.
+        centre: Value at which the score is 0.
+        slope: Slope in nats per unit.
     """
 
     column: int
@@ -102,18 +102,18 @@ class PlainScore:
     slope: float
 
     def __call__(self, seen: Seen) -> Array:
-        """Returns the score of each run."""
+        """Score of each run."""
         scores: Array = np.clip(self.slope * (seen.table[:, self.column] - self.centre), -_FAR, _FAR)
         return scores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DrawnIn:
-    """Logistic regression on features whose tails are drawn in.
+    """Logistic regression on features with clipped tails.
 
     Attributes:
-        low: (features,) the least value of each.
-        high: (features,) the largest.
+        low: (features,) smallest value of each.
+        high: (features,) largest value of each.
         linear: The regression.
     """
 
@@ -122,7 +122,7 @@ class DrawnIn:
     linear: LinearScore
 
     def __call__(self, seen: Seen) -> Array:
-        """Returns the score of each run."""
+        """Score of each run."""
         return self.linear(np.clip(seen.table, self.low, self.high))
 
 
@@ -131,15 +131,15 @@ class TreeScore:
     """Boosted trees.
 
     Attributes:
-        columns: Of the table.
-        model: The trees; None where there was too little to learn from.
+        columns: Columns of the table.
+        model: The trees; None if there were too few runs.
     """
 
     columns: NDArray[np.int64]
     model: Any
 
     def __call__(self, seen: Seen) -> Array:
-        """Returns the score of each run."""
+        """Score of each run."""
         if self.model is None:
             return np.zeros(seen.table.shape[0])
         with one_thread("openmp"):
@@ -148,7 +148,7 @@ class TreeScore:
 
 
 def learn_keys(view: int, seen: Seen, secret: Bits) -> KeyScore:
-    """Returns the score of equal outputs; both counts are raised by one."""
+    """Learn the score of equal outputs; both counts are increased by one."""
     asked = seen.keys[view]
     if asked is None:
         return KeyScore(view=view, keys=np.zeros(0, dtype=np.uint64), ratio=np.zeros(0))
@@ -161,7 +161,7 @@ def learn_keys(view: int, seen: Seen, secret: Bits) -> KeyScore:
 
 
 def learn_columns(columns: NDArray[np.int64], bins: int, seen: Seen, secret: Bits) -> ColumnScore:
-    """Returns the score of the columns one by one."""
+    """Learn the score of the columns, one by one."""
     cuts, ratios = [], []
     for column in columns:
         values = seen.table[:, column]
@@ -174,7 +174,7 @@ def learn_columns(columns: NDArray[np.int64], bins: int, seen: Seen, secret: Bit
 
 
 def learn_plain(column: int, seen: Seen, secret: Bits) -> PlainScore:
-    """Returns the line that fits a column of normal noise; of any noise with a monotone ratio it has the order."""
+    """Fit the line that suits a column of normal noise; for any noise with a monotone ratio its order is right."""
     values = seen.table[:, column]
     body = np.clip(values, *np.quantile(values, [0.005, 0.995]))
     first, other = (body[arm].mean() if arm.any() else body.mean() for arm in (secret, ~secret))
@@ -184,7 +184,7 @@ def learn_plain(column: int, seen: Seen, secret: Bits) -> PlainScore:
 
 
 def learn_linear(seen: Seen, secret: Bits) -> DrawnIn:
-    """Returns the logistic regression."""
+    """Fit the logistic regression."""
     part = slice(0, max(_LEAST_RUNS, min(_LINEAR_RUNS, _LINEAR_NUMBERS // seen.table.shape[1])))
     table = seen.table[part]
     low, high = np.quantile(np.sort(table.T, axis=1), [0.002, 0.998], axis=1)  # sorted first: twice as fast
@@ -193,7 +193,7 @@ def learn_linear(seen: Seen, secret: Bits) -> DrawnIn:
 
 
 def learn_trees(columns: NDArray[np.int64], seed: int, seen: Seen, secret: Bits, *, runs: int) -> TreeScore:
-    """Returns the trees, grown on so many of the runs."""
+    """Grow trees on the first `runs` runs."""
     part = slice(0, runs)
     known = secret[part]
     if min(known.sum(), (~known).sum()) < _FEWEST:
@@ -214,7 +214,7 @@ def learn_trees(columns: NDArray[np.int64], seed: int, seen: Seen, secret: Bits,
 
 
 def one_thread(api: str | None = None) -> Any:
-    """Returns a context in which libraries use one thread: on busy cores they wait for each other more than they work.
+    """Context that limits libraries to one thread: on busy cores, waiting threads cost more than they gain.
 
     Args:
         api: "blas" or "openmp"; None for both.

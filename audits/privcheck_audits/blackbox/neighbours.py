@@ -1,11 +1,8 @@
-"""Neighbours of a dataset of users: who is changed, into what, and rows of numbers that rank the pairs.
+"""Neighbours of a dataset of users: changed users, their replacements, and rows of numbers that rank the pairs.
 
-Neighbours of a dataset of users: who is changed, and into what.
+Positions around powers of two come first after the ends: an unprotected tree node covers only its own users.
 
-Positions around powers of two come first after the ends: a tree's node that is not protected is seen by its own users
-alone.
-
-Outputs of any kind as rows of numbers, for ranking pairs of neighbours: nothing is proved by these rows.
+Rows of numbers from outputs of any kind, used only to rank pairs of neighbours.
 """
 
 from __future__ import annotations
@@ -34,8 +31,8 @@ class Case:
     """A dataset that the agent runs on.
 
     Attributes:
-        dataset: It.
-        user: Where in it the protected user is; None where nowhere, or where it does not matter.
+        dataset: The dataset.
+        user: Position of the protected user; None if the user is absent or the position does not matter.
     """
 
     dataset: Any
@@ -47,8 +44,8 @@ class CasePair:
     """Two neighbours.
 
     Attributes:
-        cases: D and D′, as numbers of a list of cases.
-        words: In whom they differ, and how.
+        cases: Indices of D and D′ in a list of cases.
+        words: Description of the user in whom they differ, and of the change.
     """
 
     cases: tuple[int, int]
@@ -56,14 +53,14 @@ class CasePair:
 
 
 def count_users(dataset: Any) -> int | None:
-    """Returns how many users a sequence, an array or a table has; None for anything else."""
+    """Number of users of a sequence, an array or a table; None for other types."""
     if isinstance(dataset, Mapping | str | bytes) or not hasattr(dataset, "__len__"):
         return None
     return len(dataset)
 
 
 def pick_positions(users: int) -> tuple[int, ...]:
-    """Returns positions from 0, at most twelve: the first three, last, middle, then users 2^k, 2^k + 1 and 2^k − 1."""
+    """At most twelve positions from 0: the first three, last, middle, then users 2^k, 2^k + 1 and 2^k − 1."""
     powers = [1 << k for k in range(2, users.bit_length())]
     near = [power + step for step in (0, 1, -1) for power in powers]
     wanted = [1, 2, 3, users, (users + 1) // 2, *sorted(near, key=lambda user: (user.bit_length(), user)), users - 1]
@@ -79,10 +76,10 @@ def list_changes(
     positions: Sequence[int] | None,
     seed: int,
 ) -> tuple[list[Case], list[CasePair]]:
-    """Returns all cases and pairs of a search.
+    """All cases and pairs of a search.
 
     Raises:
-        ParameterError: The arguments do not fit each other, or nothing can be changed.
+        ParameterError: The arguments contradict each other, or no change is possible.
     """
     users = count_users(dataset)
     _refuse(dataset, users, candidates=candidates, change=change, relation=relation, positions=positions)
@@ -128,10 +125,10 @@ def list_changes(
 
 
 def find_user(first: Any, other: Any) -> tuple[int | None, int | None]:
-    """Returns where the user in whom two datasets differ is in either; None in the one that lacks the user.
+    """Position, in either dataset, of the user in whom they differ; None in the dataset that lacks the user.
 
     Raises:
-        ParameterError: That cannot be seen.
+        ParameterError: The position cannot be determined.
     """
     sizes = count_users(first), count_users(other)
     wanted = "give `positions`, one for each pair of neighbours"
@@ -204,7 +201,7 @@ def _is_number(record: Any) -> bool:
 
 
 def _edited(dataset: Any, position: int, record: tuple[Any, ...], *, drop: int) -> Any:
-    """Returns a copy of the same kind in which so many users from a position on are replaced by none or one."""
+    """Copy of the dataset, of the same type, with `drop` users from `position` on replaced by `record`."""
     if isinstance(dataset, np.ndarray):
         between = [_as_row(dataset, each) for each in record]
         return np.concatenate([dataset[:position], *between, dataset[position + drop :]])
@@ -215,7 +212,7 @@ def _edited(dataset: Any, position: int, record: tuple[Any, ...], *, drop: int) 
 
 
 def _as_row(dataset: NDArray[Any], record: Any) -> NDArray[Any]:
-    """Returns a record as one row of the array's type: another type on one neighbour would tell them apart."""
+    """Record as one row with the array's dtype: different dtypes would distinguish the neighbours."""
     row = np.asarray(record).astype(dataset.dtype)
     if row.shape != dataset.shape[1:] or not np.array_equal(row, np.asarray(record)):
         wanted = f"records of shape {dataset.shape[1:]} that {dataset.dtype} holds exactly"
@@ -243,11 +240,11 @@ Array = NDArray[np.float64]
 
 
 def flatten(outputs: Sequence[Form], secret: NDArray[np.bool_]) -> Array:
-    """Returns a row of numbers for each output (outputs, width), the last of which is how many it has.
+    """Row of numbers for each output, (outputs, width); the last column is the length of the row.
 
     Args:
-        outputs: In their canonical form.
-        secret: (outputs,) whether each was on D, by which columns are picked where there are too many.
+        outputs: Outputs in canonical form.
+        secret: (outputs,) whether each was on D; used to pick columns if there are too many.
     """
     rows = [_numbers(output) for output in outputs]
     width = max(row.size for row in rows)
@@ -258,7 +255,7 @@ def flatten(outputs: Sequence[Form], secret: NDArray[np.bool_]) -> Array:
 
 
 def _numbers(output: Form) -> Array:
-    """Returns a code of each place and what stands there, with the steps from each array to the next of its size."""
+    """Codes and values of an output's leaves, with the differences between consecutive arrays of equal size."""
     parts: list[Array] = []
     arrays: list[Array] = []
     for leaf in output.leaves:
@@ -285,14 +282,14 @@ def _finite(values: NDArray[Any]) -> Array:
 
 
 def _with_steps(values: Array) -> Array:
-    """Returns the numbers and their steps along each axis, from one user to the next for example."""
+    """Values and their differences along each axis, for example from one user to the next."""
     if values.size > _MOST_STEPS:
         return values.ravel()
     return np.concatenate([values.ravel(), *(np.diff(values, axis=axis).ravel() for axis in range(values.ndim))])
 
 
 def largest_gap(table: Array, secret: NDArray[np.bool_]) -> float:
-    """Returns the largest distance between the distributions of any column on D and on D′ (Kolmogorov & Smirnov)."""
+    """Largest distance between the distributions of any column on D and on D′ (Kolmogorov & Smirnov)."""
     order = np.argsort(table, axis=0, kind="stable")
     ordered = np.take_along_axis(table, order, axis=0)
     ours = np.cumsum(secret[order], axis=0) / secret.sum()

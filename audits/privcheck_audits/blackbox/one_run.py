@@ -1,7 +1,7 @@
-"""One run of a whole agent with many canaries, or a few runs: for agents that take minutes to train.
+"""One-run audit of a whole agent with many canaries, or a few runs: for agents that take minutes to train.
 
-A run is a block of `engine.blocks`: it flips a fair coin for each canary, trains the agent with those that are in, and
-keeps how many of its guesses were wrong at each number of guesses that was fixed beforehand. Users call
+A run is a block of `engine.blocks`: it flips a fair coin for each canary, trains the agent with the included ones, and
+counts the wrong guesses at each number of guesses fixed beforehand. Users call
 `privcheck.audit_one_run`; the bound is `privcheck_audits.bounds.OneRun`.
 """
 
@@ -40,8 +40,8 @@ class _Errors:
     """Wrong guesses of some runs.
 
     Attributes:
-        runs: How many.
-        wrong: Of each attempt.
+        runs: Number of runs.
+        wrong: (attempts,) wrong guesses.
     """
 
     runs: int
@@ -53,13 +53,13 @@ class _Errors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Attempts:
-    """How many canaries are guessed to be in, and how many out, in each run.
+    """Number of canaries guessed to be in, and to be out, in each run.
 
     Attributes:
-        names: Who is guessed.
-        inside: (attempts,).
-        outside: (attempts,).
-        weights: Of α.
+        names: Which canaries each attempt guesses.
+        inside: (attempts,) number guessed to be in.
+        outside: (attempts,) number guessed to be out.
+        weights: Share of α of each attempt.
     """
 
     names: tuple[str, ...]
@@ -69,7 +69,7 @@ class _Attempts:
 
     @classmethod
     def of(cls, canaries: int) -> _Attempts:
-        """Returns the attempts for so many canaries."""
+        """Attempts for a number of canaries."""
         plan = guess_plan(_FAVOURITE, weight=0.5)
         ranks = plan.ranks(canaries)
         made = [
@@ -88,7 +88,7 @@ class _Attempts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Run:
-    """One run."""
+    """One run of the agent."""
 
     agent: CanaryAgent
     canaries: int
@@ -137,13 +137,13 @@ def audit_one_run(
     directory: Path | None,
     progress: Progress,
 ) -> MechanismAudit:
-    """Returns the audit; see `privcheck.audit_one_run`.
+    """Audit an agent; see `privcheck.audit_one_run`.
 
     Raises:
         ParameterError: An argument is out of its range, the agent cannot be sent to the workers, or the directory
             belongs to another audit.
-        MechanismError: The agent raised or returned something else than a number for each canary.
-        KeyboardInterrupt: No run had ended yet.
+        MechanismError: The agent raised or returned something other than one number per canary.
+        KeyboardInterrupt: The audit was interrupted before any run had ended.
     """
     began = time.perf_counter()
     epsilon, delta = _claim(claim)
@@ -217,9 +217,9 @@ def audit_one_run(
 
 
 def _bound(counted: _Errors, attempts: _Attempts, canaries: int, *, delta: float, alpha: float) -> tuple[float, int]:
-    """Returns the largest lower bound on ε among the attempts, and which; all hold together at confidence 1 − α.
+    """Largest lower bound on ε among the attempts, with its index; all hold jointly at confidence 1 − α.
 
-    Several runs are one mechanism on all their coins: each coin moves one run only.
+    Several runs are one mechanism on all their coins: each coin affects one run only.
     """
     bounds = []
     for wrong, inside, outside, weight in zip(
@@ -232,7 +232,7 @@ def _bound(counted: _Errors, attempts: _Attempts, canaries: int, *, delta: float
 
 
 def _reachable(target: ClaimedLoss, runs: int, *, alpha: float) -> float:
-    """Returns what randomised response of every coin would be certified at, guessing all of them: a coin is a run."""
+    """Bound for randomised response of every coin, with all coins guessed; here a run is a coin."""
     errors = min(runs, math.ceil(runs * (1 - target.delta) * float(expit(-target.claimed))))
     return CoinFlip(errors=errors, guesses=runs, coins=runs, delta=target.delta).epsilon(alpha=alpha)
 

@@ -1,9 +1,9 @@
-"""One pair of neighbours of a black box on its way: runs are drawn, scores learned, and then tested.
+"""Audit of one pair of neighbours of a black box: draw runs, learn scores, and test.
 
-Blocks run through `engine.blocks`, wherever they are told to. The runs that scores are learned on are handed back as
-they are; the tested ones are counted where they were drawn.
+Blocks run through `engine.blocks`, in this process or on workers. The training runs are returned whole; the tested
+ones are counted where they are drawn.
 
-What a block of a black box's runs is drawn for, and where: each kind of work hands back what is kept of its runs.
+Kinds of work of a block of black-box runs, each with what it returns, and where blocks run.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from privcheck_audits.engine.checkpoints import Checkpoint
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockPlace:
-    """Where blocks run and are kept.
+    """Where blocks run and are stored.
 
     Attributes:
-        workers: Threads.
-        executor: Instead of them.
-        checkpoint: Of the whole audit.
+        workers: Number of threads.
+        executor: Executor used in place of threads.
+        checkpoint: Checkpoint of the whole audit.
     """
 
     workers: int
@@ -54,7 +54,7 @@ class BlockPlace:
     checkpoint: Checkpoint | None
 
     def make_checkpoint(self, **more: str | int) -> Checkpoint | None:
-        """Returns the checkpoint with what else decides a block's result."""
+        """Checkpoint that also records the other inputs of a block's result."""
         if self.checkpoint is None:
             return None
         plan = {**self.checkpoint.plan, "scikit-learn": version("scikit-learn"), **more}
@@ -63,48 +63,48 @@ class BlockPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunsToLearn:
-    """A block of runs to learn from: handed back as they are.
+    """A block of training runs, returned whole.
 
     Attributes:
-        source: Makes runs.
-        before: Runs of the pair before the first block.
+        source: Source of runs.
+        before: Number of runs of the pair before the first block.
     """
 
     source: RunSource
     before: int
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> tuple[Array, Bits]:
-        """Returns the runs' rows and which neighbour each is of."""
+        """Rows of the runs, and whether each was on D."""
         return self.source.runs(rng, runs, self.before + first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunsToNarrow:
-    """A block of runs on wide outputs, of which sums are kept."""
+    """A block of runs with wide outputs, summarised by sums."""
 
     source: RunSource
     before: int
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Spread:
-        """Returns the sums over the block."""
+        """Sums over the block."""
         return sum_columns(*self.source.runs(rng, runs, self.before + first), first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunsToSketch:
-    """A block of runs that a schema is made from."""
+    """A block of runs for making a schema."""
 
     source: RunSource
     before: int
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Sketch:
-        """Returns what the block's outputs look like."""
+        """Sketch of the block's outputs."""
         return self.source.sketch(rng, runs, self.before + first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunsToTest:
-    """A block of runs that is tested."""
+    """A block of tested runs."""
 
     source: RunSource
     scores: Scores
@@ -113,7 +113,7 @@ class RunsToTest:
     before: int
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Counts:
-        """Returns the counts of the block's scores."""
+        """Counts of the block's scores."""
         rows, secret = self.source.runs(rng, runs, self.before + first)
         return self.edges.count(self.scores(rows), secret, self.divergences)
 
@@ -142,28 +142,28 @@ _CHECKED: Final = 512  # units that are made in any case, and at most a sixteent
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class AuditedPair:
-    """A pair of neighbours and what is known of it so far.
+    """A pair of neighbours and the state of its audit.
 
     Attributes:
-        source: Makes runs.
+        source: Source of runs.
         target: The claim.
         trials: N.
-        held: Numbers of outputs that may be held in memory for learning.
-        how: Where blocks run.
-        e_process: Where the audit may stop early: the bets.
-        block: Runs of a block, at most.
-        learned: Runs that scores were learned on, picked columns included; all that will be, once that has begun.
-        runs: All runs so far.
-        begun: How often learning had to begin again, because outputs turned out to be of another kind.
-        scores: What was learned, once it was.
-        edges: Where scores are cut.
+        held: Number of output values that may be held in memory for learning.
+        how: Workers, executor and checkpoint of the blocks.
+        e_process: The bets, if the audit may stop early.
+        block: Largest number of runs per block.
+        learned: Number of runs to learn scores on, including those for picking columns; set once learning has begun.
+        runs: Number of runs so far.
+        begun: Number of times that learning was restarted because the kind of outputs changed.
+        scores: The learned scores.
+        edges: Edges of the scores' bins.
         training: Counts of the training runs.
         tested: Counts of the tested runs, once there are scores.
-        precise: Of outputs of low precision: cuts and counts of training runs on a grid that is finer than them.
-        again: Whether everything is done again, with one run a call.
-        compared: Runs of the calls that were compared with each other.
-        dependence: How runs of one call depend on each other, in words; empty where no comparison showed it.
-        confirmation: Of what long calls showed.
+        precise: For outputs of low precision: edges and counts of training runs on a finer grid.
+        again: Whether this is the second round, with one run per call.
+        compared: Number of runs of the calls that were compared with each other.
+        dependence: Description of the dependence between runs of one call; empty if none was found.
+        confirmation: Confirmation of a violation shown by long calls.
     """
 
     source: RunSource
@@ -187,7 +187,7 @@ class AuditedPair:
     confirmation: Confirmation | None = None
 
     def _compare_calls(self) -> Iterator[None]:
-        """Finds out whether runs of one call are independent; if not, every run gets a call of its own."""
+        """Test whether runs of one call are independent; if not, every run gets a separate call."""
         if self.again or self.trials <= APART or self.source.caller.single:
             self.source = replace(self.source, apart=True)
         if self.source.apart or self.dependence:
@@ -210,7 +210,7 @@ class AuditedPair:
                 self.source = replace(self.source, apart=True)
 
     def confirm(self, *, alpha: float) -> Generator[None, None, None]:
-        """Makes calls of their own that confirm what long calls showed; yields after each block."""
+        """Confirm by fresh calls a violation shown by long calls; yields after each block."""
         assert self.scores is not None
         assert self.edges is not None
         assert self.training is not None
@@ -237,10 +237,10 @@ class AuditedPair:
         yield from plan.follow(parts)
 
     def learn(self) -> Generator[None, None, None]:
-        """Draws the runs that scores are learned on, and learns; yields after each block.
+        """Draw the training runs and learn the scores; yields after each block.
 
-        Where outputs turn out to be of another kind than the first ones, learning begins again, on fresh runs: nothing
-        that was tested or bet on decided that.
+        If outputs differ in kind from the first ones, learning starts again on fresh runs; that decision does not
+        depend on tested runs or bets.
         """
         while True:
             try:
@@ -265,7 +265,7 @@ class AuditedPair:
         self.begun += 1
 
     def _sketch(self) -> Iterator[None]:
-        """Makes the schema of outputs that are not numbers of one shape, from runs of their own."""
+        """Make the schema of outputs that are not numbers of one shape, from separate runs."""
         if self.source.law is not None:
             return
         most = max(_FIRST, _SKETCHED_NUMBERS // self.source.numbers)
@@ -312,7 +312,7 @@ class AuditedPair:
         self.tested = self.training.none()
 
     def test(self) -> Generator[None, None, None]:
-        """Draws the other runs and counts them; yields after each block."""
+        """Draw and count the remaining runs; yields after each block."""
         assert self.scores is not None
         assert self.edges is not None
         assert self.tested is not None
@@ -333,7 +333,7 @@ class AuditedPair:
             yield
 
     def _narrow(self) -> Iterator[None]:
-        """Picks columns of outputs that are too wide, from runs of their own."""
+        """Pick columns of outputs that are too wide, from separate runs."""
         if self.source.width <= WIDEST:
             return
         runs = max(2, min(pilot_runs(self.source.width), round(_PILOT * 2 * self.trials)))
@@ -357,7 +357,7 @@ class AuditedPair:
             self.e_process.begin(self.edges.cuts, self.training, runs=runs)
 
     def _learn_precisely(self, rows: Array, secret: Bits) -> None:
-        """Learns again on the finer grid, if there is one: for a note, no verdict rests on it."""
+        """Learn again on the finer grid, if there is one; used for a note only, not for the verdict."""
         assert self.scores is not None
         if (self.scores.steps == grid_steps(rows, secret, fine=True)).all():
             return

@@ -1,7 +1,7 @@
-"""What a number of runs could have shown at all: said beside a bound, so that few runs are not taken for privacy.
+"""Power of a number of runs, reported beside a bound so that too few runs are not mistaken for privacy.
 
-Everything is about the easiest mechanism of a loss, the one that `blackbox.verdict.reachable` is about: no test of any
-other one shows more.
+All figures are for the easiest mechanism with a given loss, as in `blackbox.verdict.reachable`: no test of another
+mechanism shows more.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _LETTERS: Final = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}
 
 
 class Reach(Protocol):
-    """What is shown of the easiest mechanism of a claim."""
+    """Bound for the easiest mechanism of a claim."""
 
     def __call__(self, target: ClaimedLoss, runs: int, *, alpha: float) -> float:
-        """Returns the lower bound that so many tested runs give about half of the time."""
+        """Lower bound that `runs` tested runs give about half of the time."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """What so many tested runs could have shown.
+    """Power of a number of tested runs.
 
     Attributes:
-        unit: Of the claim.
+        unit: Unit of the claim.
         claimed: The claim.
-        reachable: Of the claim, were it exactly true.
-        most: The largest bound at all: that of a mechanism which reveals everything.
-        visible: The least loss that would have been shown to be more than the claim; ∞ where none would.
+        reachable: Bound for a mechanism of which the claim is exactly true.
+        most: Largest possible bound: that of a mechanism which reveals everything.
+        visible: Smallest loss that would have been shown to exceed the claim; ∞ if there is none.
         double: Twice the claim.
-        needed: Tested runs that would show a loss of that; ∞ where no number that anyone makes would.
+        needed: Tested runs that would show a loss of `double`; ∞ if no feasible number would.
     """
 
     unit: Literal["epsilon", "rho", "mu"]
@@ -53,19 +53,19 @@ class Power:
     needed: float
 
     def trials(self, *, share: float) -> int | None:
-        """Returns the runs under each neighbour of which `needed` are tested; None where no number would do.
+        """Runs under each neighbour of which `needed` are tested; None if no feasible number suffices.
 
         Args:
-            share: Of all runs that is tested.
+            share: Share of all runs that is tested.
         """
         return None if self.needed == math.inf else _round_up(round(self.needed / 2 / share))
 
     def notes(self, trials: int, *, share: float) -> tuple[str, ...]:
-        """Returns what users should know where a loss of twice the claim would not have been seen; otherwise nothing.
+        """Notes for users if a loss of twice the claim would not have been seen; otherwise empty.
 
         Args:
-            trials: N, the runs under each neighbour that were made.
-            share: Of all runs that is tested.
+            trials: N, the number of runs made under each neighbour.
+            share: Share of all runs that is tested.
         """
         if self.visible <= self.double:
             return ()
@@ -80,13 +80,13 @@ class Power:
 
 
 def find_power(target: ClaimedLoss, runs: int, *, alpha: float, reach: Reach = reachable) -> Power:
-    """Returns what so many tested runs can show, in all cases to a relative 10⁻⁶ or a run.
+    """Power of a number of tested runs, to a relative 10⁻⁶ or one run.
 
     Args:
         target: The claim.
-        runs: Tested runs, both neighbours together; scores were learned on others.
-        alpha: What the test spends.
-        reach: What is shown of the easiest mechanism of a claim, by tested runs and α.
+        runs: Tested runs of both neighbours, without training runs.
+        alpha: α of the test.
+        reach: Bound for the easiest mechanism of a claim, by tested runs and α.
     """
 
     def shown(loss: float, tested: int) -> float:
@@ -113,7 +113,7 @@ def find_power(target: ClaimedLoss, runs: int, *, alpha: float, reach: Reach = r
 
 
 def _without_errors(target: ClaimedLoss, runs: int) -> float:
-    """Returns the loss of which half of the audits see no error at all, and as much as of one that reveals everything.
+    """Loss at which half of the audits see no error, as for a mechanism that reveals everything.
 
     Randomised response is wrong with probability 1/(1 + e^ε), the best guess for μ with Φ(−μ/2), and ρ = μ²/2.
     """
@@ -124,7 +124,7 @@ def _without_errors(target: ClaimedLoss, runs: int) -> float:
 
 
 def _find_least(suffices: Callable[[int], bool]) -> float:
-    """Returns the least number of runs that suffices, to half a per cent; ∞ where none that anyone makes does."""
+    """Smallest sufficient number of runs, to half a per cent; ∞ if no feasible number suffices."""
     high = 2
     while not suffices(high):
         high *= 2
@@ -138,6 +138,6 @@ def _find_least(suffices: Callable[[int], bool]) -> float:
 
 
 def _round_up(runs: int) -> int:
-    """Returns two digits of a number, rounded up."""
+    """Number rounded up to two significant digits."""
     step = int(10 ** max(0, len(str(runs)) - 2))
     return -(-runs // step) * step

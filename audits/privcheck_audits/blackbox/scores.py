@@ -1,17 +1,16 @@
-"""Learned scores of outputs whose law nobody knows: several, because no one of them finds everything.
+"""Learned scores of outputs of unknown distribution: several, since no single one finds every leak.
 
-Each is learned on training runs alone, and what it said of training runs is what models said that had not seen them:
-the parts of the audit's α are dealt out by that.
+Each is learned on training runs only. Its held-out values on the training runs decide the shares of the audit's α.
 
-The grid on which outputs are put before anything is learned: so that what is found is the design and not the floats.
+Grid to which outputs are rounded before learning, so that leaks of the design are found and not those of floats.
 
-In double precision it is 2³⁰ times finer than the spread of a column. Numbers of less precision lie on grids of
-their own that are finer around 0, and noise added to them leaves a fingerprint that is coarser than that: there the
-grid is four times as coarse as the numbers are at the largest magnitude. What precision numbers have is seen in
-their last bits, whatever type they were returned as; numbers on one even grid (counts, multiples of ¼) are left
-alone. All of this is decided on the training runs.
+In double precision it is 2³⁰ times finer than the spread of a column. Numbers of lower precision lie on their own
+grids, which are finer around 0, and noise added to them leaves a coarser fingerprint: there the grid is four times
+as coarse as the numbers are at the largest magnitude. The precision is read from the last bits of the numbers,
+whatever their dtype; numbers on one even grid (counts, multiples of ¼) are not rounded further. All of this is
+decided on the training runs.
 
-What may be discrete in an output, and 64-bit keys by which equal ones are looked up.
+Discrete patterns of outputs, and 64-bit keys for looking up equal ones.
 """
 
 from __future__ import annotations
@@ -52,12 +51,12 @@ _DIGITS: Final = 53
 
 
 def grid_steps(rows: Array, secret: Bits, *, fine: bool = False) -> Array:
-    """Returns the step of each column's grid (width,): a power of two; 0 for integers.
+    """Grid step of each column (width,): a power of two; 0 for integers.
 
     Args:
         rows: (runs, width) training runs.
         secret: (runs,) whether each was on D; the precision of either neighbour's numbers counts.
-        fine: As for double precision, whatever the numbers are.
+        fine: Whether to treat all numbers as double precision.
     """
     steps = np.zeros(rows.shape[1])
     for column, values in enumerate(rows.T):
@@ -76,9 +75,9 @@ def grid_steps(rows: Array, secret: Bits, *, fine: bool = False) -> Array:
 
 
 def on_grid(rows: Array, steps: Array) -> Array:
-    """Returns the rows rounded to the grid, halves upwards; −0 becomes 0.
+    """Round rows to the grid, halves upwards; −0 becomes 0.
 
-    Every cell has as many points of a finer grid as any other: rounding halves to even would make every second cell
+    Every cell contains the same number of points of a finer grid: rounding halves to even would make every second cell
     larger where numbers are coarse.
     """
     moving = steps > 0
@@ -95,7 +94,7 @@ def on_grid(rows: Array, steps: Array) -> Array:
 
 
 def own_step(values: Array) -> float:
-    """Returns the step that hides the grid of numbers of low precision; 0 for double precision and even grids.
+    """Step that hides the grid of numbers of low precision; 0 for double precision and even grids.
 
     >>> noise = np.random.default_rng(0).laplace(0, 1, 1_000)
     >>> own_step(noise), own_step(noise.astype(np.float32).astype(float)), own_step(np.rint(4 * noise) / 4)
@@ -119,7 +118,7 @@ def own_step(values: Array) -> float:
 
 
 def row_keys(rows: Array) -> NDArray[np.uint64]:
-    """Returns a 64-bit key of each row (runs,): equal rows have equal keys, others differ but with probability 2⁻⁶⁴."""
+    """64-bit key of each row (runs,): equal rows have equal keys; different rows collide with probability 2⁻⁶⁴."""
     words = np.ascontiguousarray(rows).view(np.uint64)
     key = np.full(rows.shape[0], 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in range(rows.shape[1]):
@@ -135,11 +134,11 @@ PATTERNS: Final = ("equal outputs", "signs and round numbers", "equal outputs in
 
 
 def patterns(rows: Array, wanted: Sequence[int]) -> tuple[Array | None, ...]:
-    """Returns what may be discrete in an output: itself, signs and round numbers; sorted, the order with its ties.
+    """Discrete views of outputs: the output, signs and round numbers, sorted values, and their order with ties.
 
     Args:
-        rows: (runs, width).
-        wanted: Indices of `PATTERNS`; the others are None. Single numbers have only the first two.
+        rows: (runs, width) outputs.
+        wanted: Indices of `PATTERNS`; other views are None. Single numbers have only the first two patterns.
     """
     views: list[Array | None] = [None] * len(PATTERNS)
     if 0 in wanted:
@@ -180,13 +179,13 @@ Score = Callable[[Seen], Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scores:
-    """The scores of one pair of neighbours; D is guessed where a score is high.
+    """Scores of one pair of neighbours; a high score is a guess of D.
 
     Attributes:
-        steps: The grid.
-        features: Of rows on the grid.
-        single: The scores by name.
-        blend: What combines them; the last score.
+        steps: Steps of the grid.
+        features: Features of rows on the grid.
+        single: The scores, with their names.
+        blend: Combination of the scores; the last score.
     """
 
     steps: Array
@@ -196,11 +195,11 @@ class Scores:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Returns the scores' names."""
+        """Names of the scores."""
         return (*(name for name, _ in self.single), "all together")
 
     def __call__(self, rows: Array) -> Array:
-        """Returns (scores, runs) of outputs as they were returned."""
+        """Scores of raw outputs, (scores, runs)."""
         at = on_grid(rows, self.steps)
         views = [score.view for _, score in self.single if isinstance(score, KeyScore) and score.keys.size]
         seen = Seen(table=self.features(at), keys=_keys(at, views))
@@ -210,12 +209,12 @@ class Scores:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LearnedScores:
-    """Scores with what they say of the training runs, each by models that did not see the run.
+    """Scores with their held-out values on the training runs.
 
     Attributes:
-        scores: To be applied to fresh runs.
-        held_out: (scores, runs) of those runs that models did not see.
-        secret: (runs,) whether each of those was on D.
+        scores: Scores for fresh runs.
+        held_out: (scores, runs) values on training runs, by models that did not see the run.
+        secret: (runs,) whether each of these runs was on D.
     """
 
     scores: Scores
@@ -224,13 +223,13 @@ class LearnedScores:
 
 
 def learn(rows: Array, secret: Bits, rng: np.random.Generator, *, fine: bool = False) -> LearnedScores:
-    """Returns the scores learned on the runs.
+    """Learn scores on the runs.
 
     Args:
         rows: (runs, width) outputs.
         secret: (runs,) whether each was on D.
-        rng: Divides the runs and seeds the trees.
-        fine: On the grid for double precision, whatever precision the outputs have.
+        rng: Generator that divides the runs and seeds the trees.
+        fine: Whether to use the grid for double precision whatever the precision of the outputs.
 
     Raises:
         ParameterError: scikit-learn is not installed.
@@ -258,7 +257,7 @@ _Fitted = tuple[FeatureMap, tuple[tuple[str, Score], ...], Array, Bits]
 
 
 def _split(drawn: _Drawn, asked: Bits, seed: int) -> _Fitted:
-    """Returns scores learned on some of the runs and what they say of the others: cheap, where there are many."""
+    """Scores learned on some of the runs, with their values on the others: cheap, if there are many runs."""
     part, others = drawn.part(~asked), drawn.part(asked)
     single = drawn.rows.shape[1] == 1
     features, final = _fit(part, seed, tree_runs=_TRIED if single else None)
@@ -274,12 +273,12 @@ def _split(drawn: _Drawn, asked: Bits, seed: int) -> _Fitted:
 
 
 def _loss(scores: Array, secret: Bits) -> float:
-    """Returns the mean logarithmic loss of the guesses of the hidden bit."""
+    """Mean logarithmic loss of the guesses of the hidden bit."""
     return float(np.logaddexp(0.0, np.where(secret, -scores, scores)).mean())
 
 
 def _crossed(drawn: _Drawn, fold: NDArray[np.int64], seed: int) -> _Fitted:
-    """Returns scores learned on all runs, and what those learned on the other folds say of each fold."""
+    """Scores learned on all runs, with the cross-fitted values on each fold."""
     features, final = _fit(drawn, seed)
     held_out = np.zeros((len(final), drawn.secret.size))
     for k in range(_FOLDS):
@@ -303,7 +302,7 @@ def _keys(rows: Array, views: Sequence[int]) -> tuple[NDArray[np.uint64] | None,
 
 
 def _repeated(rows: Array) -> list[int]:
-    """Returns the patterns that are worth a key: orders, which take sorting, where any came back in a look."""
+    """Indices of the patterns that get keys: orders, which need sorting, only if any recurs in a sample."""
     if rows.shape[1] < 2:
         return [0, 1]
     few = _keys(rows[:_REPEATS], (2, 3))
@@ -312,7 +311,7 @@ def _repeated(rows: Array) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Drawn:
-    """Training runs, with what does not depend on what is learned."""
+    """Training runs, with everything that does not depend on the learned models."""
 
     rows: Array
     figures: tuple[Array, ...]
@@ -332,7 +331,7 @@ class _Drawn:
 
 
 def _fit(drawn: _Drawn, seed: int, *, tree_runs: int | None = None) -> tuple[FeatureMap, tuple[tuple[str, Score], ...]]:
-    """Returns the features and all scores, from outputs on the grid."""
+    """Fit the features and all scores, from outputs on the grid."""
     secret = drawn.secret
     every = feature_map(drawn.rows, secret)
     look = np.arange(secret.size) < _LOOK

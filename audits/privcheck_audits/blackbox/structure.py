@@ -1,10 +1,10 @@
-"""Outputs of any kind as rows of numbers of one width, by a schema that was made from runs of their own.
+"""Rows of numbers of one width from outputs of any kind, by a schema that was made from separate runs.
 
 A row is a function of the output alone, given the schema: post-processing, so that a claim that covers the output
-covers the row, whatever the schema is. Equal outputs have equal rows. Different ones have different rows: what has no
-columns of its own is in one column as a digest of 53 bits, which is 0 where nothing is left over.
+covers the row, whatever the schema is. Equal outputs have equal rows. Different outputs have different rows: parts
+without their own columns go into one column as a digest of 53 bits, which is 0 if there are none.
 
-What stands where in the outputs of some runs, counted under each neighbour: what a schema is made from.
+Sketch of the outputs of some runs: counts of types, shapes and texts at each path under each neighbour.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Tally = dict[str, list[int]]  # how often on D and on D′
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputPlace:
-    """What stood at one place.
+    """Statistics of one path.
 
     Attributes:
-        kinds: Types.
-        shapes: Of arrays and containers.
-        words: Texts, and the orders of keys.
-        most: The largest number of values; 0 where there never was one.
+        kinds: Counts of types.
+        shapes: Counts of the shapes of arrays and containers.
+        words: Counts of texts, and of the orders of keys.
+        most: Largest number of values; 0 if there never was one.
         odd: Whether a value was NaN or −0.
         large: Whether an integer was beyond 2⁵³.
     """
@@ -63,12 +63,12 @@ class OutputPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sketch:
-    """What stood where.
+    """Statistics of all paths of the outputs.
 
     Attributes:
-        runs: On D and on D′.
-        places: By path, in the order in which they were met.
-        structures: How often each structure came, by its digest.
+        runs: Number of runs on D and on D′.
+        places: Statistics by path, in the order in which the paths were met.
+        structures: Counts of structures, by digest.
     """
 
     runs: list[int]
@@ -90,11 +90,11 @@ class Sketch:
 
 
 def sketch(forms: Sequence[Form], secret: Bits) -> Sketch:
-    """Returns what stood where in the outputs.
+    """Sketch the outputs of some runs.
 
     Args:
-        forms: Of each run.
-        secret: (runs,) whether it was on D.
+        forms: Form of each run's output.
+        secret: (runs,) whether each run was on D.
     """
     made = Sketch(runs=[int(secret.sum()), int((~secret).sum())])
     open_places: dict[str, dict[str, Any]] = {}
@@ -133,12 +133,12 @@ def _note(place: dict[str, Any], leaf: Leaf, arm: int) -> None:
 
 
 def word_of(value: Any) -> str | None:
-    """Returns a leaf's text, or the order of its keys; None of numbers and nothing."""
+    """Text of a leaf's value, or the order of its keys; None for numbers and empty leaves."""
     return value if isinstance(value, str) else "\x1f".join(value) if isinstance(value, tuple) else None
 
 
 def float_of(value: int) -> float:
-    """Returns the integer as a float, infinite where it is too large for one."""
+    """Integer as a float, infinite if it is too large."""
     try:
         return float(value)
     except OverflowError:
@@ -146,13 +146,13 @@ def float_of(value: int) -> float:
 
 
 def odd(numbers: NDArray[Any]) -> NDArray[np.int64]:
-    """Returns 1 where a number is NaN, 2 where it is −0, else 0."""
+    """Flags of numbers: 1 for NaN, 2 for −0, else 0."""
     flags: NDArray[np.int64] = np.isnan(numbers) * 1 + ((numbers == 0) & np.signbit(numbers)) * 2
     return flags
 
 
 def structure(form: Form) -> str:
-    """Returns a digest of what stands where, without the values: places, types, shapes and the order of keys."""
+    """Digest of an output without its values: paths, types, shapes and the order of keys."""
     return _digest_form(
         tuple((leaf.path, leaf.kind, leaf.shape, leaf.value if type(leaf.value) is tuple else None)
               for leaf in form.leaves)
@@ -191,21 +191,21 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """The columns of one place; −1 for those that it has none of.
+    """Columns of one path; −1 for missing columns.
 
     Attributes:
-        kinds: Codes of types, by name; 0 is “nothing there”.
+        kinds: Codes of types, by name; 0 means that the path is absent.
         kind: Column of the type.
         shapes: Codes of shapes.
-        shape: Column of the shape; the one after it is the number of values.
+        shape: Column of the shape; the next column is the number of values.
         words: Codes of texts, or of orders of keys.
         word: Column of the text.
-        keys: Keys whose place among the others has a column.
-        order: First column of those places.
-        numbers: How many values have columns.
+        keys: Keys whose position among the others has a column.
+        order: First column of those positions.
+        numbers: Number of values that have columns.
         value: First column of values.
-        oddity: First of the columns that tell NaN and −0.
-        last: First of the columns of the last 32 bits.
+        oddity: First column of the flags for NaN and −0.
+        last: First column of the last 32 bits.
     """
 
     kinds: dict[str, int]
@@ -224,12 +224,12 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Schema:
-    """From outputs to rows; made by `make_schema`.
+    """Map from outputs to rows; made by `make_schema`.
 
     Attributes:
-        slots: By path.
-        structures: Codes of the structures that came most often; 0 is any other.
-        width: Columns. The first is the structure's code, the second the digest of what is left over.
+        slots: Columns by path.
+        structures: Codes of the most frequent structures; 0 is any other.
+        width: Number of columns. The first is the structure's code, the second the digest of the parts without columns.
     """
 
     slots: dict[str, Slot]
@@ -237,7 +237,7 @@ class Schema:
     width: int
 
     def rows(self, forms: Sequence[Form]) -> Array:
-        """Returns the rows (runs, width) of outputs, whether or not the schema has seen their like; no NaN in them."""
+        """Rows (runs, width) of outputs, also of outputs unlike those of the schema; no NaN in them."""
         found = np.zeros((len(forms), self.width))
         for row, form in zip(found, forms, strict=True):
             left: list[bytes] = []
@@ -254,7 +254,7 @@ class Schema:
 
 
 def make_schema(found: Sketch) -> Schema:
-    """Returns the schema for outputs like those of a sketch; what tells the neighbours apart best goes first."""
+    """Make the schema for outputs like those of a sketch; the most distinguishing paths come first."""
     runs = sum(found.runs)
     width = 2
     slots: dict[str, Slot] = {}
@@ -272,7 +272,7 @@ def make_schema(found: Sketch) -> Schema:
 
 
 def _by_tale(found: Sketch) -> list[str]:
-    """Returns the places in the order in which they were met; of too many, those that differ most between the arms."""
+    """Paths in the order in which they were met; if there are too many, the most distinguishing ones first."""
     paths = list(found.places)
     if sum(1 + place.most for place in found.places.values()) <= _WIDEST // 4:
         return paths
@@ -285,7 +285,7 @@ def _by_tale(found: Sketch) -> list[str]:
 
 
 def _slot(place: OutputPlace, runs: int, at: int, *, most: int | None = None) -> tuple[Slot, int]:
-    """Returns the slot that begins at a column, and the first column after it."""
+    """Slot that begins at a column, and the next free column."""
     columns: dict[str, Any] = {}
 
     def take(name: str, number: int) -> None:
@@ -316,7 +316,7 @@ def _slot(place: OutputPlace, runs: int, at: int, *, most: int | None = None) ->
 
 
 def _keys(words: Tally) -> dict[str, int]:
-    """Returns the keys of a mapping with a column for the place of each; none where their order never changes."""
+    """Keys of a mapping that get a column for their position; empty if their order never changes."""
     orders = [word.split("\x1f") for word in words]
     place: dict[str, int] = {}
     for order in sorted(orders, key=len, reverse=True):
@@ -328,7 +328,7 @@ def _keys(words: Tally) -> dict[str, int]:
 
 
 def _codes(tally: Tally, most: int) -> dict[str, int]:
-    """Returns codes from 1: of the most frequent names, in the order of how much likelier they are on D."""
+    """Codes from 1 of the most frequent names, in the order of their likelihood ratio."""
     often = sorted(tally, key=lambda name: (-sum(tally[name]), name))[:most]
     ordered = sorted(often, key=lambda name: (math.log((tally[name][0] + 1) / (tally[name][1] + 1)), name))
     return {name: code for code, name in enumerate(ordered, 1)}
@@ -418,7 +418,7 @@ def _fill_numbers(row: Array, slot: Slot, value: NDArray[Any], left: list[bytes]
 
 
 def _digest(left: list[bytes]) -> float:
-    """Returns a whole number from 1 to 2⁵³."""
+    """Digest as a whole number from 1 to 2⁵³."""
     found = blake2b(digest_size=8)
     for each in left:
         found.update(len(each).to_bytes(8, "big") + each)

@@ -1,19 +1,19 @@
-"""From counts to a verdict: many attempts, each with a share of α that was fixed before any tested run was seen.
+"""Verdict from counts: many attempts, each with a share of α fixed before any tested run was seen.
 
-An attempt cuts a score. For ε the runs beyond the cuts are guesses of the hidden bit (the coin flip of
-`bounds`): which runs are guessed on depends on outputs and training runs only, and given those the bits are
-independent, so the number of guesses need not be fixed. With δ > 0 it is (`blackbox.verdict`). For ρ and μ the runs
-beyond a cut are an event whose probabilities under D and D′ are bounded (Clopper & Pearson), or the score bounds the
-divergence (`privcheck_audits.bounds.divergence`).
+An attempt cuts a score. For ε the runs beyond the cuts are guesses of the hidden bit (the coin flip of `bounds`):
+which runs are guessed on depends on outputs and training runs only, and given those the bits are independent, so
+the number of guesses need not be fixed. If δ > 0, it must be. For ρ and μ the runs beyond a cut are an event whose
+probabilities under D and D′ are bounded (Clopper & Pearson), or the score bounds the divergence
+(`privcheck_audits.bounds.divergence`).
 
-How many guesses of each attempt are right and wrong: all attempts of a pair at once.
+Right and wrong guesses of all attempts of a pair at once.
 
-Where δ > 0 the number of guesses has to be fixed before (`bounds.CoinFlip`). The runs between two cuts are tied for
-that: of the bin in which the last guesses fall, as many are taken as are wanted, whichever they are.
+If δ > 0, the number of guesses has to be fixed beforehand (`bounds.CoinFlip`). The runs between two cuts are then
+tied: of the bin of the last guesses, the required number of runs is chosen at random.
 
-What is kept of the tested runs: how often each score fell between its edges under each neighbour, and a few sums.
+Counts of the tested runs: how often each score fell between its edges under each neighbour, and a few sums.
 
-The edges come from the training runs; the tested runs are counted block by block and forgotten.
+The edges come from the training runs; the tested runs are counted block by block and not stored.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ Bits = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Edges:
-    """Where each score is cut, ascending.
+    """Edges of each score's bins, ascending.
 
     Attributes:
-        cuts: Of each score.
+        cuts: Edges of each score.
     """
 
     cuts: tuple[Array, ...]
 
     def count(self, scores: Array, secret: Bits, divergences: Sequence[DivergencePlan] = ()) -> Counts:
-        """Returns the counts of some runs from their scores (scores, runs).
+        """Counts of some runs from their scores.
 
         Args:
-            scores: Of each score and run.
-            secret: (runs,) whether the run was on D.
-            divergences: What is summed for bounds on a divergence; nothing where none is wanted.
+            scores: (scores, runs) scores of each run.
+            secret: (runs,) whether each run was on D.
+            divergences: Plans of the sums for bounds on a divergence; empty if none are needed.
         """
         number = max(cut.size for cut in self.cuts) + 1
         inside = np.zeros((len(self.cuts), 2, number), dtype=np.int64)
@@ -79,10 +79,10 @@ class Counts:
     """Counts of runs.
 
     Attributes:
-        inside: (scores, 2, edges + 1) runs on D and on D′ with a score below the first edge, between the first and the
-            second, …
-        sums: What each score gives each divergence plan, score by score; empty where none is wanted.
-        totals: (2,) runs on D and on D′.
+        inside: (scores, 2, edges + 1) number of runs on D and on D′ with a score below the first edge, between the
+            first and the second, …
+        sums: Moments of each score for each divergence plan, score by score; empty without plans.
+        totals: (2,) number of runs on D and on D′.
     """
 
     inside: NDArray[np.int64]
@@ -97,7 +97,7 @@ class Counts:
         )
 
     def none(self) -> Counts:
-        """Returns counts of no runs, of the same sizes."""
+        """Counts of the same shapes for no runs."""
         nothing = tuple(
             Moments(pairs=0, sums=(0.0,) * len(each.sums), squares=(0.0,) * len(each.sums)) for each in self.sums
         )
@@ -105,17 +105,17 @@ class Counts:
 
     @property
     def runs(self) -> int:
-        """Returns the number of runs."""
+        """Number of runs."""
         return int(self.totals.sum())
 
     def above(self, score: int, edge: int) -> tuple[int, int]:
-        """Returns the runs on D and on D′ with a score above the edge."""
+        """Number of runs on D and on D′ with a score above the edge."""
         first, other = self.inside[score, :, edge + 1 :].sum(axis=1)
         return int(first), int(other)
 
 
 def edges(held_out: Array) -> Edges:
-    """Returns cuts at equal steps of the logarithm of either tail's mass, and at 0, from training scores."""
+    """Edges at equal steps of the logarithm of either tail's mass, and at 0, from training scores."""
     return Edges(cuts=tuple(_cuts(values) for values in held_out))
 
 
@@ -136,8 +136,8 @@ class Guesses:
     """Guesses of attempts on one pair of neighbours.
 
     Attributes:
-        right: Of each attempt (attempts,).
-        wrong: Of each attempt.
+        right: (attempts,) right guesses.
+        wrong: (attempts,) wrong guesses.
     """
 
     right: Numbers
@@ -145,7 +145,7 @@ class Guesses:
 
 
 def beyond_cuts(tried: Sequence[Attempt], counts: Counts) -> Guesses:
-    """Returns the runs beyond the attempts' cuts, however many they are."""
+    """Guesses of all runs beyond the attempts' cuts, however many there are."""
     right, wrong = np.zeros((2, len(tried)), dtype=np.int64)
     if not len(tried):
         return Guesses(right=right, wrong=wrong)
@@ -162,16 +162,16 @@ def beyond_cuts(tried: Sequence[Attempt], counts: Counts) -> Guesses:
 
 
 def fixed_number(tried: Sequence[Attempt], training: Counts, tested: Counts, rng: np.random.Generator) -> Guesses:
-    """Returns guesses of which only their outputs decide which they are, and only the training runs how many.
+    """Guesses chosen by the outputs alone, in a number fixed by the training runs.
 
-    Each attempt guesses as large a share of the tested runs as lay beyond its cuts in the training runs: the outermost
-    bins, and part of the next one.
+    Each attempt guesses the share of the tested runs that lay beyond its cuts in the training runs: the outermost bins,
+    and part of the next one.
 
     Args:
         tried: All attempts of one pair: above every edge, below it, and both at edges equally far from the ends.
         training: Counts of the training runs.
         tested: Counts of the tested runs.
-        rng: Picks the part; the bits have no say in it.
+        rng: Generator that picks the part, independently of the hidden bits.
     """
     seen = beyond_cuts(tried, training)
     shares = (seen.right + seen.wrong) / max(1, training.runs)
@@ -194,12 +194,12 @@ def fixed_number(tried: Sequence[Attempt], training: Counts, tested: Counts, rng
 
 
 def _above(counts: Counts) -> Numbers:
-    """Returns the runs above each edge: (scores, 2, edges)."""
+    """Runs above each edge, (scores, 2, edges)."""
     return np.cumsum(counts.inside[:, :, :0:-1], axis=2)[:, :, ::-1]
 
 
 def _families(tried: Sequence[Attempt]) -> Iterator[tuple[Numbers, int, tuple[bool, bool]]]:
-    """Yields the attempts that guess the same way by the same score: indices, score, whether above and below."""
+    """Yield groups of attempts with the same score and direction: indices, score, whether above and below."""
     ways: dict[tuple[int, tuple[bool, bool]], list[int]] = {}
     for i, attempt in enumerate(tried):
         way = (attempt.upper is not None, attempt.lower is not None)
@@ -209,7 +209,7 @@ def _families(tried: Sequence[Attempt]) -> Iterator[tuple[Numbers, int, tuple[bo
 
 
 def _rings(above: Numbers, totals: Numbers, way: tuple[bool, bool]) -> tuple[Numbers, Numbers]:
-    """Returns the right and the wrong guesses of each bin, the outermost first; all runs are in one of them."""
+    """Right and wrong guesses of each bin, outermost first; the bins cover all runs."""
     first, other = np.diff(np.concatenate([totals[:, None], above, np.zeros((2, 1), dtype=np.int64)], axis=1)) * -1
     if way == (True, False):
         return first[::-1], other[::-1]
@@ -236,10 +236,10 @@ BoundUnit = Literal["epsilon", "rho", "mu"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedLoss:
-    """What is claimed, as floats rounded up.
+    """The claim, as floats rounded up.
 
     Attributes:
-        unit: Of the claim.
+        unit: Unit of the claim.
         claimed: ε, ρ or μ.
         delta: δ of an (ε, δ) claim, else 0.
     """
@@ -250,7 +250,7 @@ class ClaimedLoss:
 
     @property
     def divergences(self) -> tuple[DivergencePlan, ...]:
-        """Returns what is tried of each score to bound a divergence: nothing but for ρ."""
+        """Divergence plans tried for each score: empty except for ρ."""
         if self.unit != "rho":
             return ()
         likely = divergence_plan(max(self.claimed, _LEAST_RHO))
@@ -260,15 +260,15 @@ class ClaimedLoss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One way to look at the counts of one pair.
+    """One way of using the counts of one pair.
 
     Attributes:
-        pair: Its index.
-        score: Its index.
+        pair: Index of the pair.
+        score: Index of the score.
         kind: "flip" (guesses), "event" (two probabilities), "curve" (errors over all runs), "divergence", or
             "e-process" (bets of an audit that may stop early).
-        upper: D is guessed above this edge; None for nowhere.
-        lower: D′ is guessed below this edge; None for nowhere.
+        upper: D is guessed above this edge; None if it is never guessed.
+        lower: D′ is guessed below this edge; None if it is never guessed.
         plan: Index of the divergence plan.
     """
 
@@ -282,14 +282,14 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """The largest lower bound; all attempts hold together at the audit's confidence.
+    """The largest lower bound; all attempts hold jointly at the audit's confidence.
 
     Attributes:
-        lower: In the claim's unit, rounded down.
-        attempt: Where it comes from.
-        alpha: The part of α that this attempt spent.
-        right: Runs of the attempt that point to the right neighbour.
-        wrong: Runs that point to the wrong one.
+        lower: The bound in the claim's unit, rounded down.
+        attempt: The attempt that gives it.
+        alpha: Part of α of this attempt.
+        right: Number of right guesses of the attempt.
+        wrong: Number of wrong guesses.
     """
 
     lower: float
@@ -300,7 +300,7 @@ class Best:
 
 
 def attempts(pair: int, cuts: Sequence[Array], target: ClaimedLoss) -> list[Attempt]:
-    """Returns every way to look at the scores of a pair."""
+    """All attempts on the scores of a pair."""
     tried = []
     for score, cut in enumerate(cuts):
         every = range(cut.size)
@@ -331,7 +331,7 @@ def best(
     alpha: float,
     rng: np.random.Generator,
 ) -> Best:
-    """Returns the largest lower bound among the attempts, at confidence 1 − α for all of them together.
+    """Largest lower bound among the attempts, which hold jointly at confidence 1 − α.
 
     Args:
         tried: The attempts on all pairs.
@@ -340,7 +340,7 @@ def best(
         tested: Counts of each pair's tested runs.
         target: The claim.
         alpha: One minus the confidence.
-        rng: Picks among tied runs where the number of guesses is fixed.
+        rng: Generator that picks among tied runs if the number of guesses is fixed.
     """
     largest = Best(lower=0.0, attempt=tried[0], alpha=alpha * float(weights[0]), right=0, wrong=0)
     search = _largest_flip if target.unit == "epsilon" else _largest_loss
@@ -357,7 +357,7 @@ def best(
 
 
 def reachable(target: ClaimedLoss, runs: int, *, alpha: float) -> float:
-    """Returns what the favourite attempts would certify of the easiest mechanism for which the claim is exactly true.
+    """Bound that the favourite attempts would give for the easiest mechanism for which the claim is exactly true.
 
     That is randomised response for (ε, δ), which reveals its bit with probability δ; N(0, 1) against N(μ, 1) for μ, and
     the same with μ = √(2ρ) for ρ.
@@ -387,9 +387,10 @@ def reachable(target: ClaimedLoss, runs: int, *, alpha: float) -> float:
 def _largest_flip(
     tried: Sequence[Attempt], made: Guesses, parts: Array, counts: Counts, target: ClaimedLoss
 ) -> tuple[float, int]:
-    """Returns the largest bound on ε and its attempt.
+    """Largest bound on ε, with its attempt.
 
-    Without δ bounds are larger than with it, and are found for all attempts at once: few are looked at one by one.
+    Bounds at δ = 0 are upper limits and are computed for all attempts at once, so that few attempts need the exact
+    bound.
     """
     number = made.right + made.wrong
     at_most = odds_at_least(made.wrong, number, parts)
@@ -412,7 +413,7 @@ def _largest_flip(
 
 
 def odds_at_least(wrong: NDArray[np.int64], number: NDArray[np.int64], alphas: Array | float) -> Array:
-    """Returns about the bound of each `CoinFlip` at δ = 0; 0 where nothing was guessed."""
+    """Approximate bound of each `CoinFlip` at δ = 0; 0 if nothing was guessed."""
     some = wrong < number
     rate = np.full(number.size, 0.5)
     level = np.broadcast_to(alphas, number.shape)[some]
@@ -424,7 +425,7 @@ def odds_at_least(wrong: NDArray[np.int64], number: NDArray[np.int64], alphas: A
 def _largest_loss(
     tried: Sequence[Attempt], made: Guesses, parts: Array, counts: Counts, target: ClaimedLoss
 ) -> tuple[float, int]:
-    """Returns the largest bound on ρ or μ and its attempt."""
+    """Largest bound on ρ or μ, with its attempt."""
     bounds = [
         lower_bound(attempt, counts, target, right=int(right), wrong=int(wrong), alpha=float(part))
         for attempt, right, wrong, part in zip(tried, made.right, made.wrong, parts, strict=True)
@@ -436,16 +437,16 @@ def _largest_loss(
 def lower_bound(
     attempt: Attempt, counts: Counts, target: ClaimedLoss, *, right: int, wrong: int, alpha: float, times: float = 1.0
 ) -> float:
-    """Returns the bound of one attempt on ρ or μ.
+    """Bound of one attempt on ρ or μ.
 
     Args:
-        attempt: Of another kind than "flip".
-        counts: Of the runs.
+        attempt: Attempt of a kind other than "flip".
+        counts: Counts of the runs.
         target: The claim.
-        right: Runs that point to the right neighbour.
-        wrong: Runs that point to the wrong one.
-        alpha: The attempt's.
-        times: As many times as many runs that sum up alike, of which `right` and `wrong` are counts already.
+        right: Number of right guesses.
+        wrong: Number of wrong guesses.
+        alpha: α of the attempt.
+        times: Factor on the number of runs and on their sums; `right` and `wrong` are already multiplied.
     """
     if attempt.kind == "divergence":
         return _divergence(attempt, counts, target, times=times, alpha=alpha)
@@ -460,13 +461,13 @@ def lower_bound(
 
 
 def _event(right: int, ours: int, wrong: int, others: int, alpha: float) -> tuple[float, float]:
-    """Returns a lower bound on the event's probability under one neighbour and an upper one under the other."""
+    """Lower bound on the event's probability under one neighbour, and upper bound under the other."""
     least = 1 - error_rate_at_most(ours - right, ours, alpha=alpha / 2)
     return max(0.0, least), error_rate_at_most(wrong, others, alpha=alpha / 2)
 
 
 def _event_rho(right: int, ours: int, wrong: int, others: int, alpha: float) -> float:
-    """Returns a lower bound on ρ: under ρ-zCDP an event's D_α is at most ρα at every order (data processing)."""
+    """Lower bound on ρ: under ρ-zCDP an event's D_α is at most ρα at every order (data processing)."""
     p, q = _event(right, ours, wrong, others, alpha)
     if p <= q:
         return 0.0
@@ -477,13 +478,13 @@ def _event_rho(right: int, ours: int, wrong: int, others: int, alpha: float) -> 
 
 
 def _event_mu(right: int, ours: int, wrong: int, others: int, alpha: float) -> float:
-    """Returns a lower bound on μ: no event is likelier than Φ(Φ⁻¹(q) + μ) where its probability was q."""
+    """Lower bound on μ: an event of probability q has probability at most Φ(Φ⁻¹(q) + μ) under the neighbour."""
     p, q = _event(right, ours, wrong, others, alpha)
     return max(0.0, float(ndtri(p) - ndtri(q)) * _DOWN) if q < p else 0.0
 
 
 def _divergence(attempt: Attempt, counts: Counts, target: ClaimedLoss, *, times: float, alpha: float) -> float:
-    """Returns a lower bound on ρ from the sums, or from so many times as many runs that sum up alike."""
+    """Lower bound on ρ from the sums, or from `times` as many runs with the same means."""
     plans = target.divergences
     sums = counts.sums[attempt.score * len(plans) + attempt.plan]
     more = replace(

@@ -1,18 +1,19 @@
-"""Very wide outputs, narrowed where they are returned: the columns that tell most, and figures of the whole row.
+"""Narrowing of very wide outputs as they are returned: the most informative columns, and figures of the whole row.
 
-Which columns those are is learned on runs of their own, of which only sums are kept; narrowing is post-processing, so
-whatever was learned, the claim covers what is left. Of ten million numbers a run, one run at a time is held in memory.
+The columns are picked from separate runs, of which only sums are kept; narrowing is post-processing, so the claim
+covers the narrowed outputs whatever was learned. With ten million numbers per run, one run at a time is in memory.
 
 Columns that share noise are found by their correlations, from a count sketch of the runs (Charikar, Chen &
-Farach-Colton 2002): each run is added, with a random sign, to one of a few buckets of its neighbour, so that a column
-keeps a number a bucket. Up to thousands of columns there are as many buckets as runs, and the sketch is the runs.
+Farach-Colton 2002): each run is added, with a random sign, to one of a few buckets of its neighbour, so that a
+column needs one number per bucket. Up to thousands of columns there are as many buckets as runs, and the sketch is
+exact.
 
-Figures of whole outputs: sums, gaps, order, and whether an output repeats within itself.
+Features of whole outputs: sums, gaps, order, and repetition within an output.
 
-Columns that are copies of each other are found by their correlation. Copies whose place is drawn afresh in every run
-are not: a permuted or shifted block has no correlation with the first one, column by column. What tells it is the row
-itself: values that come back, values with the same fraction (a copy with whole numbers added), halves that are the
-same once they are sorted, an output that looks like itself some places on.
+Columns that are copies of each other are found by their correlation. Copies at a position drawn afresh in every run
+are not: a permuted or shifted block is uncorrelated with the first one, column by column. Such copies show within
+the row: values that recur, values with the same fraction (a copy with whole numbers added), halves that are equal
+once sorted, an output that matches a shifted copy of itself.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ Array = NDArray[np.float64]
 
 
 def figure_sizes(width: int) -> tuple[int, int]:
-    """Returns how many figures `shape` and `echoes` give of outputs of that width."""
+    """Number of features that `shape` and `echoes` compute for outputs of a width."""
     shaped, echoed = (number if width >= least else 0 for least, number in (_SHAPE, _ECHOES))
     return shaped, echoed
 
 
 def rest(values: Array, step: float) -> Array:
-    """Returns what is left beyond multiples of the step, which stay together whichever way they were rounded."""
+    """Remainder modulo the step, in steps; multiples stay together however they were rounded."""
     at = values / step
     left: Array = at - np.floor(at + 0.25)
     return left
 
 
 def shape(rows: Array) -> Array:
-    """Returns figures of whole outputs: (runs, 14); nothing, (runs, 0), of single numbers."""
+    """Features of whole outputs: (runs, 14), or (runs, 0) for single numbers."""
     if rows.shape[1] < _SHAPE[0]:
         return np.zeros((rows.shape[0], 0))
     x = np.clip(rows, -_LARGEST, _LARGEST)
@@ -76,9 +77,9 @@ def shape(rows: Array) -> Array:
 
 
 def echoes(rows: Array) -> Array:
-    """Returns how an output repeats within itself: (runs, 9); nothing, (runs, 0), of fewer than four numbers.
+    """Repetition within outputs: (runs, 9), or (runs, 0) for fewer than four numbers.
 
-    The number of values that have the fraction of another one, their farthest distance and the sum of the distances;
+    The number of values with the same fraction as another one, their largest distance and the sum of the distances;
     the spread of the differences and of the sums of the two sorted halves, in logarithms, and their means; the largest
     autocorrelation at a distance, and the distance.
     """
@@ -130,12 +131,13 @@ Bits = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Narrow:
-    """From whole outputs to a few columns.
+    """Map from whole outputs to a few columns.
 
     Attributes:
-        columns: (kept,) ascending.
-        lines: (whole, 3) weights on all columns that add up differences of the means: of all, and of the clear ones.
-        echoed: Whether figures of how the output repeats within itself are wanted.
+        columns: (kept,) kept columns, ascending.
+        lines: (whole, 3) weights of all columns for sums of the mean differences: over all columns, and over those with
+            clear differences.
+        echoed: Whether figures of repetition within the output are included.
     """
 
     columns: NDArray[np.int64]
@@ -144,12 +146,12 @@ class Narrow:
 
     @property
     def width(self) -> int:
-        """Returns the number of columns that are left."""
+        """Number of columns after narrowing."""
         whole, sums = self.lines.shape
         return int(self.columns.size + sums + _FIGURES + self.echoed * figure_sizes(whole)[1])
 
     def __call__(self, rows: Array) -> Array:
-        """Returns the kept columns and figures of each row, (runs, `width`)."""
+        """Kept columns and figures of each row, (runs, `width`)."""
         size = np.abs(rows)
         whole = rows
         if float(size.max(initial=0.0)) > _LARGEST:
@@ -175,14 +177,14 @@ class Spread:
     """Sums of each column over some runs.
 
     Attributes:
-        runs: (2,) on D and on D′.
-        sums: (2, whole).
-        squares: (2, whole).
-        echo_sums: (2, figures) of `echoes`; of none where outputs are too wide.
-        echo_squares: (2, figures).
-        buckets: (b,) of the sketch that are not empty, ascending; even ones of runs on D, odd ones on D′.
-        sketch: (b, whole).
-        signs: (2, b) sums of the signs, and numbers of the runs in each bucket.
+        runs: (2,) number of runs on D and on D′.
+        sums: (2, whole) sums.
+        squares: (2, whole) sums of squares.
+        echo_sums: (2, figures) sums of `echoes`; no figures if outputs are too wide.
+        echo_squares: (2, figures) sums of squares of `echoes`.
+        buckets: (b,) non-empty buckets of the sketch, ascending; even ones hold runs on D, odd ones runs on D′.
+        sketch: (b, whole) signed sums of each bucket.
+        signs: (2, b) sum of the signs, and number of runs, in each bucket.
     """
 
     runs: NDArray[np.int64]
@@ -215,17 +217,17 @@ class Spread:
 
 
 def pilot_runs(whole: int) -> int:
-    """Returns on how many runs columns of outputs of that width are picked, if there are enough."""
+    """Number of runs to pick columns on, for outputs of a width, if there are enough."""
     return min(_MOST_PILOT, max(PILOT, _PILOT_NUMBERS // whole))
 
 
 def sum_columns(rows: Array, secret: Bits, first: int) -> Spread:
-    """Returns the sums of whole outputs (runs, whole), infinite ones left out.
+    """Sum whole outputs, leaving out very large and infinite values.
 
     Args:
-        rows: (runs, whole).
+        rows: (runs, whole) outputs.
         secret: (runs,) whether each was on D.
-        first: The first run's number, which says where in the sketch it belongs.
+        first: Index of the first run, which selects its bucket of the sketch.
     """
     body = np.where(np.abs(rows) < _LARGEST**0.4, rows, 0.0)
     repeats = echoes(body) if rows.shape[1] <= _ECHOED else np.zeros((rows.shape[0], 0))
@@ -250,7 +252,7 @@ def sum_columns(rows: Array, secret: Bits, first: int) -> Spread:
 
 
 def pick_columns(spread: Spread) -> Narrow:
-    """Returns the columns whose means or spreads differ most, by their standard errors, and those that share noise."""
+    """Pick the columns whose means or spreads differ most, in standard errors, and those that share noise."""
     runs = np.maximum(2, spread.runs)[:, None]
     moved, variance, by_mean, by_spread = _compare(spread.sums, spread.squares, runs)
     standard = _standard(spread, runs)
@@ -268,7 +270,7 @@ def pick_columns(spread: Spread) -> Narrow:
 
 
 def _compare(sums: Array, squares: Array, runs: NDArray[np.int64]) -> tuple[Array, Array, Array, Array]:
-    """Returns how far the means are apart, the variances, and by how many standard errors means and spreads differ."""
+    """Differences of the means, variances, and differences of means and of spreads in standard errors."""
     mean = sums / runs
     variance = np.maximum(0.0, squares / runs - mean**2) + 1e-12 * (squares / runs) + 1e-300
     moved = mean[0] - mean[1]
@@ -277,7 +279,7 @@ def _compare(sums: Array, squares: Array, runs: NDArray[np.int64]) -> tuple[Arra
 
 
 def _standard(spread: Spread, runs: NDArray[np.int64]) -> Standard:
-    """Returns the buckets as if they were runs, counted from their neighbour's mean."""
+    """Buckets treated as runs, centred at their neighbour's mean."""
     means = spread.sums / runs
     arm = spread.buckets % 2
     centred = (spread.sketch - spread.signs[0][:, None] * means[arm]) / np.sqrt(spread.signs[1])[:, None]

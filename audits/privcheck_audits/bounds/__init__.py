@@ -1,4 +1,4 @@
-"""From guesses to bounds, each of which owns the α of everything it tries.
+"""From guesses to bounds, each of which divides its α over all its attempts.
 
 A trial hides a fair bit, takes D or D′ by it, and guesses the bit from the output. Every bound is exact at any number
 of runs: binomial tails, empirical Bernstein, or an e-process, which a true claim does not let grow. Lower bounds are

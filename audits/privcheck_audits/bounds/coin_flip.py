@@ -1,25 +1,23 @@
-"""The coin flip: each run takes D or D′ by a fair hidden bit, and the auditor guesses the bit; ranks, groups, one run.
-
-The coin flip: each run takes D or D′ by a fair hidden bit, and the auditor guesses the bit from the output.
+"""Coin-flip bounds: each run uses D or D′ by a fair hidden bit, which the auditor guesses; ranks, groups, one run.
 
 Whatever the guess is based on, the mechanism's guarantee bounds how often it can be right, so too few errors refute
 the guarantee. Both directions of the pair are tested at once, by one binomial tail: no normal approximation, no
 constant.
 
-Where to guess: on numbers of runs that are fixed in advance, α divided among them.
+Numbers of runs to guess on, fixed in advance, with α divided among them.
 
-The auditor may look at all outputs before deciding which runs to guess on: given the outputs the bits are independent.
-What may not depend on the bits is the number of guesses that is tested.
+The auditor may look at all outputs before deciding which runs to guess on: given the outputs the bits are
+independent. Only the tested number of guesses must not depend on the bits.
 
-Small ε: move the data of k users at once and test what group privacy then claims.
+Small ε: change the data of k users at once and test the guarantee implied by group privacy.
 
-At ε = 0.1 a guess is right in 52.5 of 100 runs, which N runs hardly tell from 50; ten users at once make it 73.
+At ε = 0.1 a guess is right in 52.5 of 100 runs, hard to distinguish from 50; with ten users at once, in 73.
 
-One run with many canaries: each of m users takes part or not by a hidden fair bit of their own.
+One run with many canaries: each of m users takes part or not by a separate hidden fair bit.
 
-Steinke, Nasr & Jagielski 2023 (Privacy auditing with one (1) training run), Theorem 5.2: under (ε, δ)-DP, whatever the
-auditor guesses and on whichever canaries, the number of right ones among r guesses is hardly more than
-Bin(r, e^ε/(1 + e^ε)).
+Steinke, Nasr & Jagielski 2023 (Privacy auditing with one (1) training run), Theorem 5.2: under (ε, δ)-DP, whatever
+the auditor guesses and on whichever canaries, the number of right ones among r guesses is hardly more than Bin(r,
+e^ε/(1 + e^ε)).
 """
 
 from __future__ import annotations
@@ -47,17 +45,17 @@ class CoinFlip:
 
     An (ε, δ) mechanism is, on a pair, one that reveals its bit with probability δ, whatever the bit is, and is ε-DP
     otherwise (Kairouz, Oh & Viswanath 2015, Theorem 3.1). So R ~ Bin(coins, δ) bits are revealed; given the outputs and
-    which they are, every other guess is still right with probability at most p. Where the *number* of guesses g was
-    fixed before, the right ones are stochastically at most R + Bin(g − R, p): revealing one bit more turns a guess that
+    which they are, every other guess is still right with probability at most p. If the *number* of guesses g was fixed
+    beforehand, the right ones are stochastically at most R + Bin(g − R, p): revealing one bit more turns a guess that
     is right with probability p into a right one. Randomised response that reveals its bit with probability δ, guessed
     in every run, attains it. With δ = 0 the number of guesses may depend on the outputs.
 
     Attributes:
         errors: Wrong guesses.
         guesses: All guesses.
-        coins: All runs, guessed or not; asked for where delta > 0 only.
-        delta: The probability that a bit is revealed and is one that guesses name: δ where both neighbours are guessed,
-            δ/2 where only one is.
+        coins: All runs, guessed or not; required only if delta > 0.
+        delta: The probability that a bit is revealed and has a value that is guessed: δ if both neighbours are guessed,
+            δ/2 if only one is.
 
     Raises:
         ParameterError: The counts contradict each other, or δ is not in [0, 1).
@@ -78,7 +76,7 @@ class CoinFlip:
             )
 
     def epsilon(self, *, alpha: float) -> float:
-        """Returns the lower bound on ε at confidence 1 − α, rounded down; 0 where nothing is refuted.
+        """Lower bound on ε at confidence 1 − α, rounded down; 0 if nothing is refuted.
 
         >>> round(CoinFlip(errors=25, guesses=100).epsilon(alpha=0.05), 4)
         0.7022
@@ -101,7 +99,7 @@ class CoinFlip:
         return max(0.0, found)
 
     def p_value(self, epsilon: float) -> float:
-        """Returns how likely so few errors are under (ε, δ)-DP, rounded up."""
+        """Probability of at most this number of errors under (ε, δ)-DP, rounded up."""
         rate = float(expit(-epsilon))
         return few_errors_p_value(self.errors, self.guesses, rate=rate, coins=self.coins, delta=self.delta)
 
@@ -129,7 +127,7 @@ class CurveFlip:
         check_counts(self.errors, self.runs, 0.5)
 
     def mu(self, *, alpha: float) -> float:
-        """Returns the lower bound on μ at confidence 1 − α, rounded down; 0 where nothing is refuted.
+        """Lower bound on μ at confidence 1 − α, rounded down; 0 if nothing is refuted.
 
         >>> round(CurveFlip(errors=308_538, runs=1_000_000).mu(alpha=0.01), 4)
         0.9939
@@ -138,7 +136,7 @@ class CurveFlip:
         return 0.0 if rate >= 0.5 else max(0.0, -2 * float(ndtri(rate)) / OUT)
 
     def epsilon(self, *, alpha: float, delta: float) -> float:
-        """Returns the ε of the exact Gaussian curve at δ for the lower bound on μ, rounded down.
+        """Value of ε on the exact Gaussian curve at δ for the lower bound on μ, rounded down.
 
         Args:
             alpha: One minus the confidence.
@@ -152,7 +150,7 @@ class CurveFlip:
         return gdp_epsilon(self.mu(alpha=alpha), delta, rounding="down")
 
     def p_value(self, mu: float) -> float:
-        """Returns how likely so few errors are under μ-GDP, rounded up."""
+        """Probability of at most this number of errors under μ-GDP, rounded up."""
         return few_errors_p_value(self.errors, self.runs, rate=float(ndtr(-mu / 2)))
 
 
@@ -163,14 +161,14 @@ _LEAST: Final = 1 / 4096  # the smallest share of runs that is guessed on
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuessPlan:
-    """On how many runs the auditor guesses, in each of several attempts, and which share of α each may spend.
+    """Number of runs to guess on in each of several attempts, and their shares of α.
 
     In every block of runs the guesses go to the runs with the largest absolute score, ties by position in the block.
     The numbers depend on the number of runs alone.
 
     Attributes:
-        shares: Of the runs in a block that are guessed on, in (0, 1], one an attempt.
-        weights: Of α, adding up to 1.
+        shares: Shares of the runs in a block to guess on, in (0, 1], one per attempt.
+        weights: Shares of α, adding up to 1.
 
     Raises:
         ParameterError: A share is not in (0, 1], or the weights do not add up to at most 1.
@@ -185,17 +183,17 @@ class GuessPlan:
             raise ParameterError(f"expected shares in (0, 1] with weights that add up to 1, got {self}")
 
     def ranks(self, runs: int) -> tuple[int, ...]:
-        """Returns the number of guesses of each attempt in a block of so many runs."""
+        """Number of guesses of each attempt in a block."""
         return tuple(min(runs, max(1, round(share * runs))) for share in self.shares)
 
 
 def guess_plan(favourite: float | None = None, *, weight: float = _FAVOURITE) -> GuessPlan:
-    """Returns 20 shares, equally spaced on the logarithmic scale from every run to one in 4 096, with equal parts of α.
+    """Plan of 20 shares, spaced logarithmically from every run to one in 4 096, with equal parts of α.
 
     Args:
-        favourite: The share at which the declared law would be certified best, computed in advance from that law
+        favourite: The share with the best bound for the declared law, computed in advance from that law
             (`privcheck_audits.plan.reachable`). It gets the part `weight` of α, and the 20 divide the rest.
-        weight: In (0, 1); without a favourite it does nothing.
+        weight: In (0, 1); ignored without a favourite.
 
     Raises:
         ParameterError: The weight is not in (0, 1).
@@ -210,13 +208,13 @@ def guess_plan(favourite: float | None = None, *, weight: float = _FAVOURITE) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedBound:
-    """The best of several attempts, at the confidence of all of them together.
+    """The best of several attempts, at their joint confidence.
 
     Attributes:
         epsilon: The lower bound on ε, rounded down.
         flip: The guesses it comes from.
-        share: Of the runs that were guessed on.
-        alpha: The part of α that this attempt spent.
+        share: Share of the runs guessed on.
+        alpha: Part of α of this attempt.
     """
 
     epsilon: float
@@ -228,7 +226,7 @@ class RankedBound:
 def bound_at_ranks(
     errors: tuple[int, ...], guesses: tuple[int, ...], plan: GuessPlan, *, runs: int, alpha: float, delta: float
 ) -> RankedBound:
-    """Returns the largest lower bound on ε among the plan's attempts; all hold together at confidence 1 − α.
+    """Largest lower bound on ε among the plan's attempts, which hold jointly at confidence 1 − α.
 
     Args:
         errors: Wrong guesses of each attempt.
@@ -252,7 +250,7 @@ _AIM: Final = 1.5  # ε of the group at which guesses say most about a user's
 
 
 def group_size(epsilon: float) -> int:
-    """Returns how many users to move together, so that kε is between 1 and 2; 1 where ε is above 1.
+    """Number of users to change together, so that kε is between 1 and 2; 1 if ε is at least 1.
 
     Raises:
         ParameterError: ε is not positive.
@@ -263,10 +261,10 @@ def group_size(epsilon: float) -> int:
 
 
 def group_delta(epsilon: float, delta: float, *, users: int) -> float:
-    """Returns δ(e^{kε} − 1)/(e^ε − 1), rounded up: k steps of (ε, δ)-DP are (kε, that)-DP (Vadhan 2017, Lemma 2.2).
+    """Bound δ(e^{kε} − 1)/(e^ε − 1), rounded up: the δ of k users at kε (Vadhan 2017, Lemma 2.2).
 
     Raises:
-        ParameterError: A number is out of its range.
+        ParameterError: A number is out of range.
     """
     if users < 1 or not (epsilon >= 0 and 0 <= delta < 1):
         raise ParameterError(
@@ -281,18 +279,18 @@ def group_delta(epsilon: float, delta: float, *, users: int) -> float:
 
 
 def user_epsilon(bound: Callable[[float], float], *, users: int, delta: float) -> float:
-    """Returns the lower bound on one user's ε from a bound about k users, rounded down.
+    """Lower bound on one user's ε from a bound about k users, rounded down.
 
-    ε is refuted where the group's lower bound, at the δ that k users have, exceeds kε. Larger ε has larger δ and is
+    ε is refuted if the group's lower bound, at the δ of k users, exceeds kε. Larger ε has larger δ and is
     harder to refute, so the refuted ones are an interval. (For μ-GDP and ρ-zCDP divide by k and k² instead.)
 
     Args:
         bound: From δ to the group's lower bound on ε at one fixed confidence; falls as δ grows.
         users: k.
-        delta: Of one user's guarantee.
+        delta: δ of one user's guarantee.
 
     Raises:
-        ParameterError: A number is out of its range.
+        ParameterError: A number is out of range.
     """
     if users < 1 or not 0 <= delta < 1:
         raise ParameterError(f"expected at least one user and delta in [0, 1), got {users} and {delta!r}")
@@ -316,15 +314,15 @@ _ONE_RUN_HALVINGS: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRun:
-    """Guesses of many hidden bits of one run; of several runs, if no user is a canary in two of them.
+    """Guesses of many hidden bits of one run, or of several runs if no user is a canary in two of them.
 
     Independent runs on disjoint canaries are one mechanism by parallel composition, so their counts may be added. The
-    number of guesses is fixed in advance, or α is divided among those that are tried.
+    number of guesses is fixed in advance, or α is divided among the attempted numbers.
 
     Attributes:
-        canaries: m, each in or out by a bit of its own.
-        guesses: r, how many bits were guessed.
-        errors: Of them, wrong.
+        canaries: m, each in or out by a separate bit.
+        guesses: r, the number of guessed bits.
+        errors: Number of wrong guesses.
 
     Raises:
         ParameterError: The counts contradict each other.
@@ -344,7 +342,7 @@ class OneRun:
             )
 
     def p_value(self, epsilon: float, *, delta: float) -> float:
-        """Returns how likely so many right guesses are under (ε, δ)-DP, rounded up.
+        """Probability of at least this number of right guesses under (ε, δ)-DP, rounded up.
 
         P(right ≥ v) ≤ β + 2mδ·max_i P(v > Bin ≥ v − i)/i, with β = P(Bin ≥ v).
 
@@ -364,7 +362,7 @@ class OneRun:
         return min(1.0, beta + 2 * self.canaries * delta * gain * OUT)
 
     def epsilon(self, *, alpha: float, delta: float) -> float:
-        """Returns the lower bound on ε at confidence 1 − α, rounded down; 0 where nothing is refuted.
+        """Lower bound on ε at confidence 1 − α, rounded down; 0 if nothing is refuted.
 
         >>> round(OneRun(canaries=1_000, guesses=684, errors=184).epsilon(alpha=0.05, delta=0.0), 4)
         0.8552

@@ -1,7 +1,7 @@
 """Discrete outputs: canonical keys, exact likelihood ratios, and events that are impossible under the neighbour.
 
-Atoms are never binned away: two outputs are the same key or they are not. Where the law of both neighbours can be
-enumerated, the likelihood ratio is exact, and an event of probability above δ that is impossible under the neighbour
+Atoms are never binned: two outputs either have the same key or not. If the laws of both neighbours can be enumerated,
+the likelihood ratio is exact, and an event of probability above δ that is impossible under the neighbour
 refutes every ε.
 """
 
@@ -22,14 +22,14 @@ Law = Mapping[Key, Fraction]
 
 
 def count_vectors(messages: NDArray[np.int64], alphabet: int) -> NDArray[np.int64]:
-    """Returns how often each message occurs, (runs, alphabet): the canonical key of what leaves a shuffler.
+    """Count of each message, (runs, alphabet): the canonical key of a shuffler's output.
 
     Args:
         messages: (runs, users) with values 0 … alphabet − 1, in any order.
-        alphabet: How many messages there are.
+        alphabet: Number of different messages.
 
     Raises:
-        ParameterError: A message is not among them.
+        ParameterError: A message is outside the alphabet.
     """
     if messages.size and not (int(messages.min()) >= 0 and int(messages.max()) < alphabet):
         raise ParameterError(
@@ -41,7 +41,7 @@ def count_vectors(messages: NDArray[np.int64], alphabet: int) -> NDArray[np.int6
 
 
 def log_ratios(first: Law, second: Law) -> dict[Key, float]:
-    """Returns ln p(key | D) − ln p(key | D′) of every key that is possible, ±∞ where one of the two is 0.
+    """Log-ratio ln p(key | D) − ln p(key | D′) of every possible key; ±∞ if one of the two is 0.
 
     Raises:
         ParameterError: A law does not add up to 1, or has a negative probability.
@@ -59,11 +59,11 @@ def log_ratios(first: Law, second: Law) -> dict[Key, float]:
 
 
 def exact_epsilon(first: Law, second: Law, *, delta: float) -> float:
-    """Returns the least ε at which the pair satisfies (ε, δ)-DP in both directions, rounded down; ∞ where none does.
+    """Least ε at which the pair satisfies (ε, δ)-DP in both directions, rounded down; ∞ if there is none.
 
     Args:
         first: The law on D.
-        second: That on D′.
+        second: The law on D′.
         delta: In [0, 1).
     """
     ratios = log_ratios(first, second)
@@ -71,10 +71,10 @@ def exact_epsilon(first: Law, second: Law, *, delta: float) -> float:
 
 
 def key_score(ratios: Mapping[Key, float]) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
-    """Returns the score of keys, (runs, length) to (runs,); certainty counts one nat more than any other key.
+    """Score of keys, (runs, length) to (runs,); an infinite log-ratio counts one nat more than the largest finite one.
 
-    A key that neither law knows scores 0: the mechanism is then not the one that was enumerated, and no guess is made
-    before all others.
+    A key outside both laws scores 0: the mechanism is then not the enumerated one, and such runs get no priority among
+    the guesses.
     """
     finite = [abs(ratio) for ratio in ratios.values() if math.isfinite(ratio)]
     top = max(finite, default=0.0) + 1.0
@@ -90,13 +90,13 @@ def key_score(ratios: Mapping[Key, float]) -> Callable[[NDArray[np.int64]], NDAr
 
 
 def impossible_epsilon(hits: int, runs: int, *, alpha: float, delta: float) -> float:
-    """Returns ∞ where an event that the neighbour's law makes impossible has probability above δ, else 0.
+    """∞ if an event that is impossible under the neighbour has probability above δ, else 0.
 
     P(E) ≤ e^ε·0 + δ holds for no ε once P(E) > δ. The event must be impossible by the known law, not merely unseen.
 
     Args:
-        hits: How often it happened.
-        runs: Of the runs under the neighbour where it is possible.
+        hits: Number of occurrences.
+        runs: Number of runs under the neighbour where the event is possible.
         alpha: One minus the confidence.
         delta: In [0, 1).
 
@@ -115,7 +115,7 @@ def _log(ratio: Fraction) -> float:
 
 
 def _one_way(one: Law, other: Law, ratios: Mapping[Key, float], sign: int, delta: float) -> float:
-    """Returns the least ε with Σ (p − e^ε·q)₊ ≤ δ: the sum is piecewise linear in e^ε, with corners at the ratios."""
+    """Least ε with Σ (p − e^ε·q)₊ ≤ δ: the sum is piecewise linear in e^ε, with corners at the ratios."""
     ordered = sorted(((sign * ratio, key) for key, ratio in ratios.items()), reverse=True)
     budget = Fraction(delta)
     p = q = Fraction(0)

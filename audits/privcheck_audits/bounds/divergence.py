@@ -1,11 +1,11 @@
-"""ρ-zCDP of any mechanism: the Kullback–Leibler divergence from below, by a clipped score.
+"""Lower bound on ρ of any mechanism by the Kullback–Leibler divergence of a clipped score.
 
 ρ-zCDP bounds every Rényi divergence D_a ≤ ρ·a (Bun & Steinke 2016, Definition 1.1), so KL ≤ ρ in both directions. For
 any bounded g, KL(P‖Q) ≥ E_P g − ln E_Q e^g (Donsker & Varadhan 1983) ≥ E_P g + 1 − E_Q e^g, because ln m ≤ m − 1. The
 last is the mean of one bounded variable of a run on D and a run on D′, so one empirical Bernstein bound suffices, and
-nothing is lost where g is the log-likelihood ratio, for which E_Q e^g = 1.
+nothing is lost if g is the log-likelihood ratio, for which E_Q e^g = 1.
 
-Which score, which clip, which scale and which direction are fixed in advance, and α is divided among them.
+The score, clip, scale and direction are fixed in advance, and α is divided among them.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _LARGEST_CLIP: Final = 4.5  # nats; the range of e^g is what the bound pays for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivergencePlan:
-    """What is tried: the score times a scale, clipped, in a direction.
+    """Attempts at a divergence bound: the score times a scale, clipped, in a direction.
 
     Attributes:
         clip: Largest absolute value of g, in nats.
-        scales: Factors on the score, one an attempt.
+        scales: Factors on the score, one per attempt.
         directions: KL(D‖D′) ("first"), KL(D′‖D) ("second"), or the mean of both.
-        weights: Of α, adding up to at most 1.
+        weights: Shares of α, adding up to at most 1.
 
     Raises:
-        ParameterError: Lengths differ, or a number is out of its range.
+        ParameterError: Lengths differ, or a number is out of range.
     """
 
     clip: float
@@ -54,14 +54,14 @@ class DivergencePlan:
 
     @property
     def width(self) -> float:
-        """Returns the length of the interval that holds every value whose mean is bounded."""
+        """Length of an interval that contains every value of the bounded variable."""
         return 2 * self.clip + 2 * math.sinh(self.clip)
 
 
 def divergence_plan(rho: float) -> DivergencePlan:
-    """Returns the attempts for a claim of ρ-zCDP: both directions at once with half of α, and five others.
+    """Plan for a claim of ρ-zCDP: both directions at once with half of α, and five other attempts.
 
-    The clip lets through what a Gaussian of that ρ needs, whose ratio has mean ±ρ and variance 2ρ. Larger scales serve
+    The clip suits a Gaussian with that ρ, of which the log-ratio has mean ±ρ and variance 2ρ. Larger scales serve
     mechanisms whose true ratio is a multiple of the declared one.
 
     Raises:
@@ -79,12 +79,12 @@ def divergence_plan(rho: float) -> DivergencePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """Sums over pairs of runs, one on D and one on D′: what a block, or all of them, came to.
+    """Sums over pairs of runs, one on D and one on D′, of one block or of all blocks.
 
     Attributes:
-        pairs: How many.
-        sums: Of each attempt's values.
-        squares: Of their squares.
+        pairs: Number of pairs.
+        sums: Sum of each attempt's values.
+        squares: Sum of their squares.
     """
 
     pairs: int
@@ -100,14 +100,14 @@ class Moments:
 
 
 def moments(score: NDArray[np.float64], secret: NDArray[np.bool_], plan: DivergencePlan) -> Moments:
-    """Returns the sums of one block; the i-th run on D is paired with the i-th on D′, and the rest is left out.
+    """Sum one block: the i-th run on D is paired with the i-th run on D′, and unpaired runs are left out.
 
-    Which runs are paired depends on the hidden bits alone, so the pairs are independent and alike.
+    Which runs are paired depends on the hidden bits alone, so the pairs are independent and identically distributed.
 
     Args:
-        score: (runs,) an estimate of ln p(output | D) − ln p(output | D′).
+        score: (runs,) estimate of ln p(output | D) − ln p(output | D′).
         secret: (runs,) whether the run was on D.
-        plan: What is tried.
+        plan: The attempts.
 
     Raises:
         AuditError: A score is not finite.
@@ -130,7 +130,7 @@ def moments(score: NDArray[np.float64], secret: NDArray[np.bool_], plan: Diverge
 
 
 def rho_at_least(counted: Moments, plan: DivergencePlan, *, alpha: float) -> float:
-    """Returns the largest lower bound on ρ among the attempts, rounded down; all hold together at confidence 1 − α.
+    """Largest lower bound on ρ among the attempts, rounded down; all hold jointly at confidence 1 − α.
 
     Empirical Bernstein (Maurer & Pontil 2009, Theorem 4), on values in an interval of length `plan.width`.
 
@@ -157,7 +157,7 @@ def rho_at_least(counted: Moments, plan: DivergencePlan, *, alpha: float) -> flo
 
 
 def pure_epsilon_at_least(divergence: float) -> float:
-    """Returns the least ε of pure DP with so large a KL divergence, rounded down.
+    """Least ε of pure DP that allows a KL divergence, rounded down.
 
     ε-DP on a pair is simulated by randomised response (Kairouz, Oh & Viswanath 2015, Theorem 3.1), whose divergence is
     ε·tanh(ε/2). No (ε, δ) with δ > 0 follows: δ allows any divergence.
@@ -176,7 +176,7 @@ def pure_epsilon_at_least(divergence: float) -> float:
 
 
 def _values(first: NDArray[np.float64], second: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-    """Returns g(X) + 1 − e^{g(Y)} for X on D and Y on D′, with the roles exchanged and −g, or the mean of the two."""
+    """Values g(X) + 1 − e^{g(Y)} for X on D and Y on D′, with the roles exchanged and −g, or the mean of the two."""
     forward: NDArray[np.float64] = first - np.expm1(second)
     if direction == "first":
         return forward

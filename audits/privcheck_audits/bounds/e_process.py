@@ -2,8 +2,9 @@
 
 A run's guess is right, wrong or withheld. Under (ε, δ)-DP with a fair hidden bit E[1{right} − e^ε·1{wrong}] ≤ δ, so
 the product of 1 + λ(1{right} − e^ε·1{wrong} − δ) over the runs, the e-value, is a supermartingale for every λ in
-[0, 1/(e^ε + δ)), and by Ville's inequality it ever reaches 1/α with probability at most α: one may look after every
-block and stop at will. E-values are averaged over several λ and several numbers of guesses; averaging keeps the
+[0, 1/(e^ε + δ)), and by Ville's inequality it ever reaches 1/α with probability at most α: the audit may check after
+every block and stop at any time. E-values are averaged over several λ and several numbers of guesses; averaging keeps
+the
 property and costs no α.
 
 The e-value depends on the counts alone, so one tally serves every claim, and every ε is tested at once.
@@ -35,10 +36,10 @@ _SLACK: Final = 1e-9  # outward rounding of sums of logarithms, relative
 
 
 def e_process_plan(favourite: float | None = None) -> GuessPlan:
-    """Returns five shares for short audits, which meet no rare outputs, most of the weight at 0.6 and at all runs.
+    """Plan of five shares for short audits, which see no rare outputs; most of the weight is at 0.6 and at all runs.
 
     Args:
-        favourite: The share at which the declared law would be certified best; it gets half of the weight.
+        favourite: The share with the best bound for the declared law; it gets half of the weight.
     """
     if favourite is None:
         return GuessPlan(shares=_SHARES, weights=_WEIGHTS)
@@ -55,19 +56,19 @@ def log_e_value(
     delta: float,
     bets: Sequence[float] = BETS,
 ) -> float:
-    """Returns ln of the e-value against the claim (ε, δ)-DP, rounded down; the claim is refuted at ln(1/α).
+    """Logarithm of the e-value against the claim (ε, δ)-DP, rounded down; the claim is refuted at ln(1/α).
 
     Args:
         errors: Wrong guesses of each attempt, over all blocks so far.
         guesses: Guesses of each attempt.
         runs: All runs.
         plan: The attempts, with their weights.
-        epsilon: The claim.
-        delta: The claim.
-        bets: Shares of the largest bet that is allowed, in (0, 1), equally likely.
+        epsilon: ε of the claim.
+        delta: δ of the claim.
+        bets: Shares of the largest allowed bet, in (0, 1), equally weighted.
 
     Raises:
-        ParameterError: The counts contradict each other, or a number is out of its range.
+        ParameterError: The counts contradict each other, or a number is out of range.
     """
     if not (epsilon >= 0 and 0 <= delta < 1 and bets and all(0 < bet < 1 for bet in bets)):
         raise ParameterError(
@@ -92,10 +93,10 @@ def log_e_value(
 
 
 def log_e_value_on_the_curve(errors: int, runs: int, *, mu: float, bets: Sequence[float] = BETS) -> float:
-    """Returns ln of the e-value against the claim of μ-GDP from guesses in every run, rounded down.
+    """Logarithm of the e-value against the claim of μ-GDP from guesses in every run, rounded down.
 
-    A guess of a fair bit is right with probability at most Φ(μ/2): in every run, like one of a mechanism whose
-    e^ε is Φ(μ/2)/Φ(−μ/2).
+    A guess of a fair bit is right with probability at most Φ(μ/2) in every run, as for a mechanism with e^ε =
+    Φ(μ/2)/Φ(−μ/2).
     """
     return log_e_value((errors,), (runs,), runs, plan=SIGNS, epsilon=_odds(mu), bets=bets, delta=0.0)
 
@@ -110,7 +111,7 @@ def anytime_epsilon(
     delta: float,
     bets: Sequence[float] = BETS,
 ) -> float:
-    """Returns the largest ε that the e-process refutes, rounded down: a lower bound that holds at any time."""
+    """Largest ε that the e-process refutes, rounded down: an anytime-valid lower bound."""
 
     def refutes(epsilon: float) -> bool:
         return _refutes(
@@ -121,14 +122,14 @@ def anytime_epsilon(
 
 
 def anytime_mu(errors: int, runs: int, *, alpha: float, bets: Sequence[float] = BETS) -> float:
-    """Returns the largest μ that the e-process refutes, rounded down: a lower bound that holds at any time."""
+    """Largest μ that the e-process refutes, rounded down: an anytime-valid lower bound."""
     return find_largest_refuted(
         lambda mu: _refutes(log_e_value_on_the_curve(errors, runs, mu=mu, bets=bets), alpha=alpha)
     )
 
 
 def log_average(e_values: Sequence[float]) -> float:
-    """Returns ln of the mean of e-values, given as logarithms: several pairs, without Bonferroni's correction."""
+    """Logarithm of the mean of e-values given as logarithms: combines several pairs without a Bonferroni correction."""
     return _log_sum(e_values) - math.log(len(e_values))
 
 
@@ -148,7 +149,7 @@ def _odds(mu: float) -> float:
 
 
 def find_largest_refuted(refutes: Callable[[float], bool]) -> float:
-    """Returns the largest loss, from 0 to 60, that is refuted, rounded down; what is above a refuted one may not be."""
+    """Largest refuted loss from 0 to 60, rounded down; losses above a refuted one need not be refuted."""
     if not refutes(0.0):
         return 0.0
     low, high = 0.0, _LARGEST

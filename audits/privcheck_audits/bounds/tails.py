@@ -1,6 +1,6 @@
-"""Binomial tails, the only tool of the coin flip: exact (Clopper & Pearson 1934), rounded outward.
+"""Binomial tails for the coin flip: exact (Clopper & Pearson 1934), rounded outward.
 
-The usual pair of Clopper–Pearson intervals, for comparison: one event, fixed in advance, counted in both arms.
+Two pairs of Clopper–Pearson intervals, for comparison: one event, fixed in advance, counted in both arms.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NUMBERS: Final = 200  # of revealed bits that are told apart
 
 
 def error_rate_at_most(errors: int, runs: int, *, alpha: float) -> float:
-    """Returns the largest error rate that the count does not reject at level α, rounded up (Clopper & Pearson 1934).
+    """Largest error rate that the count does not reject at level α, rounded up (Clopper & Pearson 1934).
 
     Args:
         errors: Wrong guesses.
@@ -42,7 +42,7 @@ def error_rate_at_most(errors: int, runs: int, *, alpha: float) -> float:
 
 
 def few_errors_p_value(errors: int, guesses: int, *, rate: float, coins: int = 0, delta: float = 0.0) -> float:
-    """Returns how likely so few errors are if each guess is wrong with at least that rate, rounded up.
+    """Probability of at most this number of errors if each guess is wrong with at least a rate, rounded up.
 
     P(Bin(guesses, rate) ≤ errors); with δ > 0 P(Bin(guesses − R, rate) ≤ errors), where R ~ Bin(coins, δ) bits are
     revealed and guessed rightly.
@@ -50,12 +50,12 @@ def few_errors_p_value(errors: int, guesses: int, *, rate: float, coins: int = 0
     Args:
         errors: Wrong guesses.
         guesses: All guesses.
-        rate: Of errors.
-        coins: All bits, guessed or not; asked for where delta > 0 only.
+        rate: Error rate.
+        coins: All bits, guessed or not; required only if delta > 0.
         delta: The probability that a bit is revealed.
 
     Raises:
-        ParameterError: The counts contradict each other, or a number is no probability.
+        ParameterError: The counts contradict each other, or a number is not a probability.
     """
     check_counts(errors, guesses, 0.5)
     if not (0 <= rate <= 1 and 0 <= delta < 1):
@@ -78,10 +78,10 @@ def few_errors_p_value(errors: int, guesses: int, *, rate: float, coins: int = 0
 
 @lru_cache(maxsize=256)
 def _revealed(coins: int, delta: float) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Returns numbers that are, with their probabilities, stochastically at least Bin(coins, δ); and what is beyond.
+    """Numbers of revealed bits with their probabilities, stochastically at least Bin(coins, δ), and the remaining tail.
 
-    Every number but for unlikely ones, of which small ones are counted as the next; where there are very many, several
-    are counted as the largest of them.
+    All numbers except unlikely ones; small unlikely ones are counted as the next number. If there are very many
+    numbers, groups of them are counted as their largest.
     """
     from scipy.stats import binom
 
@@ -97,10 +97,10 @@ def _revealed(coins: int, delta: float) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def check_counts(errors: int, runs: int, alpha: float) -> None:
-    """Refuses counts that contradict each other, and an α outside (0, 1).
+    """Raise an error for counts that contradict each other, or an α outside (0, 1).
 
     Raises:
-        ParameterError: One of the two.
+        ParameterError: The counts contradict each other or α is not in (0, 1).
     """
     if not 0 <= errors <= runs or runs < 1:
         raise ParameterError(f"expected at least one run and no more errors than runs, got {errors} errors in {runs}")
@@ -109,15 +109,15 @@ def check_counts(errors: int, runs: int, alpha: float) -> None:
 
 
 def clopper_pearson_pair(hits: tuple[int, int], runs: tuple[int, int], *, alpha: float, delta: float) -> float:
-    """Returns the lower bound on ε at δ from how often one event happened under D and under D′, rounded down.
+    """Lower bound on ε at δ from the frequency of one event under D and under D′, rounded down.
 
-    Four one-sided intervals at α/4 each hold together: the event and its complement, in both directions, must satisfy
-    P ≤ e^ε·Q + δ. The event may depend on nothing that is counted here. With the same number of runs the coin flip
+    Four one-sided intervals at α/4 each hold jointly: the event and its complement, in both directions, must satisfy
+    P ≤ e^ε·Q + δ. The event must not depend on the counted runs. With the same number of runs the coin flip
     needs one interval where this needs two, and halves the gap.
 
     Args:
-        hits: How often it happened under D and under D′.
-        runs: Runs under each.
+        hits: Number of occurrences under D and under D′.
+        runs: Number of runs under each neighbour.
         alpha: One minus the confidence.
         delta: In [0, 1).
 

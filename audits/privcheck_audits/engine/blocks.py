@@ -1,11 +1,11 @@
-"""Trials in blocks: one seed a block, the same result wherever the blocks run, memory that does not grow with N.
+"""Blocks of trials: one seed per block, results that do not depend on the workers, memory independent of N.
 
-Block i draws from its own spawned seed, so its result depends on nothing but its number: not on the worker, on the
-number of workers, on the order in which blocks finish, on an interrupt or on a worker that died. Results are handed on
-in the order of the blocks; a rule that stops the audit early sees them in that order too.
+Block i draws from its own spawned seed, so its result depends only on its index: not on the worker, the number of
+workers, the order in which blocks finish, an interrupt or a dead worker. Results are yielded in the order of the
+blocks; a stopping rule sees them in that order too.
 
-NumPy's generators, its arithmetic and Numba's compiled functions let go of the interpreter lock, so threads suffice on
-one machine. A block is reduced to a handful of counts where it was drawn.
+NumPy's generators, its arithmetic and Numba's compiled functions release the interpreter lock, so threads suffice on
+one machine. A block is reduced to a few counts where it is drawn.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Work = Callable[[np.random.Generator, int, int], T]
 
 
 class Addable(Protocol):
-    """What blocks come to, and all of them together."""
+    """Results of blocks, which can be added."""
 
     def __add__(self, other: Self, /) -> Self:
-        """Returns the sum."""
+        """Sum of two results."""
         ...
 
 
@@ -50,17 +50,17 @@ A = TypeVar("A", bound=Addable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What a block, or all of them, came to.
+    """Counts of one block, or of all blocks.
 
     Attributes:
-        runs: Runs.
+        runs: Number of runs.
         errors: Wrong guesses if every run is guessed by the sign of its score.
         ranked_errors: Wrong guesses of each attempt of the guess plan.
         ranked_guesses: Guesses of each attempt.
         on_first: Runs on D.
         on_second: Runs on D′.
-        false_second: Of those on D, how many scores are at most each threshold.
-        false_first: Of those on D′, how many are above it.
+        false_second: Number of runs on D with a score of at most each threshold.
+        false_first: Number of runs on D′ with a score above it.
     """
 
     runs: int
@@ -94,10 +94,10 @@ class Gathered(Generic[A]):
     """The sum of the first blocks of an audit.
 
     Attributes:
-        total: What they came to.
-        runs: How many runs they have.
-        ended: "done" with all runs; "stopped" by the rule; or "interrupted", after which only bounds that hold at any
-            time may be read from it.
+        total: The sum.
+        runs: Number of runs in the sum.
+        ended: "done" with all runs; "stopped" by the rule; or "interrupted", after which only anytime-valid bounds
+            apply.
     """
 
     total: A
@@ -107,7 +107,7 @@ class Gathered(Generic[A]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cut:
-    """How runs are cut into blocks: the growing ones by their first runs, then equal ones."""
+    """Division of runs into blocks: growing blocks first, given by their first runs, then equal ones."""
 
     runs: int
     block: int
@@ -143,24 +143,24 @@ def blocks(
     checkpoint: Checkpoint | None = None,
     progress: Progress = silent,
 ) -> Generator[T, None, None]:
-    """Yields the result of each block of runs, in order.
+    """Yield the result of each block of runs, in order.
 
     Block i draws from SeedSequence(seed, spawn_key=(tag, stream, i)) whichever worker has it. At an interrupt, or if a
-    block raises, blocks that have not begun are dropped, those under way are waited for, and all that finished are in
-    the checkpoint. A worker that dies costs time: its blocks are drawn again, each at most three times more.
+    block raises, blocks that have not begun are dropped, running blocks are waited for, and all finished blocks are in
+    the checkpoint. The blocks of a dead worker are drawn again, each at most three more times.
 
     Args:
         work: Called with the block's generator, its number of runs and the number of its first run. For processes it
             must be importable there: a function of a module, or a dataclass with `__call__`.
-        runs: In all blocks together.
+        runs: Number of runs in all blocks together.
         seed: The audit's seed.
-        stream: Keeps the parts of one audit apart.
-        block: Runs a block; part of what decides the result.
-        grow: Runs of the first block, where blocks begin small and grow by an eighth of the runs before them up to
-            `block`, for audits that may stop early; 0 for equal blocks. Part of what decides the result.
-        workers: Threads; not part of it. 1 is the calling thread itself.
-        executor: Where blocks run instead: any executor, which is left open, or a function that makes one.
-        checkpoint: Where finished blocks are kept and looked for.
+        stream: Index of the random stream, different for each part of an audit.
+        block: Number of runs per block; the result depends on it.
+        grow: Number of runs of the first block if blocks begin small and grow, each by an eighth of the runs before it,
+            up to `block`, for audits that may stop early; 0 for equal blocks. The result depends on it.
+        workers: Number of threads; the result does not depend on it. 1 is the calling thread itself.
+        executor: Executor used in place of threads, which is left open, or a function that makes one.
+        checkpoint: Store of finished blocks.
         progress: Called with (runs done, runs) after each block.
 
     Raises:
@@ -193,15 +193,15 @@ def blocks(
 
 
 def gather(work: Work[A], runs: int, *, stop: Callable[[A], bool] | None = None, **how: Any) -> Gathered[A]:
-    """Returns the sum of the blocks, of all of them or until a rule says stop.
+    """Sum the blocks, all of them or until a rule stops the audit.
 
-    The rule sees the sum after each block in the order of the blocks, whatever order they finish in: the result is the
-    same wherever they run. What it decides is valid if the bound it looks at holds at any time (`bounds.e_process`).
+    The rule sees the sum after each block in the order of the blocks, whatever order they finish in, so the result does
+    not depend on where they run. Its decision is valid if it uses an anytime-valid bound (`bounds.e_process`).
 
     Args:
         work: As in `blocks`.
-        runs: At most.
-        stop: Called with the sum so far; None for never.
+        runs: Largest number of runs.
+        stop: Rule called with the sum so far; None to run all blocks.
         how: As in `blocks`.
 
     Raises:
@@ -286,18 +286,18 @@ def _elsewhere(flight: Flight[T], cut: _Cut, kept: Kept | None, ahead: int) -> G
 def tally(
     scored: Scored, plan: GuessPlan | None, *, first: int, seed: int, thresholds: tuple[float, ...] = ()
 ) -> Tally:
-    """Returns the counts of one block.
+    """Counts of one block.
 
     Args:
         scored: The block's runs.
-        plan: On how many runs to guess; None where only the sign of every score is wanted.
-        first: The number of the block's first run.
-        seed: The audit's seed, for the message.
-        thresholds: Ascending, fixed before the block was drawn: where both kinds of error are counted, for one event or
-            for the trade-off curve (`privcheck_audits.plan.pictures`).
+        plan: Numbers of runs to guess on; None to count the sign of every score only.
+        first: Index of the block's first run.
+        seed: The audit's seed, for error messages.
+        thresholds: Thresholds for counting both kinds of error, ascending, fixed before the block is drawn: for one
+            event or for the trade-off curve (`privcheck_audits.plan.pictures`).
 
     Raises:
-        AuditError: A score is not finite; it is never compared.
+        AuditError: A score is not finite.
     """
     finite = np.isfinite(scored.score)
     if not finite.all():
@@ -322,7 +322,7 @@ def tally(
 
 
 def total(parts: Iterator[A]) -> A:
-    """Returns the sum of all blocks' counts."""
+    """Sum of all blocks' counts."""
     counted = next(parts)
     for part in parts:
         counted += part

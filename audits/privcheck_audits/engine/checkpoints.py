@@ -1,7 +1,7 @@
-"""Finished blocks on disk: a killed audit goes on where it stopped, and comes to the same result, bit for bit.
+"""Finished blocks on disk: a killed audit resumes where it stopped, with the same result, bit for bit.
 
-One small file a block (`privcheck.runtime.replicates`): one that was cut short is drawn again. Beside them stands the
-plan; blocks of another plan, seed or version are refused, because numbers of two audits must never be added up.
+One small file per block (`privcheck.runtime.replicates`); a truncated one is drawn again. The plan is stored beside
+them; blocks of another plan, seed or version are refused, because counts of two audits must never be added.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ Plan = Mapping[str, str | int | float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """Where an audit keeps what is finished.
+    """Directory and plan of an audit's finished blocks.
 
     Attributes:
-        directory: Made if it is not there; it belongs to this audit alone.
-        plan: What decides the blocks' results besides seed and number of runs: declaration, parameters, pair, ranks.
-        kinds: The dataclasses that blocks return; numbers, strings, lists, tuples, dictionaries and arrays go without.
+        directory: Created if missing; it belongs to this audit alone.
+        plan: Inputs of the blocks' results besides seed and number of runs: declaration, parameters, pair, ranks.
+        kinds: The dataclasses that blocks return; numbers, strings, lists, tuples, dictionaries and arrays need no
+            entry.
     """
 
     directory: Path
@@ -42,14 +43,14 @@ class Checkpoint:
     kinds: tuple[type, ...] = ()
 
     def stream(self, stream: int, cut: Plan) -> Kept:
-        """Returns the finished blocks of one part of the audit.
+        """Finished blocks of one part of the audit; its directory is created if missing.
 
         Args:
-            stream: Which part.
-            cut: Seed, runs and how they are cut into blocks.
+            stream: Index of the part.
+            cut: Seed, number of runs and their division into blocks.
 
         Raises:
-            ParameterError: The directory holds blocks of another audit, or something else.
+            ParameterError: The directory holds blocks of another audit, or other files.
         """
         wanted = {"format": _FORMAT, "privcheck": version("privcheck"), "numpy": version("numpy"), **self.plan, **cut}
         directory = self.directory / f"stream-{stream}"
@@ -72,7 +73,7 @@ class Kept:
     """The finished blocks of one part of an audit.
 
     Attributes:
-        directory: Where they are.
+        directory: Directory of the blocks.
         kinds: The dataclasses that may be read back, by name.
     """
 
@@ -80,14 +81,14 @@ class Kept:
     kinds: Mapping[str, type]
 
     def holds(self, number: int) -> bool:
-        """Returns whether the block was stored; `load` may still find that its file was cut short."""
+        """Whether the block was stored; `load` may still find a truncated file."""
         return self._path(number).exists()
 
     def store(self, number: int, result: object) -> None:
-        """Stores a block's result.
+        """Store a block's result.
 
         Raises:
-            ParameterError: The result holds something that cannot be stored exactly.
+            ParameterError: The result contains a value that cannot be stored exactly.
         """
         arrays: dict[str, NDArray[Any]] = {}
         about = {"result": self._encode(result, arrays)}
@@ -96,7 +97,7 @@ class Kept:
         save_checkpoint(path, about, arrays)
 
     def load(self, number: int) -> tuple[Any] | None:
-        """Returns the block's result, in a tuple of one; None where it is missing or was cut short."""
+        """Stored result of a block, in a tuple of one; None if the file is missing or truncated."""
         try:
             with open_checkpoint(self._path(number)) as (about, arrays):
                 return (self._decode(about["result"], arrays),)
@@ -107,7 +108,7 @@ class Kept:
         return self.directory / f"{number // _FOLDER:04d}" / f"{number:08d}{SUFFIX}"
 
     def _encode(self, value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
-        """Returns JSON that says what it was, and adds its arrays to those of the block."""
+        """Encode a value as JSON with its type, adding its arrays to those of the block."""
         if value is None or (isinstance(value, (bool, int, float, str)) and not isinstance(value, np.generic)):
             return value
         if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biuf":

@@ -1,8 +1,8 @@
 """Compiled loops: wrong guesses at many ranks and thresholds, and noise in bulk, digit for digit as `Noise.draw`.
 
-Wrong guesses at many ranks, and at many thresholds, without ordering the runs: one pass over them each.
+Numbers of wrong guesses at many ranks, and at many thresholds, without sorting the runs by rank.
 
-Noise in bulk: the numbers of `Noise.draw`, digit for digit, drawn three times as fast by a compiled loop.
+Bulk sampling of noise: the numbers of `Noise.draw`, digit for digit, by a compiled loop three times as fast.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from privcheck.support.kernels import njit
 def count_errors_by_rank(
     size: NDArray[np.float64], wrong: NDArray[np.bool_], ranks: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Returns, for each rank, how many of the runs with the largest sizes are wrong; ties go to the earlier run.
+    """Number of wrong guesses among the runs with the largest sizes, for each rank; ties go to the earlier run.
 
     Args:
         size: (runs,) |score|, finite.
@@ -36,7 +36,7 @@ def count_errors_by_rank(
 def threshold_errors(
     score: NDArray[np.float64], on_first: NDArray[np.bool_], thresholds: tuple[float, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns, for each threshold, the runs on D with a score of at most it, and the runs on D′ with one above it.
+    """Number of runs on D with a score at most each threshold, and of runs on D′ with a score above it.
 
     Args:
         score: (runs,), finite.
@@ -53,7 +53,7 @@ def threshold_errors(
 def _count_each(
     score: NDArray[np.float64], on_first: NDArray[np.bool_], thresholds: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One pass a threshold over scores that are in the cache: without branches five times as fast as a search."""
+    """One pass per threshold over scores in the cache: without branches, five times as fast as a search."""
     first, second = np.empty(score.size), np.empty(score.size)
     here = there = 0
     for run in range(score.size):
@@ -79,14 +79,14 @@ def _count(
     group: NDArray[np.int64],
     quota: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Returns the wrong runs at each rank.
+    """Number of wrong runs at each rank.
 
     Args:
-        size: (runs,).
-        wrong: (runs,).
-        values: (groups,) descending: the distinct sizes that stand at a rank.
-        group: (ranks,) ascending: which of them stands at each rank.
-        quota: (ranks,) how many of the runs of exactly that size still belong to the rank; ascending in a group.
+        size: (runs,) sizes.
+        wrong: (runs,) whether the guess is wrong.
+        values: (groups,) distinct sizes at the ranks, descending.
+        group: (ranks,) index of the size at each rank, ascending.
+        quota: (ranks,) number of runs of exactly that size that belong to the rank; ascending in a group.
     """
     groups, ranks = values.size, group.size
     larger = np.zeros(groups + 1, dtype=np.int64)  # wrong runs that are larger than a value but not than the one before
@@ -124,9 +124,9 @@ def _count(
 
 
 def draw(noise: Noise, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Returns fresh noise of the shape; the same stream gives the same numbers as `noise.draw(rng, shape)`.
+    """Draw noise of a shape; the same stream gives the same numbers as `noise.draw(rng, shape)`.
 
-    Numba inlines NumPy's own ziggurat for normals and lets go of the interpreter lock. Other laws gain little.
+    Numba inlines NumPy's own ziggurat for normals and releases the interpreter lock. Other laws gain little.
     """
     if type(noise) is not GaussianNoise:
         return noise.draw(rng, shape)
@@ -142,17 +142,17 @@ def add_log_ratio(
     on_first: NDArray[np.bool_],
     score: NDArray[np.float64],
 ) -> None:
-    """Draws fresh noise for each run and adds ln p(output | D) − ln p(output | D′) to its score, in place.
+    """Draw noise for each run and add ln p(output | D) − ln p(output | D′) to its score, in place.
 
-    The noise is that of `draw(noise, rng, (runs, m))`, and of an output at D or D′ by the run's bit; what is added is
-    `noise.log_ratio`, up to rounding, without the outputs ever being written to memory.
+    The noise is that of `draw(noise, rng, (runs, m))`; the run's bit selects D or D′. The added value is
+    `noise.log_ratio`, up to rounding, without the outputs being written to memory.
 
     Args:
-        noise: What the channel draws for each coordinate.
-        rng: The randomness.
+        noise: Noise of each coordinate.
+        rng: Generator of the noise.
         change: (m,) f(D) − f(D′).
         on_first: (runs,) whether the run is on D.
-        score: (runs,).
+        score: (runs,) scores, changed in place.
     """
     if type(noise) is GaussianNoise:
         weight = change / noise.scale
@@ -171,13 +171,13 @@ def add_exact(
     first: NDArray[np.float64],
     second: NDArray[np.float64],
 ) -> None:
-    """Adds the exact statistic to each run's noise, in place.
+    """Add the exact statistic to each run's noise, in place.
 
     Args:
-        noise: (runs, …).
+        noise: (runs, …) noise, changed in place.
         on_first: (runs,) whether the run is on D.
         first: (…) the statistic of D.
-        second: (…) that of D′.
+        second: (…) the statistic of D′.
     """
     flat = noise.reshape(on_first.size, -1)
     _add(flat, on_first, np.ascontiguousarray(first).reshape(-1), np.ascontiguousarray(second).reshape(-1))
@@ -197,7 +197,7 @@ def _add_gaussian(
     on_first: NDArray[np.bool_],
     score: NDArray[np.float64],
 ) -> None:
-    """(‖x + Δ‖² − ‖x‖²)/2σ² is linear in x: x·Δ/σ² and half of ‖Δ/σ‖², with the sign of the arm."""
+    """Add (‖x + Δ‖² − ‖x‖²)/2σ², linear in x: x·Δ/σ², and ‖Δ/σ‖²/2 with the sign of the arm."""
     for run in range(score.size):
         ratio = half if on_first[run] else -half
         for i in range(weight.size):
@@ -209,7 +209,7 @@ def _add_gaussian(
 def _add_laplace(
     rng: np.random.Generator, step: NDArray[np.float64], on_first: NDArray[np.bool_], score: NDArray[np.float64]
 ) -> None:
-    """|x + Δ| − |x| on D, |x| − |x − Δ| on D′, in units of b."""
+    """Add |x + Δ| − |x| on D, |x| − |x − Δ| on D′, in units of b."""
     for run in range(score.size):
         shift = 1.0 if on_first[run] else -1.0
         ratio = 0.0

@@ -1,19 +1,18 @@
-"""What an agent hands back, prints, logs, warns and writes, compared to the last bit.
+"""Return values, prints, log records, warnings and written files of an agent, compared bit for bit.
 
-Everything that an agent hands back, field by field as bytes, so that two runs are compared to the last bit.
+Byte-exact reading of everything that an agent returns, field by field, to compare two runs to the last bit.
 
-A field is compared because it is there: an object's fields are walked as the object has them, a subclass's and those
-of no declaration too, and a field that is added is compared from then on. A value of a type that cannot be read
-exactly counts as different from everything, also from itself, so that it is never taken for private.
+All existing fields are compared: those of subclasses and undeclared attributes too, so that new fields are compared
+automatically. A value of a type that cannot be read exactly counts as different from everything, even from itself,
+so that it is never considered private.
 
-What an agent says beside what it hands back: prints, log records, warnings, and files that it writes.
+Side outputs of an agent: prints, log records, warnings, and written files.
 
-None of it passes a channel, so that all of it must be a function of what is on the billboard. A log record is heard
-when it is made, of any logger, whatever its level and handlers are; its time is no part of it. A digest is kept of
-all.
+None of them passes a channel, so that all must be functions of the billboard. Log records of all loggers are
+captured on creation, for all levels and handlers, without their time. A digest of all outputs is kept.
 
-Not heard: what goes to a file descriptor past `sys.stdout` and `sys.stderr`, what other processes and threads write,
-and what is written to a file that was opened while nobody listened.
+Not captured: output to file descriptors that bypasses `sys.stdout` and `sys.stderr`, output of other processes and
+threads, and writes to files that were opened before the capture.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ _DEEPEST: Final = 20  # containers in each other; one that contains itself is de
 
 
 def read_outputs(value: object) -> Read:
-    """Read what stands at each place of an output.
+    """Read the values at all places of an output.
 
     Args:
-        value: Dataclasses, mappings, lists, tuples, arrays and plain values, in each other.
+        value: Dataclasses, mappings, lists, tuples, arrays and plain values, nested.
 
     Returns:
         By place, such as `diagnostics['visits']`, type and content; the order of keys and the sign of zero count.
@@ -58,7 +57,7 @@ def find_differences(one: Read, other: Read) -> frozenset[str]:
 
 
 def list_fields(read: Read) -> tuple[str, ...]:
-    """List the fields that were read, each once, without what stands inside of them."""
+    """List the fields that were read, each once, without their nested places."""
     names = (place.partition("[")[0].partition(".")[0] for place in read)
     return tuple(dict.fromkeys(name for name in names if name))
 
@@ -92,7 +91,7 @@ def _walk(value: Any, place: str, depth: int) -> Iterator[tuple[str, bytes | Non
 
 
 def _attributes(value: Any) -> list[str]:
-    """List a dataclass's fields, and what was put beside them."""
+    """List a dataclass's fields and its further attributes."""
     slots = (slot for kind in type(value).__mro__ for slot in _slots(kind))
     declared = (field.name for field in fields(value))
     return list(dict.fromkeys((*declared, *slots, *getattr(value, "__dict__", ()))))
@@ -114,7 +113,7 @@ _LISTENERS: dict[int, Said] = {}  # by thread, at most one
 
 
 class Said:
-    """What one run of an agent has said so far."""
+    """Recorder of the side outputs of one run of an agent."""
 
     def __init__(self) -> None:
         self._digests = {place: hashlib.sha256() for place in (PRINTED, LOGGED, WARNED)}
@@ -123,7 +122,7 @@ class Said:
 
     @contextmanager
     def listen(self) -> Iterator[None]:
-        """Hear what is said meanwhile; it reaches nobody else."""
+        """Capture all side outputs within the context; they are not passed on."""
         _install()
         with TURN, ExitStack() as stack:
             streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", "surrogatepass") for _ in range(2)]
@@ -147,12 +146,12 @@ class Said:
                     self._files[path] = self._digest(path)
 
     def read(self) -> Mapping[str, object]:
-        """Read what was said, by place, as `privcheck_audits.engine.outputs.read_outputs` takes it."""
+        """Read the captured outputs, by place, as `privcheck_audits.engine.outputs.read_outputs` takes them."""
         left = {path: digest for path, digest in self._files.items() if digest}
         return {**{place: digest.hexdigest() for place, digest in self._digests.items()}, WRITTEN: left}
 
     def hear_file(self, path: str, *, appends: bool = False) -> None:
-        """Note that a file or folder is about to be written; a compiler's cache says nothing."""
+        """Note that a file or folder is about to be written; a compiler's cache is ignored."""
         if path not in self._files and "__pycache__" not in path:
             self._files[path] = ""
             if appends:
@@ -171,7 +170,7 @@ class Said:
             self._digests[place].update(text.encode("utf-8", "surrogatepass") + b"\0")
 
     def _digest(self, path: str) -> str:
-        """Returns a digest of what this run left at a path; empty where that is nothing."""
+        """Digest of the run's output at a path; empty if there is none."""
         file, before = Path(path), ""
         if file.is_dir():
             return "folder"
@@ -186,11 +185,11 @@ class Said:
 
 
 def describe_moved(places: Collection[str], handed: str) -> str:
-    """Put into words what one user's data moved.
+    """Describe the outputs that one user's data changed.
 
     Args:
-        places: Of what an agent hands back, and of what it says.
-        handed: What to say of the former.
+        places: Places among the agent's returned values and its side outputs.
+        handed: Words for the returned values.
     """
     said = sorted(place for place in places if is_said(place))
     back = sorted(place for place in places if not is_said(place))
@@ -200,7 +199,7 @@ def describe_moved(places: Collection[str], handed: str) -> str:
 
 
 def is_said(place: str) -> bool:
-    """Returns whether a place is of what an agent says, and not of what it hands back."""
+    """Whether a place is a side output, and not a returned value."""
     return place.partition("[")[0] in {PRINTED, LOGGED, WARNED, WRITTEN}
 
 
@@ -210,7 +209,7 @@ def _length(path: str) -> int:
 
 @contextmanager
 def _every_record(said: Said) -> Iterator[None]:
-    """Hear every log record that any logger makes, and keep it from handlers of the process."""
+    """Capture every log record of any logger, and keep it from the handlers of the process."""
     root, compiler, make = logging.getLogger(), logging.getLogger(_COMPILER), logging.getLogRecordFactory()
     level, compilers, handlers = root.level, compiler.level, root.handlers
 
@@ -236,7 +235,7 @@ _HOOKED: list[bool] = []
 
 
 def _install() -> None:
-    """Let the interpreter say what is opened to be written; such a hook cannot be taken away, only be idle."""
+    """Install the audit hook that reports files opened for writing; it cannot be removed, only idle."""
     with TURN:
         if not _HOOKED:
             sys.addaudithook(_hear_files)

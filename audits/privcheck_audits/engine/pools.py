@@ -1,7 +1,7 @@
-"""Where blocks run: threads, processes, or any other executor; and what happens when a worker dies.
+"""Executors of blocks: threads, processes or others, with resubmission of blocks when a worker dies.
 
-A dead worker takes the blocks it had with it, never the audit: a lost block is submitted again, to a new pool if the
-old one is broken. It draws the same numbers again, because its seed is its own.
+A dead worker loses its blocks, never the audit: a lost block is submitted again, to a new pool if the old one is
+broken. It draws the same numbers again, because each block has its own seed.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ _CLUSTER: Final = "distributed"  # the module whose exceptions say that a cluste
 
 
 def threads(workers: int) -> MakeExecutor:
-    """Returns what makes a pool of so many threads: NumPy and Numba let go of the interpreter lock."""
+    """Factory of a pool of threads, which suffice since NumPy and Numba release the interpreter lock."""
     return lambda: ThreadPoolExecutor(max_workers=workers, thread_name_prefix="audit")
 
 
 def processes(workers: int) -> MakeExecutor:
-    """Returns what makes a pool of so many processes, each started afresh: a copy of a threaded process may hang."""
+    """Factory of a pool of spawned processes: a forked copy of a threaded process may hang."""
     return lambda: ProcessPoolExecutor(max_workers=workers, mp_context=multiprocessing.get_context("spawn"))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Flight(Generic[T]):
-    """The blocks under way.
+    """Blocks in flight on an executor.
 
     Attributes:
-        task: Computes the block of a number; for processes it must be importable where they run.
-        given: The executor; or what makes it, and makes another if it breaks.
-        name: Says which runs a block has, and seed, for messages.
-        first: The first run of a block.
+        task: Computes the block with an index; for processes it must be importable in the workers.
+        given: The executor, or a function that makes one, and another if it breaks.
+        name: Description of a block with its runs and seed, for messages.
+        first: First run of a block.
         seed: The audit's seed.
-        failed: What blocks raised, by their numbers.
+        failed: Exceptions raised by blocks, by block.
     """
 
     task: Callable[[int], T]
@@ -69,10 +69,10 @@ class Flight(Generic[T]):
     _lost: Counter[int] = field(default_factory=Counter)
 
     def submit(self, number: int) -> None:
-        """Submits a block.
+        """Submit a block.
 
         Raises:
-            AuditError: The executor broke more often than is tried.
+            AuditError: The executor broke too often.
         """
         while True:
             try:
@@ -87,10 +87,10 @@ class Flight(Generic[T]):
                 return
 
     def collect(self) -> list[tuple[int, T]]:
-        """Returns blocks that have finished, after waiting until one has or one has failed; resubmits the lost ones.
+        """Wait until a block has finished or failed, resubmit lost blocks, and return the finished ones.
 
-        What a block raised is kept in `failed`: whoever takes the blocks in order meets the first failure first,
-        whichever block failed first on the clock.
+        Exceptions of blocks go into `failed`, so that a caller that reads the blocks in order meets the first failure
+        first, whichever block failed earliest.
 
         Raises:
             AuditError: A block lost its worker too often.
@@ -121,7 +121,7 @@ class Flight(Generic[T]):
         return sorted(finished, key=lambda pair: pair[0])
 
     def rest(self) -> list[tuple[int, T]]:
-        """Drops blocks that have not begun, waits for those under way, and returns what finished without an error."""
+        """Cancel blocks that have not begun, wait for the others, and return those finished without an error."""
         begun = [future for future in self._waiting if not future.cancel()]
         if self._owned and self._executor is not None:
             self._executor.shutdown(wait=True, cancel_futures=True)
@@ -138,7 +138,7 @@ class Flight(Generic[T]):
         return self._executor
 
     def _renew(self) -> None:
-        """Makes a new pool: by the given function, or of the size of a process pool that was handed in."""
+        """Make a new pool: by the given function, or of the same size as a given process pool."""
         old = self._pool()
         if self._owned:
             old.shutdown(wait=False)
@@ -161,15 +161,15 @@ class Flight(Generic[T]):
 
 
 def refuse_unsendable(thing: object, given: Executor | MakeExecutor, *, name: str) -> None:
-    """Refuses what cannot travel to the executor's workers, before anything is computed there.
+    """Raise an error for an object that cannot be sent to the executor's workers, before any work starts.
 
     Args:
         thing: A function under audit.
-        given: The executor, or what makes it.
-        name: What the function is called in the message.
+        given: The executor, or a function that makes it.
+        name: Name of the function in the message.
 
     Raises:
-        ParameterError: It cannot be written down, or cannot be found where the workers run.
+        ParameterError: The object cannot be pickled, or cannot be imported by the workers.
     """
     if isinstance(given, ThreadPoolExecutor):
         return
@@ -196,7 +196,7 @@ def _read(written: bytes) -> None:
 
 
 def _run_reporting(task: Callable[[int], T], number: int) -> T:
-    """Runs in the worker. An exception that cannot be copied would break the pool on its way back."""
+    """Run a task in the worker; an exception that cannot be copied is replaced, since it would break the pool."""
     try:
         return task(number)
     except Exception as error:

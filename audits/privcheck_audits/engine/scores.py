@@ -1,12 +1,12 @@
-"""Trials of the releases: noise for the coordinates in which the neighbours differ, scored by the likelihood ratio.
+"""Trials of the releases: noise in the coordinates in which the neighbours differ, scored by the likelihood ratio.
 
 The other coordinates have the same law under both neighbours and independent noise, so they carry no information: a
-trial of DP-APVI at H = 20 draws 80 numbers, whatever S and A are. By Neyman and Pearson no test of the outputs beats a
-threshold on the log-likelihood ratio.
+trial of DP-APVI at H = 20 draws 80 numbers, whatever S and A are. By Neyman and Pearson no test of the outputs
+beats a threshold on the log-likelihood ratio.
 
-Learned scores, where no likelihood ratio is known: logistic regression on features of the output, in plain NumPy.
+Learned scores for unknown likelihood ratios: logistic regression on features of the output, in plain NumPy.
 
-A score is learned on runs of its own; the runs that are tested never touch it, so whatever was learned is valid.
+A score is learned on separate runs and never depends on the tested runs, so the test is valid for any score.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class MovedGroup:
     """The coordinates in which two neighbours differ, of all releases with the same noise.
 
     Attributes:
-        releases: Their names.
-        noise: What the channel draws for each of the coordinates, independently.
+        releases: Names of the releases.
+        noise: Noise of each coordinate, independent.
         change: (m,) f(D) − f(D′).
     """
 
@@ -49,11 +49,11 @@ class MovedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProcedureRuns:
-    """Runs of a procedure on two neighbours: what leaves is no value plus noise.
+    """Runs of a procedure on two neighbours: its output is not a value plus noise.
 
     Attributes:
-        releases: The procedure's name.
-        sampler: The runs, with their exact likelihood ratio.
+        releases: Name of the procedure.
+        sampler: Sampler of the runs and their exact likelihood ratio.
     """
 
     releases: tuple[str, ...]
@@ -68,7 +68,7 @@ class Scored:
     """The trials of one block.
 
     Attributes:
-        score: (runs,) ln p(output | D) − ln p(output | D′); the guess is D where it is positive.
+        score: (runs,) ln p(output | D) − ln p(output | D′); the guess is D if it is positive.
         secret: (runs,) whether the run was on D.
     """
 
@@ -79,15 +79,15 @@ class Scored:
 def find_moved_groups(
     declaration: Declaration, values: Mapping[str, Fraction], pair: tuple[Any, Any], group: str = ""
 ) -> tuple[MovedGroup, ...]:
-    """Returns the coordinates that differ between the neighbours, of all outputs together, grouped by noise.
+    """Coordinates that differ between the neighbours, of all outputs together, grouped by noise.
 
-    Of noise that depends on the size n of a batch, where no n is given, it is that of the batch with the least.
+    If the noise depends on the size n of a batch and no n is given, the batch with the least noise counts.
 
     Args:
-        declaration: What is released.
-        values: Its parameters.
+        declaration: The declaration.
+        values: Values of its parameters.
         pair: The two neighbours' data.
-        group: The user's, of a partition of the users.
+        group: The user's group, if the users are partitioned.
 
     Raises:
         ParameterError: Noise that is not Gaussian hides more coordinates than a trial can draw.
@@ -109,9 +109,9 @@ def find_moved_groups(
 
 
 def _all_outputs(name: str, difference: SparseDifference, noise: Noise) -> NDArray[np.float64]:
-    """Returns the change in every output that holds the user.
+    """Change in every output that depends on the user.
 
-    Of m outputs with Gaussian noise that are moved alike the mean is sufficient: one output moved by √m times as much.
+    For m outputs with Gaussian noise and the same change, the mean is sufficient: one output with √m times the change.
     """
     if noise.gaussian:
         together: NDArray[np.float64] = difference.change * np.sqrt(difference.times)
@@ -126,20 +126,20 @@ def _all_outputs(name: str, difference: SparseDifference, noise: Noise) -> NDArr
 
 
 def draw_hidden_bits(rng: np.random.Generator, runs: int) -> NDArray[np.bool_]:
-    """Returns independent fair bits: whether each run is on D."""
+    """Independent fair bits: whether each run is on D."""
     return rng.integers(0, 2, size=runs, dtype=np.uint8).astype(np.bool_)
 
 
 def likelihood_trials(groups: Sequence[Told], rng: np.random.Generator, runs: int) -> Scored:
-    """Returns the scores of fresh runs, each on D or D′ by a hidden bit.
+    """Scores of fresh runs, each on D or D′ by a hidden bit.
 
     The noise comes from `Noise.draw`, which the channel uses too. Scores are rounded to a grid: without it the last
-    digits of a floating-point output, which differ between the arms, would decide the order of scores that are equal.
+    digits of a floating-point output, which differ between the arms, would decide the order of equal scores.
 
     Args:
-        groups: The coordinates that differ, or the procedures that are run.
+        groups: The coordinates that differ, or the procedures to run.
         rng: The block's generator.
-        runs: How many.
+        runs: Number of runs.
     """
     secret = draw_hidden_bits(rng, runs)
     score = np.zeros(runs)
@@ -167,12 +167,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinearScore:
-    """A score that is linear in standardised features; D is guessed where it is positive.
+    """A score that is linear in standardised features; D is guessed if it is positive.
 
     Attributes:
-        weights: (features,).
-        centre: (features,) their means in the training runs.
-        spread: (features,) their standard deviations there; 1 where a feature is constant.
+        weights: (features,) weights.
+        centre: (features,) means of the features in the training runs.
+        spread: (features,) standard deviations in the training runs; 1 for a constant feature.
         offset: Added to the score.
     """
 
@@ -182,7 +182,7 @@ class LinearScore:
     offset: float
 
     def __call__(self, features: Array) -> Array:
-        """Returns the score of each run, from features (runs, features)."""
+        """Score of each run, from features (runs, features)."""
         scores: Array = (features - self.centre) @ (self.weights / self.spread) + self.offset
         return scores
 
@@ -190,18 +190,18 @@ class LinearScore:
 def learn_score(
     features: Array, secret: NDArray[np.bool_], *, ridge: float = 1.0, rounds: int = _ROUNDS
 ) -> LinearScore:
-    """Returns the logistic regression of the hidden bit on the features, with a ridge penalty.
+    """Fit a logistic regression of the hidden bit on the features, with a ridge penalty.
 
     Newton's method, each step halved until the penalised likelihood improves.
 
     Args:
-        features: (runs, features).
-        secret: (runs,) whether the run was on D.
+        features: (runs, features) features.
+        secret: (runs,) whether each run was on D.
         ridge: The penalty on the squared weights of standardised features; it keeps separable data finite.
-        rounds: At most so many steps.
+        rounds: Largest number of steps.
 
     Raises:
-        ParameterError: There is no run, or a feature is not finite.
+        ParameterError: There are no runs, or a feature is not finite.
     """
     if features.shape[0] < 1 or not np.isfinite(features).all():
         raise ParameterError(

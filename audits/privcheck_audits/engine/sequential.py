@@ -1,9 +1,10 @@
-"""Audits that look after every block and stop when the claim is refuted: few runs for a large violation.
+"""Audits that check after every block and stop when the claim is refuted: few runs for a large violation.
 
-The e-process of `bounds.e_process` may be monitored continuously. Blocks begin small and grow by an eighth of the runs
-before them, so at most an eighth is run beyond what was needed. An interrupted audit is as valid as a finished one.
+The e-process of `bounds.e_process` may be monitored continuously. Blocks begin small and grow by an eighth of the
+runs before them, so at most an eighth of the runs is superfluous. An interrupted audit is as valid as a finished
+one.
 
-What an audit had counted after its first blocks: a few dozen sums, whatever the number of blocks.
+Sums of the first blocks of an audit: a few dozen, whatever the number of blocks.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ _GROWTH: Final = 1.2  # runs of a sum over those of the one kept before
 
 
 class Counted(Protocol):
-    """What blocks come to."""
+    """Results of blocks, with a number of runs."""
 
     @property
     def runs(self) -> int:
-        """Returns the number of runs."""
+        """Number of runs."""
         ...
 
     def __add__(self, other: Self, /) -> Self:
-        """Returns the sum."""
+        """Sum of two results."""
         ...
 
 
@@ -45,19 +46,19 @@ C = TypeVar("C", bound=Counted)
 
 @dataclass(slots=True, eq=False)
 class Prefixes(Generic[C]):
-    """The sums of the first blocks of an audit, a few dozen whatever their number."""
+    """Sums of the first blocks of an audit, a few dozen whatever their number."""
 
     _kept: list[C] = field(default_factory=list)
     _last: C | None = None
 
     def note(self, counted: C) -> None:
-        """Takes the sum of all blocks so far, and keeps it where it is a fifth larger than the one kept before."""
+        """Note the sum of all blocks so far; it is kept if it has a fifth more runs than the last kept one."""
         self._last = counted
         if not self._kept or counted.runs >= _GROWTH * self._kept[-1].runs:
             self._kept.append(counted)
 
     def total(self, parts: Iterator[C]) -> C:
-        """Returns the sum of all blocks, noting those on the way."""
+        """Sum all blocks, noting the partial sums."""
         counted = next(parts)
         self.note(counted)
         for part in parts:
@@ -66,7 +67,7 @@ class Prefixes(Generic[C]):
         return counted
 
     def watch(self, stop: Callable[[C], bool] | None = None) -> Callable[[C], bool]:
-        """Returns a rule for `gather` that notes what it sees and then asks the given one."""
+        """Rule for `gather` that notes each sum and then applies the given rule."""
 
         def rule(counted: C) -> bool:
             self.note(counted)
@@ -76,7 +77,7 @@ class Prefixes(Generic[C]):
 
     @property
     def points(self) -> tuple[C, ...]:
-        """Returns the sums, the last one included."""
+        """The kept sums, with the last one included."""
         if self._last is None or self._last.runs == self._kept[-1].runs:
             return tuple(self._kept)
         return (*self._kept, self._last)
@@ -87,13 +88,13 @@ FIRST: Final = 8  # runs of the first block
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sequential:
-    """What a sequential audit came to.
+    """Result of a sequential audit.
 
     Attributes:
-        verdict: "violation" where the e-value reached 1/α, else "consistent".
+        verdict: "violation" if the e-value reached 1/α, else "consistent".
         runs: All runs, under both neighbours, up to the block at which it stopped.
         log_e_value: ln of the e-value against the claim at that time, rounded down.
-        lower: The lower bound on ε at the claim's δ, or on μ, that holds at any time at confidence 1 − α.
+        lower: The lower bound on ε at the claim's δ, or on μ, anytime-valid at confidence 1 − α.
         ended: "stopped" by a violation, "done" with all runs, or "interrupted".
         tally: The counts.
     """
@@ -118,21 +119,21 @@ def sequential(
     seen: Prefixes[Tally] | None = None,
     **how: Any,
 ) -> Sequential:
-    """Returns the audit of a claim of (ε, δ)-DP, stopped as soon as it is refuted.
+    """Audit a claim of (ε, δ)-DP, stopping as soon as it is refuted.
 
     Args:
         work: Counts a block's wrong guesses at the ranks of the same plan.
-        runs: At most, under both neighbours.
-        epsilon: The claim.
-        alpha: The probability with which a true claim is ever refuted, at most.
-        delta: The claim.
-        plan: On how many runs to guess, with each attempt's weight; None for `e_process_plan()`.
+        runs: Largest number of runs, under both neighbours.
+        epsilon: ε of the claim.
+        alpha: Upper bound on the probability of ever refuting a true claim.
+        delta: δ of the claim.
+        plan: Numbers of runs to guess on, with weights; None for `e_process_plan()`.
         grow: Runs of the first block.
-        seen: Keeps what the first blocks came to.
+        seen: Keeps the sums of the first blocks.
         how: Seed, workers, executor, checkpoint, progress, … as in `privcheck_audits.engine.blocks.blocks`.
 
     Raises:
-        ParameterError: A number is out of its range.
+        ParameterError: A number is out of range.
     """
     _check(alpha)
     guesses = plan if plan is not None else e_process_plan()
@@ -158,19 +159,19 @@ def sequential_on_the_curve(
     seen: Prefixes[Tally] | None = None,
     **how: Any,
 ) -> Sequential:
-    """Returns the audit of a claim of μ-GDP from a guess in every run, stopped as soon as it is refuted.
+    """Audit a claim of μ-GDP from a guess in every run, stopping as soon as it is refuted.
 
     Args:
         work: Counts a block's wrong guesses by the sign of the score.
-        runs: At most, under both neighbours.
-        mu: The claim; about mechanisms that are μ-GDP, which ρ-zCDP alone does not imply.
-        alpha: The probability with which a true claim is ever refuted, at most.
+        runs: Largest number of runs, under both neighbours.
+        mu: μ of the claim; ρ-zCDP alone does not imply μ-GDP.
+        alpha: Upper bound on the probability of ever refuting a true claim.
         grow: Runs of the first block.
-        seen: Keeps what the first blocks came to.
+        seen: Keeps the sums of the first blocks.
         how: Seed, workers, executor, checkpoint, progress, … as in `privcheck_audits.engine.blocks.blocks`.
 
     Raises:
-        ParameterError: A number is out of its range.
+        ParameterError: A number is out of range.
     """
     _check(alpha)
     return _stop_when_refuted(

@@ -1,4 +1,4 @@
-"""The white-box views of any algorithm: of its agent where there is one, else of what it declares."""
+"""The white-box views of any algorithm: of its agent if it has one, else of its declaration."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _INSTANCE: Final = (
 
 
 def replay_online(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Returns whether one user moves a release of the running agent further than it is charged, or moves a policy.
+    """Test whether one user changes a release of the running agent by more than its charge, or changes a policy.
 
     `trials` is the number of pairs, two runs of the agent each.
 
     Args:
-        request: What is asked.
-        algorithm: Whose online agent is run.
+        request: The request.
+        algorithm: The algorithm; its online agent is run.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or the agent shows auditors nothing.
-        AuditError: The agent plays another policy without noise, behind the same billboard.
+        ParameterError: A number of the request is out of range, or the agent has no audit adapter.
+        AuditError: The agent plays a different policy without noise, behind the same billboard.
     """
     check(request)
     began = time.perf_counter()
@@ -54,11 +54,11 @@ def replay_online(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
 
 
 def hear_online(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Returns whether the running agent draws the declared noise; `trials` is the number of its runs.
+    """Test whether the running agent draws the declared noise; `trials` is the number of its runs.
 
     Args:
-        request: What is asked.
-        algorithm: Whose online agent is run.
+        request: The request.
+        algorithm: The algorithm; its online agent is run.
 
     Raises:
         ParameterError: As for `replay_online`.
@@ -79,11 +79,11 @@ def hear_online(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
 
 
 def lockstep(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Returns the lockstep audit of the agent, of a dataset's by both its halves; without one of the declared releases.
+    """Lockstep audit of the online agent, of both halves of an offline one, or of the declared releases.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or the agent shows auditors nothing.
-        AuditError: The agent plays another policy without noise, behind the same billboard.
+        ParameterError: A number of the request is out of range, or the agent has no audit adapter.
+        AuditError: The agent plays a different policy without noise, behind the same billboard.
     """
     if algorithm.online is not None:
         return replay_online(request, algorithm)
@@ -93,7 +93,7 @@ def lockstep(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
 
 
 def noise(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Returns the noise audit of the agent, of a dataset's by both its halves; without one of the declared releases.
+    """Noise audit of the online agent, of both halves of an offline one, or of the declared releases.
 
     Raises:
         ParameterError: As for `lockstep`.

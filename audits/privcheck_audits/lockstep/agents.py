@@ -1,11 +1,11 @@
-"""Running online agents as auditors see them: in a world of their own, through the face that they are registered with.
+"""Online agents as auditors run them: in a separate world, through the audit adapter of the agent.
 
-An agent is driven episode by episode through its `Player` (`privcheck.runtime.online`), on the kernels that users run;
-nothing here knows what is inside of them. What is read is what the player's face hands out by name. A local privatizer
-need not have exact counters: a user's message is then what the agent's noiseless twin adds to the sums, started where
-the agent stands.
+An agent is driven episode by episode through its `Player` (`privcheck.runtime.online`), on the kernels that users
+run; the code here does not depend on agents' internals. Arrays are read by name through the player's face. A local
+privatizer need not have exact counters: a user's message is then the contribution of the agent's noiseless twin to
+the sums, started from the agent's state.
 
-What an agent shows auditors, checked against what it declares: a face that hides something is refused.
+Audit adapter of an agent, checked against its declaration: incomplete adapters are refused.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ROUNDING = 1e-9  # relative: of sums of rewards
 
 
 class CheckedFace:
-    """A player's face: every declared release in its declared shape, as often as its schedule says.
+    """A player's audit adapter: every declared release in its declared shape, as often as its schedule says.
 
     Args:
         player: The agent.
@@ -56,7 +56,7 @@ class CheckedFace:
         episodes: K.
 
     Raises:
-        ParameterError: The player shows nothing.
+        ParameterError: The player has no audit adapter.
     """
 
     def __init__(self, player: Player, setting: Setting, episodes: int) -> None:
@@ -77,10 +77,10 @@ class CheckedFace:
         self.replay: str = self._face.replay if isinstance(self._face, Replays) else ""
 
     def output(self, episode: int) -> int | None:
-        """Returns which output leaves with an episode.
+        """Index of the output released with an episode; None if there is none.
 
         Raises:
-            AuditError: None does, where the schedule has one.
+            AuditError: There is none, but the schedule has one.
         """
         output = self._face.output(episode)
         if output is None and episode <= self._due:
@@ -89,35 +89,36 @@ class CheckedFace:
         return output
 
     def exact(self, one: Replicate, output: int) -> Tables | None:
-        """Returns what the last output's noise was added to, or None where nobody has it."""
+        """Exact values of the last output, before noise; None if no party has them."""
         shown = self._face.exact(one, output)
         return None if shown is None else self._check(shown, "exact")
 
     def noisy(self, one: Replicate, output: int) -> Tables:
-        """Returns the last output."""
+        """The last output, with noise."""
         return self._check(self._face.noisy(one, output), "noisy")
 
     def undeclared(self, one: Replicate) -> int:
-        """Returns how many numbers stand on the billboard that no release declares."""
+        """Number of undeclared values on the billboard."""
         return self._face.undeclared(one)
 
     def messages(self, one: Replicate, output: int) -> tuple[Sent, ...]:
-        """Returns the messages of the last output as they left a shuffler; nothing where none are sent."""
+        """Messages of the last output as they left a shuffler; empty if there are none."""
         return self._face.messages(one, output) if isinstance(self._face, Shuffles) else ()
 
     def batches(self, output: int) -> Mapping[str, tuple[int, ...]]:
-        """Returns how many users the slices of an output are of, by release; nothing where no noise depends on that."""
+        """Number of users in each slice of an output, by release; empty if no noise depends on it."""
         return self._face.batches(output) if isinstance(self._face, CountsUsers) else {}
 
     def contributions(self, before: Tables | None, after: Tables | None, message: Tables | None) -> Tables:
-        """Returns what one user added to each release, where that can be told; nothing of batches.
+        """Contribution of one user to each release, if it can be determined; empty for batches.
 
-        Nor of sums over values that another output has changed: of linear statistics only a tree keeps a user's own.
+        Sums over values that another output has changed are left out too: for linear statistics only a tree keeps a
+        user's own contribution.
 
         Args:
             before: Exact values before the user's episode.
-            after: And after it.
-            message: What a local user sends.
+            after: Exact values after it.
+            message: Message of a local user.
         """
         schedules = [release.schedule for release in self._releases]
         if message is not None or all(isinstance(schedule, PerUser) for schedule in schedules):
@@ -128,12 +129,12 @@ class CheckedFace:
         return {name: table - before[name] for name, table in after.items() if name in kept and name in before}
 
     def unlike(self, given: Tables, one: Replicate, user: Trajectories) -> Iterator[str]:
-        """Yields the releases to which a user added something else than the declared statistic of what they did.
+        """Yield the releases for which a user's contribution differs from the declared statistic of their data.
 
         Args:
-            given: What was added.
+            given: The user's contributions.
             one: The replicate after the user's episode.
-            user: What they did.
+            user: The user's trajectory.
         """
         regressors = self._face.regressors(one, user) if isinstance(self._face, Regresses) else None
         for release in self._releases:
@@ -158,7 +159,7 @@ def _regresses(release: Release) -> bool:
 
 
 def act(mdp: FiniteMDP, told: NDArray[np.int64] | Array) -> Trajectories | None:
-    """Returns what a user of a world without chance did, told what to do; None where either leaves it to chance.
+    """Trajectory of a user in a deterministic world under given actions; None if either is random.
 
     Args:
         mdp: The user's response function.
@@ -179,7 +180,7 @@ def act(mdp: FiniteMDP, told: NDArray[np.int64] | Array) -> Trajectories | None:
 
 
 def _outputs(schedule: object, setting: Setting, episodes: int) -> int:
-    """Returns until which episode one output leaves in each; 0 for batches, of which that is not declared."""
+    """Last episode up to which each episode has one output; 0 for batches, which are not declared per episode."""
     if isinstance(schedule, Tree):
         return min(int(schedule.leaves.number(setting.values)), episodes - 1)
     if isinstance(schedule, EveryEpisode):
@@ -198,8 +199,8 @@ class Watched:
     """An agent under audit; importable, so that blocks can run in any process.
 
     Attributes:
-        make: Makes the agent, as it is registered.
-        request: What is asked of it.
+        make: Makes the registered agent.
+        request: Request for the agent.
     """
 
     make: MakePlayer
@@ -207,34 +208,34 @@ class Watched:
 
     @property
     def declaration(self) -> Declaration:
-        """Returns what the agent may release."""
+        """The agent's declaration."""
         return self.request.setting.declared
 
     @property
     def trees(self) -> frozenset[str]:
-        """Returns the releases whose outputs are sums over all users so far, of P-sums with noise of their own."""
+        """Releases with outputs that are sums over all users so far, of P-sums with separate noise."""
         return frozenset(r.name for r in self.declaration.noisy if isinstance(r.schedule, Tree))
 
     def player(self, seed: int, *, mdp: FiniteMDP | None = None, noiseless: bool = False) -> Player:
-        """Returns the agent in its own world or in another one, ready to play."""
+        """The agent in its own world or in another one, ready to play."""
         world = self.request.world if mdp is None else self.request.world.answered_by(mdp)
         return ready(self.make, replace(self.request, seed=seed, world=world), noiseless=noiseless)
 
     def face(self, player: Player) -> CheckedFace:
-        """Returns what a player shows auditors, checked against the declaration.
+        """Audit adapter of a player, checked against the declaration.
 
         Raises:
-            ParameterError: It shows nothing.
+            ParameterError: The player has no audit adapter.
         """
         return CheckedFace(player, self.request.setting, self.request.episodes)
 
 
 class Twin:
-    """The agent's noiseless twin: it takes over the agent's state and plays the next episode from there.
+    """The agent's noiseless twin: it copies the agent's state and plays the next episode from there.
 
     Args:
-        agent: Under local privacy.
-        seed: Of the audited run.
+        agent: The agent, under local privacy.
+        seed: Seed of the audited run.
     """
 
     def __init__(self, agent: Watched, seed: int) -> None:
@@ -242,12 +243,12 @@ class Twin:
         self._face, self._seed, self._one = agent.face(player), seed, player.start(0)
 
     def message(self, noiseless: Player, one: Replicate, episode: int) -> Tables:
-        """Returns what a user sends in an episode, before the noise; the agent itself is left where it is.
+        """Message of a user in an episode, before the noise; the agent's own state is unchanged.
 
         Args:
             noiseless: The agent without noise, in the user's world.
-            one: Where the agent stands before the episode.
-            episode: Its number.
+            one: State of the agent before the episode.
+            episode: Number of the episode.
         """
         before = self._face.noisy(one, episode)
         place(self._one, one)
@@ -255,10 +256,10 @@ class Twin:
         return {name: table - before[name] for name, table in self._face.noisy(self._one, episode).items()}
 
     def check(self, one: Replicate, episode: int) -> None:
-        """Checks that the agent has played the same policy with its noise.
+        """Check that the agent has played the same policy with its noise.
 
         Raises:
-            AuditError: It has not: what it sent in its own episode is not known then.
+            AuditError: The policies differ, so that the user's message is unknown.
         """
         if not same_policies(self._face, self._one, one):
             message = (
@@ -269,13 +270,13 @@ class Twin:
 
 
 def watch(algorithm: Algorithm, setting: Setting) -> tuple[tuple[Watched, ...], Mapping[str, Fraction]]:
-    """Returns the agent in a random model, and the parameters at which it runs: those asked for, up to some size.
+    """The agent in a random model, and the parameters at which it runs: the requested ones, up to some size.
 
     It comes twice: with options and parameters of its audit instance, under which policies follow the noisy tables
-    closely, and with those asked for, under which values are often clipped and actions tie.
+    closely, and with the requested ones, under which values are often clipped and actions tie.
 
     Args:
-        algorithm: As it is registered.
+        algorithm: The registered algorithm.
         setting: Declaration, parameters, options and readings.
 
     Raises:
@@ -300,11 +301,11 @@ def watch(algorithm: Algorithm, setting: Setting) -> tuple[tuple[Watched, ...], 
 def make_world(
     algorithm: Algorithm, setting: Setting, at: Mapping[str, Fraction]
 ) -> tuple[World, Mapping[str, Fraction]]:
-    """Returns the world that an agent is run in, and the sizes with those that the world states.
+    """World that an agent is run in, and the sizes, including those that the world defines.
 
     Args:
-        algorithm: Whose instance may make worlds of its own.
-        setting: With the sizes that its declaration has beside H, S, A and K.
+        algorithm: The algorithm; its instance may make its own worlds.
+        setting: Setting with the declaration's sizes besides H, S, A and K.
         at: H, S, A and K.
     """
     if algorithm.instance.world is None:
@@ -320,7 +321,7 @@ def make_world(
 
 
 def _stream_sizes(setting: Setting) -> set[str]:
-    """Returns the parameters that say how many outputs there are: of batches, of updates."""
+    """Names of the parameters that determine the number of outputs: of batches, of updates."""
     names: set[str] = set()
     for release in setting.declared.noisy:
         if isinstance(release.schedule, Tree | EveryEpisode):
@@ -329,16 +330,16 @@ def _stream_sizes(setting: Setting) -> set[str]:
 
 
 def follow_closely(algorithm: Algorithm, options: Mapping[str, Fraction]) -> dict[str, Fraction]:
-    """Returns the options with those of the algorithm's audit instance, under which policies follow its releases."""
+    """Options with those of the algorithm's audit instance, under which policies follow its releases."""
     instance = algorithm.instance.options
     return {name: Fraction(instance.get(name, value)) for name, value in options.items()}
 
 
 def limit_sizes(setting: Setting) -> Mapping[str, Fraction]:
-    """Returns H, S, A and K as asked, but for at most `EPISODES` episodes and not too many counters.
+    """Requested H, S, A and K, limited to `EPISODES` episodes and a number of counters.
 
     Args:
-        setting: Whose parameters or options state them; what none states has a size of ours.
+        setting: Setting with the sizes among its parameters or options; missing sizes get defaults.
     """
     at = {n: setting.values.get(n, setting.options.get(n, Fraction(size))) for n, size in _SIZES.items()}
     at["K"] = min(at["K"], Fraction(EPISODES))
@@ -349,7 +350,7 @@ def limit_sizes(setting: Setting) -> Mapping[str, Fraction]:
 
 
 def place(one: Replicate, where: Replicate) -> None:
-    """Puts a replicate where another one stands: arrays and randomness."""
+    """Copy arrays and random states of one replicate into another."""
     for name, array in one.arrays.items():
         array[...] = where.arrays[name]
     for name, rng in one.generators.items():
@@ -357,23 +358,23 @@ def place(one: Replicate, where: Replicate) -> None:
 
 
 def policies(face: CheckedFace, one: Replicate) -> dict[str, NDArray[Any]]:
-    """Returns the arrays that a policy is made of."""
+    """Arrays that make up a policy."""
     return {name: one.arrays[name] for name in face.policy}
 
 
 def same_policies(face: CheckedFace, one: Replicate, other: Replicate) -> bool:
-    """Returns whether two replicates have the same policy, bit for bit."""
+    """Whether two replicates have the same policy, bit for bit."""
     return all(np.array_equal(array, other.arrays[name]) for name, array in policies(face, one).items())
 
 
 def read_shown(face: CheckedFace, players: Sequence[Player], one: Replicate, said: Said) -> Read:
-    """Reads all that leaves an agent beside its releases: policies, every figure that a result holds, what it says.
+    """Read everything an agent outputs beside its releases: policies, figures of the result, and side outputs.
 
     Args:
-        face: Which arrays are policies.
-        players: All copies of the agent that have played the replicate; the first is asked about it.
+        face: Adapter that names the policy arrays.
+        players: All copies of the agent that have played the replicate; the first answers for it.
         one: The replicate.
-        said: What was heard of the run so far.
+        said: Recorder of the run's side outputs.
     """
     at_limit = players[0].at_limit
     return read_outputs(

@@ -1,15 +1,15 @@
-"""Noise as declared: is the declared law drawn, at the declared scale, independently everywhere?
+"""Noise audit: test whether the declared law is drawn, at the declared scale, independently everywhere.
 
-The auditor sees the exact value and the output of every slice (only auditors do), so it sees the noise itself. What
-is declared is read from the mechanism's symbolic face (law and std), what is drawn from the channel, from the
-counter of a tree (whose P-sums are told apart by the differences of its sums), or from a running agent
-(`privcheck_audits.lockstep.noise`). The tests are `privcheck_audits.lockstep.noise_tests`'s.
+The auditor sees the exact value and the output of every slice (only auditors do), so it sees the noise itself. The
+declared noise is read from the mechanism's symbolic face (law and std), the drawn noise from the channel, from the
+counter of a tree (whose P-sums are the differences of its sums), or from a running agent. The tests are in
+`privcheck_audits.lockstep.noise_tests`.
 
-Noise as declared, of running online agents: what the kernels add, episode by episode, is recorded and tested.
+Noise audit of running online agents: the noise that the kernels add, recorded episode by episode and tested.
 
-Of a tree the noise of its sums is taken apart into that of the P-sums, each with a draw of its own; of a local
-privatizer it is what a user's message has beyond the agent's twin without noise; of batches that of the batch's
-tables.
+For a tree the noise of its sums is separated into that of the P-sums, each with a separate draw; for a local
+privatizer it is the difference between a user's message and that of the agent's noiseless twin; for batches that of
+the batch's tables.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ def noise_sums(
     source: Callable[[int], NoiseSource] = SimulatedNoise,
     counter: MakeCounter = TreeCounter,
 ) -> Sums:
-    """Returns what fresh runs of the channel and of the counters drew.
+    """Sums of the noise drawn by fresh runs of the channel and of the counters.
 
     Args:
-        declaration: What is released.
-        values: Its parameters.
-        users: In their order.
-        runs: Their numbers.
+        declaration: The declaration.
+        values: Values of its parameters.
+        users: Users in their order.
+        runs: Numbers of the runs.
         rng: Seeds the noise of each run and output.
-        seed: Of the audit, for messages.
+        seed: Seed of the audit, for messages.
         source: Makes the channel's noise source from a seed.
         counter: Makes the counter of a tree.
 
     Raises:
-        ParameterError: A release has a law that is not tested here.
+        ParameterError: A release has a law without tests here.
         ChannelError: Releases are declared to share their noise, which a channel does not draw.
         AuditError: An output is not finite.
     """
@@ -98,14 +98,14 @@ def noise_tests(
     counter: MakeCounter = TreeCounter,
     progress: Progress = silent,
 ) -> tuple[NoiseTest, ...]:
-    """Returns the tests of what so many runs of the channel drew.
+    """Test the noise drawn by a number of runs of the channel.
 
     Args:
-        declaration: What is released.
-        values: Its parameters.
-        users: In their order.
-        runs: Of the channel, each with noise of its own.
-        seed: Of all of them.
+        declaration: The declaration.
+        values: Values of its parameters.
+        users: Users in their order.
+        runs: Number of runs of the channel, each with independent noise.
+        seed: Seed of all runs.
         source: Makes a run's noise source from a seed.
         counter: Makes the counter of a tree.
         progress: Called at the end.
@@ -122,7 +122,7 @@ def noise_tests(
 
 
 class _Channel:
-    """A channel that tells its noise, opened anew for every output."""
+    """A channel that returns its noise, opened again for every output."""
 
     def __init__(
         self, declaration: Declaration, values: Mapping[str, Fraction], source: Callable[[int], NoiseSource]
@@ -134,13 +134,13 @@ class _Channel:
         self.largest = 0.0  # magnitude of an output
 
     def open(self, seed: int) -> None:
-        """Opens the channel of another output, with noise from a seed of its own."""
+        """Open the channel of another output, with noise from a separate seed."""
         noise = self._source(seed)
         ledger = Ledger(self._declaration, self._values, noise=noise.words)
         self._channel = self._channel.again(noise=noise, billboard=Billboard(), ledger=ledger)
 
     def noise(self, name: str, exact: Array, part: int) -> Array:
-        """Returns the noise of one slice, (1, …)."""
+        """Noise of one slice, (1, …)."""
         noisy = self._channel.release(name, exact, part=part)
         self.largest = max(self.largest, float(np.abs(noisy).max(initial=0.0)))
         noise: Array = noisy - exact
@@ -148,7 +148,7 @@ class _Channel:
 
 
 class _TreeNoise:
-    """A tree's counter, whose noise is told apart by P-sums."""
+    """A tree's counter, with the noise of its P-sums."""
 
     def __init__(
         self, release: Release, values: Mapping[str, Fraction], counter: MakeCounter, leaves: int, seed: int
@@ -160,7 +160,7 @@ class _TreeNoise:
         self.largest = 0.0  # magnitude of an output
 
     def close(self, seats: Seats, output: int) -> Array:
-        """Returns the noise of the P-sum that closes with a user, (slices, …)."""
+        """Noise of the P-sum that closes with a user, (slices, …)."""
         own = seats.exact(self._release, output)
         self._sum += own
         noisy = self._counter.release(own, self._rng)
@@ -174,14 +174,14 @@ class OnlineDraws:
 
     Attributes:
         agents: The agent, under one or several options, which take turns.
-        seed: Of the audit, for messages.
+        seed: Seed of the audit, for messages.
     """
 
     agents: tuple[Watched, ...]
     seed: int
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Sums:
-        """Returns what so many runs drew."""
+        """Sums of the noise drawn by a number of runs."""
         recorder = NoiseRecorder(self.agents[0].declaration, self.agents[0].request.values, seed=self.seed)
         for run in range(first, first + runs):
             self._run(recorder, run, seed=int(rng.integers(2**63)))

@@ -1,20 +1,19 @@
-"""The tests of noise: sums over all that was drawn, compared with what is declared.
+"""Tests of noise: sums over all draws, compared with the declared law.
 
 Every test is valid at any number of draws, and α is divided among them: the false-positive rate of all together is at
 most α.
 
-* scale: Σx²/σ² ~ χ²(n) for Gaussian, 2Σ|x|/b ~ χ²(2n) for Laplace noise, two-sided (`Noise.scale_statistic`); of a
-  tree at each level too
+* scale: Σx²/σ² ~ χ²(n) for Gaussian, 2Σ|x|/b ~ χ²(2n) for Laplace noise, two-sided (`Noise.scale_statistic`); for a
+tree at each level too
 * law: the distance of the distribution functions (Dvoretzky–Kiefer–Wolfowitz with Massart's constant)
 * symmetry of matrices that are declared symmetric
-* repeats: no two draws of a run are one draw, wherever they are: in another release, at another place, with another
-  sign or scale. F(x) of continuous noise is uniform, so that N draws have N²τ pairs closer than τ on average at most
-  (Markov); streams that are shared out of step are seen by nothing else
-  (of noise on the integers, where many draws are one number, this sees nothing)
+* repeats: no draw of a run occurs twice, in any release, at any position, with any sign or scale. F(x) of continuous
+noise is uniform, so that N draws have on average at most N²τ pairs closer than τ (Markov); only this test finds streams
+that are shared out of step (it finds nothing for noise on the integers, where many draws are equal)
 * independence: the signs of two coordinates agree with probability ½; neighbouring coordinates, the same coordinate at
-  the next step, in the next run, in the outputs before (of a tree in the P-sum before, the one before of the same
-  length, and the left half), and in another release (at the same position, and at the same leading indices). Which
-  coordinate is compared with which makes a forest, along whose edges agreements are independent: the count is binomial.
+  the next step, in the next run, in earlier outputs (for a tree in the previous P-sum, the previous one of the same
+  length, and the left half), and in another release (at the same position, and at the same leading indices). The
+  compared pairs of coordinates form a forest, so that the agreements are independent: the count is binomial.
 """
 
 from __future__ import annotations
@@ -53,15 +52,15 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseTest:
-    """One test.
+    """One test of noise.
 
     Attributes:
-        name: What was tested.
-        where: The release, or two.
+        name: Name of the test.
+        where: The release, or two releases.
         p_value: Two-sided, rounded up.
-        figure: What was measured: drawn scale over declared scale, distance of the distribution functions, the share of
-            agreeing signs, or by how many scales a matrix misses its transpose.
-        draws: From how many numbers.
+        figure: The measured value: drawn scale over declared scale, distance of the distribution functions, share of
+            agreeing signs, or difference of a matrix and its transpose in scales.
+        draws: Number of draws.
     """
 
     name: str
@@ -73,14 +72,14 @@ class NoiseTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """What the tests are computed from; runs add up.
+    """Sums that the tests are computed from; runs add up.
 
     Attributes:
-        sizes: By release, and by release and level of a tree: how many numbers, and their `Noise.size`.
-        bins: By release, how many numbers in each of the bins of equal probability.
-        agreements: By comparison and release (or two): how often two signs agreed, of how many.
-        asymmetry: By release of symmetric matrices, the largest difference of two entries that ought to be one.
-        repeats: How many pairs of draws of a run are one, how many at most there are on average, and of how many draws.
+        sizes: Number of draws and their `Noise.size`, by release, and by release and level of a tree.
+        bins: Number of draws in each of the bins of equal probability, by release.
+        agreements: Number of agreeing signs and of comparisons, by comparison and release (or two).
+        asymmetry: Largest difference of two entries that should be equal, by release of symmetric matrices.
+        repeats: Number of repeated pairs of draws within runs, the upper bound on its mean, and the number of draws.
     """
 
     sizes: Mapping[str, tuple[int, float]]
@@ -107,7 +106,7 @@ class Sums:
 
 
 def explain_untested(releases: Sequence[Release]) -> str:
-    """Returns why the noise of releases cannot be tested; empty where it can."""
+    """Reason why the noise of releases cannot be tested; empty if it can."""
     if other := [release.name for release in releases if not release.mechanism.law.additive]:
         return f"the noise of {', '.join(other)} is not added to the value: there is none to be told apart from it"
     laws = {release.name: release.mechanism.law for release in releases}
@@ -116,10 +115,10 @@ def explain_untested(releases: Sequence[Release]) -> str:
 
 
 def list_declared_noise(declaration: Declaration, values: Mapping[str, Fraction]) -> dict[str, Noise]:
-    """Returns the law and scale that the declaration's expressions state for each release.
+    """Law and scale of each release's noise by the declaration's expressions.
 
     Raises:
-        ParameterError: A release has a law that is not tested here.
+        ParameterError: A release has a law without tests here.
     """
     if why := explain_untested(declaration.noisy):
         raise ParameterError(f"{declaration.name}: {why}", name="view", given="noise")
@@ -131,13 +130,13 @@ def list_declared_noise(declaration: Declaration, values: Mapping[str, Fraction]
 
 
 class NoiseRecorder:
-    """Takes the noise of every slice, and keeps the sums that tests need.
+    """Records the noise of every slice as the sums that the tests need.
 
     Args:
-        declaration: What is released.
-        values: Its parameters.
-        seed: Of the audit, for messages.
-        declared: The laws by release, where the noise that is recorded was made another than the declaration's.
+        declaration: The declaration.
+        values: Values of its parameters.
+        seed: Seed of the audit, for messages.
+        declared: The laws by release, if the recorded noise was transformed to laws other than the declaration's.
     """
 
     def __init__(
@@ -163,17 +162,17 @@ class NoiseRecorder:
         self._repeats = (0, 0.0, 0)
 
     def record(self, noises: Mapping[str, Array], *, run: int, output: int, part: int = 0, largest: float) -> None:
-        """Takes the noise of slices that left together.
+        """Record the noise of slices that were released together.
 
         Args:
-            noises: By release, (slices, …): output less exact value. A tree's is that of the P-sum that closes.
-            run: Which run; runs come one after the other.
-            output: Which output, counted from 1.
-            part: Which slice of it is the first.
-            largest: The largest magnitude of an output, from which the noise was told.
+            noises: Output less exact value, (slices, …), by release; for a tree, the noise of the P-sum that closes.
+            run: Number of the run; runs come one after the other.
+            output: Number of the output, from 1.
+            part: Index of its first slice.
+            largest: The largest magnitude of an output that the noise was computed from.
 
         Raises:
-            AuditError: A number is not finite.
+            AuditError: A noise value is not finite.
         """
         if run != self._run:
             self._count_repeats()
@@ -201,7 +200,7 @@ class NoiseRecorder:
                 self._agree(kind, f"{one} and {other}", left, right)
 
     def sums(self) -> Sums:
-        """Returns what was recorded so far."""
+        """Sums of everything recorded so far."""
         self._count_repeats()
         return Sums(
             sizes=dict(self._sizes),
@@ -212,7 +211,7 @@ class NoiseRecorder:
         )
 
     def _count_repeats(self) -> None:
-        """Counts the draws of a run that are one, and forgets them."""
+        """Count the repeated draws of a run, and discard its draws."""
         if self._levels:
             drawn = np.sort(np.concatenate([level for levels in self._levels.values() for level in levels]))
             close = _CLOSE + self._apart
@@ -222,10 +221,10 @@ class NoiseRecorder:
         self._levels, self._apart = defaultdict(list), 0.0
 
     def _spread(self, name: str, noise: Array, ours: np.random.Generator) -> Array:
-        """Returns noise on the integers plus uniform numbers in [−½, ½] of our own: continuous, and as independent.
+        """Noise on the integers with added uniform numbers in [−½, ½]: continuous, with the same independence.
 
         Raises:
-            AuditError: It is not on the integers.
+            AuditError: The noise is not on the integers.
         """
         if not self._declared[name].whole:
             return noise
@@ -235,7 +234,7 @@ class NoiseRecorder:
         return noise + ours.uniform(-0.5, 0.5, noise.shape)
 
     def _independent(self, name: str, noise: Array) -> Array:
-        """Returns (slices, numbers) in which the noise is independent and of one scale."""
+        """Coordinates (slices, numbers) with independent noise of one scale."""
         declared = self._declared[name]
         if not np.isfinite(noise).all():
             message = f"run {self._run} of the noise audit with seed {self._seed} has an output that is not finite"
@@ -268,7 +267,7 @@ class NoiseRecorder:
 
 
 def judge(sums: Sums, declared: Mapping[str, Noise]) -> tuple[NoiseTest, ...]:
-    """Returns the tests of what was recorded against what is declared, by release."""
+    """Test the recorded sums against the declared noise, by release."""
     tests = []
     for name, noise in declared.items():
         for key, (number, size) in sorted(sums.sizes.items()):
@@ -313,7 +312,7 @@ def _key(*words: str) -> str:
 
 
 def _align(one: Array, other: Array, flat_one: Array, flat_other: Array) -> list[tuple[str, Signs, Signs]]:
-    """Returns the signs of two releases' slices that are compared, (slices, …) each."""
+    """Compared signs of two releases' slices, (slices, …) each."""
     slices = min(len(one), len(other))
     size = min(flat_one.shape[1], flat_other.shape[1], _SEEN)
     compared = [("the same position", flat_one[:slices, :size] > 0, flat_other[:slices, :size] > 0)]
@@ -351,13 +350,13 @@ def _independence(kind: str, where: str, agreed: int, pairs: int) -> NoiseTest:
 
 
 def draw_spreads(tests: Iterable[NoiseTest], declared: Mapping[str, Noise], level: float) -> Bars:
-    """Returns the scale that each release's noise was drawn at over the declared one, with its interval.
+    """Bars of each release's drawn scale over the declared one, with its interval.
 
     n·(drawn/true)² ~ χ²(n) for Gaussian noise, 2n·(drawn/true) ~ χ²(2n) for Laplace noise: the interval holds the
     declared scale exactly where the test does not refute it.
 
     Args:
-        tests: Of the noise; those of the scale are shown.
+        tests: Tests of the noise; those of the scale are shown.
         declared: The declared noise by release.
         level: α of each test.
     """

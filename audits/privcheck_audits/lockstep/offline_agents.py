@@ -1,10 +1,10 @@
-"""Agents that learn from a dataset, run with channels of the auditor's: lockstep replay, and noise as declared.
+"""Agents that learn from a dataset, run with the auditor's channels: lockstep replay and noise audit.
 
-Both halves are the registered ones: the privatizer is handed a channel that keeps exact values, the agent half a
-billboard. Behind D's billboard the agent half must hand back the same on D and on D′, bit for bit: the policy and
-everything beside it (`privcheck_audits.engine.outputs`).
+Both halves are the registered ones: the privatizer gets a channel that keeps exact values, the agent half a
+billboard. With D's billboard the agent half must return the same on D and on D′, bit for bit: the policy and all
+side outputs (`privcheck_audits.engine.outputs`).
 
-A pair of neighbours that shows a violation, made as plain as it can be: alike wherever they need not differ.
+Simplification of a pair of neighbours that shows a violation: equal wherever they need not differ.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from privcheck_audits.plan.pictures import show_pair
 
 
 def shrink(pair: UserPair, violates: Callable[[UserPair], bool]) -> UserPair:
-    """Returns the pair with the second user made equal to the first at every step at which a violation stays one.
+    """Make the second user equal to the first at every step at which the violation remains.
 
-    Users of a kind that is not known, and users who are not there, are left as they are.
+    Users of unknown kinds, and absent users, are returned unchanged.
 
     Args:
         pair: Neighbours that show a violation.
-        violates: Whether other neighbours show one; called about once a step.
+        violates: Whether given neighbours show a violation; called about once per step.
     """
     first, other = pair
     if not isinstance(first, Trajectories | Regressors) or type(first) is not type(other):
@@ -50,7 +50,7 @@ def shrink(pair: UserPair, violates: Callable[[UserPair], bool]) -> UserPair:
 
 
 def _alike(first: Any, other: Any, step: int) -> Any:
-    """Returns the other user with the first one's data at a step; after the last step, a trajectory's last state."""
+    """The other user with the first one's data at a step; after the last step, a trajectory's last state."""
     if isinstance(first, Trajectories):
         columns = {}
         for name in ("states", "actions", "rewards"):
@@ -71,18 +71,18 @@ _OTHER: Final = "the agent learns another policy or hands back other figures bes
 
 
 class Posting:
-    """A channel whose outputs stand on a billboard of their own, for an agent half to read.
+    """A channel that posts its outputs on a separate billboard, for an agent half to read.
 
     Args:
-        channel: Which releases.
-        billboard: Where they stand.
+        channel: Channel of the releases.
+        billboard: Billboard for the outputs.
     """
 
     def __init__(self, channel: ReleaseChannel, billboard: Billboard) -> None:
         self._channel, self._billboard = channel, billboard
 
     def release(self, name: str, value: Array, *, part: int) -> Array:
-        """Returns the noisy value that is now on the billboard."""
+        """Release a value, post the noisy value on the billboard and return it."""
         noisy = self._channel.release(name, value, part=part)
         self._billboard.publish(name, part, noisy.copy())
         return noisy
@@ -92,12 +92,12 @@ class Posting:
 class OfflinePasses:
     """Runs of an offline agent; importable, so that blocks can run in any process.
 
-    Rewards are 1 for staying in a state and public, for agents that plan with a reward function.
+    For agents that plan with a reward function, the public reward is 1 for staying in a state.
 
     Attributes:
-        agent: As it is registered.
+        agent: The registered agent.
         setting: Declaration, parameters, options, readings and features, at the sizes of the audit.
-        handed: What the passes so far handed back, in their order.
+        handed: Outputs of the passes so far, in their order.
     """
 
     agent: OfflineAgent
@@ -105,13 +105,13 @@ class OfflinePasses:
     handed: list[Read] = field(default_factory=list)
 
     def fresh(self) -> OfflinePasses:
-        """Returns the same without passes."""
+        """Copy without passes."""
         return replace(self, handed=[])
 
     def __call__(
         self, users: Users, declaration: Declaration, values: Mapping[str, Fraction], opened: Opened
     ) -> Iterator[int]:
-        """Runs both halves on the users, and yields once: an `Execution` of `lockstep.replay.replay`."""
+        """Run both halves on the users, and yield once: an `Execution` of `lockstep.replay.replay`."""
         said = Said()
         with said.listen():
             learnt = self._learn(users, declaration, values, opened(1))
@@ -119,17 +119,17 @@ class OfflinePasses:
         yield 1
 
     def record(self, users: Users, *, runs: range, rng: np.random.Generator, seed: int) -> Sums:
-        """Returns what fresh runs drew.
+        """Sums of the noise drawn by fresh runs.
 
         Args:
-            users: In their order.
-            runs: Their numbers.
+            users: Users in their order.
+            runs: Numbers of the runs.
             rng: Seeds the noise of each run.
-            seed: Of the audit, for messages.
+            seed: Seed of the audit, for messages.
 
         Raises:
             AuditError: An output is not finite.
-            ChannelError: A declared slice never reached the channel.
+            ChannelError: A declared slice did not reach the channel.
         """
         declaration, values = self.setting.declared, self.setting.values
         recorder = NoiseRecorder(declaration, values, seed=seed)
@@ -149,10 +149,10 @@ class OfflinePasses:
         return recorder.sums()
 
     def find_exact(self, users: Users) -> dict[str, Array]:
-        """Returns the exact values that one run's privatizer hands over, by release, (H, …) each; its noise is seeded.
+        """Exact values from one run's privatizer, by release, (H, …) each; its noise is seeded.
 
         Raises:
-            ChannelError: A declared slice never reached the channel.
+            ChannelError: A declared slice did not reach the channel.
         """
         declaration, values, noise = self.setting.declared, self.setting.values, SimulatedNoise(0)
         ledger = Ledger(declaration, values, noise=noise.words)
@@ -173,7 +173,7 @@ class OfflinePasses:
 
 
 def reward_staying(states: int, actions: int) -> Array:
-    """Returns the public reward of audits, 1 for staying in a state: (S, A, S)."""
+    """Public reward of audits: 1 for staying in a state, (S, A, S)."""
     return np.broadcast_to(np.eye(states)[:, None, :], (states, actions, states))
 
 
@@ -184,13 +184,13 @@ def replay_pair(
     *,
     position: int | None,
 ) -> Replayed:
-    """Returns what the replay of one pair came to; a pair that exceeds a charge is made as plain as it can be.
+    """Replay one pair; a pair that exceeds a charge is simplified as far as possible.
 
     Args:
         pair: The user's data in D and in D′.
         run: Replays a pair.
-        passes: What keeps the policies of its runs; None where no agent runs.
-        position: Where the user is, counted from 0; None where it is alone.
+        passes: Keeps the outputs of its runs; None if no agent runs.
+        position: Position of the user, from 0; None if the user is alone.
     """
     distances, plainest = run(pair), ""
     handed = () if passes is None else tuple(passes.handed)
@@ -225,9 +225,10 @@ def replay_pair(
 def _find_moved(
     pair: UserPair, run: Callable[[UserPair], tuple[Distance, ...]], passes: OfflinePasses | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns what the pair's user moved of what the last two passes handed back, and what does not repeat anyhow.
+    """Outputs of the last two passes that the pair's user changed, and outputs that do not repeat in any case.
 
-    What is another one on D′ is run again on D alone, twice: only what is then the same has been moved by the user.
+    If an output differs on D′, the agent is run again on D alone, twice: only outputs that then repeat were changed by
+    the user.
     """
     if passes is None or not (differs := find_differences(*passes.handed[-2:])):
         return (), ()

@@ -1,12 +1,12 @@
-"""Lockstep replay of running online agents: D′ behind D's billboard, with one user who answers otherwise.
+"""Lockstep replay of running online agents: D′ behind D's billboard, with one user who answers differently.
 
 After every episode the noisy tables of the run on D′ are replaced by those of D, so that both runs see the same
-history of billboards and ask for the same policies; that they do, bit for bit, is the billboard lemma's premise, and
-is checked, as is whatever else the agent hands back. What it remembers of past billboards is in its replicate, and
-is compared too. What reached the privatizer's noise is compared output by output: of a tree the P-sum that closes,
-of a local privatizer the user's message, of batches the batch's tables.
+history of billboards and must play the same policies; this is the billboard lemma's premise, and is checked bit for
+bit, as are all other outputs of the agent. Its memory of past billboards is in its replicate, and is compared too.
+The exact values are compared output by output: for a tree the P-sum that closes, for a local privatizer the user's
+message, for batches the batch's tables.
 
-Users as response functions (Chowdhury & Zhou 2022, section 2.2): worlds without chance, one for each neighbour.
+Users as response functions (Chowdhury & Zhou 2022, section 2.2): deterministic worlds, one for each neighbour.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from privcheck_audits.plan.pictures import show_pair
 
 
 def response_pairs(declaration: Declaration, world: World) -> Iterator[tuple[FiniteMDP, FiniteMDP, str]]:
-    """Yields pairs of users who move counters as far as they can be moved, as response functions, and their words.
+    """Yield pairs of users who change counters as much as possible, as response functions, with descriptions.
 
     One stays in state 0, the other goes to the last state and stays there, both with reward c throughout, or one with
-    0 and the other with 1; where step 1 is common to neighbours, they differ in its reward. In a world with features
-    there are pairs besides who stay in the two states whose features are furthest apart as matrices, with other
-    rewards, and as vectors, with reward 1.
+    0 and the other with 1; if step 1 is common to neighbours, they differ in its reward. In a world with features,
+    further pairs stay in the two states with the most distant features: as matrices, with different rewards, and as
+    vectors, with reward 1.
     """
     mdp = world.mdp
     H, S, A = mdp.horizon, mdp.states, mdp.actions
@@ -67,10 +67,10 @@ def response_pairs(declaration: Declaration, world: World) -> Iterator[tuple[Fin
 
 
 def _find_far_states(phi: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
-    """Yields two pairs of states: with the outer products, and the features, furthest apart whatever the actions.
+    """Yield two pairs of states: with the most distant outer products, and features, whatever the actions.
 
     Args:
-        phi: (S, A, d).
+        phi: (S, A, d) features.
     """
     S, A, _ = phi.shape
     rows = phi.reshape(S * A, -1)
@@ -86,12 +86,12 @@ def _find_far_states(phi: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
 
 
 def random_responses(mdp: FiniteMDP, rng: np.random.Generator, *, model: bool) -> tuple[FiniteMDP, FiniteMDP, str]:
-    """Returns two users who answer by random tables, or the agent's own world against another one.
+    """Two users who answer by random tables, or the agent's own world against another one.
 
     Args:
         mdp: The agent's own world.
-        rng: The randomness.
-        model: Real rollouts: a user of the world and one of another.
+        rng: Generator of the users.
+        model: Whether to use a user of the world and one of another random world.
     """
     H, S, A = mdp.horizon, mdp.states, mdp.actions
     if model:
@@ -102,7 +102,7 @@ def random_responses(mdp: FiniteMDP, rng: np.random.Generator, *, model: bool) -
 
 
 def answers(H: int, S: int, A: int, *, to: int, start: int, rewards: tuple[float, float]) -> FiniteMDP:
-    """Returns a user who goes to one state whatever is done; rewards in state 0, and elsewhere."""
+    """User who goes to one state whatever the action; rewards in state 0, and elsewhere."""
     transition = np.zeros((1, S, A, S))
     transition[..., to] = 1.0
     reward = np.full((1, S, A, 1), rewards[1])
@@ -150,7 +150,7 @@ class OnlinePairs:
     agents: tuple[Watched, ...]
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Replayed:
-        """Returns what so many pairs came to."""
+        """Replay a number of pairs."""
         with TURN:  # blocks on other threads would change what an agent keeps in its module
             for agent in self.agents:
                 _follow(agent, 0, episodes=1)  # what a process says once, such as where it imports, is said before
@@ -177,16 +177,16 @@ class OnlinePairs:
 def replay_agent(
     agent: Watched, pair: tuple[FiniteMDP, FiniteMDP], position: int, *, seed: int, words: str
 ) -> Replayed:
-    """Returns how far one user moved each release of a running agent, and whether all that it hands back stayed.
+    """Replay a running agent on a pair: distance of each release, and whether its other outputs are unchanged.
 
-    What did not stay, or exceeds its charge, is played again on D alone, twice, and what did not stay on both once
-    more: the user has moved it only if it is then the same on D, and another one again on D′.
+    After a difference or an excess over the charge, the agent is played again on D alone, twice, and after a difference
+    on both once more: the user caused it only if the outputs then repeat on D, and differ again on D′.
 
     Args:
         agent: The agent.
         pair: The user's response functions in D and D′, as worlds.
-        position: Which user it is, counted from 1.
-        seed: Of the users and of D's noise.
+        position: Number of the user, from 1.
+        seed: Seed of the users and of D's noise.
         words: The pair in words.
     """
     replayed, moved = _replay_once(agent, pair, position, seed=seed, words=words)
@@ -210,16 +210,17 @@ def _doubt(unrepeated: Collection[str]) -> str:
 def _replay_once(
     agent: Watched, pair: tuple[FiniteMDP, FiniteMDP], position: int, *, seed: int, words: str, stop: bool = False
 ) -> tuple[Replayed, frozenset[str]]:
-    """Plays D and D′ side by side; returns what that came to, and at which places the outputs differ.
+    """Play D and D′ side by side; returns the result and the places at which the outputs differ.
 
     Args:
         agent: As for `replay_agent`, like the following.
         pair: The user's response functions.
-        position: Which user it is.
-        seed: Of the users and of D's noise.
+        position: Number of the user.
+        seed: Seed of the users and of D's noise.
         words: The pair in words.
-        stop: End before the outputs of the first episode whose policies differ: from there on the two runs have other
-            users. What was moved until then is a lower bound, so that what exceeds a charge still does.
+        stop: Whether to end before the outputs of the first episode with different policies, after which the two runs
+            have different users. The distances until then are lower bounds, so that an excess over a charge remains
+            one.
     """
     release_values = agent.request.values
     moved = {release.name: Moved(release=release, rounding=_ROUNDING) for release in agent.declaration.noisy}
@@ -278,9 +279,9 @@ def _replay_once(
 
 
 def _list_unrepeated(agent: Watched, same: Replayed) -> set[str]:
-    """Lists the releases that a replay of the same data moved, further than rounding does.
+    """Releases that differ in a replay on the same data, by more than rounding.
 
-    Messages that are differences of noisy sums are rounded, far below that.
+    The rounding of messages that are differences of noisy sums is far smaller.
     """
     names = {release.name for release in agent.declaration.noisy}
     moved = (one for one in same.distances if one.release in names and math.isfinite(one.measured))
@@ -294,15 +295,15 @@ def _report_undeclared(release: str, where: str) -> Distance:
 
 
 def replay_history(agent: Watched, others: Iterable[FiniteMDP], *, seed: int) -> Replayed:
-    """Returns whether an agent plays alike behind one history of billboards, whatever all of its users do.
+    """Test whether an agent plays the same behind one history of billboards, whatever its users do.
 
-    Here one copy of the agent plays a whole run, so that also what it keeps outside of its replicate goes with it. A
-    run before the first leaves what is kept between runs as every later one finds it.
+    One copy of the agent plays a whole run, so that state outside its replicate is included. A preliminary run brings
+    state that is kept between runs to the same value for all later runs.
 
     Args:
         agent: The agent.
-        others: How all users answer instead.
-        seed: Of the users and of the noise.
+        others: Other response functions of all users.
+        seed: Seed of the users and of the noise.
     """
     _follow(agent, seed)
     boards, shown = _follow(agent, seed)
@@ -330,14 +331,14 @@ def _follow(
     boards: Sequence[Tables] | None = None,
     episodes: int | None = None,
 ) -> tuple[list[Tables], list[Read]]:
-    """Returns the billboard after each episode of a run, and all that the agent handed back until then.
+    """Billboard after each episode of a run, and all outputs of the agent until then.
 
     Args:
         agent: The agent.
-        seed: Of the users and of the noise.
-        mdp: How all users answer; None for the agent's own world.
-        boards: What stands on the billboard after each episode instead; None for what the run puts there.
-        episodes: How many; None for all.
+        seed: Seed of the users and of the noise.
+        mdp: Response function of all users; None for the agent's own world.
+        boards: Billboards that replace the run's own after each episode; None to keep the run's.
+        episodes: Number of episodes; None for all.
     """
     said = Said()
     with said.listen():
@@ -365,14 +366,14 @@ def _post(one: Replicate, board: Tables) -> None:
 
 
 def continue_elsewhere(agent: Watched, *, seed: int) -> Replayed:
-    """Returns whether the agent plays on alike when others of its kind continue its replicate.
+    """Test whether the agent plays the same when other copies of it continue its replicate.
 
-    What is not in the replicate's arrays and generators no checkpoint holds, and one user's data cannot be exchanged
-    under it: whether it is a function of past billboards, only `replay_history` has looked at.
+    State outside the replicate's arrays and generators is in no checkpoint, and one user's data cannot be exchanged
+    under it: only `replay_history` tests whether it is a function of past billboards.
 
     Args:
         agent: The agent.
-        seed: Of the users and of the noise.
+        seed: Seed of the users and of the noise.
     """
     unrepeated = 0
     with Said().listen():  # two copies say more than one: compared elsewhere
@@ -407,11 +408,11 @@ class _Arm:
             }
 
     def play(self, episode: int, *, alone: bool) -> Tables:
-        """Plays an episode; returns what noise was added to, nothing where nothing left.
+        """Play an episode and return the exact values before noise; empty if nothing was released.
 
         Args:
-            episode: Its number.
-            alone: Its user is the one in whom D and D′ differ.
+            episode: Number of the episode.
+            alone: Whether its user is the one in whom D and D′ differ.
         """
         message = None
         before = self.face.exact(self.one, episode - 1) if alone else None
@@ -437,11 +438,11 @@ class _Arm:
         return {n: self._nodes[n].close(output, table) if n in trees else table for n, table in exact.items()}
 
     def shown(self) -> Read:
-        """Returns all that the agent has handed back and said so far, whichever of its copies did."""
+        """All outputs of the agent so far, from all of its copies, with side outputs."""
         return read_shown(self.face, [self.player, self._players[True]], self.one, self._said)
 
     def slack(self) -> float:
-        """Returns by how much the distance of two messages may be off: each is a difference of noisy sums."""
+        """Rounding tolerance of the distance of two messages: each is a difference of noisy sums."""
         if not self._local:
             return 0.0
         cells = 2 * self._agent.request.world.mdp.horizon
@@ -450,14 +451,14 @@ class _Arm:
 
 
 def _read_outputs(one: Replicate, other: Replicate, face: CheckedFace) -> None:
-    """Lets a replicate take the outputs of another one in the episode that it plays next."""
+    """Give a replicate the outputs of another one for the episode that it plays next."""
     for name in face.board:
         one.arrays[name][...] = other.arrays[name]
     one.arrays[face.replay][...] = 1
 
 
 def _behind(one: Replicate, other: Replicate, board: tuple[str, ...]) -> None:
-    """Puts a replicate behind another one's billboard; the users who follow answer both alike."""
+    """Put a replicate behind another one's billboard; later users answer both alike."""
     for name in board:
         one.arrays[name][...] = other.arrays[name]
     one.generators["users"].bit_generator.state = other.generators["users"].bit_generator.state

@@ -1,8 +1,8 @@
-"""Agents that regress on public features of a dataset, run whole in a world of their algorithm's own audit instance.
+"""Agents that regress on public features of a dataset, run whole in the world of their algorithm's audit instance.
 
-Both halves are the registered ones. Users are trajectories of that world: some who stay where features are as far apart
-as a user can be moved, and random ones. Of a partition of the users the privatizer says by a user's place whose data it
-is, so that a user may move the releases of one group and no other.
+Both halves are the registered ones. Users are trajectories of that world: some who stay in the states with the most
+distant features, and random ones. If the users are partitioned, the privatizer assigns groups by position, and a user
+may change the releases of one group only.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Placed:
     """An agent in a world; importable, so that blocks can run in any process.
 
     Attributes:
-        world: With its features.
-        closely: The agent with the options of its audit instance, under which its policy follows what is released.
-        asked: The agent with the options asked for, under which values are often clipped and actions tie.
+        world: The world, with its features.
+        closely: The agent with the options of its audit instance, under which its policy follows the releases.
+        asked: The agent with the requested options, under which values are often clipped and actions tie.
     """
 
     world: World
@@ -54,29 +54,29 @@ class Placed:
 
     @property
     def setting(self) -> Setting:
-        """Returns the setting that was asked for, at the world's sizes and with its features."""
+        """The requested setting, at the world's sizes and with its features."""
         return self.asked.setting
 
     @property
     def declaration(self) -> Declaration:
-        """Returns what the agent may release."""
+        """The agent's declaration."""
         return self.setting.declared
 
     @property
     def relation(self) -> ReplaceOne | None:
-        """Returns the relation of replacement; None where a user is absent from one of the datasets."""
+        """The relation, if it is replacement; None if a user is absent from one of the datasets."""
         relation = self.declaration.relation
         return relation if isinstance(relation, ReplaceOne) else None
 
     def users(self, number: int, rng: np.random.Generator) -> list[Trajectories]:
-        """Returns so many random users of the world."""
+        """Random users of the world."""
         drawn = random_users(number, {name: Fraction(size) for name, size in self.world.sizes.items()}, rng)
         return [drawn.user(index) for index in range(number)]
 
     def ends(self) -> list[UserPair]:
-        """Returns pairs who stay in the first and in the last state, with one action, and rewards of 1 or of 1 and 0.
+        """Pairs who stay in the first and in the last state, with one action, and rewards of 1 or of 1 and 0.
 
-        The first comes first: what moves Gram matrices and feature sums furthest in the worlds of linear agents.
+        The first pair changes Gram matrices and feature sums most in the worlds of linear agents.
         """
         last, pairs = self.world.mdp.states - 1, []
         for reward, action in itertools.product((1.0, 0.0), range(min(self.world.mdp.actions, _ACTIONS))):
@@ -84,7 +84,7 @@ class Placed:
         return pairs
 
     def random_pair(self, rng: np.random.Generator) -> UserPair:
-        """Returns two random neighbours."""
+        """Two random neighbours."""
         one, other = self.users(2, rng)
         return self._neighbours(one, other, absent_first=bool(rng.integers(2)))
 
@@ -109,10 +109,10 @@ class Placed:
 
 
 def place_agent(algorithm: Algorithm, setting: Setting) -> Placed:
-    """Returns the agent in the world of its algorithm's audit instance, at the setting's sizes.
+    """Place an agent in the world of its algorithm's audit instance, at the setting's sizes.
 
     Raises:
-        ParameterError: It has no agent that learns from a dataset, or no world.
+        ParameterError: The algorithm has no agent that learns from a dataset, or no world.
     """
     if algorithm.offline is None or algorithm.instance.world is None:
         raise ParameterError(f"{algorithm.name} has no agent that regresses on features of a dataset", name="offline")
@@ -126,16 +126,16 @@ def place_agent(algorithm: Algorithm, setting: Setting) -> Placed:
 
 
 def lockstep(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Returns whether one user moves a release of the running agent further than it is charged, or moves its policy.
+    """Test whether one user changes a release of the running agent by more than its charge, or changes its policy.
 
     `trials` is the number of pairs, two runs of the agent each. Every step is compared with its share of the charge.
 
     Args:
-        request: What is asked.
-        algorithm: Whose agent is run.
+        request: The request.
+        algorithm: The algorithm; its agent is run.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or there is no agent or no world.
+        ParameterError: A number of the request is out of range, or the algorithm has no agent or no world.
     """
     check(request)
     began = time.perf_counter()
@@ -156,16 +156,16 @@ def lockstep(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
 
 
 def noise(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Returns whether the declared noise is drawn for the running agent; `trials` is the number of its runs.
+    """Test whether the declared noise is drawn for the running agent; `trials` is the number of its runs.
 
     Args:
-        request: What is asked.
-        algorithm: Whose agent is run.
+        request: The request.
+        algorithm: The algorithm; its agent is run.
 
     Raises:
         ParameterError: As for `lockstep`.
         AuditError: An output is not finite.
-        ChannelError: The agent never releases a declared slice.
+        ChannelError: The agent does not release a declared slice.
     """
     check(request)
     began = time.perf_counter()
@@ -196,7 +196,7 @@ class RegressingPairs:
     base: Sequence[Trajectories]
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Replayed:
-        """Returns what so many pairs came to."""
+        """Replay a number of pairs."""
         return total(self._one(rng, number) for number in range(first, first + runs))
 
     def _one(self, rng: np.random.Generator, number: int) -> Replayed:
@@ -212,7 +212,7 @@ class RegressingPairs:
         return replay_pair(pair, run, passes, position=position)
 
     def _choose(self, rng: np.random.Generator, number: int) -> tuple[UserPair, int, OfflinePasses]:
-        """Returns pair, position and agent: first the ends at either of two places with either options."""
+        """Choose pair, position and agent: first the ends at either of two positions with either options."""
         agents = (self.placed.closely, self.placed.asked)
         fixed = list(itertools.product(self.placed.ends(), (0, 1), agents))
         if number < len(fixed):
@@ -224,12 +224,12 @@ class RegressingPairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RegressingDraws:
-    """Runs of an agent whose noise is recorded; importable, so that blocks can run in any process.
+    """Runs of an agent with recorded noise; importable, so that blocks can run in any process.
 
     Attributes:
         placed: The agent.
-        users: In their order.
-        seed: Of the audit, for messages.
+        users: Users in their order.
+        seed: Seed of the audit, for messages.
     """
 
     placed: Placed
@@ -237,15 +237,15 @@ class RegressingDraws:
     seed: int
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Sums:
-        """Returns what so many runs drew."""
+        """Sums of the noise drawn by a number of runs."""
         return self.placed.asked.record(self.users, runs=range(first, first + runs), rng=rng, seed=self.seed)
 
 
 def charge_one_group(declaration: Declaration, distances: Sequence[Distance]) -> tuple[Distance, ...]:
-    """Returns the distances with a charge of 0 where a user has no part: outside the group that holds most of them.
+    """Distances with a charge of 0 outside the user's group, which is the one with most of the changes.
 
-    A user is charged for the releases of one group of each partition; where what a user moved is in no single group,
-    the claim's parallel composition does not hold.
+    A user is charged for the releases of one group of each partition; if a user changes releases of several groups, the
+    claim's parallel composition does not hold.
     """
     groups = [{release.name for release in declaration.seen_by(group)} for group in declaration.groups]
     moved = {distance.release for distance in distances if distance.measured > 0}

@@ -1,11 +1,11 @@
-"""Lockstep replay: run on D, then on D′ behind D's billboard, and compare what reached the channel with the charge.
+"""Lockstep replay: run on D, then on D′ behind D's billboard, and compare the exact values with the charge.
 
-Two runs a pair and no statistics: the distance of the exact values must not exceed the sensitivity that the ledger is
-charged. This sees bugs that no output shows. A declaration's statistics are run on users one after the other, through
-the channel and, where its schedule is a tree, through the counter; running agents are replayed by
+Two runs per pair and no statistics: the distance of the exact values must not exceed the sensitivity charged to the
+ledger. This finds bugs that no output shows. A declaration's statistics are run on users one after the other,
+through the channel and, if its schedule is a tree, through the counter; running agents are replayed by
 `privcheck_audits.lockstep.online_agents`.
 
-How far one user moved a release, in the norms that it is charged in, and what several pairs come to.
+Distances between a release's exact values on two neighbours, in the norms of its charge, and sums over pairs.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ ROUNDING: Final = 1e-12  # relative, for statistics that sum floats; distances o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distance:
-    """How far one user moved a release, in one norm.
+    """Distance between the exact values of a release on two neighbours, in one norm.
 
     Attributes:
         release: The release's name.
-        norm: Which norm; of symmetric matrices in the coordinates in which their noise is independent.
-        measured: The distance of the exact values of all outputs; ∞ where the two runs did not release the same slices.
-        charged: The sensitivity that the ledger is charged.
+        norm: The norm; for symmetric matrices in the coordinates with independent noise.
+        measured: The distance of the exact values of all outputs; ∞ if the two runs did not release the same slices.
+        charged: The sensitivity charged to the ledger.
         exceeds: Whether measured is more than charged.
         pair: The neighbours in words.
     """
@@ -74,7 +74,7 @@ class Distance:
 
     @property
     def ratio(self) -> float:
-        """Returns measured/charged; 0 where both are 0."""
+        """Ratio measured/charged; 0 if both are 0."""
         if self.charged > 0:
             return self.measured / self.charged
         return math.inf if self.measured > 0 else 0.0
@@ -82,23 +82,24 @@ class Distance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What replays of some pairs came to; more pairs add up.
+    """Result of replays of some pairs; results add up.
 
     Attributes:
-        pairs: How many.
+        pairs: Number of pairs.
         distances: The largest, by release and norm.
-        policies: Policies that an agent was asked for on D, over all pairs; 0 where no agent runs.
-        changes: How many of them differed from the one before: a policy that never moves shows nothing.
-        departures: How many times something was another one on D′ behind the same billboards, a policy or whatever else
-            the agent hands back; the billboard lemma allows none.
-        departure: The first pair of which one was, in words; empty without.
-        unrepeated: How many times it was another one under the same data, billboards and randomness: about that nothing
-            is known.
-        doubt: The first reason why that is so, with the remedy; empty without.
-        compared: What of the agent was compared, by name.
-        plainest: The first pair that exceeds a charge, made as plain as it can be, in words; empty without.
-        shown: A pair side by side: the first that moved a policy, else the first of those that move a release furthest
-            of what is charged; None where none can be shown.
+        policies: Number of policies requested from the agent on D, over all pairs; 0 if no agent runs.
+        changes: Number of them that differed from the one before: a constant policy shows nothing.
+        departures: Number of times that an output on D′ behind the same billboards differed, a policy or any other
+            output of the agent; the billboard lemma allows none.
+        departure: The first pair with such a difference, in words; empty if there is none.
+        unrepeated: Number of times that an output differed under the same data, billboards and randomness, so that
+            nothing can be concluded.
+        doubt: The first reason for that, with the remedy; empty if there is none.
+        compared: Names of the compared outputs of the agent.
+        plainest: The first pair that exceeds a charge, simplified as far as possible, in words; empty if there is none.
+        shown: A pair side by side: the first that changed a policy, else the first with the largest ratio to the
+            charge;
+            None if none can be shown.
         words: The same pair in words.
     """
 
@@ -136,7 +137,7 @@ class Replayed:
 
     @property
     def _rank(self) -> tuple[bool, bool, float]:
-        """Returns what makes a pair worth showing: it moved a policy, exceeds a charge, or comes close to one."""
+        """Rank of a pair for display: it changed a policy, exceeds a charge, or comes close to one."""
         if self.departures > 0:
             return True, False, 0.0
         ratios = [distance.ratio for distance in self.distances]
@@ -144,16 +145,16 @@ class Replayed:
 
     @property
     def broken(self) -> bool:
-        """Returns whether a pair exceeds a charge, or moves a policy."""
+        """Whether a pair exceeds a charge, or changes a policy."""
         return bool(self.plainest) or self.departures > 0 or any(distance.exceeds for distance in self.distances)
 
 
 def step_shares(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Array | None:
-    """Returns the share of its ℓ₂ charge that each step of a linear statistic may be moved by, (H,).
+    """Share of the ℓ₂ charge of a linear statistic that each step may use, (H,).
 
-    The charge's square is the sum of the steps', whose bounds on features, targets and weights each step keeps by
-    itself: a step moved further than its share breaks a bound, also where the others leave room. None of other
-    statistics, and where the relation treats the first step apart.
+    The charge's square is the sum of the steps', and each step keeps its own bounds on features, targets and weights: a
+    step beyond its share breaks a bound, even if the others leave room. None for other statistics, and if the relation
+    treats the first step separately.
     """
     statistic = release.statistic
     apart = isinstance(relation, ReplaceOne) and relation.initial == "fixed"
@@ -165,7 +166,7 @@ def step_shares(release: Release, relation: Relation, values: Mapping[str, Fract
 
 
 def worst(distances: Iterable[Distance]) -> tuple[Distance, ...]:
-    """Returns the distance with the largest measured/charged for each release and norm."""
+    """Distance with the largest measured/charged for each release and norm."""
     best: dict[tuple[str, str], Distance] = {}
     for distance in distances:
         key = (distance.release, distance.norm)
@@ -176,14 +177,14 @@ def worst(distances: Iterable[Distance]) -> tuple[Distance, ...]:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Moved:
-    """Adds up one release's distance, slice by slice.
+    """Accumulates one release's distance, slice by slice.
 
     Attributes:
-        release: Of whose statistic the slices are.
-        rounding: What floats may be off by, relative to the charge.
-        slack: What they may be off by besides.
-        shares: (H,) the share of its ℓ₂ charge that each step may be moved by (`step_shares`); then every slice must
-            have left. None where steps are not looked at one by one.
+        release: The release.
+        rounding: Tolerance for floats, relative to the charge.
+        slack: Additional absolute tolerance.
+        shares: (H,) share of the ℓ₂ charge of each step (`step_shares`); every slice must then be released. None if
+            steps are not compared one by one.
         same_slices: Whether both runs released the same, finite slices.
     """
 
@@ -199,12 +200,12 @@ class Moved:
     _steps: dict[int, float] = field(default_factory=dict)  # ℓ₂ by slice
 
     def add(self, ours: Array, theirs: Array, part: int = 0) -> None:
-        """Adds one slice, or several along a first axis: the exact values on D and on D′.
+        """Add one slice, or several along a first axis: the exact values on D and on D′.
 
         Args:
-            ours: On D.
-            theirs: On D′.
-            part: Which slice it is, where steps are looked at one by one.
+            ours: Exact values on D.
+            theirs: Exact values on D′.
+            part: Index of the slice, if steps are compared one by one.
         """
         if ours.shape != theirs.shape or not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
             self.same_slices = False
@@ -218,7 +219,7 @@ class Moved:
         self._steps[part] = math.sqrt(float(np.square(size).sum()))
 
     def distances(self, relation: Relation, values: Mapping[str, Fraction], words: str) -> Iterator[Distance]:
-        """Yields the distance in each norm, beside what the ledger is charged."""
+        """Yield the distance in each norm, with the sensitivity charged."""
         due_for = charge(self.release, relation, values)
         if self.shares is not None:
             self.same_slices = self.same_slices and set(self._steps) == set(range(self.shares.size))
@@ -252,7 +253,7 @@ class Moved:
         )
 
     def _independent(self, change: Array) -> Array:
-        """Returns the change in coordinates in which the noise is independent and of one scale."""
+        """The change in coordinates with independent noise of one scale."""
         if not getattr(self.release.statistic, "symmetric", False):
             return change
         apart = np.abs(change - np.swapaxes(change, -1, -2)).max(initial=0.0)
@@ -267,7 +268,7 @@ class Moved:
 
 
 def draw_distances(distances: Iterable[Distance]) -> Bars:
-    """Returns how far each release was moved over what is charged, in its worst norm: exact, without an interval."""
+    """Bars of each release's distance over its charge, in the worst norm: exact, without an interval."""
     worst: dict[str, Distance] = {}
     for one in distances:
         if one.release not in worst or (one.exceeds, one.ratio) > (
@@ -304,15 +305,15 @@ def publish(
     *,
     counter: MakeCounter = TreeCounter,
 ) -> Iterator[int]:
-    """Publishes every declared statistic as often as its schedule says, and yields after each step of an output.
+    """Publish every declared statistic as often as its schedule says; yields after each step of an output.
 
     Args:
-        users: In their order; of a partition of the users, every group is all of them.
-        declaration: What is released.
-        values: Its parameters.
+        users: Users in their order; if the users are partitioned, every group contains all of them.
+        declaration: The declaration.
+        values: Values of its parameters.
         opened: Opens the channel of an output.
-        counter: Makes the counter of a tree. What its noise is added to is the P-sum that closes, which is taken here
-            from the counter's sums without noise.
+        counter: Makes the counter of a tree. Its noise is added to the P-sum that closes, which is computed here from
+            the counter's sums without noise.
     """
     last = {release.name: outputs(release, values) for release in declaration.noisy}
     parts = {release.name: release.statistic.shape(values)[0] for release in declaration.noisy}
@@ -341,7 +342,7 @@ def publish(
 
 
 def tree_sums(release: Release, seats: Seats, values: Mapping[str, Fraction], counter: MakeCounter) -> Iterator[Array]:
-    """Yields the exact P-sum that closes with each user, from the counter's own sums."""
+    """Yield the exact P-sum that closes with each user, from the counter's own sums."""
     leaves = outputs(release, values)
     if leaves < 1:
         return
@@ -362,19 +363,19 @@ def replay(
     execute: Execution = publish,
     stepwise: bool = False,
 ) -> tuple[Distance, ...]:
-    """Returns how far the pair moved each release in each norm, all its outputs together.
+    """Distances between the exact values of each release on the pair, in each norm, over all outputs.
 
-    D and D′ are the base with the pair's user, in the same place, added; only one step is held at a time.
+    D and D′ are the base with the pair's user inserted at the same position; only one step is held at a time.
 
     Args:
-        declaration: What is released about the user, and charged.
-        values: Its parameters.
+        declaration: The releases about the user, and their charge.
+        values: Values of its parameters.
         base: The other users.
         pair: The user's data in D and D′.
-        seed: Of D's noise.
-        position: Where the user comes, counted from 0.
-        execute: What a run does with its users and channels; it yields between steps.
-        stepwise: Whether each step is compared with its share of the charge too, and no slice may be missing.
+        seed: Seed of D's noise.
+        position: Position of the user, from 0.
+        execute: Runs the releases on users and channels; it yields between steps.
+        stepwise: Whether to compare each step with its share of the charge too; no slice may then be missing.
     """
     seen = replace(declaration, releases=tuple(replace(r, draw=Draw()) for r in declaration.noisy))
     values = with_batch_size(seen, values)
@@ -403,21 +404,21 @@ def replay(
 
 
 def with_batch_size(declaration: Declaration, values: Mapping[str, Fraction]) -> Mapping[str, Fraction]:
-    """Returns the parameters with the size n of a batch, where the noise depends on it; charges do not."""
+    """Parameters with the size n of a batch, if the noise depends on it; charges do not."""
     sizes = [n for r in declaration.noisy if r.batch_sizes is not None for n in r.batch_sizes(values)]
     depends = any(r.batch_sizes is not None for r in declaration.noisy)
     return {**values, "n": Fraction(max(sizes, default=1))} if depends else values
 
 
 def describe_user(pair: UserPair, position: int | None) -> str:
-    """Returns the pair in words, and where in the order of users it is; None where it is alone."""
+    """The pair in words, with its position in the order of users; None if it is alone."""
     tabular = all(user is None or isinstance(user, Trajectories) for user in pair)
     words = describe(pair) if tabular else witnessed(pair)
     return words + (f" (user {position + 1})" if position is not None else "")
 
 
 class _Channels:
-    """The channels of D, and behind their billboards those of D′; exact values stay until both have a slice."""
+    """The channels of D, and behind their billboards those of D′; exact values are kept until both have a slice."""
 
     def __init__(self, declaration: Declaration, values: Mapping[str, Fraction], seed: int) -> None:
         self._declaration, self._values, self._seed = declaration, values, seed
@@ -427,7 +428,7 @@ class _Channels:
         self._theirs: dict[int, ReplayChannel] = {}
 
     def first(self, output: int) -> ReleaseChannel:
-        """Opens D's channel of an output."""
+        """Open D's channel of an output."""
         noise, billboard = SimulatedNoise(self._seed + output), self._billboards.setdefault(output, Billboard())
         ledger = Ledger(self._declaration, self._values, noise=noise.words)
         if self._channel is None:
@@ -437,12 +438,12 @@ class _Channels:
         return self._ours[output]
 
     def second(self, output: int) -> ReleaseChannel:
-        """Opens the channel of D′ of an output."""
+        """Open the channel of D′ of an output."""
         self._theirs[output] = ReplayChannel(self._billboards.setdefault(output, Billboard()))
         return self._theirs[output]
 
     def common(self) -> Iterator[tuple[str, int, Array, Array]]:
-        """Yields and forgets what both have released: the release's name, which slice, and the two exact values."""
+        """Yield and discard the slices released by both: release name, slice index, and both exact values."""
         for output in self._ours.keys() & self._theirs.keys():
             ours, theirs = self._ours[output].exact, self._theirs[output].exact
             parts = set()
@@ -453,5 +454,5 @@ class _Channels:
                 self._billboards[output].retire(part)
 
     def list_unmatched(self) -> set[str]:
-        """Returns the releases of which one of the two has a slice that the other has not."""
+        """Names of the releases with a slice in one run but not in the other."""
         return {name for channels in (self._ours, self._theirs) for c in channels.values() for name, _ in c.exact}

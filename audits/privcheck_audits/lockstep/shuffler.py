@@ -1,31 +1,33 @@
-"""The noise view of agents behind a shuffler: what the running agent's users send, and in which order it leaves.
+"""The noise view of agents behind a shuffler: the messages of the running agent's users, and their order.
 
-Four questions to every output of every run:
+Four tests of every output of every run:
 
-* messages: as many left as are declared, each 0 or 1, or of declared integers 0 to m + 1. One that is missing or no bit
-  refutes without chance: an integer tells whose it is, and a bit too few is a noise bit too few.
-* noise: the ones of every counter less the users' own are Bin(N, p), with the N and p of its batch, whose size is one
-  of those declared. With a uniform U, F(x − 1) + U·P(x) is uniform, so
-  that its normal quantile is Gaussian noise: what tests Gaussian noise tests it.
-* order: behind a shuffler every order of a counter's messages is as likely as any other, whoever sent them. At the
-  first and last places, and in equal stretches, the share of ones is compared with that of the whole counter; sampling
-  without replacement, Hoeffding's bound holds at any number of runs: P(|Σ(x − k/M)| ≥ t) ≤ 2·exp(−2t²/Σ width²).
-* links: counters have shufflers of their own, so that their orders are independent; with one order for all, a place
-  shows all bits of one user (`shuffler.py`).
+* messages: the declared number of messages was released, each 0 or 1, or a declared integer 0 to m + 1. A missing
+  message or a non-bit refutes with certainty: an integer identifies its sender, and a missing bit is a missing
+  noise bit.
+* noise: the ones of every counter minus the users' own are Bin(N, p), with the N and p of its batch, whose size is
+  one of the declared sizes. With a uniform U, F(x − 1) + U·P(x) is uniform, so that its normal quantile is Gaussian
+  noise: tests of Gaussian noise apply.
+* order: behind a shuffler every order of a counter's messages is equally likely, regardless of the senders. At the
+  first and last places, and in equal stretches, the share of ones is compared with that of the whole counter;
+  sampling without replacement, Hoeffding's bound holds at any number of runs: P(|Σ(x − k/M)| ≥ t) ≤ 2·exp(−2t²/Σ
+  width²).
+* links: counters have separate shufflers, so that their orders are independent; with one order for all, a position
+  shows all bits of one user.
 
-Whether the messages of different counters can be linked: a shuffler that uses one order for all of them.
+Test whether messages of different counters can be linked: a shuffler with one order for all counters.
 
-A declaration composes counters whose messages are shuffled each by itself: then the orders are independent, and given
-the counters' numbers of ones nothing else can be learnt. With one order for all counters a place is one sender: the
-places of users' own bits have at most a few ones among all counters, those of fair bits half of them, and
-whole trajectories can be read off.
+A declaration composes counters with separately shuffled messages: the orders are then independent, and beyond the
+counters' numbers of ones nothing can be learnt. With one order for all counters a place is one sender: the places
+of users' own bits have at most a few ones among all counters, those of fair bits have half, and whole trajectories
+can be read off.
 
-The test is a bet. Counter c is given the weight w = ½ − (its own ones)/users, and every place the score
-v = Σ w·(x − k/M) over the counters before. Shuffled independently, the k places of the next counter's ones are drawn
-without replacement, and the mean of exp(λ·w·Σ(v − v̄)) over them is at most that with replacement,
-(mean of exp(λ·w·(v − v̄)))^k (Hoeffding 1963, Theorem 4). So what is bet on them has expectation at most 1, given all
-counters before: an e-value, whose product over counters, outputs and runs is at least 1/p with probability at most p
-(Ville), whenever one stops.
+The test is a bet. Counter c is given the weight w = ½ − (its own ones)/users, and every place the score v = Σ w·(x
+− k/M) over the counters before. Shuffled independently, the k places of the next counter's ones are drawn without
+replacement, and the mean of exp(λ·w·Σ(v − v̄)) over them is at most that with replacement, (mean of exp(λ·w·(v −
+v̄)))^k (Hoeffding 1963, Theorem 4). So a bet on them has expectation at most 1, given all counters before: an
+e-value, whose product over counters, outputs and runs reaches 1/p with probability at most p (Ville), at any
+stopping time.
 """
 
 from __future__ import annotations
@@ -58,11 +60,11 @@ BETS: Final = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # λ; their e-values are averag
 
 
 def bet_on_links(bits: Array, shares: Array) -> Array:
-    """Returns the logarithm of the e-value of every bet against independent orders.
+    """Logarithm of the e-value of every bet against independent orders.
 
     Args:
         bits: (counters, M) messages in the order in which they left, 0 or 1.
-        shares: (counters,) users' own ones over the number of users; chosen without looking at any order.
+        shares: (counters,) users' own ones over the number of users; chosen without regard to any order.
 
     >>> rng = np.random.default_rng(0)
     >>> alone = rng.permuted(np.repeat([[0.0, 1.0]], 40, axis=0).repeat(50, axis=1), axis=1)
@@ -89,15 +91,15 @@ _OUT: Final = 1 + 1e-9  # outward rounding of p-values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """What the tests are computed from; runs add up.
+    """Sums that the tests are computed from; runs add up.
 
     Attributes:
-        noise: Of the noise, made Gaussian.
-        off: (2·64 + 16,) by place and stretch: ones more than the counters' share of them, summed.
-        width: (2·64 + 16,) how many messages were drawn for that, squared where several are of one counter.
-        messages: How many messages were looked at.
-        linked: By bet, the logarithm of the e-value against counters whose orders are independent.
-        wrong: How many counters sent another number of messages than is declared, or something else than bits.
+        noise: Sums of the noise, transformed to Gaussian.
+        off: (2·64 + 16,) sum, by place and stretch, of the ones in excess of the counters' share.
+        width: (2·64 + 16,) number of messages in that sum, squared for several messages of one counter.
+        messages: Number of messages examined.
+        linked: Logarithm of the e-value of each bet against independent orders of the counters.
+        wrong: Number of counters with a wrong number of messages, or with invalid messages.
     """
 
     noise: Sums
@@ -124,14 +126,14 @@ class ShuffledRuns:
 
     Attributes:
         agents: The agent, under one or several options, which take turns.
-        seed: Of the audit, for messages.
+        seed: Seed of the audit, for messages.
     """
 
     agents: tuple[Watched, ...]
     seed: int
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Heard:
-        """Returns what so many runs sent."""
+        """Sums of runs."""
         declaration, values = self.agents[0].declaration, self.agents[0].request.values
         scales = declared_scales(self.agents[0])
         recorder = NoiseRecorder(declaration, values, seed=self.seed, declared=scales)
@@ -158,7 +160,7 @@ class ShuffledRuns:
 
 
 def declared_scales(agent: Watched) -> dict[str, GaussianNoise]:
-    """Returns Gaussian noise of every release's spread; of batches of several sizes that of the quietest."""
+    """Gaussian noise with the spread of every release; for batches of several sizes, of the least noisy one."""
     values = agent.request.values
     return {
         r.name: GaussianNoise(scale=shuffled_noise(r.mechanism.at(r.quietest(values))).scale)
@@ -173,10 +175,10 @@ def _dither_slices(
     scales: Mapping[str, GaussianNoise],
     rng: np.random.Generator,
 ) -> dict[str, Array]:
-    """Returns Gaussian noise for every slice of which users sent something, by the law of its own batch.
+    """Gaussian noise of every slice with users, by the law of its batch.
 
     Raises:
-        AuditError: A batch has another size than those declared.
+        AuditError: A batch has an undeclared size.
     """
     (noisy, exact), values, made = tables, agent.request.values, {}
     for release in agent.declaration.noisy:
@@ -203,7 +205,7 @@ def _dither_slices(
 def dither(
     noisy: Tables, exact: Tables, laws: Mapping[str, ShuffledNoise], rng: np.random.Generator
 ) -> dict[str, Array]:
-    """Returns Gaussian noise of the declared standard deviation, if the ones are drawn by their law."""
+    """Transform noise to Gaussian noise of the declared standard deviation, if the ones follow their law."""
     from scipy.special import ndtri
 
     made = {}
@@ -216,7 +218,7 @@ def dither(
 
 
 class _Order:
-    """Takes messages, and keeps by how much places and stretches hold more ones than their share, and the links."""
+    """Collects messages; sums the excess of ones by place and stretch, and the evidence of links."""
 
     def __init__(self) -> None:
         self._off, self._width = np.zeros(2 * _PLACES + _STRETCHES), np.zeros(2 * _PLACES + _STRETCHES)
@@ -224,7 +226,7 @@ class _Order:
         self._messages = self._wrong = 0
 
     def look(self, sent: Sent, estimates: Array, exact: Array) -> None:
-        """Takes the messages of one output of a release, (counters, M), their sums' estimates, and the truth."""
+        """Record the messages of one output of a release, (counters, M), with the estimated and the exact sums."""
         due, messages = sent.due, sent.messages
         bits = messages[:, :due]
         wrong = (messages[:, due:] != -1).any(axis=1) | ((bits < 0) | (bits > sent.largest)).any(axis=1)
@@ -250,7 +252,7 @@ class _Order:
             self._linked += bet_on_links(right, exact.ravel()[~wrong] / sent.users)
 
     def heard(self, noise: Sums) -> Heard:
-        """Returns all that was taken."""
+        """Sums of all recorded messages."""
         return Heard(
             noise=noise,
             off=tuple(self._off.tolist()),
@@ -262,7 +264,7 @@ class _Order:
 
 
 def judge_order(heard: Heard) -> tuple[NoiseTest, ...]:
-    """Returns the tests of the messages: their number and kind, their order at every place, and their links."""
+    """Tests of the messages: their number and kind, their order at every place, and their links."""
     tests = []
     if heard.messages:
         certain = 0.0 if heard.wrong else 1.0
@@ -294,16 +296,16 @@ def _place(number: int) -> str:
 
 
 def hear_shuffler(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Returns whether the running agent's messages are those declared, in an order that tells nothing.
+    """Test whether the running agent's messages are those declared, in a random order.
 
     `trials` is the number of its runs.
 
     Args:
-        request: What is asked.
-        algorithm: Whose online agent is run.
+        request: The request.
+        algorithm: The algorithm; its online agent is run.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or the agent shows auditors nothing.
+        ParameterError: A number of the request is out of range, or the agent has no audit adapter.
         AuditError: An output is not finite.
     """
     check(request)

@@ -1,4 +1,4 @@
-"""Users in order, and in which outputs of a release they are: what the white-box views run a declaration on."""
+"""Users in order, and the outputs of a release that depend on them: the runs of the white-box views."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _SIZES: Final = ("S", "A", "d", "d1", "d2")  # parameters that may be made small
 
 
 class Counter(Protocol):
-    """What takes users' contributions one by one and lets noisy sums out: `privcheck.runtime.TreeCounter`."""
+    """Protocol of counters of contributions that return noisy sums, such as `privcheck.runtime.TreeCounter`."""
 
     def release(self, increment: Array, rng: np.random.Generator) -> Array:
-        """Returns the noisy sum over all users so far."""
+        """Noisy sum over all users so far."""
         ...
 
 
@@ -41,13 +41,13 @@ MakeCounter = Callable[..., Counter]  # from shape and noise, and leaves by name
 
 
 def tractable(declaration: Declaration, values: Mapping[str, Fraction]) -> dict[str, Fraction]:
-    """Returns parameters at which all outputs of all releases can be run in moments, as few of them changed as need be.
+    """Shrink parameters until all outputs of all releases run in seconds, changing as few as possible.
 
     Streams get at most `OUTPUTS` outputs, and tables that are too large fewer states or dimensions. Sensitivities and
-    noise are formulas in the parameters, so what is wrong at one size is wrong at others.
+    noise are formulas in the parameters, so an error at one size is an error at others.
 
     Raises:
-        ParameterError: A statistic is too large, and no parameter that makes it smaller is known.
+        ParameterError: A statistic is too large, and no known parameter makes it smaller.
     """
     at = dict(values)
     for release in declaration.noisy:
@@ -65,7 +65,7 @@ def tractable(declaration: Declaration, values: Mapping[str, Fraction]) -> dict[
 
 
 def outputs(release: Release, values: Mapping[str, Fraction]) -> int:
-    """Returns how many outputs of a release are run: of a stream all, of users' own those of as many users."""
+    """Number of outputs of a release to run: all of a stream, or one per user for `OUTPUTS` users, or one."""
     if isinstance(release.schedule, Tree):
         return int(release.schedule.leaves.number(values))
     if isinstance(release.schedule, EveryEpisode):
@@ -74,17 +74,18 @@ def outputs(release: Release, values: Mapping[str, Fraction]) -> int:
 
 
 def audience(declaration: Declaration, values: Mapping[str, Fraction]) -> int:
-    """Returns how many users there are: as many as the longest stream has outputs, or 50 where there is none."""
+    """Number of users: as many as the longest stream has outputs, or 50 without streams."""
     streams = [outputs(r, values) for r in declaration.noisy if isinstance(r.schedule, Tree | EveryEpisode | PerUser)]
     return max(1, *streams) if streams else _USERS
 
 
 @once
 def canaries(priced: Priced) -> tuple[tuple[Declaration, UserPair], ...]:
-    """Returns the pairs that verification tries as witnesses, each with the releases it is about.
+    """Pairs that verification tries as witnesses, each with the releases that it applies to.
 
-    Those for all releases of a group of users together come first. What moves Gram matrices and feature sums most
-    together moves none of them as far as it can be moved, so each of these has pairs for itself after them.
+    Pairs for all releases of a group of users together come first. A pair with the largest joint change of Gram
+    matrices and feature sums does not change any of them as much as possible, so separate pairs for each of these
+    follow.
     """
     declaration, pairs = priced.declaration, list[tuple[Declaration, UserPair]]()
     for group in declaration.groups:
@@ -102,7 +103,7 @@ def canaries(priced: Priced) -> tuple[tuple[Declaration, UserPair], ...]:
 
 
 def _furthest_first(declaration: Declaration, pairs: Sequence[UserPair]) -> list[UserPair]:
-    """Returns the pairs, those first that move a release furthest in one of the norms."""
+    """Pairs, with those that change a release most in one of the norms first."""
     first: dict[int, None] = {}
     for release in declaration.noisy if pairs else ():
         moved = [release.statistic.difference(pair) for pair in pairs]
@@ -116,20 +117,20 @@ def _furthest_first(declaration: Declaration, pairs: Sequence[UserPair]) -> list
 
 
 def only(declaration: Declaration, releases: Sequence[Release]) -> Declaration:
-    """Returns the declaration of some of the releases alone, about all users."""
+    """Declaration with some of the releases only, about all users."""
     return replace(declaration, releases=tuple(replace(release, users="") for release in releases))
 
 
 def insert_user(users: Users, user: Any, position: int) -> Users:
-    """Returns the users with one more, at a position counted from 0."""
+    """Users with one more inserted, at a position from 0."""
     return [*users[:position], user, *users[position:]]
 
 
 class Seats:
-    """Users in their order, and what any of them hold together; put together once for an output.
+    """Users in their order, with their joint data, which are computed once per output.
 
     Args:
-        users: In their order.
+        users: Users in their order.
         values: The declaration's parameters.
     """
 
@@ -139,12 +140,12 @@ class Seats:
         self._kept: dict[tuple[int, int], Any] = {}
 
     def exact(self, release: Release, output: int, *, step: int | None = None) -> Array:
-        """Returns the exact value of an output, or its slice at one step; zeros of nobody.
+        """Exact value of an output, or its slice at one step; zeros without users.
 
         Args:
-            release: Whose statistic.
-            output: Counted from 1; of a tree, that of the one user who comes with it.
-            step: Counted from 0.
+            release: The release.
+            output: Number of the output, from 1; for a tree, the value of that one user.
+            step: Index of the step, from 0; None for all.
         """
         data = self.find_data([release], output)
         if data is not None:
@@ -154,7 +155,7 @@ class Seats:
         return np.zeros(shape if step is None else shape[1:])
 
     def find_data(self, releases: Sequence[Release], output: int) -> Any:
-        """Returns the data that an output of each of these releases holds; None of nobody, or where they differ."""
+        """Data of an output of each of these releases; None without users, or if the releases' users differ."""
         if output != self._output:
             self._output, self._kept = output, {}
         whose = {_due(release, output, len(self._users)) for release in releases}
@@ -169,13 +170,13 @@ class Seats:
 
 @contextmanager
 def name_own_errors(name: str) -> Iterator[None]:
-    """Says of which statistic an error is that its author's own code raises.
+    """Name the statistic in errors raised by its author's own code.
 
     Args:
-        name: Of the release, or of several.
+        name: Name of the release, or of several.
 
     Raises:
-        DeclarationError: Something that is no error of ours was raised.
+        DeclarationError: An error other than a `PrivcheckError` was raised.
     """
     try:
         yield
@@ -187,14 +188,14 @@ def name_own_errors(name: str) -> Iterator[None]:
 
 
 def _due(release: Release, output: int, users: int) -> tuple[int, int]:
-    """Returns whose data an output holds: from which user to before which, counted from 0."""
+    """Users of an output: first and past-the-last index, from 0."""
     if isinstance(release.schedule, Tree | PerUser):
         return output - 1, output
     return 0, output if isinstance(release.schedule, EveryEpisode) else users
 
 
 def refuse_absence(declaration: Declaration) -> str:
-    """Returns why one user cannot be left out of the data; empty where one can."""
+    """Reason why one user cannot be left out of the data; empty if one can."""
     if isinstance(declaration.relation, ReplaceOne):
         return ""
     dealt = [r.name for r in declaration.noisy if isinstance(r.statistic, OneStepEach)]
@@ -202,7 +203,7 @@ def refuse_absence(declaration: Declaration) -> str:
 
 
 class TreeNodes:
-    """Takes a tree's prefix sums apart: what the P-sum that closes with each user adds.
+    """Recovers the P-sums of a tree from its prefix sums.
 
     The prefix of t is that of t without its lowest bit, and the P-sum that closes with t. Only the prefixes of t's own
     bits are kept, as in the counter itself.
@@ -212,11 +213,11 @@ class TreeNodes:
         self._open: list[tuple[int, Array]] = []
 
     def close(self, user: int, prefix: Array) -> Array:
-        """Returns the P-sum that closes with this user, counted from 1; users come one after the other.
+        """The P-sum that closes with this user, from 1; users come one after the other.
 
         Args:
             user: t.
-            prefix: The sum over users 1 to t; it is kept and must not change.
+            prefix: Sum over users 1 to t; it is kept and must not change.
         """
         before = user - (user & -user)
         while self._open and self._open[-1][0] > before:
@@ -227,7 +228,7 @@ class TreeNodes:
 
 
 def list_related_nodes(user: int) -> dict[str, int]:
-    """Returns the P-sums that one is compared with, by what they are to it, and by the user they close with.
+    """P-sums that one is compared with, by their relation to it, given by the user that they close with.
 
     >>> list_related_nodes(4)
     {'successive P-sums': 3, 'a P-sum and its left half': 2}
@@ -244,7 +245,7 @@ def list_related_nodes(user: int) -> dict[str, int]:
 
 
 def level(user: int) -> int:
-    """Returns the level in the tree of the P-sum that closes with this user: 0 for that of one user."""
+    """Level in the tree of the P-sum that closes with this user: 0 for a P-sum of one user."""
     return lowest_bit(user)
 
 

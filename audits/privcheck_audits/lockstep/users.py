@@ -1,7 +1,7 @@
-"""Random users of whatever data a declaration is about, and what several of them hold together.
+"""Random users with the kind of data of a declaration, and their joint data.
 
-One user is a `Trajectories`, a `Regressors`, the `Vectors` of clipped gradients, `Records` or what a declaration's own
-`records` draw; or None, who is not there, or whose data are zeroed out.
+One user is a `Trajectories`, a `Regressors`, the `Vectors` of clipped gradients, `Records` or a record drawn by the
+declaration's `records`; None is an absent user, or one with zeroed-out data.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _JOINED: Final = (Trajectories, Regressors, Vectors, Records)
 
 
 def others(declaration: Declaration, values: Mapping[str, Fraction], rng: np.random.Generator, number: int) -> Users:
-    """Returns so many random users who keep every bound; none where the declaration's kind of data is not known.
+    """Random users who keep every bound; none if the declaration's kind of data is unknown.
 
-    Users whose data cannot be put together are absent where several would be in one output. Those of `Records` that
-    leave in one output come with the pair (`random_pair`), in different numbers.
+    Users with data that cannot be joined are absent if several would be in one output. Users with `Records` in one
+    output come with the pair (`random_pair`), in different numbers.
     """
     draw = _drawing(declaration, values)
     if draw is None:
@@ -62,9 +62,9 @@ def others(declaration: Declaration, values: Mapping[str, Fraction], rng: np.ran
 def gather_users(
     declaration: Declaration, values: Mapping[str, Fraction], rng: np.random.Generator, number: int
 ) -> Users:
-    """Returns so many users to whose data noise is added; None throughout where nobody says what the data is.
+    """Users whose data get noise; None throughout if the kind of data is unknown.
 
-    Of data that cannot be put together one user is there where all would be in one output.
+    If the data cannot be joined and all users would be in one output, one user is present.
     """
     users = others(declaration, values, rng, number)
     if any(user is not None for user in users):
@@ -76,13 +76,13 @@ def gather_users(
 def random_pair(
     declaration: Declaration, values: Mapping[str, Fraction], rng: np.random.Generator, *, first: bool
 ) -> UserPair | None:
-    """Returns two random neighbours; None where the declaration's kind of data is not known.
+    """Two random neighbours; None if the declaration's kind of data is unknown.
 
     Args:
-        declaration: Whose relation.
-        values: Its parameters.
-        rng: The randomness.
-        first: Under relations of absence, whether it is in D that the user is there.
+        declaration: The declaration, with its relation.
+        values: Values of its parameters.
+        rng: Generator of the users.
+        first: Under relations of absence, whether the user is present in D.
     """
     draw = _drawing(declaration, values)
     if draw is None:
@@ -107,10 +107,10 @@ def random_pair(
 
 
 def join(users: Users) -> Any:
-    """Returns one dataset of all users; of regressors the columns that all of them have.
+    """Join all users into one dataset; for regressors, the columns that all of them have.
 
     Raises:
-        ParameterError: There are several, of a kind of data that cannot be put together.
+        ParameterError: There are several users with data that cannot be joined.
     """
     if len(users) == 1:
         return users[0]
@@ -130,7 +130,7 @@ def join(users: Users) -> Any:
 
 
 def _drawing(declaration: Declaration, values: Mapping[str, Fraction]) -> _DrawUsers | None:
-    """Returns what draws users; None where nobody says what their data is, or no user has the data of all releases."""
+    """Function that draws users; None if their kind of data is unknown, or no user has the data of all releases."""
     releases, records = declaration.noisy, declaration.records
     linear = [r for r in releases if isinstance(r.statistic, GramMatrices | FeatureSums)]
     clipped = [r.statistic for r in releases if isinstance(r.statistic, ClippedSums)]
@@ -164,7 +164,7 @@ def _record(statistic: Stated, values: Mapping[str, Fraction], rng: np.random.Ge
 
 
 def _candidates_are_trajectories(declaration: Declaration, values: Mapping[str, Fraction]) -> bool:
-    """Returns whether the declaration's own candidates are, if it has any: users of other data cannot be drawn."""
+    """Whether the declaration's candidates are trajectories, if it has any: users with other data cannot be drawn."""
     if declaration.candidates is None:
         return True
     pairs = (pair for group in declaration.groups for pair in find_pairs(declaration, values, group))
@@ -173,7 +173,7 @@ def _candidates_are_trajectories(declaration: Declaration, values: Mapping[str, 
 
 
 def _stated(declaration: Declaration) -> Stated | None:
-    """Returns the statistic of records, of which users come with others; None where there is none."""
+    """Statistic of records, for which users come in crowds; None if there is none."""
     statistic: Any = declaration.noisy[0].statistic
     return statistic if isinstance(statistic, Stated) and declaration.records is None else None
 
@@ -204,7 +204,7 @@ def _bits(release: Release) -> bool:
 def _vectors(
     statistics: Sequence[ClippedSums], values: Mapping[str, Fraction], rng: np.random.Generator, *, most: int
 ) -> Vectors:
-    """Returns one user's vectors: along an axis, with entries of one size, or anywhere; of norm 0, C, or between."""
+    """Vectors of one user: along an axis, with entries of one size, or anywhere; of norm 0, C, or between."""
     d, per, ball = int(statistics[0].shape(values)[-1]), statistics[0].per, statistics[0].ball
     norm = min(statistic.norm.number(values, rounding="down") for statistic in statistics)
     number = 1 if per == "user" else (1, most, int(rng.integers(1, most + 1)))[int(rng.integers(3))]
@@ -219,7 +219,7 @@ def _vectors(
 
 
 def _regressors(releases: Sequence[Release], values: Mapping[str, Fraction], rng: np.random.Generator) -> Regressors:
-    """Returns one user whose vectors point anywhere and whose numbers are 0, at their bound, or between."""
+    """One user with vectors in any direction and numbers that are 0, at their bound, or between."""
     shape = releases[0].statistic.shape(values)
     lengths, targets, weights = column_bounds(releases, values, int(shape[0]))
     statistics = [r.statistic for r in releases if isinstance(r.statistic, GramMatrices | FeatureSums)]
@@ -237,7 +237,7 @@ def _regressors(releases: Sequence[Release], values: Mapping[str, Fraction], rng
 
 
 def _share(rng: np.random.Generator, size: int) -> Array:
-    """Returns shares of a bound, half of them 0 or 1: corners matter, and uniform numbers alone miss them."""
+    """Shares of a bound, half of them 0 or 1: extreme values matter, and uniform numbers alone miss them."""
     return np.where(rng.random(size) < 0.5, rng.integers(0, 2, size=size), rng.random(size))
 
 

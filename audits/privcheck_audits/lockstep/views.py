@@ -1,9 +1,10 @@
-"""The white-box views: lockstep replay and noise as declared, for any declaration whose noise is additive.
+"""The white-box views of any declaration with additive noise: lockstep replay and noise audit.
 
-They see exact values, which only auditors do, and bound no ε: they say whether the running code is what was declared.
+They see exact values, unlike other observers, and give no bound on ε: they test whether the running code matches the
+declaration.
 Streams are run with a few users and outputs, large tables with few states: sensitivities and noise are formulas in
-these numbers. What runs here are the declared statistics, the channel and the tree's counter; agents with a loop of
-their own are run by `privcheck_audits.lockstep.agent_views`.
+these numbers. The declared statistics, the channel and the tree's counter run here; agents with their own loop are run
+by `privcheck_audits.lockstep.agent_views`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _RUNS: Final = 8  # a block; successive runs are compared within one
 
 
 def blind(declaration: Declaration, view: AuditView) -> str:
-    """Returns why a declaration cannot be audited from one of these views; empty where it can."""
+    """Reason why one of these views cannot audit a declaration; empty if it can."""
     if view not in {"lockstep", "noise"}:
         return ""
     if declaration.others:
@@ -56,17 +57,17 @@ def blind(declaration: Declaration, view: AuditView) -> str:
 
 
 def lockstep(request: AuditRequest, agent: OfflineAgent | None = None) -> AuditResult:
-    """Returns whether some pair moves a release further than it is charged; `trials` is the number of pairs.
+    """Test whether some pair changes a release by more than its charge; `trials` is the number of pairs.
 
     The pairs that verification tries come first, as the first user; then random pairs and those again, anywhere in the
     order of users.
 
     Args:
-        request: What is asked.
-        agent: Whose halves are run; None for the declared statistics alone.
+        request: The request.
+        agent: Agent to run with both halves; None for the declared statistics alone.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or there is no pair to try.
+        ParameterError: A number of the request is out of range, or there is no pair to try.
     """
     check(request)
     began = time.perf_counter()
@@ -85,14 +86,14 @@ def lockstep(request: AuditRequest, agent: OfflineAgent | None = None) -> AuditR
 
 
 def noise(request: AuditRequest, agent: OfflineAgent | None = None) -> AuditResult:
-    """Returns whether the declared noise is drawn; `trials` is the number of runs.
+    """Test whether the declared noise is drawn; `trials` is the number of runs.
 
     Args:
-        request: What is asked.
-        agent: Whose halves are run; None for the declared statistics alone.
+        request: The request.
+        agent: Agent to run with both halves; None for the declared statistics alone.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or the noise is no additive one of its own.
+        ParameterError: A number of the request is out of range, or the noise is not additive and independent.
         AuditError: An output is not finite.
     """
     check(request)
@@ -135,16 +136,16 @@ def audit_pairs(
     agent_ran: bool = False,
     **more: str,
 ) -> AuditResult:
-    """Returns the result of replaying `trials` pairs, in blocks.
+    """Replay `trials` pairs in blocks and return the result.
 
     Args:
-        request: What is asked.
+        request: The request.
         work: Replays the pairs of a block.
-        began: When the audit did.
-        values: The parameters at which it runs.
-        method: What is compared, in words; of the statistics where nothing is given.
+        began: Start of the audit.
+        values: Parameters of the run.
+        method: The comparison, in words; empty for that of the statistics.
         agent_ran: Whether the registered agent was run.
-        more: Evidence.
+        more: Further evidence.
     """
 
     def read(replayed: Replayed) -> Outcome:
@@ -201,16 +202,16 @@ def audit_draws(
     agent_ran: bool = False,
     **more: str,
 ) -> AuditResult:
-    """Returns the result of the tests of what `trials` runs drew, in blocks.
+    """Test the noise drawn by `trials` runs, in blocks, and return the result.
 
     Args:
-        request: What is asked.
-        work: Listens to the runs of a block.
-        began: When the audit did.
-        values: The parameters at which it runs.
-        who: What is tested, in words.
+        request: The request.
+        work: Records the noise of the runs of a block.
+        began: Start of the audit.
+        values: Parameters of the run.
+        who: The tested noise, in words.
         agent_ran: Whether the registered agent was run.
-        more: Evidence.
+        more: Further evidence.
     """
 
     def read(sums: Sums) -> Outcome:

@@ -1,7 +1,7 @@
-"""Audit plans: one for all algorithms, from what is registered; requests, one runner for every test, pictures.
+"""Audit plans: one for all algorithms, from the registry; requests, one runner for every test, pictures.
 
-Imports: privcheck, bounds and engine. Promises: a request that is out of range is refused before a trial is run; no
-bound depends on a picture.
+Imports: privcheck, bounds and engine. Promises: a request out of range is refused before any trial is run; no bound
+depends on a picture.
 """
 
 from __future__ import annotations

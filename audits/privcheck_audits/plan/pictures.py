@@ -1,16 +1,16 @@
-"""What a plan hands over for the pictures of its report: trade-off curve, bound against trials, pair, ratios.
+"""Plot data of a plan's report: trade-off curve, bound against trials, pair, ratios.
 
-`privcheck_audits.plan.runner` hands it over for every test: counts at the thresholds that `pilot_marks` of
-`trade_offs` chose, a `Prefixes` with the sums on the way, `bound(counted)`, the lower bound from some of the blocks,
-and `limit(runs)`, what the best test could have reached with as many runs. What is not given is not drawn. Memory
-does not grow with the number of trials, and no bound depends on anything here.
+`privcheck_audits.plan.runner` passes it for every test: counts at the thresholds that `pilot_marks` of `trade_offs`
+chose, a `Prefixes` with the partial sums, `bound(counted)`, the lower bound from some of the blocks, and
+`limit(runs)`, the bound that the best test could have reached with that number of runs. Missing parts are not
+drawn. Memory does not grow with the number of trials, and no bound depends on anything here.
 
-Trade-off curves (f-DP): how well a score tells the neighbours apart at every threshold, and what claims allow.
+Trade-off curves (f-DP): both kinds of error of a score at every threshold, and the errors that claims allow.
 
-The thresholds are fixed before the runs that are counted at them, on a stream of their own, so memory does not grow
-with the number of runs and every count is binomial.
+The thresholds are chosen before the counted runs, from a separate random stream, so memory does not grow with the
+number of runs and every count is binomial.
 
-The pair of neighbours as a table for readers: what each user does, step by step, in D and in D′.
+Table of a pair of neighbours for readers: each user, step by step, in D and in D′.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ Sample = Callable[[np.random.Generator, int], Scored]
 
 
 def pilot_marks(sample: Sample, *, seed: int) -> tuple[float, ...]:
-    """Returns thresholds for `tally` from a small sample on a stream of its own.
+    """Thresholds for `tally` from a small sample with a separate random stream.
 
     Args:
-        sample: Draws and scores so many runs.
-        seed: The audit's.
+        sample: Draws and scores a number of runs.
+        seed: Seed of the audit.
     """
     scored = sample(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_TAG)), PILOT)
     return marks(scored)
 
 
 def marks(scored: Scored) -> tuple[float, ...]:
-    """Returns thresholds for `tally`, ascending: quantiles of each arm, close to each other in its tails.
+    """Thresholds for `tally`, ascending: quantiles of each arm, dense in its tails.
 
     Args:
-        scored: Runs that are not counted: a pilot's, or those on which the score was learned.
+        scored: Runs that are not counted: a pilot's, or those that the score was learned on.
     """
     levels = ndtr(np.linspace(ndtri(_TAIL), ndtri(1 - _TAIL), _MARKS))
     arms = [scored.score[arm] for arm in (scored.secret, ~scored.secret)]
@@ -80,18 +80,18 @@ def trade_off(
     words: str,
     accountant: NDArray[np.float64] | None,
 ) -> TradeOff | None:
-    """Returns both kinds of error at every threshold; None where an arm has no run.
+    """Both kinds of error at every threshold; None if an arm has no runs.
 
     Thresholds were fixed before the runs were drawn, so each count is binomial: exact intervals (Clopper & Pearson
     1934), α divided among both sides of both counts of all thresholds. The curve is that of the tests at these
-    thresholds and of chance between them, the hull of their points: it lies between the hulls of the intervals'
+    thresholds and of their random mixtures, the hull of their points: it lies between the hulls of the intervals'
     corners.
 
     Args:
-        counted: The runs.
-        confidence: Of all intervals together.
+        counted: Counts of the runs.
+        confidence: Joint confidence of all intervals.
         claim: The claim's curve on the grid, or None.
-        words: The claim.
+        words: The claim, in words.
         accountant: The accountant's curve on the grid, or None.
     """
     arms = counted.on_first, counted.on_second
@@ -117,7 +117,7 @@ def trade_off(
 
 
 def _hull(alphas: list[float], betas: list[float]) -> NDArray[np.float64]:
-    """Returns the largest convex curve on the grid that lies below or on all points, which reach from α = 0 to 1."""
+    """Largest convex curve on the grid below or on all points, which reach from α = 0 to 1."""
     kept: list[tuple[float, float]] = []
     for x, y in sorted(zip(alphas, betas, strict=True)):
         while len(kept) > 1 and _turns_down(kept[-2], kept[-1], (x, y)):
@@ -134,10 +134,11 @@ def _turns_down(before: tuple[float, float], here: tuple[float, float], after: t
 
 
 def trace_claim(guarantee: Guarantee, values: Mapping[str, Fraction]) -> NDArray[np.float64] | None:
-    """Returns the least type-II error on the grid that the claim allows; None where it allows everything.
+    """Least type-II error on the grid that the claim allows; None if it allows everything.
 
     (ε, δ)-DP is the curve max(0, 1 − δ − e^ε α, e^(−ε)(1 − δ − α)) (Dong, Roth & Su 2022, Proposition 2.5). ρ-zCDP is
-    what its conversions imply at many ε together: sharp for no mechanism, but true of all; Rényi DP likewise. A profile
+    what its conversions imply at many ε together: not sharp for any mechanism, but valid for all; Rényi DP likewise. A
+    profile
     is the largest of its points' curves, μ-GDP Φ(Φ⁻¹(1 − α) − μ) itself.
     """
     if isinstance(guarantee, GaussianDP):
@@ -157,7 +158,7 @@ def trace_claim(guarantee: Guarantee, values: Mapping[str, Fraction]) -> NDArray
 
 @functools.lru_cache(maxsize=64)  # every pair, view and attempt of an audit is drawn against the same curve
 def trace_charge(charged: NumericAccount) -> NDArray[np.float64] | None:
-    """Returns the least type-II error on the grid for what the accountant charges; None where that is unbounded.
+    """Least type-II error on the grid for the accountant's charge; None if the charge is unbounded.
 
     μ-GDP is the curve Φ(Φ⁻¹(1 − α) − μ) (Dong, Roth & Su 2022, Definition 2.6); otherwise what many (ε, δ) imply.
     """
@@ -197,14 +198,14 @@ Row = tuple[str, ...]
 
 
 def show_pair(pair: tuple[Any, Any], title: str = "") -> ShownPair | None:
-    """Returns the two users side by side; None where both are absent.
+    """Two users side by side; None if both are absent.
 
     Trajectories are shown as states, actions and rewards, regressors as vectors, targets and weights, finite models as
-    response functions; anything else in its own words.
+    response functions; anything else by its text.
 
     Args:
-        pair: The user's data in D and in D′; None where the user is absent.
-        title: What the rows are; as usual where it is empty.
+        pair: The user's data in D and in D′; None if the user is absent.
+        title: Title of the table; empty for the default.
     """
     present = next((user for user in pair if user is not None), None)
     columns: tuple[str, ...]
@@ -237,15 +238,15 @@ def side_by_side(
     cells: tuple[Sequence[Row] | None, Sequence[Row] | None],
     note: str = "",
 ) -> ShownPair:
-    """Returns the table with equal rows in succession written once, cut where it is long.
+    """Table in which consecutive equal rows are merged, cut if it is long.
 
     Args:
-        title: What the rows are.
-        row: Their heading.
-        columns: What is shown of each neighbour.
-        labels: Of each row, numbers where they can be joined to a range.
+        title: Title of the table.
+        row: Heading of the row labels.
+        columns: Columns shown for each neighbour.
+        labels: Label of each row; consecutive numbers can be merged into a range.
         cells: The rows of D and of D′; None for a user who is absent.
-        note: What else must be known.
+        note: Note below the table.
     """
     rows = [tuple(None if side is None else side[i] for side in cells) for i in range(len(labels))]
     starts = [i for i in range(len(rows)) if i == 0 or rows[i] != rows[i - 1] or not labels[i].isdigit()]
@@ -339,19 +340,19 @@ def add_pictures(
     anytime: bool = False,
     pair: tuple[Any, Any] | ShownPair | None = None,
 ) -> AuditResult:
-    """Returns the result with its pictures, as far as there is something to draw.
+    """Add the plots to a result, as far as their data are given.
 
     Args:
         result: What the audit found.
-        request: What was asked.
-        values: The parameters of the attacked instance; the request's where None.
-        counted: The runs, for the trade-off curve; counted at thresholds, or there is none.
+        request: The request.
+        values: Parameters of the attacked instance; None for the request's.
+        counted: Counts of the runs, for the trade-off curve; drawn only if they include thresholds.
         seen: The sums of blocks, for the history.
-        before: Runs that came before the blocks and are not in them, for a score that is learned.
+        before: Number of runs before the blocks, used to learn a score.
         bound: The lower bound on ε from some of the blocks, at the audit's confidence.
-        limit: What the best test could have certified with so many runs in the blocks.
-        anytime: Whether `bound` holds at all times at once.
-        pair: The neighbours' data, or how they are shown.
+        limit: Bound that the best test could have reached with a number of runs in the blocks.
+        anytime: Whether `bound` holds at all times simultaneously.
+        pair: The neighbours' data, or their display.
     """
     curve, course = None, None
     if counted is not None and counted.false_second:
@@ -379,14 +380,14 @@ def history(
     before: int = 0,
     anytime: bool = False,
 ) -> History:
-    """Returns the bound that each of some sums gives, beside the limit.
+    """Bound from each of some sums, beside the limit.
 
     Args:
         points: Sums of the first blocks.
         bound: The lower bound on ε.
-        limit: What the best test could have certified with so many runs, or None.
-        before: Runs that came before the blocks.
-        anytime: Whether the bounds hold together.
+        limit: Bound that the best test could have reached with a number of runs, or None.
+        before: Number of runs before the blocks.
+        anytime: Whether the bounds hold simultaneously.
     """
     least = min(2 * _LEAST, points[0].runs)
     grid = np.unique(np.geomspace(least, points[-1].runs, _LIMITS).round().astype(int)).tolist()
@@ -401,7 +402,7 @@ def history(
 
 
 def of_parts(course: History | None, parts: int) -> History | None:
-    """Returns the history of an audit of several parts, from the part that found most, with the trials of all."""
+    """History of an audit of several parts: that of the part with the largest bound, with the trials of all parts."""
     if course is None:
         return None
     return replace(

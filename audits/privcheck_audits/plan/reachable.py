@@ -1,4 +1,4 @@
-"""The reachable limit: what the best test could certify at a given number of runs, were the declaration exactly true.
+"""The reachable limit: the bound that the best test could reach with a number of runs if the declaration is exact.
 
 Every report prints it beside its bound, so that a weak bound is not mistaken for a private mechanism. It is computed
 from the declared law before any run, by convolution on a grid: an estimate (of the median), never a bound.
@@ -36,10 +36,10 @@ _SHARES: Final = np.geomspace(1 / 4096, 1.0, 241)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LossLaw:
-    """How often the sign of the likelihood ratio is wrong when D and D′ are equally likely, largest |ratio| first.
+    """Error probability of the sign of the likelihood ratio when D and D′ are equally likely, largest |ratio| first.
 
     Attributes:
-        share: (points,) ascending from 0 to 1: of runs with the largest |log-likelihood ratio|.
+        share: (points,) shares of runs with the largest |log-likelihood ratio|, ascending from 0 to 1.
         errors: (points,) the probability that a run is among that share and its sign is wrong.
     """
 
@@ -47,17 +47,17 @@ class LossLaw:
     errors: NDArray[np.float64]
 
     def error_rate(self, share: float) -> float:
-        """Returns the error rate of guessing, by the sign, on the given share of runs, which is above 0."""
+        """Error rate of guessing by the sign on a share of runs; the share is above 0."""
         return float(np.interp(share, self.share, self.errors)) / share
 
 
 def loss_law(groups: Sequence[Told]) -> LossLaw:
-    """Returns the law of the likelihood ratio of the declared noise at the coordinates that differ.
+    """Law of the likelihood ratio of the declared noise at the coordinates that differ.
 
-    Where a law of noise gives no `loss_masses`, or a procedure is run, it is that of simulated runs.
+    If a noise law has no `loss_masses`, or a procedure is run, the law is that of simulated runs.
 
     Raises:
-        ParameterError: Nor does it give a likelihood ratio.
+        ParameterError: A noise law has no likelihood ratio either.
     """
     moved = [group for group in groups if isinstance(group, MovedGroup)]
     others = [group for group in moved if not group.noise.gaussian]
@@ -87,47 +87,47 @@ def loss_law(groups: Sequence[Told]) -> LossLaw:
 
 
 def sample_law(scores: NDArray[np.float64]) -> LossLaw:
-    """Returns the law of the likelihood ratio from runs of the known law, for the limit: not a bound.
+    """Law of the likelihood ratio from runs of the known law, for the limit: not a bound.
 
-    Each run counts for its chance of a wrong sign, 1/(1 + e^|score|), not for what happened.
+    Each run counts with the probability of a wrong sign, 1/(1 + e^|score|), not with its outcome.
     """
     size, runs = np.sort(np.abs(scores))[::-1], scores.size
     return LossLaw(share=np.arange(runs + 1) / runs, errors=np.concatenate([[0.0], np.cumsum(expit(-size)) / runs]))
 
 
 def reachable_curve(mu: float, runs: int, *, alpha: float, delta: float, users: int = 1) -> float:
-    """Returns the ε(δ) that the coin flip on the curve certifies at its expected number of errors if μ is the truth.
+    """Bound ε(δ) of the coin flip on the curve at its expected number of errors for the true μ.
 
     Args:
-        mu: Of one user.
-        runs: In all.
+        mu: μ of one user.
+        runs: Number of runs in all.
         alpha: One minus the confidence.
         delta: In (0, 1).
-        users: How many are moved at once.
+        users: Number of users changed at once.
     """
     flip = CurveFlip(errors=_curve_errors(users * mu, runs), runs=runs)
     return gdp_epsilon(flip.mu(alpha=alpha) / users, delta, rounding="down")
 
 
 def reachable_anytime_curve(mu: float, runs: int, *, alpha: float, delta: float) -> float:
-    """Returns the ε(δ) that the e-process on the curve certifies at its expected number of errors if μ is the truth."""
+    """Bound ε(δ) of the e-process on the curve at its expected number of errors for the true μ."""
     return gdp_epsilon(anytime_mu(_curve_errors(mu, runs), runs, alpha=alpha), delta, rounding="down")
 
 
 def reachable_guesses(law: LossLaw, plan: GuessPlan, runs: int, *, alpha: float, delta: float) -> float:
-    """Returns the ε that the plan's attempts certify at their expected numbers of errors if the law is the truth."""
+    """Bound on ε of the plan's attempts at their expected numbers of errors under the law."""
     return bound_at_ranks(*predict_counts(law, plan, runs), plan, runs=runs, alpha=alpha, delta=delta).epsilon
 
 
 def reachable_anytime(law: LossLaw, plan: GuessPlan, runs: int, *, alpha: float, delta: float) -> float:
-    """Returns the ε that the e-process certifies at its attempts' expected numbers of errors if the law is true."""
+    """Bound on ε of the e-process at its attempts' expected numbers of errors under the law."""
     return anytime_epsilon(*predict_counts(law, plan, runs), runs, plan=plan, alpha=alpha, delta=delta)
 
 
 def best_plan(law: LossLaw, runs: int, *, alpha: float, delta: float) -> GuessPlan:
-    """Returns the guess plan whose favourite is the share at which this law would be certified best.
+    """Guess plan with the share of the best bound under this law as the favourite.
 
-    The bound of `CoinFlip` at every share at once: any choice is valid that is made before a run is drawn.
+    It compares the bounds of `CoinFlip` at all shares; any choice made before the runs is valid.
     """
     every = GuessPlan(shares=tuple(_SHARES.tolist()), weights=(1 / _SHARES.size,) * _SHARES.size)
     errors, guesses = predict_counts(law, every, runs)
@@ -145,7 +145,7 @@ def _curve_errors(mu: float, runs: int) -> int:
 
 
 def predict_counts(law: LossLaw, plan: GuessPlan, runs: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns the expected errors, rounded up, and the guesses of each attempt."""
+    """Expected errors of each attempt, rounded up, and its number of guesses."""
     guesses = plan.ranks(runs)
     errors = tuple(
         min(number, int(np.ceil(number * law.error_rate(share))))
@@ -155,7 +155,7 @@ def predict_counts(law: LossLaw, plan: GuessPlan, runs: int) -> tuple[tuple[int,
 
 
 def _accumulate(loss: NDArray[np.float64], mass: NDArray[np.float64]) -> LossLaw:
-    """Returns the law of a |ratio| with the values `loss`, descending; at l the sign is wrong with odds e^(−l)."""
+    """Law of a |ratio| with the values `loss`, descending; at loss l the sign is wrong with odds e^(−l)."""
     return LossLaw(
         share=np.concatenate([[0.0], np.cumsum(mass)]),
         errors=np.concatenate([[0.0], np.cumsum(mass * expit(-loss))]),

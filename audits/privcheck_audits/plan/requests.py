@@ -1,10 +1,10 @@
-"""Audit requests: refused or divided, where their blocks run, which test fits, and what a result means.
+"""Audit requests: refusal or division, placement of blocks, choice of the test, and meaning of a result.
 
-What every plan does: refuse a bad request, divide it, say where its blocks run, and compare a bound with limits.
+Common parts of the plans: check a request, divide it, place its blocks, and compare a bound with the limits.
 
-Which statistical test fits which audit, and one message where one does not.
+Which statistical test fits which audit, with the error for one that does not fit.
 
-What the result of an audit means, in words that need no statistics.
+Meaning of an audit's result, in words that need no statistics.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Evidence = dict[str, float | int | str | Mapping[str, list[float]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a lower bound is compared with, at one δ.
+    """Limits that a lower bound is compared with, at one δ.
 
     Attributes:
-        upper: The accountant's ε; None where there is none.
-        claimed: The claim's ε; None where it implies none.
+        upper: The accountant's ε; None if infinite.
+        claimed: The claim's ε; None if the claim implies no finite ε.
     """
 
     upper: float | None
@@ -49,11 +49,11 @@ class Limits:
 
     @property
     def least(self) -> float:
-        """Returns the smaller of the two, ∞ where there is neither."""
+        """The smaller limit, ∞ if there is none."""
         return min((limit for limit in (self.upper, self.claimed) if limit is not None), default=math.inf)
 
     def name_refuted(self, lower: float) -> str:
-        """Returns what a lower bound refutes: "claim", "declaration", both, or "nothing"."""
+        """Names of the limits that a lower bound refutes: "claim", "declaration", both, or "nothing"."""
         refuted = [
             name
             for name, limit in (("claim", self.claimed), ("declaration", self.upper))
@@ -63,14 +63,14 @@ class Limits:
 
 
 def check(request: AuditRequest, methods: Collection[AuditMethod] = _AUTO) -> None:
-    """Refuses a request that cannot be carried out, before anything is drawn.
+    """Raise an error for a request that cannot be carried out, before any run.
 
     Args:
-        request: What is asked.
-        methods: The statistical tests that this plan has for the view.
+        request: The request.
+        methods: The statistical tests of this plan for the view.
 
     Raises:
-        ParameterError: A number is out of its range, or the plan has no such test.
+        ParameterError: A number is out of range, or the plan does not have the test.
     """
     if request.method not in methods:
         message = f"--method expects one of {', '.join(methods)} for this audit's view {request.view}"
@@ -88,18 +88,18 @@ def check(request: AuditRequest, methods: Collection[AuditMethod] = _AUTO) -> No
 
 
 def limits(request: AuditRequest, values: Mapping[str, Fraction]) -> Limits:
-    """Returns the accountant's and the claim's ε at the request's δ."""
+    """The accountant's and the claim's ε at the request's δ."""
     upper = request.priced.at(values).epsilon(request.delta)
     claimed = claim_epsilon(request.declaration.claim.guarantee, values, request.delta)
     return Limits(upper=finite(upper), claimed=finite(claimed))
 
 
 def shares(request: AuditRequest, instances: Sequence[Mapping[str, Fraction]]) -> list[AuditRequest]:
-    """Returns a request for each instance: runs and α are divided among them, and progress is that of all.
+    """Requests for the instances: runs and α are divided among them, and progress is reported jointly.
 
     Args:
-        request: What is asked.
-        instances: The parameters of each, not more than there are runs.
+        request: The request.
+        instances: Parameters of each instance, at most as many as there are runs.
     """
     parts = len(instances)
     return [
@@ -119,12 +119,12 @@ def _report(progress: Progress, number: int, parts: int, done: int, of: int) -> 
 
 
 def place_blocks(request: AuditRequest, *kinds: type, keep: bool = True) -> dict[str, Any]:
-    """Returns seed and place of the request's blocks, as `privcheck_audits.engine.blocks.blocks` takes them.
+    """Arguments of `privcheck_audits.engine.blocks.blocks` for a request: seed, workers, executor and so on.
 
     Args:
-        request: What is asked.
+        request: The request.
         kinds: The dataclasses that blocks return.
-        keep: Whether finished blocks may be kept.
+        keep: Whether finished blocks may be stored.
     """
     return {
         "seed": request.seed,
@@ -136,10 +136,10 @@ def place_blocks(request: AuditRequest, *kinds: type, keep: bool = True) -> dict
 
 
 def checkpoint(request: AuditRequest, *kinds: type) -> Checkpoint | None:
-    """Returns where the request's finished blocks are kept, with everything that decides what they come to.
+    """Checkpoint of the request, with everything that its blocks' results depend on; None without a directory.
 
     Args:
-        request: With its directory, or without.
+        request: The request, with or without a directory.
         kinds: The dataclasses that blocks return.
     """
     if request.directory is None:
@@ -159,12 +159,12 @@ def checkpoint(request: AuditRequest, *kinds: type) -> Checkpoint | None:
 
 
 def finite(value: float) -> float | None:
-    """Returns the value, or None where it is infinite."""
+    """The value, or None if it is infinite."""
     return value if math.isfinite(value) else None
 
 
 def elsewhere(violation: AuditResult, at: str) -> dict[str, float | int | str | Mapping[str, list[float]]]:
-    """Returns evidence of a violation at other parameters than those asked for, about which the verdict is."""
+    """Evidence of a violation at parameters other than the requested ones."""
     lower = violation.epsilon_lower
     return {
         "violation_at": at,
@@ -175,13 +175,13 @@ def elsewhere(violation: AuditResult, at: str) -> dict[str, float | int | str | 
 
 
 def says_nothing(request: AuditRequest) -> bool:
-    """Returns whether no outcome of so few runs could have refuted anything.
+    """Whether no outcome of this number of runs could refute anything.
 
-    A mechanism that reveals nothing has all 2N hidden bits guessed right with probability 4^−N. Where that is more than
-    α, no test of N runs under each neighbour refutes any ε, and one that refuted nothing has said nothing.
+    For a mechanism that reveals nothing, all 2N hidden bits are guessed right with probability 4^−N. If that exceeds α,
+    no test of N runs under each neighbour can refute any ε, and the absence of a refutation is uninformative.
 
     Args:
-        request: With N and 1 − α; tests of one run with many canaries, or in groups, have more bits than runs.
+        request: Request with N and 1 − α; tests of one run with many canaries, or in groups, have more bits than runs.
     """
     if request.method in ("one-run", "group") or request.view not in ("releases", "policy"):
         return False
@@ -189,7 +189,7 @@ def says_nothing(request: AuditRequest) -> bool:
 
 
 def size_note(asked: Mapping[str, Fraction], used: Mapping[str, Fraction]) -> Evidence:
-    """Returns evidence of other parameters than those asked for; none where they are the same."""
+    """Evidence of parameters other than the requested ones; empty if they are the same."""
     other = [f"{name} = {used[name]} (asked: {asked[name]})" for name in asked if asked[name] != used[name]]
     return {"audited_at": ", ".join(other)} if other else {}
 
@@ -199,7 +199,7 @@ _SMALL: Final = 1.0  # ε, from which on moving several users at once says no mo
 
 
 def unfit(request: AuditRequest, bound: Limits) -> Mapping[AuditMethod, str]:
-    """Returns why a method does not fit the releases view of this declaration; nothing of those that do."""
+    """Reasons why methods do not fit the releases view of this declaration, by method; fitting methods are absent."""
     declaration = request.declaration
     reasons = {
         "curve": _no_curve(request),
@@ -214,27 +214,27 @@ def unfit(request: AuditRequest, bound: Limits) -> Mapping[AuditMethod, str]:
 
 
 def why_no_claim(request: AuditRequest, bound: Limits) -> str:
-    """Returns why an audit that stops at a refutation has nothing to refute; empty where it has."""
+    """Reason why an audit that stops at a refutation has no claim to refute; empty if it has one."""
     return "" if bound.least < math.inf else f"at δ = {request.delta:g} no ε is claimed that could be refuted"
 
 
 def on_curve(request: AuditRequest) -> bool:
-    """Returns whether the declared releases lie on the Gaussian curve, and δ is one at which it has a finite ε."""
+    """Whether the declared releases lie on the Gaussian curve and δ > 0, so that the curve has a finite ε."""
     return not _no_curve(request)
 
 
 def refuse_unfit(
     request: AuditRequest, reasons: Mapping[AuditMethod, str], methods: Sequence[AuditMethod] = METHODS
 ) -> None:
-    """Refuses a method that does not fit.
+    """Raise an error for a method that does not fit.
 
     Args:
-        request: What is asked.
-        reasons: Why a method does not fit, by method.
-        methods: All that the plan has for the view.
+        request: The request.
+        reasons: Reasons why methods do not fit, by method.
+        methods: All methods of the plan for the view.
 
     Raises:
-        ParameterError: It does not; the message says why, and which do.
+        ParameterError: The method does not fit; the message gives the reason and the methods that fit.
     """
     if request.method in reasons:
         fit = ", ".join(name for name in methods if name not in reasons)
@@ -286,12 +286,12 @@ _NO_PROOF = "that is not a proof of privacy"
 
 
 def policy_meaning(refuted: str, told: str, *, whose: str = "one user's") -> str:
-    """Returns what a result of the policy view means.
+    """Meaning of a result of the policy view.
 
     Args:
-        refuted: As `Limits.name_refuted` says it.
-        told: What was looked at: "what the later users were told to do".
-        whose: Whose data it is about.
+        refuted: Result of `Limits.name_refuted`.
+        told: Description of the audited output: "what the later users were told to do".
+        whose: Owner of the data, in words.
     """
     if refuted == "nothing":
         return (
@@ -302,12 +302,12 @@ def policy_meaning(refuted: str, told: str, *, whose: str = "one user's") -> str
 
 
 def releases_meaning(refuted: str, declaration: Declaration, *, reachable: float | None) -> str:
-    """Returns what a result of the releases view means.
+    """Meaning of a result of the releases view.
 
     Args:
-        refuted: As `Limits.name_refuted` says it.
-        declaration: What was audited.
-        reachable: What the best test could have certified with as many runs; None where that is not known.
+        refuted: Result of `Limits.name_refuted`.
+        declaration: The audited declaration.
+        reachable: Bound that the best test could have reached with this number of runs; None if unknown.
     """
     if refuted != "nothing":
         meaning = f"the noisy statistics leak one user's data: more than the {refuted} allows"
@@ -325,6 +325,6 @@ def releases_meaning(refuted: str, declaration: Declaration, *, reachable: float
 
 
 def _down(epsilon: float) -> str:
-    """Returns a lower bound in four digits, rounded down, as tables show it."""
+    """Lower bound to four digits, rounded down, as tables show it."""
     digits = 3 - math.floor(math.log10(epsilon))
     return f"{math.floor(epsilon * 10.0**digits * (1 + 1e-13)) / 10.0**digits:.4g}"

@@ -1,7 +1,7 @@
-"""One runner for every test: count → bound → evidence → result → pictures.
+"""Runner of every test: count → bound → evidence → result → plots.
 
-A view says how its runs are counted and what the counts mean; the runner keeps the time and the sums on the way, sets
-the result beside what was asked and claimed, and draws what there is to draw.
+A view defines how its runs are counted and what the counts mean; the runner measures the time, keeps the partial sums,
+adds the request and the claim to the result, and attaches the plots.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ C = TypeVar("C")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
-    """What a test's counts mean.
+    """Interpretation of a test's counts.
 
     Attributes:
-        violated: Whether something is refuted.
-        doubt: Why nothing can be said where nothing is refuted; empty where something can.
-        evidence: The figures.
+        violated: Whether a limit is refuted.
+        doubt: Reason why the test is uninformative unless it refutes; empty if it is informative.
+        evidence: Figures behind the result.
         method: The test, in words.
         witness: The pair, in words.
-        lower: The lower bound on ε, or None where the test has none.
-        reachable: What the best test could have certified with these counts, were the declared law true.
-        runs: Under both neighbours together; None where they are the trials that were asked for, and not timed.
-        tally: The guesses, for the trade-off curve.
-        bound: The lower bound from some of the blocks; None where its history is not drawn.
+        lower: The lower bound on ε; None if the test gives no bound.
+        reachable: Bound that the best test could have reached with these counts if the declared law is true.
+        runs: Number of runs under both neighbours together; None for the requested trials, without timing.
+        tally: Counts of the guesses, for the trade-off curve.
+        bound: The lower bound from some of the blocks; None if its history is not drawn.
         limit: The same as `reachable` for a number of runs.
-        before: Runs that came before the blocks and are not in them, for a score that is learned.
-        anytime: Whether `bound` holds at all times at once.
-        pair: The neighbours' data, or how they are shown.
+        before: Number of runs before the blocks, used to learn a score.
+        anytime: Whether `bound` holds at all times simultaneously.
+        pair: The neighbours' data, or their display.
         bars: Figures of the releases beside the declared ones.
     """
 
@@ -71,15 +71,15 @@ def run_test(
     began: float | None = None,
     agent_ran: bool = False,
 ) -> AuditResult:
-    """Returns what a test came to, beside what was asked and the limits that it is compared with.
+    """Run a test and return its result, with the request and the limits that it is compared with.
 
     Args:
-        request: What is asked.
-        count: Runs the blocks, and notes the sums on the way.
-        read: What the counts mean.
-        bound: The claim's and the accountant's ε; those at the request's parameters where None.
-        values: The parameters of the attacked instance; the request's where None.
-        began: When the audit began, where its preparation counts too; else the counting alone is timed.
+        request: The request.
+        count: Runs the blocks and notes the partial sums.
+        read: Interprets the counts.
+        bound: The claim's and the accountant's ε; None for those at the request's parameters.
+        values: Parameters of the attacked instance; None for the request's.
+        began: Start of the audit, if its preparation is timed too; None to time the counting alone.
         agent_ran: Whether the registered agent was run.
     """
     began = time.perf_counter() if began is None else began

@@ -1,7 +1,7 @@
-"""The policy view: whole agents, of which only what they put out is looked at.
+"""The policy view: whole agents, observed only through their outputs.
 
-Imports: privcheck, algorithms' worlds, and all rooms but blackbox. Promises: the score is learned on runs that are not
-counted.
+Imports: privcheck, algorithms' worlds, and all folders except blackbox. Promises: the score is learned on runs
+outside the counted ones.
 """
 
 from __future__ import annotations

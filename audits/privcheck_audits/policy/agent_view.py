@@ -1,4 +1,4 @@
-"""The policy view of any agent: what later users, or everybody, are told, and what that tells of one user."""
+"""The policy view of any agent: the policies shown to later users, or to everybody, and their leak about one user."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from privcheck_audits.releases.view import why_not
 
 
 def run(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Returns the lower bound on ε from policies alone: of the online agent, the offline one, or its step.
+    """Lower bound on ε from policies alone: of the online agent, the offline agent, or the step to policies.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or there is nothing that makes policies.
+        ParameterError: A number of the request is out of range, or no part of the algorithm makes policies.
         AuditError: A trial's score is not finite.
     """
     if algorithm.online is not None:
@@ -26,7 +26,7 @@ def run(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
 
 
 def _trials(algorithm: Algorithm) -> int:
-    """Returns what an honest agent's audit takes less than a minute for, and a peeking one is found with."""
+    """Default number of trials: under a minute for an honest agent, and enough to detect one that reads the data."""
     if algorithm.online is not None:
         return 2_000
     if algorithm.offline is not None and algorithm.offline.regressing is not None and algorithm.offline.batch is None:

@@ -1,8 +1,7 @@
-"""The policy view of agents that learn from a dataset: their agent half in every trial, on an instance of its own.
+"""The policy view of agents that learn from a dataset: the agent half runs in every trial, on a small instance.
 
-Users enough that a typical cell lies where the agent looks, and a public reward for staying in a state, so that the
-values move with the canary's own transitions. The declared noise is drawn in bulk; what is done with the noisy
-statistics is what the registered agent does.
+There are enough users for the agent to use a typical cell, and a public reward for staying in a state, so that the
+values depend on the canary's transitions. The declared noise is drawn in bulk; the registered agent computes the rest.
 """
 
 from __future__ import annotations
@@ -36,14 +35,15 @@ _WARM: Final = 2  # passes that make Numba compile before the clock starts
 
 
 def audit_policies(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Returns the lower bound on ε from policies and values alone; valid against any mechanism, and weak.
+    """Lower bound on ε from policies and values alone; valid against any mechanism, and weak.
 
     Args:
-        request: What is asked.
-        algorithm: Whose agent half is run.
+        request: The request.
+        algorithm: The algorithm; its agent half is run.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or there is no agent that learns from a dataset.
+        ParameterError: A number of the request is out of range, or the algorithm has no agent that learns from a
+            dataset.
         AuditError: A trial's score is not finite.
     """
     setting = instance_setting(request.setting, algorithm)
@@ -65,12 +65,12 @@ def audit_policies(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OneByOne:
-    """Passes of an agent that makes one at a time; importable, so that it can run in any process.
+    """Passes of an agent that makes one pass at a time; importable by worker processes.
 
     Attributes:
-        agent: As it is registered.
-        setting: Of the instance.
-        reward: (S, A, S), public.
+        agent: The registered agent.
+        setting: Setting of the instance.
+        reward: (S, A, S) public reward.
     """
 
     agent: OfflineAgent
@@ -78,7 +78,7 @@ class OneByOne:
     reward: NDArray[np.float64]
 
     def __call__(self, noisy: Tables) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Returns greedy actions and values, (B, H, S) each."""
+        """Greedy actions and values, (B, H, S) each."""
         agent_half = self.agent.make(self.setting, reward=self.reward)
         learnt = []
         for run in range(len(next(iter(noisy.values())))):
@@ -93,7 +93,7 @@ class OneByOne:
 
 
 def instance_setting(setting: Setting, algorithm: Algorithm) -> Setting:
-    """Returns the policy view's setting: the given one, or a small instance where a pass would be too large."""
+    """Setting of the policy view: the given one, or a small instance if a pass would be too large."""
     H, S, A = sizes(setting.values)
     if H * S * A * (S + 1) <= _NUMBERS:
         return setting
@@ -102,14 +102,14 @@ def instance_setting(setting: Setting, algorithm: Algorithm) -> Setting:
 
 
 def instance(setting: Setting, algorithm: Algorithm) -> WholeAgent:
-    """Returns the agent half on the worst canary among random users, with the declared noise.
+    """The agent half on the worst canary among random users, with the declared noise.
 
     Args:
-        setting: Of the instance.
-        algorithm: Whose agent half is run.
+        setting: Setting of the instance.
+        algorithm: The algorithm; its agent half is run.
 
     Raises:
-        ParameterError: There is none.
+        ParameterError: The algorithm has no agent that learns from a dataset.
     """
     agent = algorithm.offline
     if agent is None:

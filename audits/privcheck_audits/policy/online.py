@@ -1,14 +1,14 @@
-"""The policy view of online agents: the first user answers as in D or as in D′, and later users' policies are seen.
+"""The policy view of online agents: the first user answers as in D or in D′, and later users' policies are observed.
 
 The agents are the registered ones, on their own kernels, played episode by episode. A user is a response function
-(Chowdhury & Zhou 2022, section 2.2), so the two first users are two worlds without chance: each plays one episode,
-under the agent's own policy, and every later user comes from the same world in both arms. Nothing exact is written by
-the auditor, and nothing of the first user's own episode is read: under joint DP their column is dropped. The policy
-they meet is made before there are data, and is public.
+(Chowdhury & Zhou 2022, section 2.2), so the two versions of the first user are two deterministic worlds: each plays one
+episode under the agent's policy, and every later user comes from the same world in both arms. The auditor writes no
+exact statistics and reads nothing of the first user's episode: under joint DP their output is dropped. The first user's
+policy is made before there are data, and is public.
 
 The instance is RiverSwim with two states and two steps and eight users, where a violation would be visible, or the
-world of the algorithm's own instance, of an agent that needs features; the options are those of the instance: at these
-sizes the papers' bonuses hide everything that was learned. The noise is the declared one, at the ε that is asked for.
+world of the algorithm's audit instance if the agent needs features. The options are those of the instance: at these
+sizes the papers' bonuses hide everything learned. The noise is the declared one, at the requested ε.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class OnlineRuns:
     """Fresh runs of a whole online agent; importable, so that blocks can run in any process.
 
     Attributes:
-        make: Makes the agent, as it is registered.
-        request: What is asked of it, in the world of the later users.
-        first: The first user's response functions in D and in D′, as worlds without chance.
-        noiseless: The agent plans from exact counts: the mutant that peeks.
-        place: Which user differs, counted from 1.
+        make: Makes the registered agent.
+        request: Request for the agent, in the world of the later users.
+        first: The first user's response functions in D and in D′, as deterministic worlds.
+        noiseless: Whether the agent plans from exact counts: the mutant that reads the data.
+        place: Number of the user who differs, from 1.
     """
 
     make: MakePlayer
@@ -64,7 +64,7 @@ class OnlineRuns:
     place: int = 1
 
     def __call__(self, rng: np.random.Generator, runs: int) -> Outputs:
-        """Returns the policies of all users but the one who differs, of each run, on D or D′ by a hidden bit."""
+        """Policies of all users but the one who differs, for fresh runs on D or D′ by a hidden bit."""
         secret = draw_hidden_bits(rng, runs)
         asked = replace(self.request, seed=int(rng.integers(2**63)))
         others = ready(self.make, asked, noiseless=self.noiseless)
@@ -82,19 +82,19 @@ class OnlineRuns:
 
     @property
     def whose(self) -> str:
-        """Returns which user differs, in words."""
+        """The user who differs, in words."""
         return "the first user" if self.place == 1 else f"user {self.place}"
 
     @property
     def seen(self) -> str:
-        """Returns whose policies are seen, in words."""
+        """The users with observed policies, in words."""
         last = self.request.episodes
         return (
             f"the policies of users 2 to {last}" if self.place == 1 else f"the policies of all users but {self.place}"
         )
 
     def _policies(self, alone: Player, others: Player, one: Replicate) -> Array:
-        """Plays a run; returns the policy of each user, (K, numbers); the first user's own is made before any data."""
+        """Play a run and return the policy of each user, (K, numbers); the first policy is made before any data."""
         actions, seen = self.request.world.mdp.actions, []
         for k in range(1, self.request.episodes + 1):
             (alone if k == self.place else others).play(one, k)
@@ -103,17 +103,17 @@ class OnlineRuns:
 
 
 def audit_policies(request: AuditRequest, algorithm: Algorithm, runs: OnlineRuns | None = None) -> AuditResult:
-    """Returns the lower bound on ε from the policies that later users are shown; valid against any mechanism, and weak.
+    """Lower bound on ε from the policies shown to later users; valid against any mechanism, and weak.
 
-    Under local DP the same policies are computed from what users sent, so the bound is on that claim too.
+    Under local DP the same policies are computed from the users' messages, so the bound is on that claim too.
 
     Args:
-        request: What is asked.
-        algorithm: Whose online agent is run.
-        runs: Another agent, whose blocks are not kept; None for the registered one on its instance.
+        request: The request.
+        algorithm: The algorithm; its online agent is run.
+        runs: Runs of another agent, without checkpoints; None for the registered one on its instance.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or there is no online agent.
+        ParameterError: A number of the request is out of range, or the algorithm has no online agent.
         AuditError: A trial's score is not finite.
     """
     values = small(request.values, algorithm)  # not the agent's own: a mutant draws less noise than is declared
@@ -136,11 +136,11 @@ def audit_policies(request: AuditRequest, algorithm: Algorithm, runs: OnlineRuns
 
 
 def instance(setting: Setting, algorithm: Algorithm) -> OnlineRuns:
-    """Returns the registered agent on its small instance.
+    """The registered agent on its small instance.
 
     Args:
         setting: Declaration, parameters, options and readings; sizes and some options are the instance's.
-        algorithm: Whose online agent is run.
+        algorithm: The algorithm; its online agent is run.
 
     Raises:
         ParameterError: The algorithm has no online agent.
@@ -167,18 +167,19 @@ def instance(setting: Setting, algorithm: Algorithm) -> OnlineRuns:
 
 
 def small(values: Mapping[str, Fraction], algorithm: Algorithm) -> Mapping[str, Fraction]:
-    """Returns the parameters with the sizes of the algorithm's instance."""
+    """Parameters with the sizes of the algorithm's instance."""
     sizes = {**SIZES, **algorithm.instance.sizes}
     return {**values, **{name: Fraction(size) for name, size in sizes.items() if name in values}}
 
 
 def features(policies: Array, *, mixed: bool) -> Array:
-    """Returns what a score looks at: how the policies moved once there were data.
+    """Features for the score: changes of the policies since the first one.
 
     Args:
-        policies: (K, numbers) as shown to each user, the first included.
-        mixed: They are log-odds: how they moved from user to user, and how far, because the first user's action is the
-            policy's draw and not seen. Else indicators of actions: whether each is another than in the first policy.
+        policies: (K, numbers) policies shown to each user, including the first.
+        mixed: Whether the policies are log-odds; the features are then their changes from user to user and the absolute
+            changes, because the first user's action is drawn from the policy and not observed. Otherwise they are
+            indicators of actions, and the features say whether each differs from the first policy.
     """
     if not mixed:
         other: Array = np.abs(policies[1:] - policies[0]).ravel()
@@ -188,23 +189,23 @@ def features(policies: Array, *, mixed: bool) -> Array:
 
 
 def changes(policies: Array, place: int) -> Array:
-    """Returns what a score looks at where a later user differs: how far policies moved since the last without them.
+    """Features for the score if a later user differs: changes of the policies since the last one without their data.
 
-    One number a later user, all numbers of a policy together: single ones tell a learner little.
+    One number per later user, summed over the numbers of a policy: single numbers are hardly informative.
 
     Args:
-        policies: (K, numbers) as shown to each user.
-        place: Which user differs; their own policy is the last without their data, and is not looked at: where outputs
-            share their noise, so is that of the user before.
+        policies: (K, numbers) policies shown to each user.
+        place: Number of the user who differs. Their own policy is not used; the reference is the policy of the user
+            before, which is also made without their data.
     """
     since: Array = policies[place:] - policies[place - 2]
     return np.asarray(since.sum(axis=1))
 
 
 def as_numbers(told: NDArray[np.float64] | NDArray[np.int64], actions: int) -> Array:
-    """Returns the policy of the episode that was played last: all that its user is shown, in numbers for a score.
+    """Policy of the last episode as numbers for the score.
 
-    Log-odds of each action against the first where the policy is mixed, an indicator of each but the first where not.
+    Log-odds of each action against the first for a mixed policy, an indicator of each action but the first otherwise.
 
     Args:
         told: (H, S, A) probabilities, or (H, S) actions.

@@ -1,8 +1,8 @@
-"""The views of agents of which only the step from releases to policies is written (`privcheck.runtime.offline`).
+"""The policy view of algorithms with a registered step from releases to policies (`privcheck.runtime.offline`).
 
-Lockstep and noise are those of any declaration. The policy view draws the declared noise in every trial, at the ε or ρ
-that is asked for, on the instance that the agent names, and does with the noisy statistics what the agent does. No
-registered agent has run then, and results say so.
+Lockstep and noise audits are those of any declaration. The policy view draws the declared noise in every trial, at the
+requested ε or ρ, on the instance of the algorithm, and post-processes the noisy statistics as the agent would. No
+registered agent is run, and results say so.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class HiddenRuns:
     """Runs on D or D′ by a hidden bit; importable, so that blocks can run in any process.
 
     Attributes:
-        draw: Makes them, once it is known which run is on which.
+        draw: Draws the policies of runs, given whether each is on D.
     """
 
     draw: DrawPolicies
 
     def __call__(self, rng: np.random.Generator, runs: int) -> Outputs:
-        """Returns the policies of so many fresh runs.
+        """Policies of fresh runs.
 
         Raises:
-            ParameterError: There are not as many rows of features as runs.
+            ParameterError: The features do not have one row per run.
         """
         secret = draw_hidden_bits(rng, runs)
         features = self.draw(rng, secret)
@@ -48,15 +48,15 @@ class HiddenRuns:
 
 
 def audit_policies(request: AuditRequest, algorithm: Algorithm, runs: PolicyRuns | None = None) -> AuditResult:
-    """Returns the lower bound on ε from policies alone; valid against any mechanism, and weak.
+    """Lower bound on ε from policies alone; valid against any mechanism, and weak.
 
     Args:
-        request: What is asked.
-        algorithm: Whose post-processing is run.
-        runs: Another agent, whose blocks are not kept; None for the registered one on its instance.
+        request: The request.
+        algorithm: The algorithm; its post-processing is run.
+        runs: Runs of another agent, without checkpoints; None for the registered one on its instance.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or there is no post-processing.
+        ParameterError: A number of the request is out of range, or the algorithm has no post-processing.
         AuditError: A trial's score is not finite.
     """
     values = small(request.values, algorithm)
@@ -83,14 +83,14 @@ def audit_policies(request: AuditRequest, algorithm: Algorithm, runs: PolicyRuns
 
 
 def instance(setting: Setting, algorithm: Algorithm) -> PolicyRuns:
-    """Returns the agent's post-processing on its instance, ready to run with the declared noise.
+    """The agent's post-processing on its instance, ready to run with the declared noise.
 
     Args:
         setting: Declaration, parameters, options and readings; sizes are the instance's.
-        algorithm: Whose post-processing is run.
+        algorithm: The algorithm; its post-processing is run.
 
     Raises:
-        ParameterError: There is none.
+        ParameterError: The algorithm has no post-processing.
     """
     if algorithm.policies is None:
         message = f"{algorithm.name} has no agent and no step from releases to policies: it has no policy view"

@@ -1,8 +1,8 @@
-"""The policy view of agents that regress on public features of a dataset: both halves in every trial, in their world.
+"""The policy view of agents that regress on public features of a dataset: both halves run in every trial.
 
-The world is that of the algorithm's audit instance, with so many random users that what is learned is not all noise;
-one more stays in the first state in D and in the last one in D′, where features are as far apart as a user can be
-moved. An agent whose exact sums do not depend on what is released (`OfflineAgent.batch`) makes many passes at a time.
+The world is that of the algorithm's audit instance, with enough random users that the result is not all noise; one more
+user stays in the first state in D and in the last one in D′, where features are as far apart as possible. An agent with
+exact sums that do not depend on releases (`OfflineAgent.batch`) makes many passes at a time.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RegressingRuns:
-    """Fresh runs of both halves; importable, so that they can be made in any process.
+    """Fresh runs of both halves; importable, so that blocks can run in any process.
 
     Attributes:
-        agent: As it is registered.
-        prepared: Its agent half, made ready.
-        setting: With the features of the world.
+        agent: The registered agent.
+        prepared: The agent half, ready to run.
+        setting: Setting with the features of the world.
         data: The users of D and of D′.
-        noise: What the channel adds to each release.
+        noise: Noise of each release.
         actions: A.
     """
 
@@ -58,7 +58,7 @@ class RegressingRuns:
     actions: int
 
     def __call__(self, rng: np.random.Generator, runs: int) -> Outputs:
-        """Returns so many fresh runs, each on D or D′ by a hidden bit."""
+        """Fresh runs, each on D or D′ by a hidden bit."""
         secret = draw_hidden_bits(rng, runs)
         seen = []
         for on_first in secret:
@@ -73,32 +73,32 @@ class RegressingRuns:
 
 
 class DrawnChannel:
-    """A channel that draws the declared noise from one generator and posts the sum, and keeps no ledger.
+    """A channel that draws the declared noise from one generator and posts the sum; it has no ledger.
 
     Args:
-        noise: Of each release.
-        billboard: Where the noisy slices stand.
-        rng: Of the trial's block.
+        noise: Noise of each release.
+        billboard: Billboard for the noisy slices.
+        rng: Generator of the trial's block.
     """
 
     def __init__(self, noise: Mapping[str, Noise], billboard: Billboard, rng: np.random.Generator) -> None:
         self._noise, self._billboard, self._rng = noise, billboard, rng
 
     def release(self, name: str, value: Array, *, part: int) -> Array:
-        """Returns the noisy value that is now on the billboard."""
+        """Add noise to a value, post the sum on the billboard and return it."""
         self._billboard.publish(name, part, self._noise[name].add(value, self._rng), known_digest="none is kept")
         return self._billboard.read(name, part=part)
 
 
 def audit_policies(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Returns the lower bound on ε from policies and values alone; valid against any mechanism, and weak.
+    """Lower bound on ε from policies and values alone; valid against any mechanism, and weak.
 
     Args:
-        request: What is asked.
-        algorithm: Whose agent is run.
+        request: The request.
+        algorithm: The algorithm; its agent is run.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or there is no such agent or no world.
+        ParameterError: A number of the request is out of range, or the algorithm has no such agent or no world.
         AuditError: A trial's score is not finite.
     """
     placed = place_small(request.setting, algorithm)
@@ -120,7 +120,7 @@ def audit_policies(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
 
 
 def place_small(setting: Setting, algorithm: Algorithm) -> Placed:
-    """Returns the agent at the sizes of its algorithm's audit instance, at which a violation would be visible.
+    """The agent at the sizes of its algorithm's audit instance, at which a violation would be visible.
 
     Raises:
         ParameterError: As for `place_agent`.
@@ -129,7 +129,7 @@ def place_small(setting: Setting, algorithm: Algorithm) -> Placed:
 
 
 def instance(placed: Placed) -> Runs:
-    """Returns the agent on the ends of its world among random users, with the declared noise."""
+    """The agent with the end users of its world among random users, with the declared noise."""
     setting, agent = placed.closely.setting, placed.closely.agent
     declaration, values = setting.declared, setting.values
     base = placed.users(_count_users(placed), np.random.default_rng(0))  # public: the same in every audit
@@ -147,7 +147,7 @@ def instance(placed: Placed) -> Runs:
 
 
 def _count_users(placed: Placed) -> int:
-    """Returns so many users that a state and action has a few times the noise."""
+    """Number of users for which a state and action has a few times the noise."""
     setting, mdp = placed.closely.setting, placed.world.mdp
     if placed.closely.agent.users is not None:
         return placed.closely.agent.users(setting)

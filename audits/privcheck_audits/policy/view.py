@@ -1,9 +1,9 @@
-"""The policy view's verdict, whatever the agent: a learned score of what it puts out, and a coin flip or bets on it.
+"""Verdict of the policy view for any agent: a learned score of its output, with a coin flip or bets.
 
-The policy view: the whole agent in every trial, and only what it outputs is looked at.
+The policy view: the whole agent runs in every trial, and only its output is observed.
 
-The loss of a policy has no formula, so a score is learned on three tenths of the runs and the coin flip decides on the
-others. It is valid against any mechanism; what it can find depends on the score.
+The loss of a policy has no formula, so a score is learned on three tenths of the runs and the coin flip decides on
+the others. It is valid against any mechanism; what it can find depends on the score.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ class WholeAgent:
 
     Attributes:
         exact: The exact statistics of D and of D′ by release, each (H, …).
-        noise: What the channel adds to each release.
-        agent: From noisy statistics of B runs by release, each (B, H, …), to greedy actions and values, (B, H, S) each.
+        noise: Noise of each release.
+        agent: Map from noisy statistics of B runs by release, each (B, H, …), to greedy actions and values, (B, H, S)
+            each.
         actions: A.
     """
 
@@ -66,18 +67,18 @@ class WholeAgent:
     actions: int
 
     def __call__(self, rng: np.random.Generator, runs: int) -> Outputs:
-        """Returns so many fresh runs."""
+        """Outputs of fresh runs."""
         return whole_runs(self, rng, runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outputs:
-    """What the agents of one block put out.
+    """Outputs of the agents of one block.
 
     Attributes:
-        features: (runs, features) what the score looks at: policies, one indicator for each action but the first, and
-            values where they are put out.
-        secret: (runs,) whether the run was on D.
+        features: (runs, features) features for the score: policies, one indicator for each action but the first, and
+            values if they are output.
+        secret: (runs,) whether each run was on D.
     """
 
     features: Array
@@ -86,10 +87,10 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyTally:
-    """What the trials came to.
+    """Counts of the trials.
 
     Attributes:
-        learned: Runs on which the score was learned.
+        learned: Number of runs that the score was learned on.
         tested: The counts of the other runs.
     """
 
@@ -98,12 +99,12 @@ class PolicyTally:
 
 
 def whole_runs(whole: WholeAgent, rng: np.random.Generator, runs: int) -> Outputs:
-    """Returns the outputs of fresh runs of the whole agent, each on D or D′ by a hidden bit.
+    """Outputs of fresh runs of the whole agent, each on D or D′ by a hidden bit.
 
     Args:
         whole: Data, noise and agent.
         rng: The block's generator.
-        runs: How many.
+        runs: Number of runs.
     """
     secret = draw_hidden_bits(rng, runs)
     step = max(1, _CHUNK // sum(table.size for table in whole.exact[0].values()))
@@ -126,7 +127,7 @@ def whole_runs(whole: WholeAgent, rng: np.random.Generator, runs: int) -> Output
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Produced:
-    """A block of runs to learn from."""
+    """A block of training runs."""
 
     whole: Runs
 
@@ -136,7 +137,7 @@ class _Produced:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Judged:
-    """A block of runs that is tested."""
+    """A block of tested runs."""
 
     whole: Runs
     score: LinearScore
@@ -152,13 +153,13 @@ class _Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Learned:
-    """What is left to do once the score is learned.
+    """A learned score, ready to judge the remaining runs.
 
     Attributes:
-        runs: On which the score was learned.
-        tested: Runs that are left, at most.
-        judge: The work of a block of them.
-        how: Where their blocks run, as `privcheck_audits.engine.blocks.blocks` takes it.
+        runs: Number of runs that the score was learned on.
+        tested: Largest number of remaining runs.
+        judge: The work of a block of remaining runs.
+        how: Arguments of `privcheck_audits.engine.blocks.blocks` for these blocks.
     """
 
     runs: int
@@ -178,16 +179,16 @@ def learn(
     checkpoint: Checkpoint | None = None,
     progress: Progress = silent,
 ) -> Learned:
-    """Returns the score learned on three tenths of 2·trials runs (at most 20 000), ready to judge the others.
+    """Learn a score on three tenths of 2·trials runs (at most 20 000), ready to judge the others.
 
     Args:
         whole: Makes runs; importable, so that blocks can run in any process.
-        plan: On how many runs to guess.
+        plan: Numbers of runs to guess on.
         trials: N, the runs under each neighbour.
         seed: The audit's seed.
-        workers: Threads; the result does not depend on it.
-        executor: Where blocks run instead; nor does it depend on that.
-        checkpoint: Where finished blocks are kept; it must know `Outputs` and `Tally`.
+        workers: Number of threads; the result does not depend on it.
+        executor: Executor used in place of threads; the result does not depend on it.
+        checkpoint: Store of finished blocks; its kinds must include `Outputs` and `Tally`.
         progress: Called after each block.
 
     Raises:
@@ -222,14 +223,14 @@ def learn(
 def policy_trials(
     whole: Runs, plan: GuessPlan, *, trials: int, seed: int, seen: Prefixes[Tally] | None = None, **how: Any
 ) -> PolicyTally:
-    """Returns the counts of 2·trials runs, of which three tenths (at most 20 000) train the score and are not counted.
+    """Counts of 2·trials runs, of which three tenths (at most 20 000) train the score and are not counted.
 
     Args:
         whole: Makes runs; importable, so that blocks can run in any process.
-        plan: On how many runs to guess.
+        plan: Numbers of runs to guess on.
         trials: N, the runs under each neighbour.
         seed: The audit's seed.
-        seen: Keeps what the first blocks came to.
+        seen: Keeps the sums of the first blocks.
         how: Workers, executor, checkpoint and progress, as for `learn`.
 
     Raises:
@@ -253,17 +254,17 @@ def audit_policy_until_refuted(
     seen: Prefixes[Tally] | None = None,
     **how: Any,
 ) -> tuple[int, Sequential]:
-    """Returns on how many runs the score was learned, and the audit of the others, stopped as soon as ε is refuted.
+    """Learn a score, then audit the remaining runs until ε is refuted; returns the number of training runs too.
 
     Args:
         whole: Makes runs; importable, so that blocks can run in any process.
-        plan: On how many runs to guess, with each attempt's weight.
+        plan: Numbers of runs to guess on, with weights.
         trials: N, the runs under each neighbour, at most.
         seed: The audit's seed.
-        epsilon: What is to be refuted.
-        delta: With this δ.
-        alpha: The probability with which a true claim is ever refuted, at most.
-        seen: Keeps what the first blocks came to.
+        epsilon: The ε to refute.
+        delta: The δ of the claim.
+        alpha: Upper bound on the probability of ever refuting a true claim.
+        seen: Keeps the sums of the first blocks.
         how: Workers, executor, checkpoint and progress, as for `learn`.
 
     Raises:
@@ -291,14 +292,14 @@ METHODS: Final[tuple[AuditMethod, ...]] = ("auto", "coin-flip", "sequential")
 
 
 def check_policy(request: AuditRequest, values: Mapping[str, Fraction]) -> None:
-    """Refuses a request for the policy view that cannot be carried out, before anything is drawn.
+    """Raise an error for a request for the policy view that cannot be carried out, before any run.
 
     Args:
-        request: What is asked.
-        values: The parameters of the instance that is audited.
+        request: The request.
+        values: Parameters of the audited instance.
 
     Raises:
-        ParameterError: A number is out of its range, or the method does not fit.
+        ParameterError: A number is out of range, or the method does not fit.
     """
     check(request, METHODS)
     if why := why_no_claim(request, limits(request, values)):
@@ -318,19 +319,20 @@ def bound_policies(
     pair: tuple[Any, Any] | None = None,
     agent_ran: bool = True,
 ) -> AuditResult:
-    """Returns the lower bound on ε from what whole runs put out; valid against any mechanism, and weak.
+    """Lower bound on ε from outputs of whole runs; valid against any mechanism, and weak.
 
-    δ > 0 is paid for by taking off as many right guesses as an (ε, δ) mechanism may reveal; in bets, by their price.
+    For δ > 0 the coin flip subtracts the right guesses that an (ε, δ) mechanism may reveal; bets include δ in their
+    price.
 
     Args:
-        request: What is asked; `check_policy` has seen it.
+        request: The request, checked by `check_policy`.
         whole: Fresh runs; called once before, so that Numba has compiled.
         values: The instance's parameters.
-        seen: What the score looks at, in words.
+        seen: Observed output, in words.
         witness: The pair in words.
         instance: The instance in words.
-        keep: Whether finished blocks may be kept: not those of another agent than the registered one.
-        meaning: From what is refuted to what that means, in words.
+        keep: Whether finished blocks may be stored: not those of an agent other than the registered one.
+        meaning: Map from the refuted limits to their meaning, in words.
         pair: The two users, for the report.
         agent_ran: Whether the registered agent was run.
 
@@ -438,7 +440,7 @@ def _read(
 
 
 def _law(request: AuditRequest, values: Mapping[str, Fraction]) -> LossLaw:
-    """Returns the law of the loss for a test that sees the releases: certainty where outputs share their noise."""
+    """Law of the loss for a test that sees the releases: certainty if outputs share their noise."""
     if request.declaration.shared_draws:
         return LossLaw(share=np.array([0.0, 1.0]), errors=np.zeros(2))
     return loss_law(worst_canary(request.priced.at(values)).groups)

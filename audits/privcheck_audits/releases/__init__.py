@@ -1,7 +1,7 @@
-"""The releases view: canaries, scores and attacks on what is declared to leave. No agent is run.
+"""The releases view: canaries, scores and attacks on the declared releases. No agent is run.
 
-Imports: privcheck, bounds, engine, plan and shuffled. Promises: no bound is above what the
-declaration can lose, but with the stated error rate.
+Imports: privcheck, bounds, engine, plan and shuffled. Promises: a bound is above the declaration's loss only with
+the stated error rate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Audits that stop as soon as the claim is refuted: the trials that were asked for are the most that are run."""
+"""Audits that stop as soon as the claim is refuted; the requested trials are an upper limit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LARGEST_MU: Final = 60.0
 
 
 def audit_until_refuted(target: AttackedInstance) -> AuditResult:
-    """Returns the audit that stops as soon as the smaller of claim and accountant's bound is refuted."""
+    """Audit that stops as soon as the smaller of the claim and the accountant's bound is refuted."""
     request, alpha, bound = target.request, target.alpha, target.bound
     curved = on_curve(request)
     bound_at: Callable[[Tally], float]
@@ -90,16 +90,16 @@ def _reachable(runs: int, *, law: LossLaw, plan: GuessPlan, alpha: float, delta:
 
 
 def bound_from_bets(counted: Tally, *, plan: GuessPlan, alpha: float, delta: float) -> float:
-    """Returns the lower bound on ε from bets at a plan's ranks, valid at any time."""
+    """Anytime-valid lower bound on ε from bets at a plan's ranks."""
     return anytime_epsilon(
         counted.ranked_errors, counted.ranked_guesses, counted.runs, plan=plan, alpha=alpha, delta=delta
     )
 
 
 def read_bound(audit: Sequential, lower: float, bound: Limits, *, most: int) -> tuple[float, Evidence]:
-    """Returns the lower bound of an audit that may have stopped early, and the figures behind it.
+    """Lower bound of an audit that may have stopped early, with its evidence.
 
-    The e-value decides: where it reached 1/α the smaller limit is refuted, and the bound is not below it.
+    The e-value decides: if it reached 1/α, the smaller limit is refuted and the bound is above it.
     """
     violated = audit.verdict == "violation"
     shown = max(lower, math.nextafter(bound.least, math.inf)) if violated else min(lower, bound.least)
@@ -115,13 +115,13 @@ def read_bound(audit: Sequential, lower: float, bound: Limits, *, most: int) -> 
 
 
 def describe_ending(audit: Sequential) -> str:
-    """Returns after how many runs an audit ended, and why."""
+    """Description of the end of an audit: number of runs and reason."""
     why = {"stopped": "the claim was refuted", "done": "nothing was refuted", "interrupted": "it was interrupted"}
     return f"ended after {audit.runs:,} runs in all, {why[audit.ended]}"
 
 
 def _mu_above(epsilon: float, delta: float) -> float:
-    """Returns the least μ, up to rounding, whose exact curve has a larger ε at δ: refuting it refutes ε."""
+    """Least μ, up to rounding, with a larger ε at δ on its exact curve: refuting it refutes ε."""
     low, high = 0.0, _LARGEST_MU
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Tests of one instance of the releases view: each from likelihood ratios at one pair of neighbours to a result."""
+"""Tests of one instance of the releases view: from likelihood ratios at one pair of neighbours to a result."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class AttackedInstance:
     """One instance under attack.
 
     Attributes:
-        request: With this attack's share of the runs and of α, at the instance's parameters.
-        canary: The pair; of several users who are moved alike, what all of them move.
+        request: Request with this attack's share of the runs and of α, at the instance's parameters.
+        canary: The pair; with several changed users, the change of all of them together.
         bound: The claim's and the accountant's ε for one user.
-        users: k, how many users differ.
-        stream: Of the blocks; one an attack.
+        users: k, the number of users who differ.
+        stream: Stream of the blocks; one per attack.
     """
 
     request: AuditRequest
@@ -54,7 +54,7 @@ class AttackedInstance:
 
     @property
     def alpha(self) -> float:
-        """Returns the error probability that the attack may spend."""
+        """Error probability available to the attack."""
         return 1 - self.request.confidence
 
 
@@ -63,7 +63,7 @@ RunAttack = Callable[[AttackedInstance], AuditResult]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Guesses:
-    """A block of trials: importable, so that it can run in any process."""
+    """A block of trials; importable by worker processes."""
 
     groups: tuple[Told, ...]
     plan: GuessPlan | None
@@ -71,7 +71,7 @@ class Guesses:
     thresholds: tuple[float, ...] = ()
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Tally:
-        """Returns the counts of a block."""
+        """Counts of a block."""
         scored = likelihood_trials(self.groups, rng, runs)
         return tally(scored, self.plan, first=first, seed=self.seed, thresholds=self.thresholds)
 
@@ -84,15 +84,15 @@ def run_attack(
     block: int = BLOCK,
     runs: int = 0,
 ) -> AuditResult:
-    """Returns what a test of likelihood ratios came to.
+    """Run a test of likelihood ratios and return its result.
 
     Args:
-        target: Whose request says how many runs, and where.
+        target: The instance; its request gives the number of runs and where they run.
         work: Counts a block.
-        read: What the counts mean.
-        kinds: The dataclasses that `work` returns; `Tally` where none is named.
-        block: Runs of a block.
-        runs: Under both neighbours together; as many as are asked for where 0.
+        read: Interprets the counts.
+        kinds: The dataclasses that `work` returns; `Tally` if none is given.
+        block: Number of runs per block.
+        runs: Number of runs under both neighbours together; 0 for the requested number.
     """
     likelihood_trials(target.canary.groups, np.random.default_rng(0), 1)  # Numba compiles before the clock starts
     place = place_attack(target, *kinds)
@@ -104,7 +104,7 @@ def run_attack(
 
 
 def name_pair(target: AttackedInstance, outcome: Outcome) -> Outcome:
-    """Returns the outcome with the pair, and with how many users are moved at once."""
+    """Add the pair, and the number of users changed at once, to an outcome."""
     users = target.users
     moved = f"{users} users at once: each " if users > 1 else ""
     return replace(
@@ -117,7 +117,7 @@ def name_pair(target: AttackedInstance, outcome: Outcome) -> Outcome:
 
 
 def curve(target: AttackedInstance) -> AuditResult:
-    """Returns the bound on μ, and on the exact curve ε(δ), from a guess in every run; of k users a k-th of their μ."""
+    """Bound on μ, and on the exact curve ε(δ), from a guess in every run; with k users, μ is divided by k."""
     request, bound, users = target.request, target.bound, target.users
     declared = request.priced.numbers.mu or 0.0
 
@@ -160,13 +160,13 @@ def curve(target: AttackedInstance) -> AuditResult:
 
 
 def _mu_of_one(target: AttackedInstance, counted: Tally) -> float:
-    """Returns the lower bound on one user's μ, rounded down."""
+    """Lower bound on one user's μ, rounded down."""
     flip = CurveFlip(errors=counted.errors, runs=counted.runs)
     return math.nextafter(flip.mu(alpha=target.alpha) / target.users, 0.0)
 
 
 def coin_flip(target: AttackedInstance) -> AuditResult:
-    """Returns the bound on ε from guesses on the runs with the largest likelihood ratios, at ranks fixed in advance."""
+    """Bound on ε from guesses on the runs with the largest likelihood ratios, at ranks fixed in advance."""
     law = loss_law(target.canary.groups)
     plan = best_plan(law, 2 * target.request.trials, alpha=target.alpha, delta=charge_delta(target))
     work = guesses(target, plan, choose_thresholds(target))
@@ -174,7 +174,7 @@ def coin_flip(target: AttackedInstance) -> AuditResult:
 
 
 def read_ranks(target: AttackedInstance, counted: Tally, law: LossLaw, plan: GuessPlan) -> Outcome:
-    """Returns what guesses at ranks say of one user's ε."""
+    """Interpret guesses at ranks as a bound on one user's ε."""
     lower, evidence = bound_from_ranks(target, counted, plan)
     limit = partial(reachable_at_ranks, target, law, plan)
     return Outcome(
@@ -191,7 +191,7 @@ def read_ranks(target: AttackedInstance, counted: Tally, law: LossLaw, plan: Gue
 
 
 def bound_from_ranks(target: AttackedInstance, counted: Tally, plan: GuessPlan) -> tuple[float, Evidence]:
-    """Returns the lower bound on one user's ε from guesses at ranks, and the figures behind it."""
+    """Lower bound on one user's ε from guesses at ranks, with its evidence."""
     users, bound = target.users, target.bound
 
     def best(delta: float) -> float:
@@ -222,7 +222,7 @@ def bound_from_ranks(target: AttackedInstance, counted: Tally, plan: GuessPlan) 
 
 
 def describe_ranks(target: AttackedInstance, plan: GuessPlan) -> str:
-    """Returns the test in words."""
+    """Description of the test."""
     return (
         f"coin flip: a hidden fair bit guessed by the log-likelihood ratio on the {len(plan.shares)} shares of runs "
         f"with the largest ratio, fixed in advance, α divided among them{describe_size(target)}"
@@ -230,7 +230,7 @@ def describe_ranks(target: AttackedInstance, plan: GuessPlan) -> str:
 
 
 def reachable_at_ranks(target: AttackedInstance, law: LossLaw, plan: GuessPlan, runs: int) -> float:
-    """Returns what the ranks' expected counts certify of one user, were the declared law true."""
+    """Bound on one user's ε from the ranks' expected counts under the declared law."""
     return user_epsilon(
         lambda delta: reachable_guesses(law, plan, runs, alpha=target.alpha, delta=delta),
         users=target.users,
@@ -239,31 +239,31 @@ def reachable_at_ranks(target: AttackedInstance, law: LossLaw, plan: GuessPlan, 
 
 
 def guesses(target: AttackedInstance, plan: GuessPlan | None, thresholds: tuple[float, ...] = ()) -> Guesses:
-    """Returns the work of a block."""
+    """Work of a block of trials."""
     return Guesses(groups=target.canary.groups, plan=plan, seed=target.request.seed, thresholds=thresholds)
 
 
 def choose_thresholds(target: AttackedInstance) -> tuple[float, ...]:
-    """Returns the thresholds of the trade-off curve; none where several users are moved, for claims are about one."""
+    """Thresholds of the trade-off curve; empty if several users differ, since claims are about one user."""
     sample = partial(likelihood_trials, target.canary.groups)
     return pilot_marks(sample, seed=target.request.seed) if target.users == 1 else ()
 
 
 def charge_delta(target: AttackedInstance) -> float:
-    """Returns the δ that the users who differ have together, were the smaller limit on one user's ε true."""
+    """Joint δ of the users who differ, if the smaller limit on one user's ε is true."""
     if target.users == 1 or target.request.delta == 0:
         return target.request.delta
     return min(0.5, group_delta(min(target.bound.least, 1.0), target.request.delta, users=target.users))
 
 
 def find_claimed_rho(request: AuditRequest) -> dict[str, float]:
-    """Returns the claim's ρ by name, where it is one."""
+    """Evidence with the claim's ρ; empty if the claim is not ρ-zCDP."""
     guarantee = request.declaration.claim.guarantee
     return {"rho_claimed": guarantee.rho.number(request.values, rounding="up")} if isinstance(guarantee, ZCDP) else {}
 
 
 def curve_below(mu: float, lower: float, bound: Limits) -> dict[str, list[float]]:
-    """Returns the curve δ(ε) of the lower bound on μ, for plots."""
+    """Curve δ(ε) of the lower bound on μ, for plots."""
     grid = np.linspace(0.0, 1.25 * max(lower, bound.upper or 0.0, bound.claimed or 0.0, 0.1), _POINTS)
     return {
         "epsilon": [float(e) for e in grid],
@@ -272,10 +272,10 @@ def curve_below(mu: float, lower: float, bound: Limits) -> dict[str, list[float]
 
 
 def describe_size(target: AttackedInstance) -> str:
-    """Returns the instance's H in words, where it has one."""
+    """The instance's H in words; empty if it has none."""
     return f"; H = {target.request.values['H']}" if "H" in target.request.values else ""
 
 
 def place_attack(target: AttackedInstance, *kinds: type) -> dict[str, Any]:
-    """Returns seed, stream and place of the target's blocks, which return `Tally` unless other kinds are named."""
+    """Arguments for the target's blocks: seed, stream and place; they return `Tally` unless other kinds are given."""
     return {"stream": target.stream, **place_blocks(target.request, *(kinds or (Tally,)))}

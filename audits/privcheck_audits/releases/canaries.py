@@ -29,16 +29,16 @@ _SHOWN = 3  # steps of a trajectory that words list
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Canary:
-    """A pair of neighbours with what tells them apart.
+    """A pair of neighbours with the differences between them.
 
     Attributes:
-        pair: The user's data in D and in D′; None where the user is absent.
-        groups: The coordinates that differ, or the procedure that is run.
+        pair: The user's data in D and in D′; None if the user is absent.
+        groups: The coordinates that differ, or the procedure to run.
         mu: √Σ(Δ/σ)² over the Gaussian coordinates.
-        pure: The largest loss over the other coordinates: Σ|Δ|/b of Laplace noise; of a procedure the ε that it loses
-            at a δ of one in a thousand.
+        pure: The largest loss over the other coordinates: Σ|Δ|/b of Laplace noise; for a procedure, its ε at a δ of one
+            in a thousand.
         words: The pair in words.
-        group: The user's, of a partition of the users; empty without one.
+        group: The user's group, if the users are partitioned; else empty.
     """
 
     pair: UserPair
@@ -50,15 +50,15 @@ class Canary:
 
     @property
     def gaussian(self) -> bool:
-        """Returns whether all coordinates that differ have Gaussian noise."""
+        """Whether all coordinates that differ have Gaussian noise."""
         return all(isinstance(group, MovedGroup) and group.noise.gaussian for group in self.groups)
 
 
 def sizes(values: Mapping[str, Fraction]) -> tuple[int, int, int]:
-    """Returns H, S and A of a tabular declaration.
+    """H, S and A of a tabular declaration.
 
     Raises:
-        ParameterError: One is not among its parameters.
+        ParameterError: One of them is not among its parameters.
     """
     missing = [name for name in _SIZES if name not in values]
     if missing:
@@ -68,10 +68,10 @@ def sizes(values: Mapping[str, Fraction]) -> tuple[int, int, int]:
 
 
 def canary(declaration: Declaration, values: Mapping[str, Fraction], pair: UserPair, group: str = "") -> Canary:
-    """Returns the pair with the exact loss of its releases.
+    """Canary of a pair, with the exact loss of its releases.
 
     Raises:
-        ParameterError: Of noise of a law of one's own nobody says how far apart it leaves two neighbours.
+        ParameterError: The loss of a user-defined noise law is unknown.
     """
     groups = find_moved_groups(declaration, values, pair, group)
     apart = [group.noise.separation(group.change) for group in groups]
@@ -88,10 +88,10 @@ def canary(declaration: Declaration, values: Mapping[str, Fraction], pair: UserP
 
 @once
 def worst_canary(priced: Priced) -> Canary:
-    """Returns the pair with the largest exact loss of those that verification tries as witnesses.
+    """Pair with the largest exact loss among the witnesses that verification tries.
 
-    The pair is chosen by computation, before anything is drawn. Beside noisy values stand the pairs that procedures
-    know; of them the one that a test can see: with the largest ε at a δ of one in a thousand.
+    The pair is computed before any run. Procedures name their own pairs; among those the most visible one counts: the
+    one with the largest ε at a δ of one in a thousand.
     """
     declaration, values = priced.declaration, priced.values
     known = [
@@ -118,7 +118,7 @@ def worst_canary(priced: Priced) -> Canary:
 
 
 def _visible(pair: KnownPair) -> float:
-    """Returns the ε that a pair loses at a δ that a test can see."""
+    """Value of ε of a pair at a δ that a test can resolve."""
     return 0.0 if pair.outcomes is None else pair_epsilon(pair.outcomes, pair.rounds, _VISIBLE)
 
 
@@ -134,15 +134,15 @@ def _run_procedure(procedure: Procedure, pair: KnownPair, epsilon: float) -> Can
 def random_users(
     users: int, values: Mapping[str, Fraction], rng: np.random.Generator, *, first: tuple[int, int] | None = None
 ) -> Trajectories:
-    """Returns users with states and actions drawn uniformly, and rewards of which half are 0 or 1.
+    """Random users with uniform states and actions, and with half of the rewards equal to 0 or 1.
 
-    Corners matter: uniform rewards alone miss small errors in a sensitivity.
+    Extreme values matter: uniform rewards alone miss small errors in a sensitivity.
 
     Args:
-        users: How many.
+        users: Number of users.
         values: The declaration's parameters.
-        rng: The randomness.
-        first: The state and action of step 1, where the relation fixes them.
+        rng: Generator of the users.
+        first: The state and action of step 1, if the relation fixes them.
     """
     H, S, A = sizes(values)
     states = rng.integers(0, S, size=(users, H + 1), dtype=np.int32)
@@ -154,7 +154,7 @@ def random_users(
 
 
 def describe(pair: Pair) -> str:
-    """Returns the pair in words."""
+    """Pair in words."""
     one, other = (_user(user) for user in pair)
     return f"in D the user {one}; in D′ the user {other}"
 

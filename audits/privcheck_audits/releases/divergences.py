@@ -1,6 +1,6 @@
-"""ρ-zCDP in its own unit: the Kullback–Leibler divergence from below, which no ρ-zCDP mechanism has above ρ.
+"""Bounds on ρ-zCDP in its own unit: a lower bound on the Kullback–Leibler divergence, which is at most ρ.
 
-One event, counted under each neighbour: for comparison with testers that do no more.
+Count of one event under each neighbour, for comparison with other testers.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _PILOT: Final = 65_536  # runs of the declared law, from which the reachable lim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Both:
-    """What a block came to for the divergence and for the coin flip: the same runs serve both.
+    """Counts of a block for the divergence and for the coin flip: the same runs serve both.
 
     Attributes:
-        tally: Guesses.
+        tally: Counts of guesses.
         moments: Sums of the clipped score.
     """
 
@@ -55,7 +55,7 @@ class Both:
 
     @property
     def runs(self) -> int:
-        """Returns the number of runs."""
+        """Number of runs."""
         return self.tally.runs
 
     def __add__(self, other: Both) -> Both:
@@ -64,7 +64,7 @@ class Both:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Block:
-    """A block of trials: importable, so that it can run in any process."""
+    """A block of trials; importable by worker processes."""
 
     groups: tuple[Told, ...]
     plan: GuessPlan | None
@@ -80,7 +80,7 @@ class _Block:
 
 
 def divergence(target: AttackedInstance) -> AuditResult:
-    """Returns the bound on ρ from a clipped score; valid against any mechanism."""
+    """Bound on ρ from a clipped score; valid against any mechanism."""
     clipped, pure = _clip(target), target.request.delta == 0
 
     def read(counted: Both) -> Outcome:
@@ -99,7 +99,7 @@ def divergence(target: AttackedInstance) -> AuditResult:
 
 
 def with_coin_flip(target: AttackedInstance) -> AuditResult:
-    """Returns the bounds on ε and on ρ from the same runs, each at half of α."""
+    """Bounds on ε and on ρ from the same runs, each at half of α."""
     half = replace(target, request=replace(target.request, confidence=1 - target.alpha / 2))
     law, clipped = loss_law(half.canary.groups), _clip(half)
     plan = best_plan(law, 2 * half.request.trials, alpha=half.alpha, delta=half.request.delta)
@@ -152,7 +152,7 @@ def _bound_rho(target: AttackedInstance, counted: Moments, clipped: DivergencePl
 
 
 def _reachable(target: AttackedInstance, pairs: int, clipped: DivergencePlan) -> float:
-    """Returns what so many pairs of runs of the declared law would certify, from a few runs scaled up."""
+    """Bound from a number of pairs of runs of the declared law, estimated from a few runs scaled up."""
     pilot = likelihood_trials(target.canary.groups, np.random.default_rng(0), _PILOT)
     few = moments(pilot.score, pilot.secret, clipped)
     up = pairs / few.pairs
@@ -176,9 +176,9 @@ _EVENTS: Final = np.linspace(0.002, 0.6, 300)  # candidates: how often the event
 
 
 def clopper_pearson(target: AttackedInstance) -> AuditResult:
-    """Returns the bound from how often one event happens under D and under D′: for comparison with other testers.
+    """Bound from the frequency of one event under D and under D′, for comparison with other testers.
 
-    The event is a likelihood ratio above a threshold, chosen on runs of its own that are not counted.
+    The event is a likelihood ratio above a threshold, chosen on separate runs that are not counted.
     """
     request = target.request
     pilot = likelihood_trials(

@@ -1,4 +1,4 @@
-"""Several users at once: k who are moved alike, for small ε; many canaries of one run, each with a hidden bit."""
+"""Several users at once: k identical changes, for small ε; many canaries in one run, each with a hidden bit."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _GRID: Final = 2.0**30  # scores are multiples of 2⁻³⁰ nats, as in `privche
 
 
 def group(target: AttackedInstance) -> AuditResult:
-    """Returns the bound on one user's loss from k users who all change as the canary does.
+    """Bound on one user's loss from k users who all change as the canary does.
 
-    Statistics are sums over users, so k users who change alike move them k times as far. k·ε is 1 to 2 (on the curve
-    k·μ is about 3), where guesses say most.
+    Statistics are sums over users, so k identical changes add up to k times the change. k·ε is 1 to 2 (on the curve k·μ
+    is about 3), where guesses are most informative.
     """
     request = target.request
     if on_curve(request):
@@ -51,13 +51,13 @@ def group(target: AttackedInstance) -> AuditResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Table:
-    """One release, and where in it each canary is seen.
+    """One release, with the cells of each canary.
 
     Attributes:
-        statistic: What is computed of all users.
-        noise: What is added.
-        cells: (m, c) flat cells that each canary alone moves.
-        with_first: (m, c) what stands there where the canary is as in D.
+        statistic: Statistic of all users.
+        noise: Noise that is added.
+        cells: (m, c) flat cells that depend on one canary only.
+        with_first: (m, c) values of these cells if the canary is as in D.
         change: (c,) f(D) − f(D′) at a canary's cells, the same for all.
     """
 
@@ -70,11 +70,11 @@ class _Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ManyCanaries:
-    """Many canaries of one run: each is as in D or as in D′ by a hidden bit of its own.
+    """Many canaries of one run, each as in D or as in D′ by a separate hidden bit.
 
     Attributes:
         first: The m canaries as in D.
-        second: As in D′; None where they are absent there.
+        second: The canaries as in D′; None if they are absent there.
         tables: The releases.
     """
 
@@ -84,11 +84,11 @@ class ManyCanaries:
 
     @property
     def canaries(self) -> int:
-        """Returns m."""
+        """Number of canaries m."""
         return self.first.users
 
     def __call__(self, rng: np.random.Generator) -> Scored:
-        """Returns the scores of the canaries of one fresh run, from the whole statistics and the noise on them."""
+        """Scores of the canaries of one fresh run, from the whole statistics with noise."""
         secret = draw_hidden_bits(rng, self.canaries)
         data = _mix(self.first, self.second, secret)
         score = np.zeros(self.canaries)
@@ -101,7 +101,7 @@ class ManyCanaries:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ManyRuns:
-    """A block of runs with many canaries each: importable, so that it can run in any process."""
+    """A block of runs with many canaries each; importable by worker processes."""
 
     many: ManyCanaries
     plan: GuessPlan
@@ -117,13 +117,13 @@ class _ManyRuns:
 
 
 def one_run(target: AttackedInstance) -> AuditResult:
-    """Returns the bound from many canaries of one run, or of as few runs as hold 2N canaries.
+    """Bound from many canaries of one run, or of the fewest runs with about 2N canaries.
 
-    Every run computes the statistics of all its users and adds the noise to all of their cells. Canaries of different
+    Every run computes the statistics of all its users and adds noise to all cells. Canaries of different
     runs are different users, so the counts of several runs may be added.
 
     Raises:
-        ParameterError: No two canaries have cells of their own.
+        ParameterError: No two canaries have disjoint cells.
     """
     request = target.request
     many, one = choose_canaries(request.declaration, request.values)
@@ -168,15 +168,15 @@ def one_run(target: AttackedInstance) -> AuditResult:
 
 
 def choose_canaries(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[ManyCanaries, Canary]:
-    """Returns as many canaries as find cells of their own, and the first of them alone, with its loss.
+    """The largest set of canaries with disjoint cells, and the first of them alone, with its loss.
 
     Every one stays in one state and plays one action throughout: in D one of two actions, in D′ the other (with a
-    single action, two states); where users may be absent, one action in D and nothing in D′. The reward is the one that
-    tells more.
+    single action, two states); if users may be absent, one action in D and no data in D′. The reward is the more
+    revealing one.
 
     Args:
-        declaration: What is released.
-        values: Its parameters.
+        declaration: The declaration.
+        values: Values of its parameters.
 
     Raises:
         ParameterError: There are no such cells.

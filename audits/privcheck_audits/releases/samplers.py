@@ -1,7 +1,8 @@
-"""What a function of one's own says beside its output: it may tell of its data only what the output tells.
+"""Side outputs of a user-written function: they may reveal about its data only what the output reveals.
 
-A sampler is run once at a time on two neighbours, and what it prints, logs, warns of or writes is compared where its
-outputs are the same. A text that one output has on D, and another text on D′, every time, is of the data.
+A sampler is run once at a time on two neighbours; its prints, logs, warnings and written files are compared between
+runs with equal outputs. A text that always accompanies one output on D, with a different text on D′, depends on the
+data.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ Heard = Mapping[bytes, list[Mapping[str, object]]]  # by output, what was said b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaidBeside:
-    """What was found of one function.
+    """Finding about the side outputs of one function.
 
     Attributes:
-        name: Of the function.
-        places: Where it says what its output does not tell.
-        words: The neighbours; empty where nothing is known for certain.
+        name: Name of the function.
+        places: Side channels that reveal more than the output.
+        words: The neighbours; empty if the leak is not certain.
     """
 
     name: str
@@ -42,7 +43,7 @@ class SaidBeside:
 
 
 def hear_samplers(declaration: Declaration, values: Mapping[str, Fraction], seed: int) -> SaidBeside | None:
-    """Returns the first function that says more than its output does; one that certainly does before others."""
+    """First function with side outputs that reveal more than its output; certain leaks come before doubtful ones."""
     doubted: SaidBeside | None = None
     for one in _mechanisms(declaration):
         at = one.at(values)
@@ -60,7 +61,7 @@ def _mechanisms(declaration: Declaration) -> Iterator[OwnMechanism]:
 
 
 def _hear(one: OwnMechanism, data: Any, at: Mapping[str, float], seed: int) -> Heard:
-    """Returns what was said beside each output, of runs that are drawn alike on all data."""
+    """Side outputs of runs, by output; the random draws are the same on all data."""
     heard = defaultdict[bytes, list[Mapping[str, object]]](list)
     for run in range(_RUNS):
         said = Said()
@@ -71,7 +72,7 @@ def _hear(one: OwnMechanism, data: Any, at: Mapping[str, float], seed: int) -> H
 
 
 def _list_told(ours: Heard, theirs: Heard) -> tuple[str, ...]:
-    """Returns the places that say one thing on D and another on D′ beside the same output, every time."""
+    """Side channels that always differ between D and D′ beside the same output."""
     found = set()
     for output in ours.keys() & theirs.keys():
         first, second = ours[output], theirs[output]
@@ -84,14 +85,14 @@ def _list_told(ours: Heard, theirs: Heard) -> tuple[str, ...]:
 
 
 def _doubt(name: str, ours: Heard, theirs: Heard) -> SaidBeside | None:
-    """Returns the places that do not always say the same; None where all do, whatever the data and the output."""
+    """Doubt about side channels with varying content; None if their content is constant or follows the output."""
     said = [each for heard in (ours, theirs) for texts in heard.values() for each in texts]
     told = tuple(sorted(place for place in said[0] if any(each[place] != said[0][place] for each in said)))
     return SaidBeside(name=name, places=told) if told and not _follows_outputs(ours, theirs, told) else None
 
 
 def _follows_outputs(ours: Heard, theirs: Heard, places: tuple[str, ...]) -> bool:
-    """Returns whether what is said is the same wherever the output is, and outputs do come again on both data."""
+    """Whether the side outputs are a function of the output, and outputs recur on both data."""
     common = ours.keys() & theirs.keys()
     if not common:
         return False

@@ -1,12 +1,11 @@
-"""The releases view: a lower bound on ε from what is declared to leave. No agent is run.
+"""The releases view: a lower bound on ε from the declared releases. No agent is run.
 
-The releases view of any declaration with additive noise: a lower bound on ε from the noisy statistics themselves.
+Declarations with additive noise: a lower bound on ε from the noisy statistics, attacked at the witness of
+verification.
 
-The releases view: what is declared to leave, attacked at the witness of verification. No agent is run.
+Releases at the sizes of an algorithm's audit instance, if the requested sizes would hide everything.
 
-Releases at the sizes of an algorithm's own audit instance, where those asked for would hide everything.
-
-Outputs that share their noise are attacked where they leak: in the difference of two of them.
+Attack on outputs that share their noise: the difference of two of them.
 """
 
 from __future__ import annotations
@@ -65,16 +64,16 @@ _ONE_INSTANCE: Final[Mapping[AuditMethod, RunAttack]] = {
 
 
 def releases(request: AuditRequest) -> AuditResult:
-    """Returns the lower bound on the loss of the releases, from likelihood ratios at the worst canary.
+    """Lower bound on the loss of the releases, from likelihood ratios at the worst canary.
 
     The method "auto" judges all-Gaussian releases at δ > 0 by the coin flip on the curve; anything else by the coin
     flip at fixed ranks, for which a small instance is audited too, with half of the runs and half of α: over many
-    Laplace coordinates the extreme of the likelihood ratio is too rare to be met, whatever the loss. A claim of ρ-zCDP
+    Laplace coordinates the extreme of the likelihood ratio is too rare to occur, whatever the loss. A claim of ρ-zCDP
     that is not judged on the curve is judged in its own unit too, from the same runs, and α is halved once more. On the
     curve that would add nothing: there the coin flip bounds ρ more sharply than the divergence does.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or the method does not fit.
+        ParameterError: A number of the request is out of range, or the method does not fit.
         AuditError: A trial's score is not finite.
     """
     check(request, METHODS)
@@ -112,7 +111,7 @@ def releases(request: AuditRequest) -> AuditResult:
 
 
 def _plan(request: AuditRequest) -> tuple[RunAttack, list[Mapping[str, Fraction]]]:
-    """Returns the test, and the instances on which it is made: runs and α are divided among them."""
+    """Test of a request, and its instances: runs and α are divided among them."""
     method = request.method
     if method == "curve" or (method == "auto" and on_curve(request)):
         return curve, [request.values]
@@ -126,7 +125,7 @@ def _plan(request: AuditRequest) -> tuple[RunAttack, list[Mapping[str, Fraction]
 
 
 def instances(request: AuditRequest) -> list[Mapping[str, Fraction]]:
-    """Returns the parameters to attack: the given ones, unless they have too many coordinates, and a small instance.
+    """Parameters to attack: the given ones, unless they have too many coordinates, and a small instance.
 
     The small one has H = 1 or 2 (the one with the larger loss over the claim) and two episodes, so that a tree has one
     node and a violation is not hidden behind coordinates that must all be extreme at once. Gaussian coordinates hide
@@ -156,7 +155,7 @@ def _share(request: AuditRequest, values: Mapping[str, Fraction]) -> float:
 
 
 def _strength(result: AuditResult) -> tuple[bool, float]:
-    """Returns how much a result says: a violation first, then the bound over what it is compared with."""
+    """Rank of a result: a violation first, then the bound divided by its limit."""
     least = Limits(upper=result.epsilon_upper, claimed=result.epsilon_claimed).least
     return result.verdict == "violation", (result.epsilon_lower or 0.0) / max(1e-300, least)
 
@@ -167,9 +166,9 @@ def _runs(result: AuditResult) -> int:
 
 
 def visible(request: AuditRequest, algorithm: Algorithm) -> AuditRequest:
-    """Returns the request at the instance's sizes, where at those asked for the releases view could not see anything.
+    """Request at the instance's sizes, if the releases view could not show anything at the requested sizes.
 
-    DP-LSVI-UCB++ loses 6·10⁻⁶ of its claim at H = 20, and half of it at H = 1, which the same claim is about.
+    DP-LSVI-UCB++ loses 6·10⁻⁶ of its claim at H = 20, and half of it at H = 1, which the same claim covers.
     """
     if request.view != "releases" or request.method not in {"auto", "curve"} or not on_curve(request):
         return request
@@ -183,7 +182,7 @@ def visible(request: AuditRequest, algorithm: Algorithm) -> AuditRequest:
 
 
 def small(values: Mapping[str, Fraction], algorithm: Algorithm) -> Mapping[str, Fraction]:
-    """Returns the parameters with the sizes of the algorithm's instance."""
+    """Parameters with the sizes of the algorithm's instance."""
     sizes = algorithm.instance.sizes
     return {**values, **{name: Fraction(size) for name, size in sizes.items() if name in values}}
 
@@ -193,7 +192,7 @@ _CERTAIN: Final = 1_000.0  # nats: the score of a difference that only one neigh
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Differences:
-    """A block of trials: two outputs with the same draw, and which neighbour their difference reveals."""
+    """A block of trials: two outputs with the same draw, and the neighbour that their difference reveals."""
 
     noise: Noise
     change: float
@@ -211,10 +210,10 @@ class _Differences:
 
 
 def audit_differences(request: AuditRequest) -> AuditResult:
-    """Returns the audit of two outputs with the same draw of noise, by their difference.
+    """Audit two outputs with the same draw of noise, by their difference.
 
     Raises:
-        ParameterError: A number of the request is out of its range.
+        ParameterError: A number of the request is out of range.
     """
     check(request, ("auto", "coin-flip"))
     began = time.perf_counter()
@@ -265,13 +264,13 @@ def audit_differences(request: AuditRequest) -> AuditResult:
 
 
 def _flawless(runs: int, plan: GuessPlan, *, alpha: float, delta: float) -> float:
-    """Returns what guesses that are never wrong certify."""
+    """Bound from guesses that are never wrong."""
     guesses = plan.ranks(runs)
     return bound_at_ranks((0,) * len(guesses), guesses, plan, runs=runs, alpha=alpha, delta=delta).epsilon
 
 
 def _choose_release(request: AuditRequest, witness: Witness | None) -> tuple[str, float, Noise]:
-    """Returns the release whose outputs leak, the largest entry of what the witness moves in it, and its noise."""
+    """Release with leaking outputs, the largest entry of its change by the witness, and its noise."""
     declaration, values = request.declaration, request.values
     leaking = declaration.shared_draws
     if witness is None:
@@ -288,12 +287,12 @@ _ROUNDS: Final = 50_000_000  # of a procedure under each neighbour, in all
 
 
 def audit_releases(request: AuditRequest) -> AuditResult:
-    """Returns the audit of the releases; of outputs that share their noise, by their difference; of shuffled messages.
+    """Audit the releases: shuffled messages, outputs that share their noise by their difference, or noisy values.
 
-    What functions of its author's own say beside their outputs is part of what leaves.
+    Side outputs of user-written functions (prints, logs, warnings, files) count as released.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or nothing can be attacked.
+        ParameterError: A number of the request is out of range, or there is nothing to attack.
         AuditError: A trial's score is not finite.
     """
     if behind_a_shuffler(request.declaration):
@@ -304,20 +303,20 @@ def audit_releases(request: AuditRequest) -> AuditResult:
 
 
 def why_not(declaration: Declaration) -> str:
-    """Returns why the releases cannot be audited; empty where they can."""
+    """Reason why the releases cannot be audited; empty if they can."""
     return shuffled.declines(declaration) if behind_a_shuffler(declaration) else ""
 
 
 def behind_a_shuffler(declaration: Declaration) -> bool:
-    """Returns whether messages leave a shuffler."""
+    """Whether a release is the output of a shuffler."""
     return any(r.mechanism.law.shuffled for r in declaration.noisy)
 
 
 def run(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Returns the audit of an algorithm's releases; of one whose releases show nothing at its sizes, at its instance's.
+    """Audit an algorithm's releases, at the sizes of its audit instance if the requested sizes would show nothing.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or nothing can be attacked.
+        ParameterError: A number of the request is out of range, or there is nothing to attack.
         AuditError: A trial's score is not finite.
     """
     if algorithm.instance.world is not None or (algorithm.online is None and algorithm.policies is not None):
@@ -328,7 +327,7 @@ def run(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
 
 
 def _add_said(result: AuditResult, request: AuditRequest) -> AuditResult:
-    """Returns the result with what functions of its author's own say beside their outputs."""
+    """Add findings about side outputs of user-written functions to a result."""
     if (said := hear_samplers(request.declaration, request.values, request.seed)) is None:
         return result
     told = f"what {said.name} says beside its output"
@@ -344,7 +343,7 @@ def _add_said(result: AuditResult, request: AuditRequest) -> AuditResult:
 
 
 def _trials(algorithm: Algorithm) -> int:
-    """Returns a million runs; fewer of procedures of many rounds, which are drawn one by one."""
+    """Default number of trials: a million, fewer for procedures of many rounds, which are drawn one by one."""
     declaration = None if algorithm.declare is None else algorithm.declare({})
     if declaration is None or not declaration.others:
         return 1_000_000

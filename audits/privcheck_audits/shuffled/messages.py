@@ -1,19 +1,19 @@
-"""Trials of what leaves a shuffler: messages of the counters in which two batches differ, scored by their exact ratio.
+"""Trials of shuffler outputs: messages of the counters in which two batches differ, scored by their exact ratio.
 
-A batch of n users is audited whose other users all hold the data of D′, so that every counter that the pair moves
-stands at 0 or at n on D′. What leaves is the multiset of messages of each counter:
+In the audited batch of n users, all other users have the data of D′, so that every counter that differs is 0 or n
+on D′. The output is the multiset of messages of each counter:
 
-* every bit a message of its own: the number of ones is all there is to see, Bin(N, p) plus the users' own;
-* integers z = bit + Σy: how often 0, 1, …, m + 1 were sent. With P = Bin(m, p), one 1 among bits 0 makes the ratio of
-  D to D′ the mean of P(z − 1)/P(z) over the n messages, one 0 among bits 1 that of P(z)/P(z − 1): exchange the hidden
-  user with each of the n. A message m + 1, or 0, makes it infinite.
+* every bit as a separate message: the number of ones is the only information, Bin(N, p) plus the users' own;
+* integers z = bit + Σy: the frequencies of 0, 1, …, m + 1. With P = Bin(m, p), one 1 among bits 0 makes the ratio
+  of D to D′ the mean of P(z − 1)/P(z) over the n messages, one 0 among bits 1 that of P(z)/P(z − 1): exchange the
+  hidden user with each of the n. A message m + 1, or 0, makes it infinite.
 
-Counters have noise of their own, so that the ratio of all of them is the product. Nothing is binned: scores of ±∞ are
-outputs that one of the two neighbours cannot produce.
+Counters have independent noise, so that their joint ratio is the product. Nothing is binned: scores of ±∞ are
+outputs that are impossible on one neighbour.
 
-What can be looked at behind a shuffler: at which pair, in which batch, of how many users moved alike.
+Attacks on shuffler outputs: the observed counters, the pair, the batch, and the number of users changed alike.
 
-Everything here is computed from the known law, before anything is drawn.
+Everything here is computed from the known law, before any run.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ Array = NDArray[np.float64]
 
 
 def as_sums(groups: Sequence[MovedGroup]) -> tuple[MovedGroup, ...]:
-    """Returns the counters of which only the sum of the messages is looked at, which anyone can form."""
+    """Counters of which only the sum of the messages is observed; anyone can compute it."""
     return tuple(replace(group, noise=shuffled_noise(group.noise).sums) for group in groups)
 
 
 def width(group: MovedGroup) -> int:
-    """Returns how many numbers of one counter are looked at: 1, the sum, or how often each of 0 … m + 1 was sent."""
+    """Number of observed values per counter: 1 for the sum, or m + 2 for the counts of 0 … m + 1."""
     noise = shuffled_noise(group.noise)
     return noise.bits[0] + 2 if noise.integers else 1
 
 
 def compute_shown_probability(groups: Sequence[MovedGroup]) -> float:
-    """Returns the probability that a run on D sends what cannot be sent on D′, by the known law.
+    """Probability that a run on D has an output that is impossible on D′, by the known law.
 
-    A number of ones above N, or below the users' own; a message m + 1 where all bits are 0 on D′, or 0 where all are 1.
+    A number of ones above N, or below the users' own; a message m + 1 if all bits are 0 on D′, or 0 if all are 1.
     """
     hidden = 1.0
     for group in groups:
@@ -77,7 +77,7 @@ def compute_shown_probability(groups: Sequence[MovedGroup]) -> float:
 
 
 def message_trials(groups: Sequence[MovedGroup], rng: np.random.Generator, runs: int) -> Scored:
-    """Returns the scores of fresh runs, each on D or D′ by a hidden bit; ±∞ where one neighbour cannot send that.
+    """Scores of fresh runs, each on D or D′ by a hidden bit; ±∞ for outputs impossible on one neighbour.
 
     The messages come from the mechanism's own samplers, which the channel uses too. Scores are rounded to a grid, so
     that equal ratios are equal scores.
@@ -85,7 +85,7 @@ def message_trials(groups: Sequence[MovedGroup], rng: np.random.Generator, runs:
     Args:
         groups: The counters that differ, by noise; for "shuffled integers" each by ±1.
         rng: The block's generator.
-        runs: How many.
+        runs: Number of runs.
     """
     secret = draw_hidden_bits(rng, runs)
     score = np.zeros(runs)
@@ -99,11 +99,11 @@ def message_trials(groups: Sequence[MovedGroup], rng: np.random.Generator, runs:
 
 
 def integers_log_ratio(counts: NDArray[np.int64], rising: NDArray[np.bool_], senders: int, threshold: float) -> Array:
-    """Returns ln p(messages | D) − ln p(messages | D′) of each counter; ±∞ where one of the two cannot send them.
+    """Log-ratio ln p(messages | D) − ln p(messages | D′) of each counter; ±∞ if one is 0.
 
     Args:
-        counts: (…, cells, m + 2) how many users send 0, 1, …, m + 1.
-        rising: (cells,) whether the one user holds a 1 on D and a 0 on D′, as all the others do; otherwise the reverse.
+        counts: (…, cells, m + 2) number of users who send 0, 1, …, m + 1.
+        rising: (cells,) whether the user has a 1 on D and a 0 on D′, as all others have; otherwise the reverse.
         senders: n.
         threshold: τ.
     """
@@ -119,7 +119,7 @@ def integers_log_ratio(counts: NDArray[np.int64], rising: NDArray[np.bool_], sen
 
 
 def simulate_law(groups: Sequence[MovedGroup], rng: np.random.Generator, runs: int) -> LossLaw:
-    """Returns the law of the likelihood ratio from so many runs of the known law, for the limit: not a bound."""
+    """Law of the likelihood ratio from simulated runs of the known law, for the limit: not a bound."""
     return sample_law(message_trials(groups, rng, runs).score)
 
 
@@ -148,7 +148,7 @@ def _look_up(noise: ShuffledNoise, change: int, ones: NDArray[np.int64]) -> Arra
 
 @functools.lru_cache(maxsize=64)
 def _table(noise: ShuffledNoise, change: int) -> tuple[int, Array]:
-    """Returns the scores of all numbers of ones that occur, and the first of them; less the users' own on D."""
+    """Scores of the likely numbers of ones less the users' own on D, with the first of these numbers."""
     m, p = noise.bits
     trials, more = noise.senders * m, abs(change)
     half = math.ceil(_REACH * noise.scale) + more + _MORE
@@ -179,14 +179,14 @@ _WIDEST: Final = 40  # integers 0 … m + 1, beyond which only their sums are lo
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Attack:
-    """What is looked at, at which pair, in which batch.
+    """The observed counters, the pair and the batch of an attack.
 
     Attributes:
         groups: The counters in which D and D′ differ.
-        users: How many users are moved alike.
+        users: Number of users who change alike.
         pair: The data of each of them in D and in D′.
-        batch: n, everybody behind the shuffler.
-        shown: Probability, by the known law, that a run on D sends what cannot be sent on D′.
+        batch: n, the number of users behind the shuffler.
+        shown: Probability, by the known law, that a run on D has an output that is impossible on D′.
     """
 
     groups: tuple[MovedGroup, ...]
@@ -197,24 +197,24 @@ class Attack:
 
     @property
     def integers(self) -> bool:
-        """Returns whether every integer message is looked at, not their sum alone."""
+        """Whether every integer message is observed, not only their sum."""
         return any(group.noise.integers for group in self.groups)
 
     @property
     def counters(self) -> int:
-        """Returns how many counters are looked at."""
+        """Number of observed counters."""
         return sum(group.change.size for group in self.groups)
 
     @property
     def noise_bits(self) -> tuple[int, float]:
-        """Returns (m, p) of the first counter; (0, ½) where no counter is moved."""
+        """Number m and probability p of noise bits of the first counter; (0, ½) if no counter changes."""
         for group in self.groups:
             return shuffled_noise(group.noise).bits
         return 0, 0.5
 
     @property
     def words(self) -> str:
-        """Returns the pair in words, and where everybody else is."""
+        """The pair in words, with the data of the other users."""
         alike = f"{self.users} users who are alike: " if self.users > 1 else ""
         where = f"; all are in one batch of {self.batch} users" if self.batch > 1 else "; the noise bits are dealt out"
         if self.integers:
@@ -226,17 +226,17 @@ class Attack:
 
 
 def attacks(priced: Priced, sizes: tuple[int, ...]) -> Iterator[Attack]:
-    """Yields what can be looked at, at the pair that moves most counters.
+    """Yield the possible attacks at the pair that changes most counters.
 
-    * The number of ones of every counter, in the batch with the least noise of those that hold so many users.
+    * The number of ones of every counter, in the batch with the least noise among those with enough users.
     * Every integer message of one user's counters, in the batch that shows the user most often.
 
     Args:
-        priced: What is sent, at its parameters.
-        sizes: How many users to move alike where the sums are looked at.
+        priced: Declaration of the messages, with values of its parameters.
+        sizes: Numbers of users to change alike if sums are observed.
 
     Raises:
-        ParameterError: No pair of neighbours can be held in memory, or there is nobody in any batch.
+        ParameterError: No pair of neighbours can be held in memory, or all batches are empty.
     """
     declaration, values = priced.declaration, priced.values
     pair, group = _pair(priced)
@@ -263,7 +263,7 @@ def _attack(groups: Sequence[MovedGroup], users: int, pair: UserPair) -> Attack:
 
 
 def _pair(priced: Priced) -> tuple[UserPair, str]:
-    """Returns the pair that moves most counters, and the user's group in a partition of the users."""
+    """Pair that changes most counters, and the user's group if the users are partitioned."""
     declaration, values, pairs = priced.declaration, priced.values, []
     for group in declaration.groups:
         for pair in candidate_pairs(priced, group):
@@ -280,12 +280,12 @@ def _senders(groups: Sequence[MovedGroup]) -> int:
 
 
 def _strength(groups: Sequence[MovedGroup]) -> float:
-    """Returns Σ(Δ/std)²: how far the sums are moved."""
+    """Signal-to-noise ratio Σ(Δ/std)² of the sums."""
     return sum(float(np.square(group.change / group.noise.scale).sum()) for group in groups)
 
 
 def _integer_counters(groups: Sequence[MovedGroup]) -> list[MovedGroup]:
-    """Returns the counters of integer messages that the one user moves by one, as many as can be drawn."""
+    """Counters of integer messages that the user changes by one, as many as can be drawn."""
     kept: list[MovedGroup] = []
     left = _NUMBERS
     for group in groups:

@@ -1,20 +1,20 @@
-"""The releases view of declarations behind a shuffler: a lower bound on ε from the messages that leave it.
+"""The releases view of declarations behind a shuffler: a lower bound on ε from the shuffled messages.
 
-Two attacks, each the sharpest for one way in which a shuffled sum can fail, chosen from the known law before anything
-is drawn:
+Two attacks, each the sharpest for one way in which a shuffled sum can fail, chosen from the known law before any
+run:
 
-* the number of ones of every counter that the pair moves. One user hardly moves it (ε of some hundredths), so that as
-  many users as make ε about 1.5 are moved alike, and group privacy says what that means for one;
-* the multiset of integer messages, of one user. An output that is possible on D and impossible on D′ refutes every ε
-  as soon as it is more likely than δ.
+* the number of ones of every counter that the pair moves. One user hardly moves it (ε of some hundredths), so that
+  a group of users with ε about 1.5 is moved alike, and group privacy gives the bound for one;
+* the multiset of integer messages, of one user. An output that is possible on D and impossible on D′ refutes every
+  ε if its probability exceeds δ.
 
-Users draw fewest noise bits at H = 1, where a message shows its sender first: that instance is attacked too, with half
-of the runs and half of α.
+Users draw fewest noise bits at H = 1, where a message reveals its sender most easily: that instance is attacked
+too, with half of the runs and half of α.
 
-There is no policy view: the claim of the shuffle model is about what leaves the shuffler, of which any policy is
-computed, and a score of policies could only see less than the exact likelihood ratio sees here.
+There is no policy view: the claim of the shuffle model is about the shuffler's output, from which any policy is
+computed, and a score of policies can only be weaker than the exact likelihood ratio.
 
-Guesses from messages behind a shuffler: which attack, on how many runs to guess, and the bound that follows.
+Guesses from messages behind a shuffler: the attack, the numbers of runs to guess on, and the resulting bound.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _TAG: Final = 0x5AFF1E  # seed of the simulation, which no trial shares
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageTally:
-    """What blocks of trials came to.
+    """Counts of blocks of trials.
 
     Attributes:
-        tally: The guesses.
-        on_first: Runs on D.
-        shown: Of those, how many sent what cannot be sent on D′.
+        tally: Counts of the guesses.
+        on_first: Number of runs on D.
+        shown: Number of runs on D with an output that is impossible on D′.
     """
 
     tally: Tally
@@ -72,7 +72,7 @@ class MessageTally:
 
     @property
     def runs(self) -> int:
-        """Returns the number of runs."""
+        """Number of runs."""
         return self.tally.runs
 
     def __add__(self, other: MessageTally) -> MessageTally:
@@ -82,7 +82,7 @@ class MessageTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Messages:
-    """A block of trials: importable, so that it can run in any process."""
+    """A block of trials; importable by worker processes."""
 
     groups: tuple[MovedGroup, ...]
     plan: GuessPlan
@@ -90,7 +90,7 @@ class Messages:
     thresholds: tuple[float, ...] = ()
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> MessageTally:
-        """Returns what so many fresh runs came to."""
+        """Counts of fresh runs."""
         scored = scores(self.groups, rng, runs)
         shown = int((scored.secret & (scored.score == _CERTAIN)).sum())
         guesses = tally(scored, self.plan, first=first, seed=self.seed, thresholds=self.thresholds)
@@ -98,21 +98,21 @@ class Messages:
 
 
 def scores(groups: tuple[MovedGroup, ...], rng: np.random.Generator, runs: int) -> Scored:
-    """Returns the scores of fresh runs, finite: certainty counts more than any likelihood ratio."""
+    """Scores of fresh runs, made finite: certainty counts more than any likelihood ratio."""
     scored = message_trials(groups, rng, runs)
     return Scored(score=np.clip(scored.score, -_CERTAIN, _CERTAIN), secret=scored.secret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Aim:
-    """An attack with where it guesses, and what its tests may spend.
+    """An attack with its guess plan and its error probability.
 
     Attributes:
-        attack: What is looked at.
-        plan: On how many runs to guess.
-        law: Of the likelihood ratio, for the limit.
-        alpha: Of both tests together.
-        delta: Of one user's guarantee.
+        attack: The attack.
+        plan: Numbers of runs to guess on.
+        law: Law of the likelihood ratio, for the limit.
+        alpha: α of both tests together.
+        delta: δ of one user's guarantee.
     """
 
     attack: Attack
@@ -123,46 +123,46 @@ class Aim:
 
     @property
     def shows(self) -> bool:
-        """Returns whether impossible outputs are tested for: by the known law they are likelier than δ."""
+        """Whether to test for impossible outputs: by the known law they are likelier than δ."""
         return self.attack.users == 1 and self.attack.shown > self.delta
 
     @property
     def for_guesses(self) -> float:
-        """Returns the part of α that the coin flip spends."""
+        """Part of α of the coin flip."""
         return self.alpha * (1 - SHOWN) if self.shows else self.alpha
 
     def bound(self, counted: MessageTally) -> float:
-        """Returns the lower bound on one user's ε, rounded down."""
+        """Lower bound on one user's ε, rounded down."""
         guessed = user_epsilon(
             lambda d: self.bound_by_guesses(counted, d).epsilon, users=self.attack.users, delta=self.delta
         )
         return max(self._refute_outright(counted.shown, counted.on_first), guessed)
 
     def charge(self, epsilon: float) -> float:
-        """Returns δ of all the users who are moved alike, where one user's guarantee is (ε, δ); below 1."""
+        """Joint δ of all changed users if one user's guarantee is (ε, δ); below 1."""
         return min(0.999, group_delta(epsilon if math.isfinite(epsilon) else 0.0, self.delta, users=self.attack.users))
 
     def bound_by_guesses(self, counted: MessageTally, delta: float) -> RankedBound:
-        """Returns what the guesses say of all the users who are moved alike, at a δ."""
+        """Bound from the guesses for all changed users together, at a δ."""
         errors, guesses = counted.tally.ranked_errors, counted.tally.ranked_guesses
         return bound_at_ranks(errors, guesses, self.plan, runs=counted.runs, alpha=self.for_guesses, delta=delta)
 
     def limit(self, runs: int) -> float:
-        """Returns what the tests certify at their expected counts, if the known law is the truth: an estimate."""
+        """Bound of the tests at their expected counts under the known law: an estimate."""
         flip = partial(reachable_guesses, self.law, self.plan, runs, alpha=self.for_guesses)
         guessed = user_epsilon(lambda d: flip(delta=d), users=self.attack.users, delta=self.delta)
         return max(self._refute_outright(math.floor(self.attack.shown * (runs // 2)), runs // 2), guessed)
 
     def bound_up_to(self, counted: MessageTally, *, epsilon: float) -> float:
-        """Returns a lower bound on one user's ε from fewer runs, no more than a given ε: one look, no search.
+        """Lower bound on one user's ε from fewer runs, capped at a given ε, without a search.
 
-        Below it group privacy takes δ no larger than at it, and what is refuted there is refuted below.
+        For smaller ε the δ of group privacy is no larger, so that a refutation at the given ε holds below it.
         """
         guessed = self.bound_by_guesses(counted, self.charge(epsilon)).epsilon / self.attack.users
         return max(self._refute_outright(counted.shown, counted.on_first), min(epsilon, guessed))
 
     def limit_up_to(self, runs: int, *, epsilon: float) -> float:
-        """Returns about what `limit` does, for bounds about a given ε."""
+        """Approximation of `limit` for bounds near a given ε."""
         paid = self.charge(epsilon)
         reachable = reachable_guesses(self.law, self.plan, runs, alpha=self.for_guesses, delta=paid)
         return reachable / self.attack.users
@@ -174,12 +174,13 @@ class Aim:
 
 
 def aim(request: AuditRequest, running: Declaration, *, least: float) -> Aim:
-    """Returns the attack that certifies most at so many runs, if the known law is the truth.
+    """Choose the attack with the largest bound for the number of runs under the known law.
 
     Args:
-        request: With this attack's share of the runs and of α.
-        running: What is sent.
-        least: The smallest ε that the bound is compared with, ∞ for none: it says how many users to move alike.
+        request: Request with this attack's share of the runs and of α.
+        running: Declaration of the messages.
+        least: The smallest ε that the bound is compared with, ∞ for none: it determines the number of users to change
+            alike.
     """
     runs, alpha, delta = 2 * request.trials, 1 - request.confidence, request.delta
     epsilon = max(1e-6, least if math.isfinite(least) else 1.0)
@@ -195,15 +196,15 @@ def aim(request: AuditRequest, running: Declaration, *, least: float) -> Aim:
 
 
 def releases(request: AuditRequest, running: Declaration | None = None) -> AuditResult:
-    """Returns the lower bound on the loss of the messages that leave the shuffler.
+    """Lower bound on the loss of the shuffled messages.
 
     Args:
-        request: What is asked.
-        running: What the code really sends, where that is not what was declared (a mutant, whose blocks are not kept).
-            The bound is compared with what the request's declaration claims and costs.
+        request: The request.
+        running: Declaration of the messages actually sent, if it differs from the request's (a mutant; its blocks are
+            not stored). The bound is compared with the claim and the cost of the request's declaration.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or nothing can be attacked.
+        ParameterError: A number of the request is out of range, or there is nothing to attack.
         AuditError: A trial's score is not finite.
     """
     check(request)
@@ -233,12 +234,12 @@ def releases(request: AuditRequest, running: Declaration | None = None) -> Audit
 
 
 def instances(values: Mapping[str, Fraction]) -> tuple[Mapping[str, Fraction], ...]:
-    """Returns the parameters to attack: the given ones, and with H = 1."""
+    """Parameters to attack: the given ones, and the same with H = 1."""
     return (values, {**values, "H": Fraction(1)}) if values.get("H", 1) > 1 else (values,)
 
 
 def declines(declaration: Declaration) -> str:
-    """Returns why a declaration cannot be audited by this plan; empty where it can."""
+    """Reason why this plan cannot audit a declaration; empty if it can."""
     if declaration.model != "shuffle":
         return "nothing of it is behind a shuffler"
     if shared := declaration.shared_draws:
@@ -314,7 +315,7 @@ def _method(chosen: Aim) -> str:
 
 
 def _explain(request: AuditRequest, attack: Attack, counted: MessageTally, refuted: str, lower: float) -> str:
-    """Returns what was seen where, in words."""
+    """Meaning of the result, in words."""
     sizes = ", ".join(f"{name} = {request.values[name]}" for name in ("H", "S", "A", "K") if name in request.values)
     at = f"{f'at {sizes}, ' if sizes else ''}in "
     at += f"a batch of {attack.batch} users, " if attack.batch > 1 else "a batch whose noise bits are dealt out, "

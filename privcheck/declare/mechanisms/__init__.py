@@ -1,6 +1,6 @@
-"""Mechanisms: one file a law, with its sampler, its price, its likelihood ratio and the tests of what drew it.
+"""Mechanisms: one file a law, with its sampler, price, likelihood ratio and the test statistics of its noise.
 
-Another law of ours is a file here and a line each in `LAWS` and `PRICED` (docs/how-to-add.md).
+A new law of this package is a file here and a line each in `LAWS` and `PRICED` (docs/how-to-add.md).
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Cost of a release to its users, as numbers: written down by a ledger and added up by an accountant."""
+"""Protocol of a mechanism, its noise, and the numeric charge of a release."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """Cost of a release to its users, as numbers.
+    """Cost of a release to its users, as numbers: what a ledger stores and an accountant composes.
 
     Attributes:
-        law: The name of the noise's law.
-        scale: Its standard deviation (Gaussian) or b (Laplace), as drawn.
-        l1: The ℓ₁ sensitivity charged, rounded up.
-        l2: The ℓ₂ sensitivity charged, rounded up.
-        linf: The ℓ∞ sensitivity charged, rounded up.
-        users: The charged group of users, of a partition; empty for all users.
-        senders: n, the users behind the shuffler, for shuffled bits and integers; 0 otherwise.
-        threshold: τ, the number of noise bits they are to draw, likewise.
+        law: Name of the noise's law.
+        scale: Spread as drawn: standard deviation (Gaussian) or b (Laplace).
+        l1: ℓ₁ sensitivity charged, rounded up.
+        l2: ℓ₂ sensitivity charged, rounded up.
+        linf: ℓ∞ sensitivity charged, rounded up.
+        users: Group of a partition that is charged; empty if all users are.
+        senders: n, number of users behind the shuffler, for shuffled bits and integers; 0 otherwise.
+        threshold: τ, target number of noise bits of all users together, for shuffled bits and integers; 0 otherwise.
     """
 
     law: str
@@ -50,16 +50,16 @@ class Charge:
 def charge(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Charge:
     """Charge of the whole release: the derived sensitivity of all its outputs, and the noise drawn.
 
-    If the noise depends on the size n of a batch and no n is given, it is that of the batch with the least noise.
+    If the noise depends on the size n of a batch and no n is given, the charge is for the batch with the least noise.
     """
     return charge_of(release, release.charged(relation), release.quietest(values))
 
 
 def charge_of(release: Release, charged: Sensitivity, values: Mapping[str, Fraction]) -> Charge:
-    """Charge of the whole release, from a sensitivity that is derived already.
+    """Charge of the whole release from a sensitivity that is already derived.
 
     Raises:
-        DeclarationError: The mechanism draws noise of another law than it declares.
+        DeclarationError: The mechanism draws noise of another law than its `law`.
     """
     noise, law = release.mechanism.at(values), release.mechanism.law
     if not isinstance(noise, law):
@@ -94,17 +94,17 @@ _ABILITIES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The running face of a mechanism: independent noise of one law and scale in every coordinate.
+    """Noise at run time: independent draws of one law and scale in every coordinate.
 
-    A law of one's own derives from this class, gives `name` and the methods that it can answer. What it leaves out is
-    refused wherever it is asked for, by name and with the remedy: nothing takes an unknown law for 0.
+    A custom law derives from this class and defines `name` and the methods that it supports. A method that it leaves
+    out raises an error that names the method and the remedy: an unknown law is never treated as 0.
 
-    `additive`, `gaussian`, `shuffled`, `integers`, `whole` and `unbounded` are questions to the law; `norm` is the
-    sensitivity that prices it, `rule`, `theorem` and `symbol` (its spread, in LaTeX) stand in the price's line of a
-    derivation, `spread_words` in the message about a spread that is none.
+    `additive`, `gaussian`, `shuffled`, `integers`, `whole` and `unbounded` are properties of the law; `norm` is the
+    sensitivity that prices it, `rule`, `theorem` and `symbol` (its spread, in LaTeX) are printed in the price's line of
+    a derivation, `spread_words` in the message about an invalid spread.
 
     Attributes:
-        scale: The standard deviation of the Gaussian, b of the Laplace law; rounded up from the exact value.
+        scale: Standard deviation of the Gaussian, b of the Laplace law; rounded up from the exact value.
     """
 
     name: ClassVar[str]
@@ -124,36 +124,36 @@ class Noise:
 
     @property
     def symmetric(self) -> Symmetry:
-        """Returns how symmetric matrices are drawn; empty for noise that is independent in every cell."""
+        """Kind of symmetric matrices drawn; empty for noise that is independent in every cell."""
         return ""
 
     def coordinates(self) -> Noise:
-        """Returns the noise in the mechanism's own coordinates, where it is independent (see `Mechanism.whitened`)."""
+        """Noise in the mechanism's own coordinates, where it is independent (see `Mechanism.whitened`)."""
         return self
 
     def add(self, value: Array, rng: np.random.Generator) -> Array:
-        """Returns value + fresh noise; `value` itself is left alone."""
+        """Return value + fresh noise; `value` itself is not modified."""
         noise = self.draw(rng, value.shape)
         noise += value
         return noise
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Returns fresh noise of the shape."""
+        """Draw noise of the shape."""
         raise refusal(type(self), "draw")
 
     # what audits of the releases ask
 
     def log_ratio(self, noise: Array, change: Array) -> Array:
-        """Returns ln p(output | D) − ln p(output | D′) summed over the last axis, for outputs f(D) + noise.
+        """Compute ln p(output | D) − ln p(output | D′), summed over the last axis, for outputs f(D) + noise.
 
         Args:
-            noise: (…, m) outputs less f(D), at the coordinates in which the neighbours differ.
+            noise: (…, m) outputs minus f(D), at the coordinates in which the neighbours differ.
             change: (m,) f(D) − f(D′) there.
         """
         raise refusal(type(self), "log_ratio")
 
     def separation(self, change: Array) -> tuple[float, float]:
-        """Returns (μ², ε): of a change on the Gaussian curve μ² and 0, of any other 0 and the largest loss.
+        """Return (μ², 0) for a change on the Gaussian curve, otherwise (0, ε) with ε the largest loss.
 
         Args:
             change: (m,) f(D) − f(D′).
@@ -161,16 +161,16 @@ class Noise:
         raise refusal(type(self), "separation")
 
     def loss_steps(self, change: Array) -> Array:
-        """Returns the largest |log-likelihood ratio| of each coordinate, (m,): what `loss_masses` are asked for."""
+        """Largest |log-likelihood ratio| of each coordinate, (m,): the `step` arguments of `loss_masses`."""
         raise refusal(type(self), "loss_masses")
 
     @classmethod
     def loss_masses(cls, step: float, cell: float) -> Array:
-        """Returns the law under D of one coordinate's log-likelihood ratio, on a grid; without it, it is simulated.
+        """Law under D of one coordinate's log-likelihood ratio, on a grid; simulated if not defined.
 
         Args:
-            step: Of `loss_steps`.
-            cell: The grid's width, in nats.
+            step: An entry of `loss_steps`.
+            cell: Width of the grid's cells, in nats.
 
         Returns:
             (2r + 1,) masses of the cells −r … r.
@@ -180,75 +180,75 @@ class Noise:
     # what audits of the noise ask
 
     def of_std(self, std: float) -> Self:
-        """Returns noise of the law with this standard deviation of one coordinate."""
+        """Noise of the law with standard deviation `std` in each coordinate."""
         raise refusal(type(self), "of_std")
 
     def cdf(self, x: Array) -> Array:
-        """Returns the distribution function of one coordinate's noise; additive noise is continuous and symmetric."""
+        """Distribution function of one coordinate's noise; additive noise is continuous and symmetric."""
         raise refusal(type(self), "cdf")
 
     def spread_cdf(self, x: Array) -> Array:
-        """Returns the distribution function that is tested: `cdf`.
+        """Distribution function used by the tests: `cdf`.
 
-        Of noise on the integers (`whole`) that of the noise plus a uniform number in [−½, ½], which is continuous.
+        For noise on the integers (`whole`), that of the noise plus a uniform number in [−½, ½], which is continuous.
         """
         return self.cdf(x)
 
     def size(self, numbers: Array) -> float:
-        """Returns the sum over drawn numbers that `scale_statistic` tests; −Σ ln P(|noise| ≥ |x|) unless overridden."""
+        """Sum over drawn numbers that `scale_statistic` tests; −Σ ln P(|noise| ≥ |x|) unless overridden."""
         with np.errstate(divide="ignore"):
             return -float(np.log(2 * self.spread_cdf(-np.abs(numbers))).sum())
 
     def scale_statistic(self, number: int, size: float) -> tuple[float, int]:
-        """Returns a statistic and its degrees of freedom: it is χ² where so many numbers drawn are of this noise.
+        """Statistic and its degrees of freedom: χ² if the `number` drawn numbers are of this noise.
 
-        P(|noise| ≥ |x|) is uniform, so that −2 ln of it is χ²(2); of n numbers χ²(2n).
+        P(|noise| ≥ |x|) is uniform, so −2 ln of it is χ²(2), and the sum over n numbers is χ²(2n).
 
         Args:
             number: n.
-            size: The sum of `size` over all of them.
+            size: Sum of `size` over all of them.
         """
         if lacks(type(self), "cdf") and lacks(type(self), "spread_cdf"):
             raise refusal(type(self), "cdf")
         return 2 * size, 2 * number
 
     def scale_ratio(self, per_degree: float) -> float:
-        """Returns the scale drawn over this one, from the statistic over its degrees of freedom."""
+        """Ratio of the drawn scale to this one, from the statistic over its degrees of freedom."""
         return per_degree
 
     def largest(self, numbers: int, failure: float) -> float:
-        """Returns what no |noise| of so many draws exceeds, but with probability `failure`."""
+        """Bound that all of `numbers` |noise| draws stay within, except with probability `failure`."""
         raise refusal(type(self), "largest")
 
     # what the accountant asks
 
     @property
     def std(self) -> float:
-        """Returns the standard deviation of one coordinate."""
+        """Standard deviation of one coordinate."""
         raise refusal(type(self), "std")
 
     def charge(self, *, l1: float, l2: float, linf: float, users: str) -> Charge:
-        """Returns the charge of a release with this noise and the given sensitivities, as a ledger holds it."""
+        """Charge of a release with this noise and the given sensitivities, as the ledger stores it."""
         return Charge(law=self.name, scale=self.scale, l1=l1, l2=l2, linf=linf, users=users)
 
     @classmethod
     def of(cls, cost: Charge) -> Noise:
-        """Returns the noise of a charge, in the coordinates in which it is independent."""
+        """Noise of a charge, in the coordinates in which it is independent."""
         return cls(scale=cost.scale)
 
     def events(self, cost: Charge, *, stepwise: bool) -> tuple[Event, ...]:
-        """Returns a charge with this noise that is not 0 as events of the numeric accountant.
+        """Events of the numeric accountant for a nonzero charge with this noise.
 
         Args:
-            cost: The charge, of which the sensitivities count.
-            stepwise: Whether every coordinate moves by 0 or ±Δ∞.
+            cost: The charge; only its sensitivities matter.
+            stepwise: Whether every coordinate changes by 0 or ±Δ∞.
         """
         raise refusal(type(self), "events")
 
     def price_charge(self, cost: Charge) -> tuple[float, float, float]:
-        """Returns (ρ, ε of pure DP, μ²) of a charge with this noise, from the charge alone.
+        """Return (ρ, ε of pure DP, μ²) of a charge with this noise, from the charge alone.
 
-        ∞ where no finite figure is known, as of a law of one's own; NaN for a μ² off the Gaussian curve.
+        ∞ if no finite value is known, as for a custom law; NaN for μ² off the Gaussian curve.
         """
         return math.inf, math.inf, math.nan
 
@@ -256,28 +256,28 @@ class Noise:
 
     @classmethod
     def loss(cls, changes: Sequence[tuple[Fraction, int]], spread: Fraction, *, pure: bool) -> Fraction:
-        """Returns the exact loss of a pair in one output, rounded down: ε of pure DP, or in zCDP.
+        """Exact loss of a pair in one output, rounded down: ε of pure DP, or the loss in zCDP.
 
         Args:
-            changes: (|Δ|, at how many coordinates).
-            spread: Above 0: the declared spread, rounded up.
-            pure: In which unit.
+            changes: (|Δ|, number of coordinates with it).
+            spread: The declared spread, rounded up; positive.
+            pure: Whether the loss is in pure DP; otherwise in zCDP.
         """
         raise refusal(cls, "loss")
 
     @classmethod
     def unit_loss(cls, spread: Fraction, *, pure: bool) -> Fraction:
-        """Returns the loss of one coordinate that moves by 1, rounded up; a loss convex in the move and 0 at 0.
+        """Loss of one coordinate that changes by 1, rounded up; convex in the change and 0 at 0.
 
         Args:
-            spread: Above 0: the declared spread, rounded down.
-            pure: In which unit.
+            spread: The declared spread, rounded down; positive.
+            pure: Whether the loss is in pure DP; otherwise in zCDP.
         """
         raise refusal(cls, "unit_loss")
 
 
 def lacks(law: type[Noise], *abilities: str) -> str:
-    """Returns what noise of a law cannot be asked, with the remedy; empty where it can be asked all of it."""
+    """Message naming the first ability that a law lacks, with the remedy; empty if it has all of them."""
     for ability in abilities:
         if vars(Noise)[ability] is _defines(law, ability):
             return _say_lacking(law, ability)
@@ -285,7 +285,7 @@ def lacks(law: type[Noise], *abilities: str) -> str:
 
 
 def refusal(law: type[Noise], ability: str) -> ParameterError:
-    """Returns the error of a question that a law does not answer."""
+    """Error for a method that a law does not define."""
     return ParameterError(_say_lacking(law, ability), name="mechanism", given=law.name)
 
 
@@ -299,63 +299,63 @@ def _defines(law: type[Noise], ability: str) -> object:
 
 
 class Mechanism(Protocol):
-    """Noise with an exact spread, and what it costs on a statistic of given sensitivity."""
+    """Noise with an exact spread, and its price on a statistic of given sensitivity."""
 
     @property
     def law(self) -> type[Noise]:
-        """Returns the law: the class of the noise that `at` returns."""
+        """The law: class of the noise that `at` returns."""
         ...
 
     @property
     def words(self) -> str:
-        """Returns the mechanism in words with its spread."""
+        """The mechanism in words with its spread."""
         ...
 
     @property
     def latex(self) -> str:
-        """Returns the noise's law as a formula."""
+        """Law of the noise as a formula."""
         ...
 
     @property
     def spread(self) -> Expr:
-        """Returns the declared spread (variance, or scale b)."""
+        """Declared spread (variance, or scale b)."""
         ...
 
     @property
     def std(self) -> Expr:
-        """Returns the standard deviation of one coordinate."""
+        """Standard deviation of one coordinate."""
         ...
 
     def whiten(self, sensitivity: Sensitivity) -> Sensitivity:
-        """Returns the sensitivity in coordinates in which the noise is independent and of one scale."""
+        """Sensitivity in coordinates in which the noise is independent and of one scale."""
         ...
 
     def whitened(self, difference: SparseDifference) -> SparseDifference:
-        """Returns a pair's change in those coordinates."""
+        """Change of a pair in the coordinates of `whiten`."""
         ...
 
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
-        """Returns the least ρ known for which the release is ρ-zCDP, of a sensitivity in those coordinates."""
+        """Least known ρ for which the release is ρ-zCDP, for a sensitivity in the coordinates of `whiten`."""
         ...
 
     def pure(self, sensitivity: Sensitivity) -> Expr | None:
-        """Returns ε of pure DP, or None where no finite ε holds."""
+        """ε of pure DP, or None if no finite ε holds."""
         ...
 
     def gdp_squared(self, sensitivity: Sensitivity) -> Expr | None:
-        """Returns μ² if the release is exactly as private as N(0, 1) against N(μ, 1), None if it is not Gaussian."""
+        """μ² if the release is exactly as private as N(0, 1) against N(μ, 1), None if it is not Gaussian."""
         ...
 
     def at(self, values: Mapping[str, Fraction]) -> Noise:
-        """Returns the noise that is drawn at the given parameters."""
+        """Noise that is drawn at the given parameters."""
         ...
 
 
 def positive_scale(spread: Expr, values: Mapping[str, Fraction]) -> float:
-    """Returns a spread as a float, rounded up.
+    """Evaluate a spread as a float, rounded up.
 
     Raises:
-        ParameterError: It is not positive and finite at these parameters.
+        ParameterError: The spread is not positive and finite at these parameters.
     """
     scale = spread.number(values, rounding="up")
     if not (scale > 0 and math.isfinite(scale)):

@@ -1,9 +1,9 @@
-"""The shuffled binary sum: what n users send about one bit each, and what leaves the shuffler (Cheu et al. 2019).
+"""The shuffled binary sum: the messages of n users about one bit each, and the shuffler's output (Cheu et al. 2019).
 
-Every user draws m = ⌈τ/n⌉ noise bits, 1 with probability p = min(½, τ/2n), so that all of them together have at least τ
-fair bits' mean: below τ users fair bits, from τ users on one rarer bit each. Sent apart, n(m + 1) bits leave the
-shuffler, of which only the number of ones tells anything. Sent as one integer z = bit + Σy, the multiset of integers
-leaves it.
+Every user draws m = ⌈τ/n⌉ noise bits, each 1 with probability p = min(½, τ/2n), so that together their mean is at least
+that of τ fair bits: with fewer than τ users the bits are fair, with τ or more each user draws one rarer bit. If each
+bit is a separate message, n(m + 1) bits leave the shuffler, and only the number of ones carries information. If each
+user sends one integer z = bit + Σy, the multiset of integers leaves the shuffler.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from privcheck.errors import ParameterError
 
 
 def noise_bits(senders: int, threshold: float) -> tuple[int, float]:
-    """Returns (m, p): how many noise bits each user draws, and the probability of a 1.
+    """Return (m, p): number of noise bits that each user draws, and the probability of a 1.
 
     Args:
-        senders: n, the users behind the shuffler.
+        senders: n, number of users behind the shuffler.
         threshold: τ.
 
     >>> noise_bits(5, 12.0), noise_bits(24, 12.0)
@@ -32,7 +32,7 @@ def noise_bits(senders: int, threshold: float) -> tuple[int, float]:
 def draw_ones(
     rng: np.random.Generator, senders: int, threshold: float, shape: int | tuple[int, ...]
 ) -> NDArray[np.float64]:
-    """Returns how many noise bits are 1, less their mean nmp: what the analyser's estimate is off by."""
+    """Draw the number of noise bits that are 1, minus their mean nmp: the error of the analyser's estimate."""
     m, p = noise_bits(senders, threshold)
     ones = rng.binomial(senders * m, p, shape).astype(np.float64)
     ones -= senders * m * p
@@ -42,16 +42,16 @@ def draw_ones(
 def draw_messages(
     rng: np.random.Generator, bits: NDArray[np.int64], senders: int, threshold: float
 ) -> NDArray[np.int64]:
-    """Returns the multiset of integer messages that leaves the shuffler: how many users send 0, 1, …, m + 1.
+    """Draw the multiset of integer messages that leaves the shuffler: number of users sending 0, 1, …, m + 1.
 
     Args:
-        rng: Where the noise comes from.
-        bits: (…) how many of the users hold a 1, for every counter.
+        rng: Source of the noise.
+        bits: (…) number of users who hold a 1, for every counter.
         senders: n.
         threshold: τ.
 
     Returns:
-        (…, m + 2) counts that sum to n over the last axis.
+        (…, m + 2) counts, which sum to n over the last axis.
 
     Raises:
         ParameterError: A count is not in 0..n.
@@ -70,11 +70,11 @@ def draw_messages(
 def ones_log_ratio(
     noise: NDArray[np.float64], change: NDArray[np.float64], senders: int, threshold: float
 ) -> NDArray[np.float64]:
-    """Returns ln p(ones | D) − ln p(ones | D′) summed over the last axis; ±∞ where one of the two cannot send them.
+    """Compute ln p(ones | D) − ln p(ones | D′), summed over the last axis; ±∞ if one law cannot produce them.
 
     Args:
         noise: (…, k) `draw_ones` under D.
-        change: (k,) how many more ones the users hold in D than in D′, whole numbers.
+        change: (k,) number of ones that the users hold in D minus that in D′, whole numbers.
         senders: n.
         threshold: τ.
     """
@@ -95,7 +95,7 @@ def ones_log_ratio(
 
 
 def ones_cdf(x: NDArray[np.float64], senders: int, threshold: float) -> NDArray[np.float64]:
-    """Returns the distribution function of `draw_ones`."""
+    """Distribution function of `draw_ones`."""
     from scipy.special import bdtr
 
     m, p = noise_bits(senders, threshold)

@@ -1,4 +1,4 @@
-"""Which mechanisms a declaration may hold, and what their numbers must be."""
+"""Checks of the mechanisms in a declaration, and conditions on their numbers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _ASKED = ("whiten", "whitened", "zcdp", "pure", "gdp_squared", "at")
 
 
 def check_mechanism(where: str, mechanism: object) -> None:
-    """Checks that a value can be asked what a `Mechanism` is asked, and that its law is a class of noise.
+    """Check that a value has the members of a `Mechanism`, and that its law is a class of noise.
 
     Raises:
-        DeclarationError: It cannot, or is not.
+        DeclarationError: A member is missing, or the law is not a class of noise.
     """
     if type(mechanism) in PRICED:
         return
@@ -33,7 +33,7 @@ def check_mechanism(where: str, mechanism: object) -> None:
 
 
 def _check_law(where: str, law: object) -> None:
-    """Checks that a law can be asked, and is not another one under the name of ours."""
+    """Check that a law is a class of noise with a name, and does not reuse the name of a law in `LAWS`."""
     if not (isinstance(law, type) and issubclass(law, Noise) and isinstance(getattr(law, "name", None), str)):
         known = ", ".join(kind.__name__ for kind in LAWS.values())
         message = f"{where}: expected a class of noise with a name, such as {known}, got {law!r:.200}"
@@ -43,10 +43,10 @@ def _check_law(where: str, law: object) -> None:
 
 
 def check_charges(where: str, mechanism: Mechanism, sensitivity: Sensitivity) -> None:
-    """Checks that a wrapper around a mechanism charges what the mechanism charges.
+    """Check that a wrapper around a mechanism has the law, spread and prices of the wrapped mechanism.
 
     Raises:
-        DeclarationError: It does not.
+        DeclarationError: They differ.
     """
     declared = getattr(mechanism, "declared", mechanism)
     if declared is mechanism:
@@ -66,7 +66,7 @@ def check_charges(where: str, mechanism: Mechanism, sensitivity: Sensitivity) ->
 
 
 def mechanism_conditions(mechanism: Mechanism) -> tuple[Condition, ...]:
-    """Returns the numbers of a mechanism and what each must be."""
+    """Numbers of a mechanism, with the condition on each."""
     declared = getattr(mechanism, "declared", mechanism)
     own: tuple[Condition, ...] | None = getattr(declared, "conditions", None)
     if own is not None:

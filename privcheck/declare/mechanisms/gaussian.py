@@ -29,28 +29,28 @@ _REACH: Final = (9.0, 40.0)  # standard deviations: cells of their own, and all 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SquaredLoss(Noise):
-    """Density or mass ∝ exp(−x²/2·scale²), whose loss is ‖Δ‖²/2σ² on the reals as on the integers."""
+    """Density or mass ∝ exp(−x²/2·scale²), with loss ‖Δ‖²/2σ² on the reals and on the integers."""
 
     unbounded: ClassVar[bool] = True
     norm: ClassVar[Literal["l1", "l2"]] = "l2"
     symbol: ClassVar[str] = r"\sigma^2"
 
     def log_ratio(self, noise: Array, change: Array) -> Array:
-        """Returns Σ ((x + Δ)² − x²)/2σ², which is linear in x: one matrix–vector product."""
+        """Compute Σ ((x + Δ)² − x²)/2σ², which is linear in x: one matrix–vector product."""
         variance = self.scale**2
         linear: Array = noise @ (change / variance)
         return linear + float(change @ change) / (2 * variance)
 
     def separation(self, change: Array) -> tuple[float, float]:
-        """Return ‖Δ‖²/σ² and 0; of the discrete law only nearly on the Gaussian curve, which ranks changes as well."""
+        """Return ‖Δ‖²/σ² and 0; the discrete law is only nearly on the Gaussian curve, enough to rank changes."""
         return float(np.square(change / self.scale).sum()), 0.0
 
     def of_std(self, std: float) -> Self:
-        """Return noise of this σ."""
+        """Noise with σ = `std`."""
         return replace(self, scale=std)
 
     def largest(self, numbers: int, failure: float) -> float:
-        """Return σ√(2 ln(2n/δ)): P(|X| > t) ≤ 2·exp(−t²/2σ²) of both laws, over n draws."""
+        """Compute σ√(2 ln(2n/δ)): P(|X| > t) ≤ 2·exp(−t²/2σ²) for both laws, over n draws."""
         return math.sqrt(2) * self.scale * math.sqrt(math.log(2 * numbers / failure))
 
     @property
@@ -66,10 +66,10 @@ class _SquaredLoss(Noise):
 
     @classmethod
     def loss(cls, changes: Sequence[tuple[Fraction, int]], spread: Fraction, *, pure: bool) -> Fraction:
-        """Return ‖Δ‖²/2σ², exact for whole changes of the discrete law too: D_α = α‖Δ‖²/2σ² at whole orders α.
+        """Compute ‖Δ‖²/2σ², exact for whole changes of the discrete law too: D_α = α‖Δ‖²/2σ² at whole orders α.
 
         Raises:
-            ParameterError: The loss in pure DP is asked for, which is ∞.
+            ParameterError: `pure` is set: the loss in pure DP is ∞.
         """
         if pure:
             message = f"{cls.rule.removesuffix(' mechanism')} tails bound no ε"
@@ -78,7 +78,7 @@ class _SquaredLoss(Noise):
 
     @classmethod
     def unit_loss(cls, spread: Fraction, *, pure: bool) -> Fraction:
-        """Return 1/2σ²; refused in pure DP as in `loss`."""
+        """Compute 1/2σ²; refused in pure DP as in `loss`."""
         return cls.loss([(Fraction(1), 1)], spread, pure=pure)
 
 
@@ -93,32 +93,32 @@ class GaussianNoise(_SquaredLoss):
     spread_words: ClassVar[str] = "variance of the Gaussian noise"
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Returns fresh noise of the shape."""
+        """Draw noise of the shape."""
         noise: Array = rng.standard_normal(shape)
         noise *= self.scale
         return noise
 
     def cdf(self, x: Array) -> Array:
-        """Returns Φ(x/σ)."""
+        """Compute Φ(x/σ)."""
         from scipy.special import ndtr
 
         gaussian: Array = ndtr(x / self.scale)
         return gaussian
 
     def size(self, numbers: Array) -> float:
-        """Returns Σx²."""
+        """Compute Σx²."""
         return float(numbers @ numbers)
 
     def scale_statistic(self, number: int, size: float) -> tuple[float, int]:
-        """Returns Σx²/σ², which is χ²(n)."""
+        """Compute Σx²/σ², which is χ²(n)."""
         return size / self.scale**2, number
 
     def scale_ratio(self, per_degree: float) -> float:
-        """Returns the standard deviation drawn over σ."""
+        """Ratio of the drawn standard deviation to σ."""
         return math.sqrt(per_degree)
 
     def events(self, cost: Charge, *, stepwise: bool) -> tuple[Event, ...]:
-        """Returns one Gaussian of Δ₂."""
+        """One Gaussian event of sensitivity Δ₂."""
         from privcheck.accounting.events import gaussian
 
         return (gaussian(std=self.scale, sensitivity=cost.l2),)
@@ -126,9 +126,9 @@ class GaussianNoise(_SquaredLoss):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteGaussianNoise(_SquaredLoss):
-    """P(x) ∝ exp(−x²/2·scale²) on the integers, in every coordinate.
+    """Noise with P(x) ∝ exp(−x²/2·scale²) on the integers, in every coordinate.
 
-    `scale` is σ, the law's parameter, which its standard deviation does not exceed.
+    `scale` is σ, the law's parameter; the standard deviation is at most σ.
     """
 
     name: ClassVar[str] = "discrete gaussian"
@@ -138,7 +138,7 @@ class DiscreteGaussianNoise(_SquaredLoss):
     spread_words: ClassVar[str] = "σ² of the discrete Gaussian noise"
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Returns fresh noise of the shape, whole numbers as floats.
+        """Draw noise of the shape: whole numbers as floats.
 
         Discrete Laplace numbers of scale t = ⌊σ⌋ + 1, each kept with probability exp(−(|y| − σ²/t)²/2σ²) (Canonne,
         Kamath & Steinke 2020, Algorithm 3).
@@ -156,12 +156,12 @@ class DiscreteGaussianNoise(_SquaredLoss):
         return drawn.reshape(shape)
 
     def moved_law(self, change: int) -> tuple[Array, Array] | None:
-        """Returns ln P of the outputs that are told apart where one coordinate is `change` and where it is 0.
+        """Compute ln P of the distinguished outputs, where one coordinate is `change` and where it is 0.
 
-        Outputs far from both values count as one, on either side; None where there are too many between.
+        Outputs far from both values count as one, on either side; None if there are too many outputs between them.
 
         Args:
-            change: At least 1.
+            change: Change of the coordinate, at least 1.
         """
         near, far = (math.ceil(reach * self.scale) + 2 for reach in _REACH)
         if change + 2 * far > _MOST_POINTS:
@@ -181,9 +181,10 @@ class DiscreteGaussianNoise(_SquaredLoss):
         return np.log(told[0]), np.log(told[1])
 
     def spread_cdf(self, x: Array) -> Array:
-        """Returns the distribution function of the noise plus a uniform number in [−½, ½].
+        """Distribution function of the noise plus a uniform number in [−½, ½].
 
-        From σ = 10⁴ on it is Φ(x/σ) up to 1/24σ² (the trapezoidal rule), which no test of so many draws sees.
+        Above σ = 10⁴ it is computed as Φ(x/σ), which is exact up to 1/24σ² (the trapezoidal rule): too little for the
+        tests to detect.
         """
         if self.scale > _SUMMED:
             from scipy.special import ndtr
@@ -199,7 +200,7 @@ class DiscreteGaussianNoise(_SquaredLoss):
         return distribution
 
     def events(self, cost: Charge, *, stepwise: bool) -> tuple[Event, ...]:
-        """Returns Δ₁/Δ∞ scalar releases of a table whose cells move by 0 or ±Δ∞, else one of an integer vector."""
+        """Δ₁/Δ∞ scalar releases if every cell changes by 0 or ±Δ∞, otherwise one of an integer vector."""
         from privcheck.accounting.events import discrete_gaussian
 
         if stepwise and cost.linf == int(cost.linf) and cost.linf > 0:
@@ -211,7 +212,7 @@ class DiscreteGaussianNoise(_SquaredLoss):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WithVariance(Independent):
-    """A mechanism whose spread is σ²."""
+    """Mechanism with spread σ²."""
 
     variance: Expr
 
@@ -220,11 +221,11 @@ class _WithVariance(Independent):
 
     @property
     def std(self) -> Expr:
-        """σ, which the discrete law's standard deviation does not exceed."""
+        """σ; the discrete law's standard deviation is at most σ."""
         return sqrt(self.variance)
 
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
-        """Return Δ₂²/(2σ²), exact for the worst pair.
+        """Δ₂²/(2σ²), exact for the worst pair.
 
         Bun & Steinke 2016, Proposition 1.6; on whole numbers Canonne, Kamath & Steinke 2020, Theorem 4.
         """
@@ -235,7 +236,7 @@ class _WithVariance(Independent):
         return None
 
     def at(self, values: Mapping[str, Fraction]) -> Noise:
-        """Return the noise, its σ rounded up."""
+        """Noise with σ rounded up."""
         return self._noise(self.std, values)
 
 
@@ -252,15 +253,15 @@ class Gaussian(_WithVariance):
     formula: ClassVar[str] = r"\mathcal{N}\left(0,\ "
 
     def gdp_squared(self, sensitivity: Sensitivity) -> Expr | None:
-        """Return Δ₂²/σ² (Dong, Roth & Su 2022, Theorem 2.7)."""
+        """Δ₂²/σ² (Dong, Roth & Su 2022, Theorem 2.7)."""
         return (sensitivity.l2**2 / self.variance).simplified()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class DiscreteGaussian(_WithVariance):
-    """Independent noise P(x) ∝ exp(−x²/2σ²) on the integers in every coordinate of a statistic of whole numbers.
+    """Independent noise with P(x) ∝ exp(−x²/2σ²) on the integers, for a statistic of whole numbers.
 
-    Its curve is not Gaussian, though near it for a large σ.
+    Its privacy curve is not Gaussian, but close to it for large σ.
 
     Attributes:
         variance: σ², the law's parameter, exact; its variance is a little less where σ is below 1.
@@ -273,7 +274,7 @@ class DiscreteGaussian(_WithVariance):
 
 @functools.lru_cache(maxsize=16)
 def _left_half(sigma: float) -> tuple[Array, Array]:
-    """Returns P(X < k) and P(X = k) of a discrete Gaussian at k = −38σ, …, 0."""
+    """P(X < k) and P(X = k) of a discrete Gaussian at k = −38σ, …, 0."""
     k = np.arange(-math.ceil(_REACH_BELOW * sigma) - 1, 1, dtype=np.float64)
     weights = np.exp(-0.5 * (k / sigma) ** 2)
     masses = weights / (2 * weights[:-1].sum() + 1)

@@ -1,4 +1,4 @@
-"""Independent noise of one law in every coordinate: what the Gaussian and Laplace mechanisms and their kin share."""
+"""Independent noise of one law in every coordinate: shared base of the Gaussian and Laplace mechanisms."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from privcheck.terms.symbols import Exact, Expr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Independent:
-    """A mechanism with one field, its spread: the exact expression that its law's `symbol` stands for.
+    """Mechanism with one field, its spread: the exact expression that its law's `symbol` denotes.
 
-    A law says `law`, how its spread reads (`title`, `formula`), its standard deviation and its price.
+    A subclass defines `law`, the text of its spread (`title`, `formula`), its standard deviation and its price.
     """
 
     law = Noise  # a ClassVar is not the protocol's property to every type checker

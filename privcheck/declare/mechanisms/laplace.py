@@ -25,19 +25,19 @@ _MOST_MOVED: Final = 500_000  # of one cell, up to which a discrete law of its o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LinearLoss(Noise):
-    """Density or mass ∝ exp(−|x|/scale), whose loss in pure DP is ‖Δ‖₁/b on the reals as on the integers."""
+    """Density or mass ∝ exp(−|x|/scale), with loss ‖Δ‖₁/b in pure DP on the reals and on the integers."""
 
     symbol: ClassVar[str] = "b"
 
     def log_ratio(self, noise: Array, change: Array) -> Array:
-        """Returns Σ (|x + Δ| − |x|)/b."""
+        """Compute Σ (|x + Δ| − |x|)/b."""
         terms = np.abs(noise + change)
         terms -= np.abs(noise)
         summed: Array = terms.sum(axis=-1) / self.scale
         return summed
 
     def separation(self, change: Array) -> tuple[float, float]:
-        """Returns 0 and ‖Δ‖₁/b."""
+        """Return 0 and ‖Δ‖₁/b."""
         return 0.0, float(np.abs(change / self.scale).sum())
 
     def price_charge(self, cost: Charge) -> tuple[float, float, float]:
@@ -46,14 +46,14 @@ class _LinearLoss(Noise):
 
     @classmethod
     def loss(cls, changes: Sequence[tuple[Fraction, int]], spread: Fraction, *, pure: bool) -> Fraction:
-        """Return ‖Δ‖₁/b, or in zCDP the sum of the coordinates' Kullback–Leibler divergences."""
+        """Compute ‖Δ‖₁/b, or in zCDP the sum of the coordinates' Kullback–Leibler divergences."""
         if pure:
             return sum((k * c for c, k in changes), Fraction(0)) / spread
         return cls._divergence(changes, spread)
 
     @classmethod
     def unit_loss(cls, spread: Fraction, *, pure: bool) -> Fraction:
-        """Return 1/b, or in zCDP an upper bound on the ρ of a move by 1."""
+        """Compute 1/b, or in zCDP an upper bound on the ρ of a change by 1."""
         return 1 / spread if pure else cls._unit_rho(spread)
 
     def _rho(self, cost: Charge) -> float:
@@ -78,16 +78,16 @@ class LaplaceNoise(_LinearLoss):
     spread_words: ClassVar[str] = "scale b of the Laplace noise"
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Returns fresh noise of the shape."""
+        """Draw noise of the shape."""
         return rng.laplace(0.0, self.scale, shape)
 
     def loss_steps(self, change: Array) -> Array:
-        """Returns |Δ|/b."""
+        """Compute |Δ|/b."""
         return np.abs(change) / self.scale
 
     @classmethod
     def loss_masses(cls, step: float, cell: float) -> Array:
-        """Returns the law of (|x + Δ| − |x|)/b for x ~ Lap(b), Δ/b = step.
+        """Law of (|x + Δ| − |x|)/b for x ~ Lap(b), Δ/b = step.
 
         Half of the mass is an atom at +step, e^(−step)/2 one at −step; between them the density is e^((y − step)/2)/4.
         """
@@ -100,36 +100,36 @@ class LaplaceNoise(_LinearLoss):
         return inner
 
     def of_std(self, std: float) -> Self:
-        """Returns noise of scale std/√2."""
+        """Noise of scale std/√2."""
         return replace(self, scale=std / math.sqrt(2))
 
     def cdf(self, x: Array) -> Array:
-        """Returns e^(x/b)/2 below 0, 1 − e^(−x/b)/2 above."""
+        """Compute e^(x/b)/2 below 0, 1 − e^(−x/b)/2 above."""
         tail = 0.5 * np.exp(-np.abs(x) / self.scale)
         return np.where(x < 0, tail, 1 - tail)
 
     def size(self, numbers: Array) -> float:
-        """Returns Σ|x|."""
+        """Compute Σ|x|."""
         return float(np.abs(numbers).sum())
 
     def scale_statistic(self, number: int, size: float) -> tuple[float, int]:
-        """Returns 2Σ|x|/b, which is χ²(2n)."""
+        """Compute 2Σ|x|/b, which is χ²(2n)."""
         return 2 * size / self.scale, 2 * number
 
     def largest(self, numbers: int, failure: float) -> float:
-        """Returns b·ln(n/δ): P(|Lap(b)| > t) = exp(−t/b), over n draws."""
+        """Compute b·ln(n/δ): P(|Lap(b)| > t) = exp(−t/b), over n draws."""
         return self.scale * math.log(numbers / failure)
 
     @property
     def std(self) -> float:
-        """Returns √2·b."""
+        """Return √2·b."""
         return self.scale * math.sqrt(2)
 
     def events(self, cost: Charge, *, stepwise: bool) -> tuple[Event, ...]:
-        """Returns Δ₁/Δ∞ scalar releases that move by Δ∞, and one that moves by what is left of Δ₁.
+        """Scalar releases: Δ₁/Δ∞ of sensitivity Δ∞, and one of the remainder of Δ₁.
 
-        They weakly majorise every change of these norms, and their δ(ε) is then nowhere smaller (the proof stands in
-        `privcheck.accounting.engine.trees`). A table whose cells move by 0 or ±Δ∞ attains it.
+        They weakly majorise every change of these norms, so their δ(ε) is nowhere smaller (proof in
+        `privcheck.accounting.engine.trees`). A table with cells that change by 0 or ±Δ∞ attains it.
         """
         from privcheck.accounting.events import laplace, pure
 
@@ -153,20 +153,20 @@ class LaplaceNoise(_LinearLoss):
 
     @classmethod
     def _divergence(cls, changes: Sequence[tuple[Fraction, int]], spread: Fraction) -> Fraction:
-        """Return Σ g(|Δ|/b) with g(x) = x + e^(−x) − 1."""
+        """Compute Σ g(|Δ|/b) with g(x) = x + e^(−x) − 1, rounded down."""
         steps = [(to_float(c / spread, rounding="down"), k) for c, k in changes]
         return sum((k * Fraction(_divergence_down(x)) for x, k in steps), Fraction(0))
 
     @classmethod
     def _unit_rho(cls, spread: Fraction) -> Fraction:
-        """Return g(1/b)."""
+        """Compute g(1/b), rounded up."""
         x = to_float(1 / spread, rounding="up")
         return Fraction(min(x * x / 2 * _UP, (x + math.expm1(-x)) * _UP + 1e-15 * x))  # terms cancel for small x
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteLaplaceNoise(_LinearLoss):
-    """P(x) ∝ exp(−|x|/scale) on the integers, in every coordinate: the difference of two geometric numbers."""
+    """Noise with P(x) ∝ exp(−|x|/scale) on the integers: the difference of two geometric numbers."""
 
     name: ClassVar[str] = "discrete laplace"
     whole: ClassVar[bool] = True
@@ -175,18 +175,19 @@ class DiscreteLaplaceNoise(_LinearLoss):
     spread_words: ClassVar[str] = "scale b of the discrete Laplace noise"
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Returns fresh noise of the shape, whole numbers as floats."""
+        """Draw noise of the shape: whole numbers as floats."""
         p = -math.expm1(-1 / self.scale)
         noise: Array = (rng.geometric(p, shape) - rng.geometric(p, shape)).astype(np.float64)
         return noise
 
     def moved_law(self, change: int) -> tuple[Array, Array] | None:
-        """Returns ln P of the outputs that are told apart where one coordinate is `change` and where it is 0.
+        """Compute ln P of the distinguished outputs, where one coordinate is `change` and where it is 0.
 
-        All outputs up to 0 have one loss, and all from `change` on: no tail is left out.
+        All outputs up to 0 have the same loss, and so have all from `change` on: no tail is left out. None if `change`
+        is too large to compute.
 
         Args:
-            change: At least 1.
+            change: Change of the coordinate, at least 1.
         """
         if change > _MOST_MOVED:
             return None
@@ -199,15 +200,15 @@ class DiscreteLaplaceNoise(_LinearLoss):
 
     @property
     def std(self) -> float:
-        """Returns 1/(√2 sinh(1/2b))."""
+        """Compute 1/(√2 sinh(1/2b))."""
         return 1 / (math.sqrt(2) * math.sinh(0.5 / self.scale)) if self.scale > 1e-3 else 0.0
 
     def of_std(self, std: float) -> Self:
-        """Returns noise of this standard deviation."""
+        """Noise with standard deviation `std`."""
         return replace(self, scale=0.5 / math.asinh(1 / (math.sqrt(2) * std)))
 
     def spread_cdf(self, x: Array) -> Array:
-        """Returns the distribution function of the noise plus a uniform number in [−½, ½].
+        """Distribution function of the noise plus a uniform number in [−½, ½].
 
         P(X < k) = a^(1−k)/(1 + a) for whole k ≤ 0, a = e^(−1/b), and P(X = k) = (1 − a)/(1 + a)·a^|k|.
         """
@@ -219,11 +220,11 @@ class DiscreteLaplaceNoise(_LinearLoss):
         return distribution
 
     def largest(self, numbers: int, failure: float) -> float:
-        """Returns b·ln(2n/δ): P(|X| > t) ≤ 2e^(−t/b), over n draws."""
+        """Compute b·ln(2n/δ): P(|X| > t) ≤ 2e^(−t/b), over n draws."""
         return self.scale * math.log(2 * numbers / failure)
 
     def events(self, cost: Charge, *, stepwise: bool) -> tuple[Event, ...]:
-        """Returns Δ₁/Δ∞ scalar releases of a table whose cells move by 0 or ±Δ∞, else any (Δ₁/b)-DP mechanism."""
+        """Δ₁/Δ∞ scalar releases if every cell changes by 0 or ±Δ∞, otherwise any (Δ₁/b)-DP mechanism."""
         from privcheck.accounting.events import discrete_laplace, pure
 
         if stepwise and cost.linf == int(cost.linf) and 0 < cost.linf <= _MOST_MOVED:
@@ -236,20 +237,20 @@ class DiscreteLaplaceNoise(_LinearLoss):
 
     @classmethod
     def _divergence(cls, changes: Sequence[tuple[Fraction, int]], spread: Fraction) -> Fraction:
-        """Return Σ (|Δ| − 2a(1 − a^|Δ|)/(1 − a²))/b with a = e^(−1/b)."""
+        """Compute Σ (|Δ| − 2a(1 − a^|Δ|)/(1 − a²))/b with a = e^(−1/b), rounded down."""
         b = float(spread)
         told = sum(k * _whole_divergence(float(c), b) for c, k in changes)
         return Fraction(max(0.0, told * (2 - _UP)))
 
     @classmethod
     def _unit_rho(cls, spread: Fraction) -> Fraction:
-        """Return tanh(1/2b)/b."""
+        """Compute tanh(1/2b)/b, rounded up."""
         return Fraction(math.tanh(0.5 / float(spread)) / float(spread) * _UP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WithScale(Independent):
-    """A mechanism whose spread is b."""
+    """Mechanism with spread b."""
 
     scale: Expr
 
@@ -257,17 +258,17 @@ class _WithScale(Independent):
         self._set_spread(scale)
 
     def pure(self, sensitivity: Sensitivity) -> Expr | None:
-        """Return Δ₁/b (Dwork, McSherry, Nissim & Smith 2006); exact for the worst pair."""
+        """Δ₁/b (Dwork, McSherry, Nissim & Smith 2006); exact for the worst pair."""
         return (sensitivity.l1 / self.scale).simplified()
 
     def at(self, values: Mapping[str, Fraction]) -> Noise:
-        """Return the noise, its scale rounded up."""
+        """Noise with its scale rounded up."""
         return self._noise(self.scale, values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Laplace(_WithScale):
-    """Independent Laplace noise of density exp(−|x|/b)/2b in every coordinate.
+    """Independent Laplace noise with density exp(−|x|/b)/2b in every coordinate.
 
     Attributes:
         scale: b, exact.
@@ -279,15 +280,15 @@ class Laplace(_WithScale):
 
     @property
     def std(self) -> Expr:
-        """Returns √2·b."""
+        """√2·b."""
         return sqrt(expression(2)) * self.scale
 
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
-        """Returns ρ of the worst split of Δ₁ over coordinates that move by at most Δ∞ each.
+        """ρ of the worst split of Δ₁ over coordinates that change by at most Δ∞ each.
 
-        A coordinate that moves by t costs g(t/b), g(x) = x + e^(−x) − 1 (ACCOUNTING: tight for one Laplace release; the
-        classical value is x²/2). g is convex with g(0) = 0, so the dearest split has every moving coordinate at Δ∞: at
-        most Δ₁/Δ∞ of them. Costs of the coordinates, which have independent noise, add up.
+        A coordinate that changes by t costs g(t/b), g(x) = x + e^(−x) − 1 (ACCOUNTING: tight for one Laplace release;
+        the classical value is x²/2). g is convex with g(0) = 0, so the costliest split has every changed coordinate at
+        Δ∞: at most Δ₁/Δ∞ of them. The coordinates have independent noise, so their costs add up.
         """
         if sensitivity.l1 == expression(0):
             return expression(0)  # nobody moves it
@@ -297,7 +298,7 @@ class Laplace(_WithScale):
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class DiscreteLaplace(_WithScale):
-    """Independent noise P(x) ∝ exp(−|x|/b) on the integers in every coordinate of a statistic of whole numbers.
+    """Independent noise with P(x) ∝ exp(−|x|/b) on the integers, for a statistic of whole numbers.
 
     Attributes:
         scale: b, exact.
@@ -309,15 +310,15 @@ class DiscreteLaplace(_WithScale):
 
     @property
     def std(self) -> Expr:
-        """Returns √(2a)/(1 − a) with a = e^(−1/b)."""
+        """√(2a)/(1 − a) with a = e^(−1/b)."""
         a = exp(-1 / self.scale)
         return sqrt(2 * a) / (1 - a)
 
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
-        """Returns (Δ₁/b)·tanh(Δ∞/2b).
+        """(Δ₁/b)·tanh(Δ∞/2b).
 
-        A coordinate that moves by t is (t/b)-DP, which is (t/b)·tanh(t/2b)-zCDP; t·tanh(t/2b) over t rises, so that
-        coordinates at Δ∞ are dearest. Exact where they move by 1: the law is then that of randomised response.
+        A coordinate that changes by t is (t/b)-DP, hence (t/b)·tanh(t/2b)-zCDP; t·tanh(t/2b) over t increases in t, so
+        coordinates at Δ∞ cost most. Exact for changes by 1: the law is then that of randomised response.
         """
         if sensitivity.l1 == expression(0):
             return expression(0)
@@ -326,7 +327,7 @@ class DiscreteLaplace(_WithScale):
 
 
 def _divergence(step: float) -> float:
-    """Returns x + e^(−x) − 1; its series, not below it, where the terms cancel."""
+    """Compute x + e^(−x) − 1; where its terms cancel, by its series, truncated so as not to be below it."""
     if step >= 0.5:
         return step + math.expm1(-step)
     series = 0.0
@@ -336,16 +337,16 @@ def _divergence(step: float) -> float:
 
 
 def _divergence_down(x: float) -> float:
-    """Returns x + e^(−x) − 1 ≥ 0, rounded down; its series where the terms cancel."""
+    """Compute x + e^(−x) − 1 ≥ 0, rounded down; by its series where the terms cancel."""
     if x < 1e-3:
         return max(0.0, x * x / 2 - x**3 / 6) * (1 - 1e-14)
     return (x + math.expm1(-x)) * (1 - 1e-12)
 
 
 def _whole_divergence(change: float, scale: float) -> float:
-    """Returns the Kullback–Leibler divergence of discrete Laplace noise that moves by a whole number.
+    """Kullback–Leibler divergence of discrete Laplace noise shifted by a whole number, rounded down.
 
-    E|X + c| − E|X| = c − 2a(1 − a^c)/(1 − a²): it rises by 1 − 2P(X > j) with every step from j to j + 1.
+    E|X + c| − E|X| = c − 2a(1 − a^c)/(1 − a²): it increases by 1 − 2P(X > j) with every step from j to j + 1.
     """
     y = 1 / scale
     told = change + 2 * math.exp(-y) * math.expm1(-change * y) / -math.expm1(-2 * y)

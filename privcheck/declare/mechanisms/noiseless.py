@@ -1,4 +1,4 @@
-"""No noise: what non-private twins and tests draw. No declaration holds it."""
+"""No noise: used by non-private counterparts of agents and by tests. No declaration contains it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from privcheck.errors import ParameterError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noiseless(Noise):
-    """Adds nothing and protects nothing, whatever its scale."""
+    """Adds no noise and gives no privacy, whatever its scale."""
 
     name: ClassVar[str] = "none"
 
     scale: float = 0.0
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Returns zeros of the shape."""
+        """Return zeros of the shape."""
         return np.zeros(shape)
 
     def log_ratio(self, noise: Array, change: Array) -> Array:
-        """Refuses: there is nothing to score.
+        """Refuse: without noise the log-likelihood ratio is 0 or ∞.
 
         Raises:
             ParameterError: Always.

@@ -1,4 +1,4 @@
-"""The shuffled binary sum as a mechanism: the messages that leave the shuffler are the release."""
+"""The shuffled binary sum as a mechanism: the output is the messages that leave the shuffler."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffledNoise(Noise):
-    """The users' own noise bits of one counter, by how many of them are 1 less their mean; `scale` is its std.
+    """Users' noise bits of one counter: number of ones minus its mean; `scale` is its standard deviation.
 
     Attributes:
-        senders: n, how many users are behind the shuffler.
-        threshold: τ, how many noise bits they are to draw.
+        senders: n, number of users behind the shuffler.
+        threshold: τ, target number of noise bits of all users together.
     """
 
     additive: ClassVar[bool] = False
@@ -39,38 +39,38 @@ class ShuffledNoise(Noise):
     threshold: float
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Returns what the analyser's estimates are off by."""
+        """Draw the errors of the analyser's estimates."""
         return draw_ones(rng, self.senders, self.threshold, shape)
 
     def log_ratio(self, noise: Array, change: Array) -> Array:
-        """Returns the log-likelihood ratio of the numbers of ones."""
+        """Compute the log-likelihood ratio of the numbers of ones."""
         return ones_log_ratio(noise, change, self.senders, self.threshold)
 
     def cdf(self, x: Array) -> Array:
-        """Returns the distribution function of `draw`."""
+        """Distribution function of `draw`."""
         return ones_cdf(x, self.senders, self.threshold)
 
     def separation(self, change: Array) -> tuple[float, float]:
-        """Returns (Σ(Δ/std)², 0): sums of so many bits are on the Gaussian curve, nearly."""
+        """Return (Σ(Δ/std)², 0): sums of this many bits are nearly on the Gaussian curve."""
         return float(np.square(change / self.scale).sum()), 0.0
 
     @property
     def bits(self) -> tuple[int, float]:
-        """Returns (m, p): how many noise bits each user draws, and the probability of a 1."""
+        """(m, p): number of noise bits that each user draws, and the probability of a 1."""
         return noise_bits(self.senders, self.threshold)
 
     @property
     def sums(self) -> ShuffledBitsNoise:
-        """Returns the noise of the sums of the messages, which anyone can form."""
+        """Noise of the sums of the messages, which anyone can compute."""
         return ShuffledBitsNoise(scale=self.scale, senders=self.senders, threshold=self.threshold)
 
     @property
     def std(self) -> float:
-        """Returns the standard deviation of the number of ones."""
+        """Standard deviation of the number of ones."""
         return self.scale
 
     def charge(self, *, l1: float, l2: float, linf: float, users: str) -> Charge:
-        """Returns the charge with the users behind the shuffler."""
+        """Charge including the users behind the shuffler and τ."""
         return Charge(
             law=self.name, scale=self.scale, l1=l1, l2=l2, linf=linf, users=users, senders=self.senders,
             threshold=self.threshold,
@@ -78,18 +78,18 @@ class ShuffledNoise(Noise):
 
     @classmethod
     def of(cls, cost: Charge) -> Self:
-        """Returns the noise of a charge."""
+        """Noise of a charge."""
         return cls(scale=cost.scale, senders=cost.senders, threshold=cost.threshold)
 
     @classmethod
     def worst_batches(cls, batches: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-        """Returns those batches (n, τ) that have to be looked at: of each other one is worse for certain."""
+        """Batches (n, τ) that must be examined: every other batch is certainly no worse than one of them."""
         return list(batches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffledBitsNoise(ShuffledNoise):
-    """Every bit a message of its own: the number of ones is all that leaves the shuffler."""
+    """Every bit is a separate message: only the number of ones leaves the shuffler."""
 
     name: ClassVar[str] = "shuffled bits"
     rule: ClassVar[str] = "shuffled bits"
@@ -98,7 +98,7 @@ class ShuffledBitsNoise(ShuffledNoise):
     )
 
     def events(self, cost: Charge, *, stepwise: bool) -> tuple[Event, ...]:
-        """Returns Δ₁ counters behind a shuffler, each moved by one: up or down, in any mixture."""
+        """Δ₁ counters behind a shuffler, each changed by one, up or down, in any mixture."""
         from privcheck.accounting.events.shuffled import moved_counters
 
         moved = math.ceil(cost.l1)
@@ -108,7 +108,7 @@ class ShuffledBitsNoise(ShuffledNoise):
 
     @classmethod
     def worst_batches(cls, batches: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-        """Returns of those with fair bits the one with the fewest, and one of those with rarer bits, all the same."""
+        """Of batches with fair bits the one with the fewest bits; of those with rarer bits any one: all are equal."""
         fair, rare = _by_bits(batches)
         least = sorted(fair, key=lambda batch: batch[0] * noise_bits(*batch)[0])[:1]
         return [*least, *rare[:1]]
@@ -116,7 +116,7 @@ class ShuffledBitsNoise(ShuffledNoise):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffledIntegersNoise(ShuffledNoise):
-    """Each user sends the sum of their own bits, and the multiset of these sums leaves the shuffler."""
+    """Each user sends the sum of their bits, and the multiset of these sums leaves the shuffler."""
 
     name: ClassVar[str] = "shuffled integers"
     integers: ClassVar[bool] = True
@@ -126,7 +126,7 @@ class ShuffledIntegersNoise(ShuffledNoise):
     )
 
     def events(self, cost: Charge, *, stepwise: bool) -> tuple[Event, ...]:
-        """Returns Δ₁ counters of which every message leaves."""
+        """Δ₁ counters for which every single message leaves the shuffler."""
         from privcheck.accounting.events.shuffled import changed_messages
 
         moved = math.ceil(cost.l1)
@@ -136,7 +136,7 @@ class ShuffledIntegersNoise(ShuffledNoise):
 
     @classmethod
     def worst_batches(cls, batches: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-        """Returns one of those with rarer bits; without any what `fewest_hidden` says of fair bits."""
+        """One of the batches with rarer bits; if there are none, the fair-bit batches that `fewest_hidden` selects."""
         from privcheck.accounting.shuffle.sums import fewest_hidden
 
         fair, rare = _by_bits(batches)
@@ -146,10 +146,10 @@ class ShuffledIntegersNoise(ShuffledNoise):
 
 
 def shuffled_noise(noise: Noise) -> ShuffledNoise:
-    """Returns the noise of users' bits behind a shuffler as what it is.
+    """Narrow noise to noise bits of users behind a shuffler.
 
     Raises:
-        ParameterError: It is of another law.
+        ParameterError: The noise is of another law.
     """
     if not isinstance(noise, ShuffledNoise):
         message = f"expected noise bits of users behind a shuffler, got noise of the law {noise.name!r}"
@@ -158,26 +158,27 @@ def shuffled_noise(noise: Noise) -> ShuffledNoise:
 
 
 def _by_bits(batches: Sequence[tuple[int, float]]) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
-    """Returns batches with fair bits, and those with rarer ones."""
+    """Split batches into those with fair bits and those with rarer bits."""
     fair = [batch for batch in batches if noise_bits(*batch)[1] == 0.5]
     return fair, [batch for batch in batches if noise_bits(*batch)[1] < 0.5]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffledBits:
-    """Every user adds ⌈τ/n⌉ noise bits, 1 with probability min(½, τ/2n), to a bit of their own (Cheu et al. 2019).
+    """Each user adds ⌈τ/n⌉ noise bits, 1 with probability min(½, τ/2n), to their own bit (Cheu et al. 2019).
 
-    Each counter has a shuffler of its own: the orders are independent of each other. With one order for all counters a
-    place would be one user, whose bits of all counters could be read together; no noise of this kind bounds that.
+    Each counter has its own shuffler: the orders are independent of each other. With one order for all counters a
+    position would identify one user, and the user's bits of all counters could be read together; no noise of this kind
+    bounds that.
 
     Attributes:
-        users: n, everyone whose noise is behind the shuffler; may be the symbol `n` under `Batches(sizes=…)`.
+        users: n, number of users with noise behind the shuffler; may be the symbol `n` under `Batches(sizes=…)`.
         threshold: τ.
-        messages: "bits": each bit is a message of its own, so that the number of ones is all that leaves; "integers":
-            each user sends the sum of theirs, so that the multiset of these sums leaves.
-        dealt: The users of a batch draw ⌈τ⌉ fair bits a counter in all, dealt out publicly: who draws how many is known
-            and depends on nobody's data. Neither is m rounded up to a whole number a user, nor is a bit ever rarer than
-            fair. Only of bits that are messages of their own, which do not show who sent them.
+        messages: "bits": each bit is a separate message, so that only the number of ones leaves the shuffler;
+            "integers": each user sends the sum of their bits, so that the multiset of these sums leaves it.
+        dealt: The users of a batch draw ⌈τ⌉ fair bits per counter in total, dealt out publicly: the number that each
+            user draws is known and independent of all data. Then m is not rounded up to a whole number per user, and no
+            bit is rarer than fair. Only with messages="bits", as such messages do not show their sender.
     """
 
     users: Expr
@@ -204,12 +205,12 @@ class ShuffledBits:
 
     @property
     def law(self) -> type[ShuffledNoise]:
-        """Returns the law of bits or of integers."""
+        """Law of bits or of integers."""
         return ShuffledBitsNoise if self.messages == "bits" else ShuffledIntegersNoise
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """Its parameters, with the condition on each."""
         return (
             Condition(what="the users behind the shuffler", of=self.users, domain="count"),
             Condition(what="the threshold of the noise bits", of=self.threshold, domain="positive"),
@@ -217,17 +218,17 @@ class ShuffledBits:
 
     @property
     def noise_bits(self) -> Expr:
-        """Returns m = ⌈τ/n⌉, the noise bits of one user; where they are dealt out, ⌈τ⌉, those of all."""
+        """Number of noise bits of one user, m = ⌈τ/n⌉; if dealt out, that of all users, ⌈τ⌉."""
         return ceil(self.threshold) if self.dealt else ceil(self.threshold / self.users)
 
     @property
     def probability(self) -> Expr:
-        """Returns p = min(½, τ/2n); ½ where the bits are dealt out."""
+        """Probability of a 1, p = min(½, τ/2n); ½ if the bits are dealt out."""
         return expression(Fraction(1, 2)) if self.dealt else minimum(Fraction(1, 2), self.threshold / (2 * self.users))
 
     @property
     def words(self) -> str:
-        """Returns the mechanism in words with its parameters."""
+        """The mechanism in words with its parameters."""
         if self.dealt:
             return f"shuffled: ⌈τ⌉ fair bits a counter, τ = {self.threshold}, dealt out publicly, each bit a message"
         sent = "each bit a message of its own" if self.messages == "bits" else "sent as one integer with the user's bit"
@@ -235,24 +236,24 @@ class ShuffledBits:
 
     @property
     def latex(self) -> str:
-        """Returns the law of the number of noise bits that are 1, as a formula."""
+        """Law of the number of noise bits that are 1, as a formula."""
         size = (self.noise_bits if self.dealt else self.users * self.noise_bits).latex()
         return rf"\mathrm{{Bin}}\left({size},\ {self.probability.latex()}\right)"
 
     @property
     def spread(self) -> Expr:
-        """Returns nmp(1 − p), the variance of the number of ones."""
+        """nmp(1 − p), the variance of the number of ones."""
         if self.dealt:
             return self.noise_bits / 4
         return self.users * self.noise_bits * self.probability * (1 - self.probability)
 
     @property
     def std(self) -> Expr:
-        """Returns the standard deviation of the number of ones."""
+        """Standard deviation of the number of ones."""
         return sqrt(self.spread)
 
     def whiten(self, sensitivity: Sensitivity) -> Sensitivity:
-        """Returns it as it is: every counter has noise of its own.
+        """Return the sensitivity unchanged: every counter has independent noise.
 
         Raises:
             DeclarationError: The statistic is not a sum of bits.
@@ -263,26 +264,27 @@ class ShuffledBits:
         return sensitivity
 
     def whitened(self, difference: SparseDifference) -> SparseDifference:
-        """Returns a pair's change as it is."""
+        """Return the change of a pair unchanged."""
         return difference
 
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
-        """Returns ∞: the largest number of ones reveals a user, with small probability."""
+        """Return ∞: the largest number of ones reveals a user, with small probability."""
         return INFINITE
 
     def pure(self, sensitivity: Sensitivity) -> Expr | None:
-        """Returns None: no finite ε holds at δ = 0."""
+        """Return None: no finite ε holds at δ = 0."""
         return None
 
     def gdp_squared(self, sensitivity: Sensitivity) -> Expr | None:
-        """Returns None: not Gaussian."""
+        """Return None: not Gaussian."""
         return None
 
     def at(self, values: Mapping[str, Fraction]) -> Noise:
-        """Returns the noise that is drawn: τ rounded up, p to the nearest float.
+        """Noise that is drawn: τ rounded up, p to the nearest float.
 
         Raises:
-            ParameterError: n is not a whole number, at least 1, or τ is not positive and finite.
+            ParameterError: n is not a whole number of at least 1, τ is not positive and finite, or there are more than
+                2⁵² users or noise bits.
         """
         used = self.threshold.symbols if self.dealt else self.users.symbols | self.threshold.symbols
         return _draw(self, tuple(sorted((name, value) for name, value in values.items() if name in used)))

@@ -20,33 +20,33 @@ from privcheck.terms.symbols import Exact, Expr, sqrt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymmetricGaussianNoise(GaussianNoise):
-    """Gaussian noise whose last two axes are symmetric matrices, independent on and above the diagonal.
+    """Gaussian noise with symmetric matrices in the last two axes, independent on and above the diagonal.
 
     Attributes:
-        kind: "goe" has `scale` off the diagonal and √2·`scale` on it, "upper" `scale` everywhere.
+        kind: "goe": standard deviation `scale` off the diagonal and √2·`scale` on it; "upper": `scale` everywhere.
     """
 
     kind: Literal["goe", "upper"]
 
     @property
     def symmetric(self) -> Symmetry:
-        """Returns the kind."""
+        """The kind."""
         return self.kind
 
     def coordinates(self) -> Noise:
-        """Returns the Gaussian noise of the entries on and above the diagonal."""
+        """Gaussian noise of the entries on and above the diagonal."""
         return GaussianNoise(scale=self.scale)
 
     @classmethod
     def of(cls, cost: Charge) -> Noise:
-        """Returns the Gaussian noise of a charge."""
+        """Gaussian noise of a charge."""
         return GaussianNoise(scale=cost.scale)
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Returns fresh noise of the shape.
+        """Draw noise of the shape.
 
         Raises:
-            ParameterError: The last two axes are no square matrices.
+            ParameterError: The last two axes are not square matrices.
         """
         if isinstance(shape, int) or len(shape) < 2 or shape[-1] != shape[-2]:
             raise ParameterError(f"expected square matrices for symmetric noise, got shape {shape}", given=shape)
@@ -62,10 +62,10 @@ class SymmetricGaussianNoise(GaussianNoise):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymmetricGaussian:
-    """A symmetric matrix of Gaussian noise, the entries on and above the diagonal independent.
+    """Symmetric matrix of Gaussian noise with independent entries on and above the diagonal.
 
     Attributes:
-        variance: v, of the entries above the diagonal, exact.
+        variance: v, the exact variance of the entries above the diagonal.
         kind: "goe": the diagonal has variance 2v, as (Z + Zᵀ)/√2 with Z of variance v; "upper": it has v.
     """
 
@@ -81,42 +81,42 @@ class SymmetricGaussian:
 
     @property
     def words(self) -> str:
-        """Returns the mechanism in words with its spread."""
+        """The mechanism in words with its spread."""
         diagonal = f"{(2 * self.variance).simplified()} on it" if self.kind == "goe" else "the same on it"
         return f"symmetric Gaussian matrix, variance {self.variance} above the diagonal, {diagonal}"
 
     @property
     def latex(self) -> str:
-        """Returns the noise's law as a formula."""
+        """Law of the noise as a formula."""
         return rf"\mathrm{{{self.kind.upper()}}}\left({self.variance.latex()}\right)"
 
     @property
     def spread(self) -> Expr:
-        """Returns the variance above the diagonal."""
+        """Variance above the diagonal."""
         return self.variance
 
     def with_spread(self, spread: Expr) -> SymmetricGaussian:
-        """Returns the mechanism with another variance."""
+        """Copy with another variance."""
         return replace(self, variance=spread)
 
     @property
     def std(self) -> Expr:
-        """Returns the standard deviation of an entry above the diagonal."""
+        """Standard deviation of an entry above the diagonal."""
         return sqrt(self.variance)
 
     def whiten(self, sensitivity: Sensitivity) -> Sensitivity:
-        """Returns ‖D‖_F/√2 for GOE noise, where it is exact, and ‖D‖_F for "upper", which diagonal D attain.
+        """Return ‖D‖_F/√2 for GOE noise, where it is exact, and ‖D‖_F for "upper", attained by diagonal D.
 
-        GOE: D_ij² over v above the diagonal and D_ii² over 2v on it make ‖D‖_F²/2v.
-        "upper": Σ_{i≤j} D_ij²/v ≤ ‖D‖_F²/v.
+        GOE: D_ij² over v above the diagonal and D_ii² over 2v on it sum to ‖D‖_F²/2v. "upper": Σ_{i≤j} D_ij²/v ≤
+        ‖D‖_F²/v.
         """
         return replace(sensitivity, l2=sensitivity.l2 / sqrt(2)) if self.kind == "goe" else sensitivity
 
     def whitened(self, difference: SparseDifference) -> SparseDifference:
-        """Returns the change on and above the diagonal; for GOE noise the diagonal in units of √2.
+        """Change on and above the diagonal; for GOE noise the diagonal is in units of √2.
 
         Raises:
-            DeclarationError: The change is not one of a symmetric matrix.
+            DeclarationError: The change is not of a symmetric matrix.
         """
         if difference.mirrored is None:
             raise DeclarationError("a symmetric Gaussian matrix protects symmetric matrices; this statistic is not one")
@@ -124,17 +124,17 @@ class SymmetricGaussian:
         return replace(difference, change=difference.change * scale, mirrored=None)
 
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
-        """Returns Δ²/2v in whitened coordinates: ‖D‖_F²/4v for GOE noise (the Gaussian mechanism's ρ)."""
+        """Δ²/2v in whitened coordinates: ‖D‖_F²/4v for GOE noise (the Gaussian mechanism's ρ)."""
         return Gaussian(variance=self.variance).zcdp(sensitivity)
 
     def pure(self, sensitivity: Sensitivity) -> Expr | None:
-        """Returns None: Gaussian noise is not ε-DP for any ε."""
+        """Return None: Gaussian noise is not ε-DP for any ε."""
         return None
 
     def gdp_squared(self, sensitivity: Sensitivity) -> Expr | None:
-        """Returns Δ²/v in whitened coordinates."""
+        """Δ²/v in whitened coordinates."""
         return Gaussian(variance=self.variance).gdp_squared(sensitivity)
 
     def at(self, values: Mapping[str, Fraction]) -> Noise:
-        """Returns symmetric Gaussian noise whose std is rounded up."""
+        """Symmetric Gaussian noise with its standard deviation rounded up."""
         return SymmetricGaussianNoise(scale=positive_scale(self.std, values), kind=self.kind)

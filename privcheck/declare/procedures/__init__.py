@@ -1,4 +1,4 @@
-"""Procedures: mechanisms whose output is not a value plus noise, each with its price, its pairs and its runs."""
+"""Procedures: mechanisms whose output is not a value plus noise, each with its price, known pairs and runs."""
 
 from privcheck.declare.procedures.base import Cost, Facts, KnownPair, Outcomes, Procedure, Sampler, check_releases
 from privcheck.declare.procedures.encoders import Encoder, banded_square_root, binary_tree, prefix_sums, square_root

@@ -1,4 +1,4 @@
-"""Noisy statistics of all users as events: the sensitivity of all outputs against the drawn noise."""
+"""Events of noisy statistics of all users: the sensitivity of all outputs against the noise that is drawn."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def release_branches(
     releases: Sequence[tuple[Release, Sensitivity]], values: Mapping[str, Fraction], *, factor: float = 1.0
 ) -> tuple[tuple[Event, ...], ...]:
-    """Convert releases that hold the same user to events, once for every size of a batch that the user may be in.
+    """Events of releases that contain the same user, one tuple per batch size that the user may be in.
 
-    Sizes that another size certainly dominates are left out: with fair bits as separate messages, all but the one with
-    the fewest; with integer messages according to `fewest_hidden`.
+    Sizes that are certainly no worse than another are left out: if fair bits are separate messages, all but the size
+    with the fewest bits; for integer messages as in `fewest_hidden`.
 
     Args:
         releases: Releases, each with `release.charged(relation)`.
@@ -60,13 +60,13 @@ def release_branches(
 
 
 def _draw(cost: Charge, noise: Noise, factor: float) -> Charge:
-    """Make the charge with this noise at `factor` times its std; behind a shuffler, with factor² times the bits."""
+    """Charge with this noise at `factor` times its standard deviation; for shuffled bits factor² times the bits."""
     drawn = noise.charge(l1=cost.l1, l2=cost.l2, linf=cost.linf, users=cost.users)
     return replace(drawn, scale=drawn.scale * factor, threshold=drawn.threshold * factor**2)
 
 
 def _worst_rows(rows: Sequence[Sequence[Charge]], laws: Sequence[type[Noise]]) -> Sequence[Sequence[Charge]]:
-    """Charges for the batch sizes that have to be considered, where all releases have the same noise."""
+    """Charges for the batch sizes that must be examined, where all releases have the same noise; else all rows."""
     law = laws[0]
     alike = all(len({(c.senders, c.threshold) for c in row}) == 1 for row in rows)
     if not (issubclass(law, ShuffledNoise) and set(laws) == {law} and alike):

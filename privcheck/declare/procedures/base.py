@@ -1,7 +1,7 @@
-"""What leaves: the protocol of a noisy statistic, a sampled round, a selection, a mechanism of an author's own.
+"""Protocol of a release: a noisy statistic, a sampled round, a selection, or a custom mechanism.
 
-Each states its price, the events that the accountant composes, and concrete neighbours whose output laws are known
-exactly, from which verification bounds the loss from below and audits draw.
+A release states its price, the events that the accountant composes, and concrete neighbours with exactly known output
+laws, from which verification bounds the loss from below and audits draw runs.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ _TOTAL: Final = 1e-9  # by which the probabilities of all outcomes may miss 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a procedure costs, exactly, for all parameters.
+    """Exact cost of a procedure, for all parameters.
 
     Attributes:
-        sensitivity: How far one user moves what the noise is added to in one round: all scores, all queries.
-        charged: Of its norms the one that the price rests on.
-        rho: In zCDP; ∞ where no finite ρ is known.
-        pure: In pure DP; None where no finite ε is known.
-        mu_squared: On the Gaussian curve; None where it does not lie on it.
-        theorem: The theorem and its source.
-        dominating_mu_squared: μ² of a Gaussian mechanism that dominates it, where it does not lie on that curve itself;
-            None where none is known.
+        sensitivity: How far one user can change the values that noise is added to in one round: all scores, all
+            queries.
+        charged: The norm of the sensitivity that determines the price.
+        rho: ρ of zCDP; ∞ if no finite ρ is known.
+        pure: ε of pure DP; None if no finite ε is known.
+        mu_squared: μ² if the procedure is on the Gaussian curve, otherwise None.
+        theorem: Theorem and source.
+        dominating_mu_squared: μ² of a Gaussian mechanism that dominates the procedure, if the procedure is not on that
+            curve itself; None if none is known.
     """
 
     sensitivity: Sensitivity
@@ -54,17 +55,17 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcomes:
-    """The exact laws, under two neighbours, of finitely many outcomes that are told apart in one round.
+    """Exact laws, under two neighbours, of finitely many distinguishable outcomes of one round.
 
-    Whoever is told which of them happened, and nothing else, sees a post-processing of the output: what these laws lose
-    bounds the procedure's loss from below.
+    Which of them happened is a post-processing of the output, so the loss of these laws bounds the procedure's loss
+    from below.
 
     Attributes:
-        log_p: (m,) ln P(outcome) on D; −∞ only where it cannot happen.
-        log_q: (m,) on D′.
+        log_p: (m,) ln P(outcome) on D; −∞ only for an impossible outcome.
+        log_q: (m,) ln P(outcome) on D′; the same.
 
     Raises:
-        DeclarationError: They are not two laws on the same outcomes.
+        DeclarationError: The arrays are not two laws on the same outcomes.
     """
 
     log_p: Array
@@ -85,18 +86,18 @@ class Outcomes:
 
 
 class Sampler(Protocol):
-    """Runs of the procedure itself on one of two neighbours: importable, so that any process can draw them."""
+    """Runs of the procedure itself on one of two neighbours; importable, so that any process can draw them."""
 
     @property
     def numbers(self) -> int:
-        """Returns about how many random numbers one run draws."""
+        """Approximate number of random numbers that one run draws."""
         ...
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the log-likelihood ratio ln p(output | D) − ln p(output | D′) of fresh runs; ±∞ is certainty.
+        """Draw runs and return their log-likelihood ratios ln p(output | D) − ln p(output | D′); ±∞ is certainty.
 
         Args:
-            rng: The randomness.
+            rng: Source of randomness.
             on_first: (m,) whether each run is on D.
         """
         ...
@@ -104,14 +105,14 @@ class Sampler(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownPair:
-    """Two neighbours of whom the laws of the output are known.
+    """Two neighbours with known output laws.
 
     Attributes:
         words: Both in words: "in D the scores are …; in D′ …".
-        data: What differs in D and in D′.
-        outcomes: The laws of one round; None where no finite law is computed.
-        rounds: How many rounds, independent given the data.
-        sampler: Runs of all rounds; None where they are not run.
+        data: The data that differ, in D and in D′.
+        outcomes: Laws of one round; None if no finite law is computed.
+        rounds: Number of rounds, which are independent given the data.
+        sampler: Runs of all rounds; None if runs are not supported.
     """
 
     words: str
@@ -123,21 +124,21 @@ class KnownPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What reports say of a release, and the numbers that it depends on.
+    """Description of a release for reports, and the numbers that it depends on.
 
     Attributes:
-        words: What is done.
-        output: What leaves: "the index of a candidate".
-        latex: What leaves as a formula.
-        law: The law of its noise, by name.
-        spread: The declared spread of its noise, in the unit that `words` name.
-        conditions: Its numbers and what each must be.
-        symbols: The parameters that occur in it.
-        rounds: In how many outputs one user may be.
-        schedule: How often it leaves, in words.
-        models: The models of trust in which it makes sense.
+        words: Description of the release.
+        output: The output, such as "the index of a candidate".
+        latex: The output as a formula.
+        law: Name of the law of its noise.
+        spread: Declared spread of its noise, in the unit named in `words`.
+        conditions: Its numbers, with the condition on each.
+        symbols: Names of the parameters that occur in it.
+        rounds: Number of outputs that one user may be in.
+        schedule: How often an output is released, in words.
+        models: Trust models that the release supports.
         preconditions: What the data must satisfy, in words.
-        source: Where the paper says so.
+        source: Reference in the paper.
     """
 
     words: str
@@ -155,45 +156,45 @@ class Facts:
 
 
 class Procedure(Protocol):
-    """What leaves, once or over several rounds: a noisy statistic, a selection, an author's own mechanism."""
+    """A release, once or over several rounds: a noisy statistic, a selection, or a custom mechanism."""
 
     @property
     def name(self) -> str:
-        """Its name, unique in the declaration."""
+        """Name, unique in the declaration."""
         ...
 
     @property
     def users(self) -> str:
-        """The group of a partition of the users whose data it is about; empty where it is everybody's."""
+        """Group of a partition of the users whose data the release uses; empty if it uses all users."""
         ...
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         ...
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Return the standard deviation of one draw of its noise, rounded up."""
+        """Standard deviation of one draw of its noise, rounded up."""
         ...
 
     def with_std(self, factor: Fraction) -> Procedure:
-        """Return it with all noise of `factor` times the standard deviation: what calibration tries."""
+        """Copy with `factor` times the standard deviation of all noise, for calibration."""
         ...
 
     def cost(self, relation: Relation) -> Cost:
-        """Return what it costs under the relation.
+        """Cost under the relation.
 
         Raises:
-            DeclarationError: It makes no sense, or nothing is proved, under that relation.
+            DeclarationError: The release is meaningless, or no guarantee is proved, under that relation.
         """
         ...
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Return all rounds as events of the numeric accountant, none where no user moves anything."""
+        """All rounds as events of the numeric accountant; empty if no user changes any output."""
         ...
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Return neighbours that are hard to hide, each with the exact laws of its output."""
+        """Neighbours that are hard to hide, each with the exact laws of its output."""
         ...
 
 
@@ -201,10 +202,10 @@ _ASKED: Final = tuple(name for name in vars(Procedure) if not name.startswith("_
 
 
 def check_releases(where: str, given: object) -> None:
-    """Check that each of several values has what a `Procedure` has; none of it is computed.
+    """Check that each of several values has the members of a `Procedure`, without computing any of them.
 
     Raises:
-        DeclarationError: They are no tuple, or one lacks something; the message names it.
+        DeclarationError: The value is not a tuple or list, or an element lacks a member, which the message names.
     """
     if not isinstance(given, tuple | list):
         raise DeclarationError(f"{where}: expected a tuple, got {given!r:.200}; mind the comma in (a,)")
@@ -217,10 +218,10 @@ def check_releases(where: str, given: object) -> None:
 
 
 def set_words(one: object, *, name: str, users: str, source: str) -> None:
-    """Checks and sets what every procedure is called, whose data it is about, and where the paper says so.
+    """Check and set the name, the group of users and the source of a procedure.
 
     Raises:
-        DeclarationError: One is no text, or the name is empty.
+        DeclarationError: A value is not text, or the name is empty.
     """
     kind = type(one).__name__
     text(f"name, of {kind}", name)
@@ -231,24 +232,24 @@ def set_words(one: object, *, name: str, users: str, source: str) -> None:
 
 
 def moved_by_a_user(sensitivity: Expr, relation: Relation) -> Expr:
-    """Bound on how far all that one user has moves a score or a query: each of m trajectories by the sensitivity.
+    """Bound on the change of a score or query by one user: `sensitivity` for each of the user's m trajectories.
 
-    They may all be alike, so that m·Δ is attained by counts, and the triangle inequality says that it is a bound.
+    It is a bound by the triangle inequality, and counts attain it, as the trajectories may all be alike.
     """
     several = relation.trajectories
     return sensitivity if several == expression(1) else (several * sensitivity).simplified()
 
 
 def check_one_record(name: str, relation: Relation, *, why: str) -> None:
-    """Checks that a user has one record, where a price says nothing of several.
+    """Check that a user has one record, for a price that does not cover several.
 
     Args:
-        name: The procedure's.
+        name: Name of the procedure.
         relation: The neighbouring relation.
-        why: What the price rests on that several records break.
+        why: The assumption of the price that several records violate.
 
     Raises:
-        DeclarationError: A user has several.
+        DeclarationError: A user has several records.
     """
     if relation.trajectories != expression(1):
         message = f"{name}: priced for one record of a user ({why}), got {relation.words!r}"

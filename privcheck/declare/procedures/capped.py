@@ -1,9 +1,10 @@
-"""Gaussian noise on a Poisson sample that is cut off: the law of its sum where all other users are alike.
+"""Gaussian noise on a capped Poisson sample: the law of its sum if all other users are alike.
 
-K ~ Bin(n − 1, q) of the others are sampled, each of whom adds y. A user who is not sampled leaves min(K, B)·y; one who
-is adds u to K·y where K < B, else is kept with probability B/(K + 1), in the place of another, (B − 1)·y + u, and is
-left out otherwise, B·y. A user who is absent never takes a place; one who contributes nothing does. All these values
-lie in the plane of both users' contributions and y, in which the noise is looked at up to cells.
+K ~ Bin(n − 1, q) of the others are sampled, each of whom adds y. If the user is not sampled, the sum is min(K, B)·y. If
+the user is sampled, the sum is K·y + u where K < B; otherwise the user is kept with probability B/(K + 1), in place of
+another, so that the sum is (B − 1)·y + u, and is left out with the remaining probability, so that it is B·y. An absent
+user never takes a place; a user who contributes nothing does. All these values lie in the plane spanned by both users'
+contributions and y, in which the noise is observed up to cells.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ MOST_KEPT: Final = 200  # B, beyond which no law is written out
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CappedRounds:
-    """Runs of all rounds of a cut-off sample, scored by the exact likelihood ratio of what is looked at.
+    """Runs of all rounds of a capped sample, scored by the exact likelihood ratio of the observed coordinates.
 
     Attributes:
         rate: q.
-        users: n, of the larger data set.
+        users: n, number of users in the larger data set.
         most: B, below n.
-        contributions: (3, coordinates) of the user of D, of that of D′, and of every other one, over the noise's std.
+        contributions: (3, coordinates) contributions of the user in D, of the user in D′, and of every other user, over
+            the noise's standard deviation.
         present: Whether there is a user in D, and in D′.
-        rounds: How many, sampled afresh.
+        rounds: Number of rounds, each with a fresh sample.
     """
 
     rate: float
@@ -50,11 +52,11 @@ class CappedRounds:
 
     @property
     def numbers(self) -> int:
-        """Returns about how many random numbers one run draws."""
+        """Approximate number of random numbers that one run draws."""
         return self.rounds * 3
 
     def outcomes(self) -> Outcomes:
-        """Returns the laws of one round."""
+        """Laws of one round."""
         weights, means = self._components()
         noise = GaussianNoise(scale=1.0)
         cells = _LINE if means.shape[2] == 1 else _PLANE
@@ -72,7 +74,7 @@ class CappedRounds:
         return merge_by_loss(np.log(np.stack([p, q])))
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         weights, means = self._components()
         scores = np.zeros(on_first.size)
         for _ in range(self.rounds):
@@ -88,7 +90,7 @@ class CappedRounds:
         return scores
 
     def _components(self) -> tuple[Array, Array]:
-        """Returns the probabilities of all values without noise, (2, values), in D and in D′, and them in the plane."""
+        """Probabilities of all noiseless values, (2, values), in D and in D′, and the values in the plane."""
         from scipy.special import bdtrc
         from scipy.stats import binom
 
@@ -111,14 +113,14 @@ class CappedRounds:
         return np.stack(weights), np.stack(means)
 
     def _axes(self) -> Array:
-        """Returns one or two orthonormal directions in which all values lie, or, of three, the two that tell most."""
+        """One or two orthonormal directions spanning all values, or, of three, the two with the largest variation."""
         _, sizes, directions = np.linalg.svd(self.contributions, full_matrices=False)
         axes: Array = directions[: 2 if sizes.size > 1 and sizes[1] > _FLAT * sizes[0] else 1]
         return axes
 
 
 def _log_density(x: Array, weights: Array, means: Array) -> Array:
-    """Returns ln of a mixture's density, up to the constant of the noise."""
+    """Compute ln of a mixture's density, up to the constant of the noise."""
     with np.errstate(divide="ignore"):
         logs = np.log(weights) - ((x[:, np.newaxis] - means) ** 2).sum(axis=2) / 2
     density: Array = np.logaddexp.reduce(logs, axis=1)

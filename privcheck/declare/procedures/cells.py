@@ -1,4 +1,4 @@
-"""Densities on the real line as the laws of cells: what an attacker sees who is told the output that coarsely."""
+"""Laws of cells for densities on the real line: the view of an attacker who sees the output at that resolution."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _TOTAL: Final = 1e-6  # by which a density may miss 1 between the edges
 
 
 def integrate_cells(name: str, log_densities: Sequence[Callable[[Array], Array]], edges: Array) -> list[Array]:
-    """Returns ln of the cells' masses under each density.
+    """Integrate densities over cells and return ln of the cells' masses under each.
 
-    A cell whose mass is not known to eleven digits joins the most probable one, and so does what lies beyond the edges:
-    who sees fewer cells learns less, so that a loss computed from these laws is never above the truth.
+    A cell with mass not known to eleven digits is joined to the most probable cell, and so is the region beyond the
+    edges: fewer cells reveal less, so a loss computed from these laws is never above the true loss.
 
     Args:
-        name: Whose densities, for messages.
-        log_densities: From points to logarithms.
-        edges: Ascending; the densities are smooth between two of them.
+        name: Owner of the densities, for messages.
+        log_densities: Functions from points to ln of the density.
+        edges: Ascending numbers; the densities are smooth between two adjacent ones.
 
     Raises:
         DeclarationError: The edges are not ascending numbers, or a density does not add up to 1 between them.
@@ -53,7 +53,7 @@ def integrate_cells(name: str, log_densities: Sequence[Callable[[Array], Array]]
 
 
 def _masses(log_density: Callable[[Array], Array], edges: Array, nodes: int) -> tuple[Array, NDArray[np.bool_]]:
-    """Returns the cells' masses, and which of them are 0 because no output there is possible, not by underflow."""
+    """Return the cells' masses, and which are 0 because no output there is possible rather than by underflow."""
     points, weights = np.polynomial.legendre.leggauss(nodes)
     half = np.diff(edges) / 2
     x = (edges[:-1] + half)[:, np.newaxis] + half[:, np.newaxis] * points

@@ -1,7 +1,7 @@
-"""Counts of shuffled messages, where one user holds something else than all others: their exact laws.
+"""Exact laws of counts of shuffled messages where one user's record differs from all others'.
 
-With o(j) the probability that one of the others' messages is j, r(j) that the user's is, and P_n the law of the counts
-c_j of n messages like the others', the user's message taken out of n in any order gives
+Let o(j) be the probability that a message of another user is j, r(j) the probability that the user's message is j, and
+P_n the law of the counts c_j of n messages like the others'. Removing the user's message from the n in any order gives
 
     P(c) = Σ_j r(j)·P_{n−1}(c − e_j) = P_n(c)·Σ_j (c_j/n)·r(j)/o(j).
 """
@@ -26,22 +26,22 @@ class Counted(Protocol):
     """A count of shuffled messages."""
 
     def outcomes(self) -> Outcomes:
-        """Returns the laws of the count in D and in D′."""
+        """Laws of the count in D and in D′."""
         ...
 
     def log_ratios(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the log-likelihood ratio of fresh counts, of D or of D′."""
+        """Draw counts in D or D′ and return their log-likelihood ratios."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedBits:
-    """How many messages are ones: one of a user's with probability `first` in D, as everybody's in D′.
+    """Number of messages that are ones: the user's with probability `first` in D, and all others as in D′.
 
     Attributes:
-        users: n.
-        first: The probability of a one of the user's, in D.
-        others: That of everybody else's, and of the user's in D′; in (0, 1).
+        users: n, number of users.
+        first: Probability in D that the user's message is a one.
+        others: Probability for all other users' messages, and for the user's in D′; in (0, 1).
     """
 
     users: int
@@ -50,11 +50,11 @@ class CountedBits:
 
     @property
     def words(self) -> str:
-        """Returns what is counted."""
+        """Description of the counts."""
         return f"counted are the messages above a threshold, each with probability {self.others:.6g} but the user's"
 
     def outcomes(self) -> Outcomes:
-        """Returns Bin(n − 1, o) + Bern(r) against Bin(n, o)."""
+        """Bin(n − 1, o) + Bern(r) against Bin(n, o)."""
         from privcheck.accounting.shuffle.sums import binomial_window
 
         low, logs, _ = binomial_window(self.users, self.others)
@@ -62,7 +62,7 @@ class CountedBits:
         return Outcomes(log_p=logs + self._log_ratio(counts), log_q=logs)
 
     def log_ratios(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the log-likelihood ratio of fresh counts."""
+        """Draw counts and return their log-likelihood ratios."""
         own = rng.random(on_first.size) < np.where(on_first, self.first, self.others)
         return self._log_ratio(rng.binomial(self.users - 1, self.others, on_first.size) + own.astype(np.float64))
 
@@ -76,11 +76,11 @@ class CountedBits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedCategories:
-    """How many k-ary responses are 1 and how many 2: a user holds 1 in D and 2 in D′, all others hold 0.
+    """Numbers of k-ary responses that are 1 and that are 2: a user holds 1 in D and 2 in D′, all others hold 0.
 
     Attributes:
-        users: n.
-        epsilon: ε₀.
+        users: n, number of users.
+        epsilon: ε₀ of the randomiser.
         categories: k, 3 or more.
     """
 
@@ -90,18 +90,18 @@ class CountedCategories:
 
     @property
     def words(self) -> str:
-        """Returns what is counted."""
+        """Description of the counts."""
         return "counted are the responses 1 and the responses 2"
 
     @property
     def other(self) -> float:
-        """Returns the probability of each response that is not one's own."""
+        """Probability of each response other than the user's own category."""
         return math.exp(-self.epsilon) / (1 + (self.categories - 1) * math.exp(-self.epsilon))
 
     def outcomes(self) -> Outcomes:
-        """Returns the laws of the two counts, merged where their losses are next to each other.
+        """Laws of the two counts, with outcomes of adjacent losses merged.
 
-        How many are 1 or 2 is Bin(n, 2o) of n others' responses, and how many of these are 1 a fair coin's.
+        Of n others' responses, the number that are 1 or 2 is Bin(n, 2o), and each of these is 1 with probability ½.
         """
         from privcheck.accounting.shuffle.sums import binomial_window
 
@@ -124,7 +124,7 @@ class CountedCategories:
         return Outcomes(log_p=log_p, log_q=log_q)
 
     def log_ratios(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the log-likelihood ratio of fresh counts."""
+        """Draw counts and return their log-likelihood ratios."""
         q = self.other
         counts = rng.multinomial(self.users - 1, [q, q, 1 - 2 * q], on_first.size)[:, :2].astype(np.float64)
         likelier = 1 - (self.categories - 1) * q
@@ -136,7 +136,7 @@ class CountedCategories:
         return ratios
 
     def _weights(self, ones: Array, twos: Array) -> tuple[Array, Array]:
-        """Returns P(c)/P_n(c) in D and in D′: of the rest r/o is (k − 2)/(e^ε₀ + k − 3)."""
+        """P(c)/P_n(c) in D and in D′; r/o is (k − 2)/(e^ε₀ + k − 3) for the remaining responses."""
         n, grown = self.users, math.exp(self.epsilon)
         rest = (n - ones - twos) / n * ((self.categories - 2) / (grown + self.categories - 3))
         return (grown * ones + twos) / n + rest, (ones + grown * twos) / n + rest
@@ -147,9 +147,9 @@ class CountedRounds:
     """Runs of all rounds, scored by the exact likelihood ratio of the counts.
 
     Attributes:
-        counted: What is counted in one.
-        rounds: How many.
-        swapped: Whether D and D′ change places.
+        counted: The count of one round.
+        rounds: Number of rounds.
+        swapped: Whether D and D′ are exchanged.
     """
 
     counted: Counted
@@ -158,11 +158,11 @@ class CountedRounds:
 
     @property
     def numbers(self) -> int:
-        """Returns about three a round."""
+        """About three per round."""
         return 3 * self.rounds
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         scores = np.zeros(on_first.size)
         for _ in range(self.rounds):
             scores += self.counted.log_ratios(rng, on_first != self.swapped)

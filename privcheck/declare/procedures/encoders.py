@@ -1,4 +1,4 @@
-"""Encoders of matrix mechanisms: C in A·G ≈ B(C·G + Z), a column a step; what one contribution moves is its column."""
+"""Encoders of matrix mechanisms: C in A·G ≈ B(C·G + Z), one column per step: the change by one contribution."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoder:
-    """A matrix C that is made from whole numbers.
+    """A matrix C computed from whole numbers.
 
     Attributes:
-        words: What it is, in words.
-        of: From the arguments' values to C, (rows, steps), finite; it must return the same for the same arguments.
-        arguments: How many steps there are, bands, …; none for a matrix that depends on no parameter.
+        words: Description of the matrix.
+        of: Function from the arguments' values to C, (rows, steps), finite; it must be deterministic.
+        arguments: Number of steps, of bands, …; empty for a matrix that depends on no parameter.
 
     Raises:
-        DeclarationError: A field is of another type.
+        DeclarationError: A field has the wrong type.
     """
 
     words: str
@@ -50,46 +50,46 @@ class Encoder:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Returns its arguments, which are counts."""
+        """Conditions on its arguments, which are counts."""
         return tuple(Condition(what=f"an argument of the {self.words}", of=a, domain="count") for a in self.arguments)
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the parameters that its arguments depend on."""
+        """Parameters that its arguments depend on."""
         return frozenset[str]().union(*(argument.symbols for argument in self.arguments))
 
     def matrix(self, values: Mapping[str, Fraction]) -> Matrix:
-        """Returns C.
+        """Compute C.
 
         Raises:
-            ParameterError: It cannot be made, or is no finite matrix of 1 to 5 000 columns.
+            ParameterError: The matrix cannot be computed, or is not finite with 1 to 5 000 columns.
         """
         return _matrix(self.of, tuple(int(argument.number(values)) for argument in self.arguments))
 
     @property
     def rows(self) -> Expr:
-        """Returns how many rows it has."""
+        """Number of rows."""
         return computed("rows", _count_rows(self.of), *self.arguments)
 
     def squares(self, participations: Expr, separation: Expr, order: Order) -> Expr:
-        """Returns the square of its sensitivity, contributions having norm 1; exact, or rounded up."""
+        """Square of its sensitivity for contributions of norm 1; exact, or rounded up."""
         return computed("encoder", _squares(self.of, order), participations, separation, *self.arguments)
 
     def sensitivity(
         self, participations: Expr, separation: Expr, order: Order, values: Mapping[str, Fraction]
     ) -> EncoderSensitivity:
-        """Returns its sensitivity, contributions having norm 1, with the steps that attain it."""
+        """Sensitivity for contributions of norm 1, with the steps that attain it."""
         k, apart, *arguments = (int(of.number(values)) for of in (participations, separation, *self.arguments))
         return _sensitivity(self.of, order, k, apart, tuple(arguments))
 
 
 def prefix_sums(steps: Exact | Expr) -> Encoder:
-    """Returns C = A, the matrix of all prefix sums: noise of its own on every one of them."""
+    """C = A, the matrix of all prefix sums: independent noise on every one of them."""
     return Encoder(words="encoder of prefix sums", of=_ones, arguments=(number("steps", steps),))
 
 
 def square_root(steps: Exact | Expr) -> Encoder:
-    """Returns C = A^½ of the matrix A of prefix sums: Toeplitz, with coefficients binom(2i, i)/4^i.
+    """C = A^½ for the matrix A of prefix sums: Toeplitz, with coefficients binom(2i, i)/4^i.
 
     The factorisation of Fichtenberger, Henzinger & Upadhyay (2023) and Henzinger, Upadhyay & Upadhyay (2023), B = C.
     """
@@ -97,13 +97,13 @@ def square_root(steps: Exact | Expr) -> Encoder:
 
 
 def banded_square_root(steps: Exact | Expr, bands: Exact | Expr) -> Encoder:
-    """Returns `square_root` cut to so many bands (Kalinin & Lampert 2024)."""
+    """The encoder `square_root` truncated to `bands` bands (Kalinin & Lampert 2024)."""
     arguments = (number("steps", steps), number("bands", bands))
     return Encoder(words=f"square root of prefix sums with {arguments[1]} bands", of=_banded_root, arguments=arguments)
 
 
 def binary_tree(steps: Exact | Expr) -> Encoder:
-    """Returns the complete nodes of a binary tree over the steps, a row each, level by level."""
+    """Complete nodes of a binary tree over the steps, one row each, level by level."""
     return Encoder(words="binary tree", of=_nodes, arguments=(number("steps", steps),))
 
 
@@ -174,7 +174,7 @@ def _count_rows(of: Callable[..., ArrayLike]) -> Callable[..., int]:
 @functools.lru_cache(maxsize=256)
 def _squares(of: Callable[..., ArrayLike], order: Order) -> Callable[..., Fraction]:
     def squares(participations: int, separation: int, *arguments: int) -> Fraction:
-        """Returns the square of the sensitivity, which is rounded up, exactly."""
+        """Exact square of the sensitivity, which is rounded up."""
         return Fraction(_sensitivity(of, order, participations, separation, arguments).value) ** 2
 
     return squares

@@ -1,4 +1,4 @@
-"""A histogram over keys that nobody knows beforehand: noise on the counts of those that occur, small ones not shown."""
+"""Histogram over keys not known in advance: noisy counts of the keys that occur, with small counts suppressed."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _THEOREM: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StabilityHistogram:
-    """Counts of the keys that occur, each with fresh noise, and only those above a threshold, with their keys.
+    """Counts of the keys that occur, each with fresh noise; only those above a threshold are released.
 
     Attributes:
-        name: Unique in the declaration.
-        noise: "laplace" or "gaussian".
-        spread: Laplace b, or the Gaussian's standard deviation.
+        name: Name, unique in the declaration.
+        noise: Law of the noise, "laplace" or "gaussian".
+        spread: b of the Laplace noise, or standard deviation of the Gaussian noise.
         threshold: τ, compared with the noisy count.
-        contribution: m, of one user to one key, at most.
-        keys: k, of one user, at most.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        contribution: m, largest contribution of one user to one key.
+        keys: k, largest number of keys of one user.
+        users: As in a `Release`.
+        source: Reference in the paper.
 
     Raises:
-        DeclarationError: Not one of `scale` (Laplace) and `std` (Gaussian) is given.
+        DeclarationError: Not exactly one of `scale` (Laplace) and `std` (Gaussian) is given.
     """
 
     name: str
@@ -73,7 +73,7 @@ class StabilityHistogram:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=self._words(),
             output="keys with noisy counts",
@@ -89,20 +89,20 @@ class StabilityHistogram:
         )
 
     def _words(self) -> str:
-        """Returns what is done, in words."""
+        """Description of the procedure in words."""
         unit = "scale" if self.noise == "laplace" else "standard deviation"
         return (
             f"{self.noise} noise of {unit} {self.spread} on the counts of keys that occur, shown above {self.threshold}"
         )
 
     def _latex(self) -> str:
-        """Returns what leaves as a formula."""
+        """Output as a formula."""
         law = r"\mathrm{Lap}" if self.noise == "laplace" else r"\mathrm{N}"
         spread = self.spread if self.noise == "laplace" else self.spread**2
         return rf"n_x + {law}\left({spread.latex()}\right)\ \text{{where above}}\ {self.threshold.latex()}"
 
     def _conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """Its numbers, with the condition on each."""
         above = self.threshold - self.contribution
         return (
             Condition(what="the spread of its noise", of=self.spread, domain="positive"),
@@ -112,23 +112,23 @@ class StabilityHistogram:
         )  # fmt: skip
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the standard deviation of one draw, rounded up."""
+        """Standard deviation of one draw, rounded up."""
         return self._law(values, rounding="up").std
 
     def with_std(self, factor: Fraction) -> StabilityHistogram:
-        """Returns it with so much of the noise, and the threshold as many spreads above one contribution as before."""
+        """Copy with `factor` times the noise, the threshold as many spreads above one contribution as before."""
         kept = {"contribution": self.contribution, "keys": self.keys, "users": self.users, "source": self.source}
         spread = {"scale" if self.noise == "laplace" else "std": self.spread * factor}
         threshold = self.contribution + (self.threshold - self.contribution) * factor
         return StabilityHistogram(self.name, threshold=threshold, **spread, **kept)  # type: ignore[arg-type] # each its own
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns that no ε and no ρ is finite: with a small probability a key shows the one user who holds it.
+        """Cost with no finite ε or ρ: with a small probability a key reveals the one user who holds it.
 
-        What that probability is, and what the keys of others cost, the accountant composes.
+        The accountant composes that probability and the cost of keys that others hold.
 
         Raises:
-            DeclarationError: Users have several records, of whose keys nothing is said.
+            DeclarationError: Users have several records, and the bounds on keys do not cover several.
         """
         k = self._moved(relation)
         return Cost(
@@ -141,7 +141,7 @@ class StabilityHistogram:
         )  # fmt: skip
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns it as the accountant's histogram; replacing a user moves twice the keys."""
+        """The accountant's histogram event; replacing a user changes twice the keys."""
         from privcheck.accounting.events import gaussian_histogram, laplace_histogram
 
         spread, limit = (x.number(values, rounding="down") for x in (self.spread, self.threshold))
@@ -151,7 +151,7 @@ class StabilityHistogram:
         return (gaussian_histogram(std=spread, threshold=limit, contribution=moved, keys=keys),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns a user whose keys nobody else holds, and one whose keys so many hold that all are shown."""
+        """A user with keys that no other user holds, and one with keys held by so many that all are shown."""
         noise, m = self._law(values, rounding="up"), self.contribution.number(values, rounding="down")
         k, replaced = int(self.keys.number(values)), isinstance(relation, ReplaceOne)
         above = self.threshold.number(values, rounding="up") - m
@@ -182,10 +182,10 @@ class StabilityHistogram:
         return tuple(found)
 
     def _moved(self, relation: Relation) -> Expr:
-        """Returns how many keys one user moves.
+        """Number of keys that one user changes.
 
         Raises:
-            DeclarationError: Users have several records, of whose keys nothing is said.
+            DeclarationError: Users have several records, and the bounds on keys do not cover several.
         """
         if relation.trajectories != expression(1):
             message = f"{self.name}: `keys` and `contribution` are those of all that a user has, got {relation.words!r}"
@@ -199,14 +199,14 @@ class StabilityHistogram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnKeys:
-    """Runs on a user whose keys nobody else has, scored by what is shown of them.
+    """Runs for a user with keys that no other user holds, scored by the keys that are shown.
 
     Attributes:
-        noise: Of a count.
-        above: By how much a contribution is below the threshold.
-        shown: The probability that a key is shown.
-        keys: How many the user has.
-        replaced: Whether the user has as many others in D′, else none.
+        noise: Noise of a count.
+        above: The threshold minus one contribution.
+        shown: Probability that a key is shown.
+        keys: Number of the user's keys.
+        replaced: Whether the user has as many other keys in D′, otherwise none.
     """
 
     noise: Noise
@@ -217,19 +217,19 @@ class OwnKeys:
 
     @property
     def numbers(self) -> int:
-        """Returns one a key."""
+        """One per key."""
         return self.keys
 
     @property
     def laws(self) -> tuple[Array, Array]:
-        """Returns ln P of one key: shown in D, not shown; where the user is replaced, also of one of D′'s."""
+        """Compute ln P of one key being shown in D, or not; if the user is replaced, also of one of D′ being shown."""
         shown, hidden = math.log(self.shown), math.log1p(-self.shown)
         if not self.replaced:
             return np.array([shown, hidden]), np.array([-np.inf, 0.0])
         return np.array([shown, hidden, -np.inf]), np.array([-np.inf, hidden, shown])
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs: certain where a key is shown."""
+        """Draw runs and score them: certain if a key is shown."""
         any_shown = (self.noise.draw(rng, (on_first.size, self.keys)) > self.above).any(axis=1)
         if self.replaced:
             return np.where(any_shown, np.where(on_first, np.inf, -np.inf), 0.0)
@@ -238,15 +238,15 @@ class OwnKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnKeysSwapped:
-    """The same with D and D′ exchanged."""
+    """`OwnKeys` with D and D′ exchanged."""
 
     alone: OwnKeys
 
     @property
     def numbers(self) -> int:
-        """Returns one a key."""
+        """One per key."""
         return self.alone.numbers
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         return -self.alone(rng, ~on_first)

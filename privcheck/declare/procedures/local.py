@@ -1,4 +1,4 @@
-"""Randomised response of one user: of a category, or another one; and what all answers of one user have in common."""
+"""Randomised response of one user on a category, and helpers shared by all local randomisers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _RESPONSE: Final = "Kairouz, Oh & Viswanath 2016: ratios of at most e^ε; ρ = �
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomisedResponse:
-    """A user's category with probability e^ε/(e^ε + k − 1), else one of the k − 1 others.
+    """The user's category with probability e^ε/(e^ε + k − 1), otherwise one of the k − 1 others.
 
     Attributes:
-        name: Unique in the declaration.
-        categories: k, at least 2.
-        epsilon: ε in nats; 1/ε counts as the spread of its noise.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        name: Name, unique in the declaration.
+        categories: k, number of categories, at least 2.
+        epsilon: ε in nats; 1/ε is taken as the spread of its noise.
+        users: As in a `Release`.
+        source: Reference in the paper.
     """
 
     name: str
@@ -53,7 +53,7 @@ class RandomisedResponse:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=f"randomised response over {self.categories} categories with ε = {self.epsilon}",
             output="a category",
@@ -73,19 +73,19 @@ class RandomisedResponse:
 
     @property
     def spread(self) -> Expr:
-        """Returns 1/ε."""
+        """1/ε."""
         return 1 / self.epsilon
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns its spread, rounded up."""
+        """Its spread, rounded up."""
         return self.spread.number(values, rounding="up")
 
     def with_std(self, factor: Fraction) -> RandomisedResponse:
-        """Returns it with so many times the spread: at ε over the factor."""
+        """Copy with `factor` times the spread, that is with ε divided by the factor."""
         return with_fields(self, epsilon=self.epsilon / factor)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns ε, which two answers attain, and ε·tanh(ε/2) in zCDP, that of any ε-DP mechanism.
+        """Cost ε, attained by two answers, and ε·tanh(ε/2) in zCDP, as for any ε-DP mechanism.
 
         Binary randomised response dominates every ε-DP mechanism, and its D_α/α is largest at α = 1.
 
@@ -99,14 +99,14 @@ class RandomisedResponse:
         )  # fmt: skip
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns it as the accountant's `randomized_response`."""
+        """The accountant's `randomized_response` event."""
         from privcheck.accounting.events import randomized_response
 
         epsilon, k = self.epsilon.number(values, rounding="up"), int(self.categories.number(values))
         return (randomized_response(epsilon=epsilon, categories=k),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns two users of different categories, and the law of which of the two, or another one, is answered."""
+        """Two users of different categories, with the law of the answer: one of the two, or another one."""
         epsilon, k = self.epsilon.number(values, rounding="down"), int(self.categories.number(values))
         other = -float(np.logaddexp(epsilon, math.log(k - 1)))  # ln of the probability of one other category
         logs = np.array([epsilon + other, other, *([other + math.log(k - 2)] if k > 2 else [])])
@@ -124,7 +124,7 @@ class RandomisedResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRuns:
-    """Answers of a user of the first or of the second category, scored by the ratio of their probabilities."""
+    """Answers of a user of the first or the second category, scored by the ratio of their probabilities."""
 
     categories: int
     truth: float
@@ -132,11 +132,11 @@ class ResponseRuns:
 
     @property
     def numbers(self) -> int:
-        """Returns two a run."""
+        """Two per run."""
         return 2
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         own = np.where(on_first, 0, 1)
         shift = rng.integers(1, self.categories, size=on_first.size)
         answers = np.where(rng.random(on_first.size) < self.truth, own, (own + shift) % self.categories)
@@ -145,7 +145,7 @@ class ResponseRuns:
 
 
 def with_fields(one: _Local, **changes: Expr) -> _Local:
-    """Returns a copy with other fields."""
+    """Copy with other fields."""
     other = copy(one)
     for key, value in changes.items():
         object.__setattr__(other, key, value)
@@ -153,20 +153,20 @@ def with_fields(one: _Local, **changes: Expr) -> _Local:
 
 
 def pure_rho(epsilon: Expr) -> Expr:
-    """Returns ε·tanh(ε/2)."""
+    """ε·tanh(ε/2)."""
     return epsilon * (1 - exp(-epsilon)) / (1 + exp(-epsilon))
 
 
 def turned_bits(cells: Expr, reason: str) -> Sensitivity:
-    """Returns that so many bits are 1 instead of 0, and as many the other way round."""
+    """Sensitivity if `cells` bits change from 0 to 1, and as many from 1 to 0."""
     return Sensitivity(l1=2 * cells, l2=sqrt(2 * cells), linf=expression(1), reason=reason)
 
 
 def check_local(name: str, relation: Relation) -> None:
-    """Checks that any two records of one user are compared.
+    """Check that the relation compares any two records of one user.
 
     Raises:
-        DeclarationError: They are not.
+        DeclarationError: The relation is another one, or has several records per user.
     """
     if not isinstance(relation, ReplaceOne) or relation.trajectories != expression(1):
         message = f"{name}: a user answers once, about one record, got the relation {relation.words!r}"

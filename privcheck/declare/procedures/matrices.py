@@ -1,4 +1,4 @@
-"""Matrix mechanisms: what leaves is C·G + Z, a contribution to every step encoded, with Gaussian noise."""
+"""Matrix mechanisms: the output is C·G + Z, the encoded contributions of all steps with Gaussian noise."""
 
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ _DOWN: Final = 1 - 1e-12  # covers the roundings of a norm of up to 5 000 rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixMechanism:
-    """Correlated noise on a stream of contributions: C·G + Z, from which any B(C·G + Z) is post-processing.
+    """Correlated noise on a stream of contributions: C·G + Z; any B(C·G + Z) is post-processing of it.
 
-    Row t of G is the sum of what users contribute to step t, vectors clipped to a norm; Z is Gaussian. A user
-    contributes k times at most, at least b steps apart, in steps that are public.
+    Row t of G is the sum of the users' contributions to step t, vectors clipped to a norm; Z is Gaussian. A user
+    contributes at most k times, at least b steps apart, in public steps.
 
     Attributes:
-        name: Unique in the declaration.
-        encoder: C.
-        noise_multiplier: The standard deviation of every entry of Z over the norm to which contributions are clipped.
-        participations: k, as many as the relation says trajectories; 1 where users are sampled.
-        separation: b.
-        order: "any", or "fixed" where a user's steps are i, i + b, i + 2b, …: epochs of one order.
-        rate: With which each user of one of b groups is sampled in every b-th step; None where users are not sampled.
-        fresh: That its samples are drawn independently of all others', where others are drawn alike.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        name: Name, unique in the declaration.
+        encoder: C, the encoder.
+        noise_multiplier: Standard deviation of every entry of Z over the clipping norm of the contributions.
+        participations: k, equal to the relation's number of trajectories; 1 if users are sampled.
+        separation: b, least number of steps between two contributions.
+        order: "any", or "fixed" if a user's steps are i, i + b, i + 2b, …: epochs in one order.
+        rate: Probability that a user, who belongs to one of b groups, is sampled in each of the group's steps, every
+            b-th; None if users are not sampled.
+        fresh: States that its samples are drawn independently of all other releases' samples with the same law.
+        users: As in a `Release`.
+        source: Reference in the paper.
 
     Raises:
-        DeclarationError: A field is no number or word that it may be, or sampled users are said to participate k times.
+        DeclarationError: A field has an invalid value, or `participations` or `order` is given for sampled users.
     """
 
     name: str
@@ -86,7 +87,7 @@ class MatrixMechanism:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=self._words(),
             output="encoded contributions with noise",
@@ -102,7 +103,7 @@ class MatrixMechanism:
         )
 
     def _words(self) -> str:
-        """Returns what is done, in words."""
+        """Description of the procedure in words."""
         who = f"users in up to {self.participations} steps, {self.separation} apart at least"
         if self.order == "fixed":
             who = f"users in up to {self.participations} steps, {self.separation} apart"
@@ -111,14 +112,14 @@ class MatrixMechanism:
         return f"Gaussian, std {self.noise_multiplier} clipping norms, on the {self.encoder.words}; {who}"
 
     def _preconditions(self) -> tuple[str, ...]:
-        """Returns what the contributions must satisfy."""
+        """Preconditions on the contributions."""
         steps = "in which steps a user is does not depend on the data"
         if self.rate is not None:
             steps = "in which group a user is does not depend on the data; who is sampled is not told"
         return ("every contribution is clipped", steps, "no row leaves before the contributions that it encodes")
 
     def _conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """Its numbers, with the condition on each."""
         conditions = [
             Condition(what="its noise multiplier", of=self.noise_multiplier, domain="positive"),
             Condition(what="its participations", of=self.participations, domain="count"),
@@ -131,28 +132,28 @@ class MatrixMechanism:
         return tuple(conditions)
 
     def _symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
+        """Names of the parameters that occur in it."""
         numbers = (self.noise_multiplier, self.participations, self.separation, self.rate)
         return self.encoder.symbols.union(*(one.symbols for one in numbers if one is not None))
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the standard deviation of one entry of Z, in units of the clipping norm, rounded up."""
+        """Standard deviation of one entry of Z, in units of the clipping norm, rounded up."""
         return self.noise_multiplier.number(values, rounding="up")
 
     def with_std(self, factor: Fraction) -> MatrixMechanism:
-        """Returns it with all noise of so many times the standard deviation."""
+        """Copy with `factor` times the standard deviation of all noise."""
         return replace(self, noise_multiplier=self.noise_multiplier * factor)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns ρ = Δ²/2σ² and μ² = Δ²/σ², Δ the encoder's sensitivity, of replacing a user twice that.
+        """ρ = Δ²/2σ² and μ² = Δ²/σ², with Δ the encoder's sensitivity, doubled for replacing a user.
 
-        A Gaussian mechanism on C·G; its guarantee also holds where contributions depend on the rows that have left
-        (Denisov et al. 2022, Theorem 2.1). Of sampled users ρ is that of one who is in every sample of the group:
-        Rényi divergences are jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13); what sampling saves at
-        δ > 0 the accountant computes.
+        A Gaussian mechanism on C·G; its guarantee also holds if contributions depend on the rows already released
+        (Denisov et al. 2022, Theorem 2.1). For sampled users ρ is that of a user in every sample of the group, as Rényi
+        divergences are jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13); the amplification by sampling at
+        δ > 0 is computed by the accountant.
 
         Raises:
-            DeclarationError: The relation says another number of contributions, or makes no sense here.
+            DeclarationError: The relation has another number of contributions, or is not supported here.
         """
         self._check(relation)
         apart = self._move(relation)
@@ -178,7 +179,7 @@ class MatrixMechanism:
         )
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns it as the accountant's `matrix_gaussian` or, of sampled users, `matrix_poisson_gaussian`."""
+        """The accountant's `matrix_gaussian` or, for sampled users, `matrix_poisson_gaussian` event."""
         from privcheck.accounting.events import matrix_gaussian, matrix_poisson_gaussian
 
         self._check(relation)
@@ -201,10 +202,10 @@ class MatrixMechanism:
         )
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns one user's worst steps with one direction in all of them, and nothing, or its opposite, in D′.
+        """One user's worst steps with one direction in all of them, and nothing, or its opposite, in D′.
 
-        What leaves is then told apart along C·(1_S): a Gaussian number of known mean. Sampled users are told apart by
-        the steps of their group that have the longest column, which share no row.
+        The outputs are then distinguished along C·(1_S): a Gaussian number of known mean. Sampled users are
+        distinguished by the steps of their group with the longest column, which share no row.
         """
         if not self.encoder.matrix(values).any():
             return ()
@@ -233,13 +234,13 @@ class MatrixMechanism:
         return tuple(pairs)
 
     def _of_steps(self, values: Mapping[str, Fraction]) -> tuple[list[int], float, int, float]:
-        """Returns the worst steps known, how far one vector in all of them moves C·G, one round, and no sampling."""
+        """Worst known steps, the norm by which one vector in all of them changes C·G, one round, and rate 1."""
         found = self.encoder.sensitivity(self.participations, self.separation, self.order, values)
         moved = self.encoder.matrix(values)[:, list(found.pattern)] @ np.array(found.signs)
         return [step + 1 for step in found.pattern], float(np.linalg.norm(moved)), 1, 1.0
 
     def _of_group(self, values: Mapping[str, Fraction]) -> tuple[tuple[list[int], float, int, float], ...]:
-        """Returns the steps of one group that have the longest column, its length, how many they are, and the rate."""
+        """Steps of one group with the longest column, that column's length, the number of steps, and the rate."""
         assert self.rate is not None
         q, apart = self.rate.number(values), int(self.separation.number(values))
         if q == 0:
@@ -251,7 +252,7 @@ class MatrixMechanism:
         return (([int(step) + 1 for step in steps], float(norms[steps].min()), len(steps), q),)
 
     def _move(self, relation: Relation) -> int:
-        """Returns by how many clipping norms one contribution moves."""
+        """Change by one contribution, in clipping norms."""
         return 2 if isinstance(relation, ReplaceOne) else 1
 
     def _check(self, relation: Relation) -> None:

@@ -1,4 +1,4 @@
-"""One number of a sampled round, whose law is a mixture over how often the user is in it, and runs of all rounds."""
+"""One number of a sampled round, with a mixture law over how often the user is in it, and runs of all rounds."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _BULK: Final = 1e-18  # probability of copies below which no cells are made abou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixture:
-    """The law of one number of a round: noise about as many times the user's own as the user is in the round.
+    """Law of one number of a round: noise, shifted once for each time the user is in the round.
 
-    What is the same in D and in D′ whoever is drawn has been taken off.
+    The part that is the same in D and in D′, whoever is drawn, is subtracted.
 
     Attributes:
-        noise: Of the number.
-        weights: The probability that the user is in the round 0, 1, … times.
-        shifts: What one copy of the user changes of the number in D and in D′.
+        noise: Noise of the number.
+        weights: Probabilities that the user is in the round 0, 1, … times.
+        shifts: Change of the number by one copy of the user, in D and in D′.
     """
 
     noise: Noise
@@ -40,7 +40,7 @@ class Mixture:
     shifts: tuple[float, float]
 
     def outcomes(self) -> Outcomes:
-        """Returns the laws of the cell in which the number falls, in logarithms: far out as near."""
+        """Laws of the cell that contains the number, computed in logarithms: accurate in the tails too."""
         edges = self._edges()
         laws = []
         for shift in self.shifts:
@@ -53,12 +53,12 @@ class Mixture:
         return Outcomes(log_p=laws[0], log_q=laws[1])
 
     def log_ratio(self, x: Array) -> Array:
-        """Returns ln p(x | D) − ln p(x | D′)."""
+        """Compute ln p(x | D) − ln p(x | D′)."""
         first, second = (self._log_against_noise(x, shift) for shift in self.shifts)
         return first - second
 
     def draw(self, rng: np.random.Generator, on_first: NDArray[np.bool_], rounds: int) -> Array:
-        """Returns the number in every round, (runs, rounds)."""
+        """Draw the number of every round, (runs, rounds)."""
         shift = np.where(on_first, *self.shifts)[:, np.newaxis]
         copies = rng.choice(len(self.weights), size=(on_first.size, rounds), p=np.array(self.weights))
         drawn: Array = self.noise.draw(rng, copies.shape)
@@ -66,7 +66,7 @@ class Mixture:
         return drawn
 
     def _edges(self) -> Array:
-        """Returns the inner edges of the cells, ascending."""
+        """Inner edges of the cells, ascending."""
         std = self.noise.std
         most = max(copies for copies, weight in enumerate(self.weights) if weight > _BULK)
         places = {0.0, *(copies * shift for shift in self.shifts for copies in range(1, most + 1))}
@@ -77,7 +77,7 @@ class Mixture:
         return spaced(np.concatenate(parts), np.array(sorted(places)), _GAP * std)
 
     def _log_against_noise(self, x: Array, shift: float) -> Array:
-        """Returns ln Σ wₖ·p(x − k·shift)/p(x)."""
+        """Compute ln Σ wₖ·p(x − k·shift)/p(x)."""
         if shift == 0:
             return np.zeros_like(x)
         mixed = np.full_like(x, math.log(self.weights[0]) if self.weights[0] > 0 else -np.inf)
@@ -88,9 +88,9 @@ class Mixture:
 
 
 def spaced(edges: Array, places: Array, gap: float) -> Array:
-    """Returns the places and those edges that keep the gap to them and to the next: narrow cells have no digits.
+    """Merge the places with the edges that keep `gap` to them and to the next edge: narrower cells lose all digits.
 
-    Of places that are nearer to each other than the gap the largest stands for all.
+    Of places that are closer together than the gap only the largest is kept.
     """
     places = places[np.append(np.diff(places) > gap, True)]
     ordered = np.sort(edges)
@@ -103,15 +103,15 @@ def spaced(edges: Array, places: Array, gap: float) -> Array:
 
 
 def log_moved(noise: Noise, x: Array, shift: float) -> Array:
-    """Returns ln p(x − shift)/p(x)."""
+    """Compute ln p(x − shift)/p(x)."""
     moved: Array = -noise.log_ratio(x[..., np.newaxis], np.array([-shift]))
     return moved
 
 
 def log_masses(noise: Noise, edges: Array) -> Array:
-    """Returns ln P of the cells between ascending edges and of both ends, each from the tail in which it lies.
+    """Compute ln P of the cells between ascending edges and beyond both ends, each from the tail that contains it.
 
-    The law is symmetric: Gaussian or Laplace.
+    The law must be symmetric: Gaussian or Laplace.
     """
     low, high = np.concatenate([[-np.inf], edges]), np.concatenate([edges, [np.inf]])
     right = low + high > 0
@@ -121,7 +121,7 @@ def log_masses(noise: Noise, edges: Array) -> Array:
 
 
 def log_less(larger: Array, smaller: Array) -> Array:
-    """Returns ln(e^larger − e^smaller), −∞ where they are the same."""
+    """Compute ln(e^larger − e^smaller); −∞ if they are equal."""
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = np.where(np.isneginf(larger), 0.0, np.minimum(smaller - larger, 0.0))
         less: Array = larger + np.log(-np.expm1(gap))
@@ -129,14 +129,14 @@ def log_less(larger: Array, smaller: Array) -> Array:
 
 
 def normalised(logs: Array) -> Array:
-    """Returns logarithms of masses that add up to 1."""
+    """Normalise logarithms of masses so that the masses add up to 1."""
     top = float(logs.max())
     scaled: Array = logs - (top + math.log(float(np.exp(logs - top).sum())))
     return scaled
 
 
 def log_cdf(noise: Noise, x: Array) -> Array:
-    """Returns ln P(noise ≤ x), with all its digits in the lower tail; of other laws as many as its `cdf` has."""
+    """Compute ln P(noise ≤ x), with full precision in the lower tail; for other laws as precise as their `cdf`."""
     if noise.gaussian:
         from scipy.special import log_ndtr
 
@@ -152,11 +152,11 @@ def log_cdf(noise: Noise, x: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledRounds:
-    """Runs of all rounds, scored by the exact likelihood ratio of the number that is looked at.
+    """Runs of all rounds, scored by the exact likelihood ratio of the observed number.
 
     Attributes:
-        mixture: The law of one round.
-        rounds: How many.
+        mixture: Law of one round.
+        rounds: Number of rounds.
     """
 
     mixture: Mixture
@@ -164,11 +164,11 @@ class SampledRounds:
 
     @property
     def numbers(self) -> int:
-        """Returns one a round, and how many of them hold the user."""
+        """One per round, and one for the number of rounds that contain the user."""
         return self.rounds + 1
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs; compiled where a round holds the user once at most."""
+        """Draw runs and score them; compiled if a round contains the user at most once."""
         moves = moves_of(self.mixture.noise, self.mixture.shifts)
         if moves is None or len(self.mixture.weights) > 2:
             return self._interpreted(rng, on_first)
@@ -183,13 +183,13 @@ class SampledRounds:
         return scores
 
     def _interpreted(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores, for any noise and any number of copies."""
+        """Draw runs and score them, for any noise and any number of copies."""
         summed: Array = self.mixture.log_ratio(self.mixture.draw(rng, on_first, self.rounds)).sum(axis=1)
         return summed
 
 
 def moves_of(noise: Noise, shifts: tuple[float, float]) -> Moves | None:
-    """Returns the shifts in the noise's unit, for kernels; None of a law that no kernel draws."""
+    """Shifts in units of the noise, for the kernels; None for a law that no kernel draws."""
     from privcheck.declare.procedures.sampled_kernels import Moves
 
     if type(noise) not in {GaussianNoise, LaplaceNoise}:

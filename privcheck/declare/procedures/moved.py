@@ -1,4 +1,4 @@
-"""Noisy numbers of which each moves by so much of its own noise: the laws of what they tell together."""
+"""Joint laws of noisy numbers, each shifted by a given multiple of its noise."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ Law = tuple[Array, Array]  # ln of the probabilities of the same outcomes in D a
 
 
 def gaussian_outcomes(mu: float) -> Outcomes:
-    """Returns the laws of the cell in which a number falls that is N(μ, 1) in D and N(0, 1) in D′."""
+    """Laws of the cell that contains a number with law N(μ, 1) in D and N(0, 1) in D′."""
     far = _REACH * _RATIO ** np.arange(1, math.ceil(math.log(_FAR / _REACH) / math.log(_RATIO)))
     edges = np.concatenate([-far[::-1], np.linspace(-_REACH, mu + _REACH, _CELLS), mu + far])
     return Outcomes(log_p=_log_cells(edges - mu), log_q=_log_cells(edges))
 
 
 def laplace_outcomes(moves: Array) -> Outcomes:
-    """Returns the laws of what independent Laplace numbers tell together, each told up to cells.
+    """Joint laws of independent Laplace numbers, each observed up to cells.
 
-    Outcomes whose losses are next to each other are merged as numbers are added: who is told less learns less. The
-    largest and the smallest loss, Σ moves either way, stay as they are. Of more numbers than `LOOKED` those that move
-    least are told apart only where all of them are above both of their values, or below.
+    Outcomes with adjacent losses are merged as numbers are added, which can only reduce the loss. The largest and the
+    smallest loss, ±Σ moves, are kept exactly. If there are more numbers than `LOOKED`, those with the smallest shifts
+    are distinguished only if all of them are above both of their values, or all below.
 
     Args:
-        moves: (m,) by how many scales each moves, above 0.
+        moves: (m,) shift of each number in units of its scale, positive.
     """
     ordered = np.sort(moves)[::-1]
     joint = _together(tuple(ordered[:LOOKED].tolist()))
@@ -55,7 +55,7 @@ def _together(moves: tuple[float, ...]) -> Law:
 
 
 def _all_beyond(moves: Array) -> Law:
-    """Returns the laws of: all numbers above both of their values, neither, all below both; D has the larger ones."""
+    """Laws of three outcomes: all numbers above both of their values, neither, all below; D has the larger values."""
     likely = -moves.size * math.log(2)
     rare = likely - float(moves.sum())
     neither = math.log1p(-math.exp(likely) - math.exp(rare))
@@ -64,7 +64,7 @@ def _all_beyond(moves: Array) -> Law:
 
 
 def _log_cells(edges: Array) -> Array:
-    """Returns ln of the masses that N(0, 1) gives to the cells between the edges and beyond them, without underflow."""
+    """Compute ln of the masses of N(0, 1) in the cells between the edges and beyond them, without underflow."""
     from scipy.special import log_ndtr
 
     low, high = np.append(-np.inf, edges), np.append(edges, np.inf)
@@ -75,7 +75,7 @@ def _log_cells(edges: Array) -> Array:
 
 
 def _laplace_cells(move: float) -> Law:
-    """Returns the laws of the cell: above both values, cells between them, below both; D has the larger value."""
+    """Laws of the cell: above both values, cells between them, below both; D has the larger value."""
     at = np.linspace(0.0, move, _INNER + 1)
     width = math.log(-math.expm1(-move / _INNER) / 2)
     q = np.concatenate([[-math.log(2)], width - at[:-1], [-move - math.log(2)]])
@@ -83,7 +83,7 @@ def _laplace_cells(move: float) -> Law:
 
 
 def _merge(one: Law, other: Law) -> Law:
-    """Returns the laws of two independent outcomes together, merged into bins of the loss; its two ends stay apart."""
+    """Joint laws of two independent outcomes, merged into bins of the loss; the two extreme losses stay separate."""
     p, q = ((a[:, np.newaxis] + b).ravel() for a, b in zip(one, other, strict=True))
     if p.size <= _BINS:
         return p, q
@@ -98,7 +98,7 @@ def _merge(one: Law, other: Law) -> Law:
 
 
 def _sums(logs: Array, first: NDArray[np.int64], sizes: NDArray[np.int64]) -> Array:
-    """Returns ln Σ e^x of consecutive groups."""
+    """Compute ln Σ e^x of consecutive groups."""
     top = np.maximum.reduceat(logs, first)
     summed: Array = top + np.log(np.add.reduceat(np.exp(logs - np.repeat(top, sizes)), first))
     return summed

@@ -1,7 +1,7 @@
-"""What leaves of one sample of the users: selections on it, and all that a declaration's releases share it for.
+"""Outputs of one sample of the users: selections on it, and all releases of a declaration that share it.
 
-A noisy statistic of samples of its own is a `Release`. Here whole selections see a sample, alone or beside noisy
-statistics of the same users; what refers to one `Sample` is priced, attacked and run as one output
+A noisy statistic with its own samples is a `Release`. Here whole selections use a sample, alone or together with noisy
+statistics of the same users; all parts that refer to one `Sample` are priced, attacked and run as one output
 (`privcheck.declare.procedures.sampling_costs`).
 """
 
@@ -39,16 +39,17 @@ class OnSample:
     """Pure selections, all on the same Poisson sample of the users.
 
     Attributes:
-        name: Unique in the declaration.
-        procedures: What sees the sample: `NoisyMax`, `ScoredChoice`, `SparseVector` or `NoisyVotes`.
-        sample: What they see, in every one of its rounds; other selections and releases that are given the same
-            `Sample` see the same users.
-        fresh: That its sample is drawn independently of all others', where others are drawn alike.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        name: Name, unique in the declaration.
+        procedures: Selections on the sample: `NoisyMax`, `ScoredChoice`, `SparseVector` or `NoisyVotes`.
+        sample: The sample that they use, in every one of its rounds; other selections and releases with the same
+            `Sample` object use the same users.
+        fresh: States that its sample is drawn independently of all other releases' samples with the same law.
+        users: As in a `Release`.
+        source: Reference in the paper.
 
     Raises:
-        DeclarationError: There is none, or one of another kind; or a sample that selections are not priced on.
+        DeclarationError: There is no selection, or one of another kind; not exactly one of `sample` and `rate` is
+            given; or selections are not priced on the sample.
     """
 
     name: str
@@ -69,16 +70,16 @@ class OnSample:
         users: str = "",
         source: str = "",
     ) -> None:
-        """Checks the selections and their sample.
+        """Check the selections and their sample.
 
         Args:
-            name: Unique in the declaration.
-            procedures: What sees the sample.
-            sample: The sample, to be shared with others; or else
-            rate: of one Poisson sample of its own, the probability with which each user is in it.
-            fresh: That the sample is independent of all others'.
-            users: As of a `Release`.
-            source: Where the paper says so.
+            name: Name, unique in the declaration.
+            procedures: Selections on the sample.
+            sample: The sample, which others may share; or, instead of it,
+            rate: the probability that a user is in one Poisson sample used only here.
+            fresh: States that the sample is independent of all others.
+            users: As in a `Release`.
+            source: Reference in the paper.
         """
         set_words(self, name=name, users=users, source=source)
         given: object = procedures
@@ -104,18 +105,18 @@ class OnSample:
 
     @property
     def rate(self) -> Expr:
-        """Returns the probability with which each user is in the sample."""
+        """Probability that a user is in the sample."""
         assert isinstance(self.sample.sampling, Poisson)
         return self.sample.sampling.rate
 
     @property
     def drawn(self) -> OneSample:
-        """Returns all that leaves of the sample."""
+        """All outputs of the sample."""
         return OneSample(name=self.name, sampling=self.sample.sampling, selections=self.procedures)
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         each = [one.facts for one in self.procedures]
         return Facts(
             words=f"on one Poisson sample of the users at rate {self.rate}: {'; '.join(one.words for one in each)}",
@@ -137,47 +138,47 @@ class OnSample:
         )
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the standard deviation of the first one's noise, rounded up."""
+        """Standard deviation of the first part's noise, rounded up."""
         return self.procedures[0].std(values)
 
     def with_std(self, factor: Fraction) -> OnSample:
-        """Returns all selections with so many times the noise, on the same sample."""
+        """Copy with `factor` times the noise of all selections, on the same sample."""
         procedures = tuple(one.with_std(factor) for one in self.procedures)
         return OnSample(
             self.name, procedures=procedures, sample=self.sample, fresh=self.fresh, users=self.users, source=self.source
         )
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns the amplified cost of all selections together.
+        """Amplified cost of all selections together.
 
         Raises:
-            DeclarationError: As `sampled_cost`.
+            DeclarationError: As in `sampled_cost`.
         """
         return sampled_cost(self.drawn, relation)
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns all rounds as events, the selections of each as one ε-DP mechanism on the sample."""
+        """All rounds as events, the selections of each round as one ε-DP mechanism on the sample."""
         self.cost(relation)
         return sampled_events(self.drawn, relation, values)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns the selections' pairs, the user being in D or in D′, and in its sample or not."""
+        """Pairs of the selections, with the user in D or in D′, and in the sample or not."""
         return sampled_pairs(self.drawn, relation, values)
 
 
 @dataclass(frozen=True, slots=True)
 class SharedSample:
-    """All that leaves of one `Sample`: what a declaration makes of releases and selections that refer to it.
+    """All outputs of one `Sample`: combines the releases and selections of a declaration that refer to it.
 
     Attributes:
-        parts: What leaves, two or more, in the order of the declaration.
+        parts: Two or more releases or selections, in the order of the declaration.
     """
 
     parts: tuple[Release | OnSample, ...]
 
     @property
     def drawn(self) -> OneSample:
-        """All that leaves of the sample."""
+        """All outputs of the sample."""
         releases = tuple(one for one in self.parts if not isinstance(one, OnSample))
         selections = tuple(p for one in self.parts if isinstance(one, OnSample) for p in one.procedures)
         sampling = self.sample.sampling
@@ -185,24 +186,24 @@ class SharedSample:
 
     @property
     def sample(self) -> Sample:
-        """Returns the sample."""
+        """The sample."""
         sample = sample_of(self.parts[0])
         assert sample is not None
         return sample
 
     @property
     def name(self) -> str:
-        """Returns the names of all parts."""
+        """Names of all parts, joined."""
         return SHARED.join(one.name for one in self.parts)
 
     @property
     def users(self) -> str:
-        """Returns the group whose users are sampled; empty for everybody."""
+        """Group from which users are sampled; empty for all users."""
         return self.parts[0].users
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         each = [one.facts for one in self.parts]
         return Facts(
             words=f"{'; '.join(self._words())}; all of one random sample",
@@ -230,39 +231,39 @@ class SharedSample:
                 yield f"{one.mechanism.words}, on the {one.statistic.name}"
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the standard deviation of the first one's noise, rounded up."""
+        """Standard deviation of the first part's noise, rounded up."""
         return self.parts[0].std(values)
 
     def with_std(self, factor: Fraction) -> SharedSample:
-        """Returns all parts with so many times the noise, on the same sample."""
+        """Copy with `factor` times the noise of all parts, on the same sample."""
         return replace(self, parts=tuple(one.with_std(factor) for one in self.parts))
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns the cost of all rounds, all parts of a round being one output.
+        """Cost of all rounds, where all parts of a round are one output.
 
         Raises:
-            DeclarationError: As `sampled_cost`.
+            DeclarationError: As in `sampled_cost`.
         """
         return sampled_cost(self.drawn, relation)
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns all rounds as one event."""
+        """All rounds as events of the numeric accountant."""
         return sampled_events(self.drawn, relation, values)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns users whom all outputs of a round tell apart together; where none is known, whom each does alone."""
+        """Pairs distinguished by all outputs of a round together; if none is known, the pairs of each part alone."""
         own = (pair for one in self.parts for pair in one.pairs(relation, values))
         return sampled_pairs(self.drawn, relation, values) or tuple(own)
 
 
 def sample_of(one: Release | OnSample) -> Sample | None:
-    """Return the sample that a release refers to; None of one whose schedule is its own."""
+    """Sample that a release refers to; None if its schedule is not shared."""
     drawn = one.sample if isinstance(one, OnSample) else one.schedule
     return drawn if isinstance(drawn, Sample) else None
 
 
 def draw_together(parts: Sequence[Release | OnSample]) -> Iterator[Release | OnSample | SharedSample]:
-    """Yield what refers to one sample as one, in the place of the first: the object counts, not its numbers."""
+    """Yield the parts, combining those that refer to the same `Sample` object at the place of the first."""
     groups: dict[int, list[Release | OnSample]] = {}
     for part in parts:
         sample = sample_of(part)

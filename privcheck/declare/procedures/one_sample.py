@@ -1,9 +1,9 @@
-"""What several outputs tell of the one sample that all of them are computed from, and runs of them.
+"""Joint laws of several outputs computed from one sample, and runs of them.
 
-Given who is in the sample the outputs are independent. So the law of all of them together is (1 − q)∏Zᵢ + q∏Xᵢ in D and
-(1 − q)∏Zᵢ + q∏Yᵢ in D′, with Zᵢ, Xᵢ, Yᵢ the laws of output i without the user, with the user of D and with that of D′.
-Outcomes are told up to cells of each output, and merged where they tell nearly the same: who is told less learns less,
-so that what these laws lose the outputs lose at least.
+Given who is in the sample the outputs are independent. So their joint law is (1 − q)∏Zᵢ + q∏Xᵢ in D and (1 − q)∏Zᵢ +
+q∏Yᵢ in D′, with Zᵢ, Xᵢ, Yᵢ the laws of output i without the user, with the user of D and with that of D′. Outcomes are
+observed up to cells of each output, and merged if their likelihood ratios are nearly equal: merging can only reduce the
+loss, so the loss of these laws is a lower bound on the loss of the outputs.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _NOTHING: Final = np.zeros((3, 1))  # the laws of an output that tells nothing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """Noisy numbers that a sampled user moves, all alike.
+    """Noisy numbers, all alike, that a sampled user changes.
 
     Attributes:
-        noise: Of each.
-        shifts: By how much the user of D moves it and that of D′, from where it is without either.
-        count: How many, with independent noise.
+        noise: Noise of each number.
+        shifts: Change of the number by the user of D, and by the user of D′, relative to its value without either.
+        count: Number of them, with independent noise.
     """
 
     noise: Noise
@@ -49,7 +49,7 @@ class Moved:
     count: int = 1
 
     def laws(self) -> Array:
-        """Returns ln of the masses of their cells, (3, cells): without the user, with that of D, with that of D′."""
+        """Compute ln of the masses of their cells, (3, cells): without the user, with that of D, with that of D′."""
         return _power(self._laws_of_one(), self.count)
 
     def _laws_of_one(self) -> Array:
@@ -68,14 +68,14 @@ class Moved:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Chosen:
-    """A selection on the sample, of whose user either D or D′ is the one with them.
+    """A selection on the sample, with the user in one of D and D′.
 
     Attributes:
-        words: The scores in words.
-        data: With the user and without.
-        outcomes: One query's laws, with the user and without.
-        queries: How many, independent given the data.
-        sampler: Runs of all of them, on D with the user; None where they are not run.
+        words: Description of the scores.
+        data: Data with the user and without.
+        outcomes: Laws of one query, with the user and without.
+        queries: Number of queries, independent given the data.
+        sampler: Runs of all queries, with the user on the first data set; None if runs are not supported.
         in_first: Whether the user is in D.
     """
 
@@ -87,7 +87,7 @@ class Chosen:
     in_first: bool
 
     def laws(self) -> Array:
-        """Returns ln of the masses of its outcomes, as of a noisy number."""
+        """Compute ln of the masses of its outcomes, in the form of `Moved.laws`."""
         present, absent = self.outcomes.log_p, self.outcomes.log_q
         one = np.stack([absent, present, absent] if self.in_first else [absent, absent, present])
         return _power(one, self.queries)
@@ -95,13 +95,13 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OneSampleRounds:
-    """Runs of all rounds, the sample of each drawn once, scored by the exact likelihood ratio of all its outputs.
+    """Runs of all rounds, one sample per round, scored by the exact likelihood ratio of all outputs.
 
     Attributes:
-        rate: The probability with which a round holds the user.
-        moved: The noisy numbers that are looked at.
+        rate: Probability that a round contains the user.
+        moved: The observed noisy numbers.
         chosen: The selections.
-        rounds: How many, sampled afresh.
+        rounds: Number of rounds, each with a fresh sample.
     """
 
     rate: float
@@ -111,12 +111,12 @@ class OneSampleRounds:
 
     @property
     def numbers(self) -> int:
-        """Returns about how many random numbers one run draws."""
+        """Approximate number of random numbers that one run draws."""
         chosen = sum(one.sampler.numbers for one in self.chosen if one.sampler is not None)
         return self.rounds * (1 + sum(one.count for one in self.moved) + chosen)
 
     def outcomes(self) -> Outcomes:
-        """Returns the laws of one round."""
+        """Laws of one round."""
         each = [*(one.laws() for one in self.moved), *(one.laws() for one in self.chosen)]
         each.sort(key=_directions)  # what tells of the same user alone is merged by one ratio
         laws = functools.reduce(_product, each[:-1], _NOTHING)
@@ -125,13 +125,13 @@ class OneSampleRounds:
         return merge_by_loss(mixed)
 
     def _mix(self, ratio: Array) -> Array:
-        """Returns ln(1 − q + q·e^ratio)."""
+        """Compute ln(1 − q + q·e^ratio)."""
         with np.errstate(divide="ignore"):
             mixed: Array = np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + ratio)
         return mixed
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         scores = np.zeros(on_first.size)
         for _ in range(self.rounds):
             held = rng.random(on_first.size) < self.rate  # once, for all that is computed from the sample
@@ -154,7 +154,7 @@ class OneSampleRounds:
 
 
 def merge_by_loss(laws: Array) -> Outcomes:
-    """Returns the laws of outcomes, (2, outcomes) in logarithms, those merged whose losses are nearly the same."""
+    """Merge outcomes with nearly equal losses, from ln of their laws, (2, outcomes)."""
     both = np.isfinite(laws).all(axis=0)
     shared, only_one = laws[:, both], laws[:, ~both & np.isfinite(laws).any(axis=0)]
     merged = np.concatenate([_merge(shared, shared[0] - shared[1], _MERGED), only_one], axis=1)
@@ -162,7 +162,7 @@ def merge_by_loss(laws: Array) -> Outcomes:
 
 
 def _power(one: Array, times: int) -> Array:
-    """Returns the laws of so many outputs of one sample that have the same laws, by squaring."""
+    """Joint laws of `times` outputs of one sample with the same laws, by squaring."""
     laws = _NOTHING
     while times:
         laws = _product(laws, one) if times & 1 else laws
@@ -172,12 +172,12 @@ def _power(one: Array, times: int) -> Array:
 
 
 def _product(one: Array, other: Array) -> Array:
-    """Returns the laws of two outputs of one sample together, outcomes merged whose ratios are nearly the same."""
+    """Joint laws of two outputs of one sample, with outcomes of nearly equal ratios merged."""
     return _merge_alike(_multiply(one, other), _LINE, _PLANE)
 
 
 def _multiply(one: Array, other: Array) -> Array:
-    """Returns the laws of all pairs of outcomes; of too many, after those of each are merged."""
+    """Laws of all pairs of outcomes; if there are too many pairs, the outcomes of each output are merged first."""
     if one.shape[1] * other.shape[1] > _PAIRS:
         most = max(math.isqrt(_PAIRS), _PAIRS // min(one.shape[1], other.shape[1]))
         one, other = (_merge_alike(laws, most, math.isqrt(most)) for laws in (one, other))
@@ -185,14 +185,14 @@ def _multiply(one: Array, other: Array) -> Array:
 
 
 def _directions(laws: Array) -> int:
-    """Returns 0 of laws that tell of the user of D alone, 1 of that of D′, 2 of both alike, 3 of both."""
+    """0 if the laws depend only on the user of D, 1 if only on that of D′, 2 if equally on both, otherwise 3."""
     first, second = laws[1] - laws[0], laws[2] - laws[0]
     kinds = (not second.any(), not first.any(), np.array_equal(first, second), True)
     return kinds.index(True)
 
 
 def _merge_alike(laws: Array, line: int, plane: int) -> Array:
-    """Returns laws of which outcomes are merged by their ratios: so many, or so many of either of two."""
+    """Merge outcomes by their ratios: into `line` bins of one ratio, or `plane` bins of each of two."""
     first, second = laws[1] - laws[0], laws[2] - laws[0]
     direction = _directions(laws)
     if direction < 3:
@@ -201,7 +201,7 @@ def _merge_alike(laws: Array, line: int, plane: int) -> Array:
 
 
 def _merge(laws: Array, ratio: Array, bins: int, other: Array | None = None) -> Array:
-    """Returns laws whose outcomes are merged by bins of a ratio, or of two; those at the ends of either stay apart."""
+    """Merge outcomes into bins of a ratio, or of two; those with an extreme value of either stay separate."""
     ratios: Sequence[Array] = (ratio,) if other is None else (ratio, other)
     if laws.shape[1] <= bins ** len(ratios):
         return laws

@@ -1,4 +1,4 @@
-"""A mechanism of one's own, from plain functions: it draws outputs, it has a density, its author states its price."""
+"""Custom mechanisms from plain functions: a sampler, a density, and a price stated by the author."""
 
 from __future__ import annotations
 
@@ -44,35 +44,39 @@ _STATED: Final = "stated by its author; `verify` compares it with what pairs of 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnMechanism:
-    """Any mechanism, by what it draws, its density and a stated price.
+    """Custom mechanism, given by its sampler, its density and a stated price.
 
-    Every function is called with the arguments, as floats, by name. A verdict is given the stated price, and only where
-    neighbours of known output laws did not contradict it; audits run the sampler and score it by the density.
+    Every function is called with the arguments, as floats, by name; `price` gets them exact. A verdict uses the stated
+    price, provided that no neighbours with known output laws contradict it; audits run the sampler and score it by the
+    density.
 
     Attributes:
-        name: Unique in the declaration.
-        arguments: What its functions are given: exact numbers or expressions in the declaration's parameters, by name.
-        spread: The argument in proportion to which its noise grows, which calibration varies.
-        sampler: From rng, data, size and the arguments to (size, …) fresh outputs on the data.
-        log_density: From outputs, data and the arguments to (size,) ln of their density, or probability, on the data.
-        price: From the exact arguments to what it satisfies: `PureDP(…)`, `ZCDP(…)`, `GaussianDP(…)` or `ApproxDP(…)`.
-        relation: The neighbours of whom the price is stated.
-        neighbours: From the arguments to pairs of neighbouring data, as hard to hide as its author knows; None where
-            `records` say what a user has.
-        records: From rng and the arguments to one user's record, corners preferred: the data is then a tuple of
-            records, and neighbours among data sets of them are searched for, beside those that are given.
-        outputs: From the arguments to all outputs of a mechanism that has finitely many, along the first axis.
-        edges: From the arguments to ascending numbers that hold all outputs of a mechanism with one real output, but
-            for a negligible part; between two of them the densities are smooth.
-        event: From the arguments to an event of `privcheck.accounting`, where it says more than the price.
-        words: What is done, in words.
-        output: What leaves, in words.
+        name: Name, unique in the declaration.
+        arguments: Arguments of its functions: exact numbers or expressions in the declaration's parameters, by name.
+        spread: Name of the argument that its noise is proportional to, which calibration varies.
+        sampler: Function from rng, data, size and the arguments to (size, …) fresh outputs on the data.
+        log_density: Function from outputs, data and the arguments to (size,) ln of their density, or probability, on
+            the data.
+        price: Function from the exact arguments to the guarantee of the mechanism: `PureDP(…)`, `ZCDP(…)`,
+            `GaussianDP(…)` or `ApproxDP(…)`.
+        relation: Neighbouring relation that the price is stated for.
+        neighbours: Function from the arguments to pairs of neighbouring data, the hardest to hide that the author
+            knows; None if `records` generates the users' records.
+        records: Function from rng and the arguments to one user's record, preferably extreme: the data is then a tuple
+            of records, and neighbouring data sets of them are searched in addition to the given ones.
+        outputs: Function from the arguments to all outputs of a mechanism with finitely many, along the first axis.
+        edges: Function from the arguments to ascending numbers that enclose all outputs of a mechanism with one real
+            output, except for a negligible part; between two adjacent ones the densities are smooth.
+        event: Function from the arguments to an event of `privcheck.accounting`, if it is tighter than the price.
+        words: Description of the mechanism.
+        output: Description of the output.
         model: "central" or "local".
-        users: As of a `Release`.
+        users: As in a `Release`.
         source: Where the price is proved.
 
     Raises:
-        DeclarationError: A field is of another type, `spread` is no argument, or both `outputs` and `edges` are given.
+        DeclarationError: A field has the wrong type, `spread` does not name an argument, or both `outputs` and `edges`
+            are given.
     """
 
     name: str
@@ -142,10 +146,10 @@ class OwnMechanism:
 
     @property
     def guarantee(self) -> Budget | GaussianDP:
-        """Returns the stated price at the arguments.
+        """Stated price at the arguments.
 
         Raises:
-            DeclarationError: The author's own function raises something, or returns something else.
+            DeclarationError: The author's function raises an exception, or returns another type.
         """
         stated = self._own("price", self.price, **self.arguments)
         if not isinstance(stated, PureDP | ZCDP | GaussianDP | ApproxDP):
@@ -155,7 +159,7 @@ class OwnMechanism:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=self.words,
             output=self.output,
@@ -169,30 +173,30 @@ class OwnMechanism:
         )
 
     def _conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """Its numbers, with the condition on each."""
         positive = Condition(what=f"its {self.spread_argument}", of=self.spread, domain="positive")
         return (positive, *guarantee_conditions(self.guarantee))
 
     @property
     def spread(self) -> Expr:
-        """Returns the argument in proportion to which its noise grows."""
+        """The argument that its noise is proportional to."""
         return self.arguments[self.spread_argument]
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the spread, in its author's unit, rounded up."""
+        """The spread, in its author's unit, rounded up."""
         return self.spread.number(values, rounding="up")
 
     def with_std(self, factor: Fraction) -> OwnMechanism:
-        """Returns the mechanism with so many times the spread, and what its author states of that one."""
+        """Copy with `factor` times the spread, and the price that its author states for it."""
         scaled = {**self.arguments, self.spread_argument: self.spread * factor}
         kept = {key: getattr(self, key) for key in self.__slots__ if key not in {"arguments", "spread_argument"}}
         return OwnMechanism(arguments=scaled, spread=self.spread_argument, **kept)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns the stated price: ε also as min(ε²/2, ε) of ρ (Bun & Steinke 2016, Proposition 1.4), μ as μ²/2.
+        """Stated price, with ρ = min(ε²/2, ε) for ε-DP (Bun & Steinke 2016, Proposition 1.4) and μ²/2 for μ-GDP.
 
         Raises:
-            DeclarationError: The price is stated of other neighbours.
+            DeclarationError: The price is stated for another relation.
         """
         if type(relation) is not type(self.relation) or replace(relation, unit=self.relation.unit) != self.relation:
             message = f"{self.name}: its price is stated for the relation {self.relation.words!r}"
@@ -213,7 +217,7 @@ class OwnMechanism:
         )  # fmt: skip
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns its author's event, or the price as one."""
+        """The author's event, or the price as one."""
         from privcheck.accounting import events
 
         self.cost(relation)
@@ -233,10 +237,10 @@ class OwnMechanism:
         return (events.approximate(epsilon=epsilon, delta=delta),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns its author's neighbours, in both orders, with their exact laws where `outputs` or `edges` say all.
+        """The neighbours of the author, and those found, in both orders; with exact laws given `outputs` or `edges`.
 
         Raises:
-            DeclarationError: A function of its author raises something, or a density is none.
+            DeclarationError: A function of the author raises an exception, or a density is invalid.
         """
         at, known = self.at(values), []
         asked = self.neighbours
@@ -255,14 +259,14 @@ class OwnMechanism:
         return tuple(known)
 
     def at(self, values: Mapping[str, Fraction]) -> dict[str, float]:
-        """Returns the arguments as the functions are given them."""
+        """Arguments as passed to the functions, as floats."""
         return {key: one.number(values) for key, one in self.arguments.items()}
 
     def draw(self, rng: np.random.Generator, data: Any, size: int, at: Mapping[str, float]) -> NDArray[Any]:
-        """Returns so many outputs on the data.
+        """Draw `size` outputs on the data.
 
         Raises:
-            DeclarationError: The sampler raises something, or draws another number of them.
+            DeclarationError: The sampler raises an exception, or draws another number of outputs.
         """
         drawn = np.asarray(self._own("sampler", self.sampler, rng, data, size, **at))
         if drawn.shape[:1] != (size,):
@@ -271,10 +275,10 @@ class OwnMechanism:
         return drawn
 
     def log_densities(self, outputs: NDArray[Any], data: Any, at: Mapping[str, float]) -> Array:
-        """Returns ln of the density at outputs.
+        """Compute ln of the density at outputs.
 
         Raises:
-            DeclarationError: The author's function raises something, or returns something else than one number each.
+            DeclarationError: The author's function raises an exception, or does not return one number per output.
         """
         logs = self._numbers("log_density", self._own("log_density", self.log_density, outputs, data, **at))
         if logs.shape != outputs.shape[:1] or np.isnan(logs).any() or np.isposinf(logs).any():
@@ -283,10 +287,10 @@ class OwnMechanism:
         return logs
 
     def draw_crowd(self, at: Mapping[str, float]) -> tuple[Any, ...] | None:
-        """Returns the data of several users, on which a sampler may differ that is right of one; None without records.
+        """Data of several users, where a sampler that is correct for one user may fail; None without `records`.
 
         Raises:
-            DeclarationError: The author's records raise something.
+            DeclarationError: The author's `records` raises an exception.
         """
         if self.records is None:
             return None
@@ -294,10 +298,10 @@ class OwnMechanism:
         return tuple(self._own("records", self.records, rng, **at) for _ in range(2 * _USERS))
 
     def _search(self, relation: Relation, at: Mapping[str, float]) -> list[tuple[Any, Any]]:
-        """Returns neighbours among data sets of records, those whose densities differ most at some outputs.
+        """Neighbouring data sets of records with the largest differences of density at some outputs.
 
         Raises:
-            DeclarationError: The author's records, or all data sets of them, raise something.
+            DeclarationError: The author's `records` raises an exception, or all data sets of them do.
         """
         records = self.records
         assert records is not None
@@ -312,7 +316,7 @@ class OwnMechanism:
         return list(deque(searched, maxlen=_FURTHEST))
 
     def _ask(self, data: tuple[Any, ...], at: Mapping[str, float]) -> NDArray[Any]:
-        """Returns outputs at which densities are compared: all, points between the edges, or drawn ones."""
+        """Outputs at which densities are compared: all, points between the edges, or drawn ones."""
         if self.outputs is not None:
             return np.asarray(self._own("outputs", self.outputs, **at))
         if self.edges is None:
@@ -331,7 +335,7 @@ class OwnMechanism:
         return integrate_cells(self.name, densities, edges)
 
     def _numbers(self, what: str, given: Any) -> Array:
-        """Returns what the author's own function answers as an array of numbers."""
+        """Convert the result of an author's function to an array of numbers."""
         try:
             return np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -339,7 +343,7 @@ class OwnMechanism:
             raise DeclarationError(f"{message}; return a NumPy array of floats") from error
 
     def _own(self, what: str, asked: Callable[..., Any], *given: Any, **arguments: Any) -> Any:
-        """Returns what the author's own function answers, its errors as errors of the declaration."""
+        """Call an author's function, turning its exceptions into errors of the declaration."""
         try:
             return asked(*given, **arguments)
         except PrivcheckError:
@@ -351,10 +355,10 @@ class OwnMechanism:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnRuns:
-    """Runs of a mechanism of one's own on two neighbours, scored by its own density.
+    """Runs of a custom mechanism on two neighbours, scored by its own density.
 
     Attributes:
-        mechanism: Whose sampler and density.
+        mechanism: The mechanism, with its sampler and density.
         pair: The data in D and in D′.
         at: The arguments.
     """
@@ -365,11 +369,11 @@ class OwnRuns:
 
     @property
     def numbers(self) -> int:
-        """Returns how many numbers an output has, about what one run draws."""
+        """Number of entries of an output, an estimate of the random numbers that one run draws."""
         return max(1, self.mechanism.draw(np.random.default_rng(0), self.pair[0], 1, self.at).size)
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         scores = np.zeros(on_first.size)
         for data, here in zip(self.pair, (on_first, ~on_first), strict=True):
             if here.any():
@@ -377,7 +381,7 @@ class OwnRuns:
         return scores
 
     def log_ratio(self, outputs: NDArray[Any]) -> Array:
-        """Returns ln p(output | D) − ln p(output | D′); 0 of what neither density allows."""
+        """Compute ln p(output | D) − ln p(output | D′); 0 where both densities are 0."""
         first, second = (self.mechanism.log_densities(outputs, data, self.at) for data in self.pair)
         with np.errstate(invalid="ignore"):
             ratio: Array = np.nan_to_num(first - second, nan=0.0, posinf=np.inf, neginf=-np.inf)

@@ -1,14 +1,14 @@
-"""One epoch in which the user is in exactly one batch, at a random place: what tells D from D′ then.
+"""One epoch with the user in exactly one batch, at a random position: outcomes that distinguish D from D′.
 
-All batches' numbers are known but for where the user is: x with noise alone in all but one of T places. Three
-post-processings of them have laws that can be computed, and what these lose the epoch loses at least:
+All batches' numbers are known except for the position of the user: x is noise alone in all but one of T positions.
+Three post-processings of them have computable laws, and their losses are lower bounds on the epoch's loss:
 
-* *the largest number*, P(max ≤ z) = F(z)^(T − 1)·F(z − shift): all that counts where noise is small;
-* *the sum over the numbers of their likelihood ratio*, p(x − s)/p(x), rounded down to a grid. Where the user
-  contributes nothing in D′ the epoch's likelihood ratio is just that sum over T, so that only the rounding is lost.
-  The rounded terms are independent whole numbers, not negative, and a sum beyond the grid is one outcome: the sum's
-  law is a convolution of positive numbers without cancellation;
-* *the sum of the numbers*, of Gaussian noise where the user contributes in both: N(shift, Tσ²).
+* *the largest number*, P(max ≤ z) = F(z)^(T − 1)·F(z − shift): the dominant one if the noise is small;
+* *the sum over the numbers of their likelihood ratio*, p(x − s)/p(x), rounded down to a grid. If the user contributes
+  nothing in D′ the epoch's likelihood ratio is exactly that sum over T, so that only the rounding is lost. The rounded
+  terms are independent nonnegative whole numbers, and all sums beyond the grid are one outcome: the law of the sum is a
+  convolution of positive numbers without cancellation;
+* *the sum of the numbers*, for Gaussian noise if the user contributes in both: N(shift, Tσ²).
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _MOST: Final = 20_000  # batches up to which sums are convolved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The numbers of one epoch's batches, of which one at a random place holds the user.
+    """Numbers of the batches of one epoch, one of which, at a random position, contains the user.
 
     Attributes:
-        noise: Of each number.
-        batches: T.
-        shifts: What the user changes of the number of the batch that they are in, in D and in D′.
+        noise: Noise of each number.
+        batches: T, number of batches.
+        shifts: Change of the number of the user's batch, in D and in D′.
     """
 
     noise: Noise
@@ -63,7 +63,7 @@ class Place:
     shifts: tuple[float, float]
 
     def outcomes(self) -> Iterator[tuple[str, Outcomes]]:
-        """Yields what is looked at, in words, with its laws in D and in D′."""
+        """Yield each observed quantity in words, with its laws in D and in D′."""
         yield "the largest number of an epoch is looked at", self._largest()
         summed = self._summed() if 1 < self.batches <= _MOST else None
         if summed is not None:
@@ -74,31 +74,31 @@ class Place:
             yield "an epoch's numbers are added up", total.outcomes()
 
     def log_ratio(self, x: Array) -> Array:
-        """Returns ln p(x | D) − ln p(x | D′) of epochs, (…, T)."""
+        """Compute ln p(x | D) − ln p(x | D′) of epochs, (…, T)."""
         first, second = (self._log_against_noise(x, shift) for shift in self.shifts)
         return first - second
 
     def draw(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns one epoch's numbers, (runs, T)."""
+        """Draw the numbers of one epoch, (runs, T)."""
         drawn: Array = self.noise.draw(rng, (on_first.size, self.batches))
         places = rng.integers(0, self.batches, size=on_first.size)
         drawn[np.arange(on_first.size), places] += np.where(on_first, *self.shifts)
         return drawn
 
     def _log_against_noise(self, x: Array, shift: float) -> Array:
-        """Returns ln of the mean over the places of p(x − shift)/p(x)."""
+        """Compute ln of the mean over the positions of p(x − shift)/p(x)."""
         if shift == 0:
             return np.zeros(x.shape[:-1])
         mean: Array = np.logaddexp.reduce(log_moved(self.noise, x, shift), axis=-1) - math.log(self.batches)
         return mean
 
     def _upright(self) -> tuple[float, float]:
-        """Returns the shifts, of which the longer is above 0: the noise is symmetric."""
+        """The shifts, negated if needed so that the longer is positive: the noise is symmetric."""
         first, second = self.shifts
         return (first, second) if max(first, second) >= -min(first, second) else (-first, -second)
 
     def _largest(self) -> Outcomes:
-        """Returns the laws of the cell in which the largest number lies."""
+        """Laws of the cell that contains the largest number."""
         std, shifts = self.noise.std, self._upright()
         places = sorted({0.0, *shifts})
         inner = np.linspace(places[0] - _NEAR * std, places[-1] + _NEAR * std, _CELLS)
@@ -110,7 +110,7 @@ class Place:
         return Outcomes(log_p=laws[0], log_q=laws[1])
 
     def _log_largest(self, edges: Array, shift: float) -> Array:
-        """Returns ln P of the cells of the largest number; with m = ln(−ln P(max ≤ z)), above the median from 1 − P."""
+        """Compute ln P of the cells of the largest number; with m = ln(−ln P(max ≤ z)), above the median from 1 − P."""
         m = _log_minus_log_cdf(self.noise, edges - shift)
         if self.batches > 1:
             m = np.logaddexp(m, math.log(self.batches - 1) + _log_minus_log_cdf(self.noise, edges))
@@ -122,9 +122,9 @@ class Place:
         return normalised(np.where(lower[1:] < -math.log(2), log_less(lower[1:], lower[:-1]), from_upper))
 
     def _summed(self) -> Outcomes | None:
-        """Returns the laws of the rounded sum, tails so thin that no double holds their masses being one outcome.
+        """Laws of the rounded sum; the tails, where the masses are too small for doubles, are one outcome.
 
-        None where all is so thin: D and D′ are then told apart by the largest number.
+        None if all masses are too small: the largest number then distinguishes D from D′.
         """
         shifts = self._upright()
         step = self._step(max(shifts))
@@ -141,7 +141,7 @@ class Place:
         return Outcomes(log_p=normalised(np.log(p)), log_q=normalised(np.log(q)))
 
     def _step(self, longest: float) -> float:
-        """Returns the width of the grid: it covers the sum's bulk, and one large term beside it."""
+        """Width of the grid: it covers the bulk of the sum plus one large term."""
         std = self.noise.std
         edges = np.linspace(-_NEAR * std, _NEAR * std + longest, _GRID)
         ratios = np.exp(np.minimum(log_moved(self.noise, edges, longest), _LARGEST))
@@ -151,7 +151,7 @@ class Place:
         return float(self.batches + _STDS * math.sqrt(self.batches) * spread + bulk) / _GRID
 
     def _rounded(self, longest: float, step: float, shift: float) -> Array:
-        """Returns the law of one number's likelihood ratio, in whole steps, all beyond the grid at its end."""
+        """Law of one number's likelihood ratio, in whole steps, with all mass beyond the grid at its end."""
         logs = np.log(step * np.arange(1, _GRID + 1))
         b = self.noise.scale
         if self.noise.gaussian:
@@ -164,14 +164,14 @@ class Place:
 
 
 def _log_minus_log_cdf(noise: Noise, x: Array) -> Array:
-    """Returns ln(−ln P(noise ≤ x)), which is ln P(noise > x) where that is small."""
+    """Compute ln(−ln P(noise ≤ x)), which is ln P(noise > x) where that is small."""
     tail = log_cdf(noise, -x)
     with np.errstate(divide="ignore"):
         return np.where(tail < _SMALL, tail, np.log(-log_cdf(noise, x)))
 
 
 def _power(law: Array, times: int) -> Array:
-    """Returns the law of the sum of so many independent ones."""
+    """Law of the sum of `times` independent terms."""
     total = np.zeros_like(law)
     total[0] = 1.0
     while times:
@@ -184,14 +184,14 @@ def _power(law: Array, times: int) -> Array:
 
 
 def _convolve(one: Array, other: Array) -> Array:
-    """Returns the law of a sum of whole numbers, all beyond the grid at its end; no transform."""
+    """Law of a sum of whole numbers, with all mass beyond the grid at its end; computed without a transform."""
     summed = np.convolve(one, other)
     summed[_GRID] = summed[_GRID:].sum()
     return _thick(summed[: _GRID + 1])
 
 
 def _thick(law: Array) -> Array:
-    """Returns the law without masses at which doubles lose their digits."""
+    """Set masses at which doubles lose their digits to 0."""
     return np.where(law < _THIN, 0.0, law)
 
 
@@ -200,8 +200,8 @@ class PlacedRounds:
     """Runs of all epochs, scored by the exact likelihood ratio of all their numbers.
 
     Attributes:
-        place: The law of one epoch.
-        epochs: How many.
+        place: Law of one epoch.
+        epochs: Number of epochs.
     """
 
     place: Place
@@ -209,11 +209,11 @@ class PlacedRounds:
 
     @property
     def numbers(self) -> int:
-        """Returns one a batch."""
+        """One per batch."""
         return self.place.batches * self.epochs
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs; compiled for Gaussian and Laplace noise."""
+        """Draw runs and score them; compiled for Gaussian and Laplace noise."""
         scores, moves = np.zeros(on_first.size), moves_of(self.place.noise, self.place.shifts)
         if moves is None:
             for _ in range(self.epochs):

@@ -1,4 +1,4 @@
-"""A user's place in the plane with planar Laplace noise (Andrés et al. 2013), in a domain of bounded diameter."""
+"""A user's location in the plane with planar Laplace noise (Andrés et al. 2013), in a domain of bounded diameter."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _CELLS: Final = 1025  # edges of the angle in which the loss is told
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanarLaplace:
-    """A place plus noise of density exp(−|x|/b)/2πb² in the plane.
+    """A location plus noise of density exp(−|x|/b)/2πb² in the plane.
 
-    Geo-indistinguishability is a claim for every distance apart: e^(distance/b). It is ε-DP where places are at most a
-    diameter apart, and nothing is where they are not bounded.
+    Geo-indistinguishability bounds the ratio of densities by e^(distance/b) at every distance. It implies ε-DP if
+    locations are at most a diameter apart, and no ε-DP if they are unbounded.
 
     Attributes:
-        name: Unique in the declaration.
+        name: Name, unique in the declaration.
         spread: b, in the unit of distance: 1/b is the ε of geo-indistinguishability.
-        diameter: Δ, the largest distance of two places, in the same unit.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        diameter: Δ, the largest distance between two locations, in the same unit.
+        users: As in a `Release`.
+        source: Reference in the paper.
 
     Raises:
         DeclarationError: No diameter is given.
@@ -63,7 +63,7 @@ class PlanarLaplace:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=f"planar Laplace noise of scale {self.spread} on a place, in a domain of diameter {self.diameter}",
             output="a noisy place",
@@ -82,17 +82,17 @@ class PlanarLaplace:
         )
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns √3·b, the standard deviation of a coordinate, rounded up: E|x|² = 6b² over two of them."""
+        """√3·b, the standard deviation of a coordinate, rounded up: E|x|² = 6b² over both coordinates."""
         return self.spread.number(values, rounding="up") * math.sqrt(3) * (1 + 1e-15)
 
     def with_std(self, factor: Fraction) -> PlanarLaplace:
-        """Returns it with so many times the scale."""
+        """Copy with `factor` times the scale."""
         return PlanarLaplace(
             self.name, scale=self.spread * factor, diameter=self.diameter, users=self.users, source=self.source
         )
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns Δ/b, which no output attains and some come near, and ε·tanh(ε/2) in zCDP, as of any ε-DP mechanism.
+        """Cost Δ/b, approached but not attained, and ε·tanh(ε/2) in zCDP, as for any ε-DP mechanism.
 
         Raises:
             DeclarationError: Users are added or removed, or have several records.
@@ -108,16 +108,17 @@ class PlanarLaplace:
         )  # fmt: skip
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns any (Δ/b)-DP mechanism: that places a diameter apart dominate all others is not proved here."""
+        """Event of any (Δ/b)-DP mechanism: that locations a diameter apart dominate all others is not proved here."""
         from privcheck.accounting.events import pure
 
         return (pure(epsilon=(self.diameter / self.spread).number(values, rounding="up")),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns two places a diameter apart, with the law of their loss.
+        """Two locations a diameter apart, with the law of their loss.
 
-        In elliptic coordinates about the two places the loss is (Δ/b)·sin θ alone, θ in [−π/2, π/2], and with k = Δ/2b
-        its density under D is (k²/π)·e^(k sin θ)·(K₀(k)cos²θ + K₁(k)/k): the distances' sum integrates to Bessel's K.
+        In elliptic coordinates about the two locations the loss is (Δ/b)·sin θ alone, θ in [−π/2, π/2], and with k =
+        Δ/2b its density under D is (k²/π)·e^(k sin θ)·(K₀(k)cos²θ + K₁(k)/k): the sum of the distances integrates to
+        Bessel's K.
         """
         from scipy.special import k0e, k1e
 
@@ -142,17 +143,17 @@ class PlanarLaplace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaneRuns:
-    """Noisy places, scored by how much nearer they are to D's than to D′'s; distances in units of the scale."""
+    """Noisy locations, scored by the difference of their distances to D′'s and D's; in units of the scale."""
 
     apart: float
 
     @property
     def numbers(self) -> int:
-        """Returns two: radius and angle."""
+        """Two: radius and angle."""
         return 2
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs: the radius is Gamma(2), the angle uniform."""
+        """Draw runs and score them: the radius is Gamma(2), the angle uniform."""
         radius, angle = rng.gamma(2.0, 1.0, on_first.size), rng.uniform(0.0, 2 * math.pi, on_first.size)
         x, y = radius * np.cos(angle) + np.where(on_first, 0.0, self.apart), radius * np.sin(angle)
         scores: Array = np.hypot(x - self.apart, y) - np.hypot(x, y)

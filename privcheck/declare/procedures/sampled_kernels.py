@@ -1,7 +1,7 @@
-"""Runs of sampled rounds, compiled: one number a round and the logarithm of a product of likelihood ratios.
+"""Compiled runs of sampled rounds: one number per round, and the logarithm of a product of likelihood ratios.
 
-How often a user is sampled in T rounds is Bin(T, q), and the score is a sum over rounds in any order: the first so many
-rounds of a run hold the user, and no round draws whether it does.
+The number of rounds, of T, that sample the user has the law Bin(T, q), and the score is a sum over rounds in any order:
+so the number is drawn once per run, and the first rounds of the run, that many, contain the user.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Array = NDArray[np.float64]
 
 
 class Moves(NamedTuple):
-    """What the rounds of all runs have in common.
+    """Shifts and law shared by the rounds of all runs.
 
     Attributes:
-        first: a, by how much the user moves the number in D, in the noise's unit.
-        second: b, in D′.
-        laplace: Whether the noise is Laplace of scale 1, else N(0, 1).
+        first: a, change of the number by the user in D, in units of the noise.
+        second: b, the same in D′.
+        laplace: Whether the noise is Laplace of scale 1; otherwise N(0, 1).
     """
 
     first: float
@@ -43,14 +43,14 @@ def add_rounds(
     held: tuple[NDArray[np.bool_], NDArray[np.int64]],
     score: Array,
 ) -> None:
-    """Adds Σ ln((1 − q) + q·p(x − a)/p(x)) − ln((1 − q) + q·p(x − b)/p(x)) over fresh rounds to each run's score.
+    """Add Σ ln((1 − q) + q·p(x − a)/p(x)) − ln((1 − q) + q·p(x − b)/p(x)) over fresh rounds to each run's score.
 
     Args:
-        rng: The randomness.
-        moves: By how much the user moves the number.
-        chances: How many rounds, and q, below 1.
-        held: (runs,) whether a run is on D, and how many of its rounds hold the user.
-        score: (runs,).
+        rng: Source of randomness.
+        moves: Changes of the number by the user.
+        chances: Number of rounds, and q, below 1.
+        held: (runs,) whether a run is on D, and the number of its rounds that contain the user.
+        score: (runs,) scores, updated in place.
     """
     first, second, laplace = moves
     rounds, rate = chances
@@ -88,7 +88,7 @@ def add_certain(
     on_first: NDArray[np.bool_],
     score: Array,
 ) -> None:
-    """Adds the log-likelihood ratio of fresh rounds all of which hold the user to each run's score, as above."""
+    """Add the log-likelihood ratio of fresh rounds that all contain the user to each run's score."""
     first, second, laplace = moves
     for run in range(score.size):
         total = 0.0
@@ -111,16 +111,16 @@ def add_epochs(
     on_first: NDArray[np.bool_],
     score: Array,
 ) -> None:
-    """Adds, over fresh epochs, ln Σ p(x − a)/p(x) − ln Σ p(x − b)/p(x), sums over an epoch's numbers, to each score.
+    """Add ln Σ p(x − a)/p(x) − ln Σ p(x − b)/p(x), summed over an epoch's numbers, to each score, over fresh epochs.
 
-    Which number holds the user does not matter to a sum: it is the first.
+    A sum does not depend on which number contains the user: it is the first.
 
     Args:
-        rng: The randomness.
-        moves: By how much the user moves the number of their batch.
-        sizes: How many epochs, and T.
+        rng: Source of randomness.
+        moves: Changes of the number of the user's batch.
+        sizes: Number of epochs, and T.
         on_first: (runs,) whether a run is on D.
-        score: (runs,).
+        score: (runs,) scores, updated in place.
     """
     laplace = moves.laplace
     shifts = (moves.first, moves.second)

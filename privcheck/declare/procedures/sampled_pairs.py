@@ -1,4 +1,4 @@
-"""Neighbours whom a sampled round tells apart: who the user is in D and in D′, and who everybody else."""
+"""Neighbours that a sampled round distinguishes: the user's data in D and in D′, and the data of all others."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ User = tuple[Any, ...]  # one user's data, as each release takes it; None where 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """One user's data in D and in D′, with everybody else's.
+    """One user's data in D and in D′, and the data of all others.
 
     Attributes:
-        first: The user's in D; None of one who is absent or contributes nothing.
-        second: In D′.
-        others: Everybody else's; None where they contribute nothing, or nobody else is there.
+        first: The user's data in D; None if the user is absent or contributes nothing.
+        second: The user's data in D′; the same.
+        others: Data of every other user; None if they contribute nothing, or there are no others.
     """
 
     first: User
@@ -63,10 +63,12 @@ class Neighbours:
 
 
 def sampled_pairs(of: OneSample, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-    """Returns users whom a round tells apart, with the law of what is looked at in D and in D′ up to cells.
+    """Users that a round distinguishes, with the laws in D and in D′ of the observed numbers, up to cells.
 
-    Of Gaussian noise one number is looked at, the coordinate of all outputs along f(D) − f(D′); of Laplace noise the
-    entries that move furthest; of selections all that is selected. Each less what all others contribute.
+    Observed are, for Gaussian noise, one number, the coordinate of all outputs along f(D) − f(D′), and in further
+    pairs, if a round contains the user at most once, the two coordinates of the plane of both users' contributions; for
+    Laplace noise the entries with the largest changes; for selections everything selected. The contribution of all
+    others is subtracted from each number.
     """
     sampling, rounds = of.sampling, int(of.sampling.times.number(values))
     weights = () if isinstance(sampling, Placed) else _weights(sampling, values)
@@ -113,7 +115,7 @@ def sampled_pairs(of: OneSample, relation: Relation, values: Mapping[str, Fracti
 def _capped_pairs(
     looked: Sequence[Release], sampling: Poisson, relation: Relation, values: Mapping[str, Fraction]
 ) -> Iterator[KnownPair]:
-    """Yields pairs whose user takes the place of others in a cut-off sample, all of whom are alike."""
+    """Yield pairs for a capped sample with a user who takes the place of others, all of whom are alike."""
     assert sampling.most is not None
     assert sampling.users is not None
     users, most = int(sampling.users.number(values)), int(sampling.most.number(values))
@@ -159,7 +161,7 @@ def _one_pair(
     rate: float,
     rounds: int,
 ) -> KnownPair:
-    """Returns a pair of which several outputs of one sample are looked at together."""
+    """Pair for which several outputs of one sample are observed together."""
     runs = OneSampleRounds(rate=rate, moved=moved, chosen=chosen, rounds=rounds)
     return KnownPair(
         words="; ".join((*(one.words for one in chosen), words)),
@@ -173,7 +175,7 @@ def _one_pair(
 def _chosen_together(
     of: OneSample, relation: Relation, values: Mapping[str, Fraction], *, in_first: bool
 ) -> Iterator[tuple[Chosen, ...]]:
-    """Yields neighbours of every selection, all at once; of several, or beside sums, those of each that lose most."""
+    """Yield neighbours of all selections at once; if there are several, or sums too, the costliest of each."""
     each = []
     for selection in of.selections:
         pairs = [pair for pair in selection.pairs(relation, values) if pair.outcomes is not None and pair.rounds]
@@ -193,7 +195,7 @@ def _chosen_together(
 
 
 def _worst(pairs: Sequence[KnownPair]) -> list[KnownPair]:
-    """Returns the pair with the largest loss, that with the least, and that which loses most on average."""
+    """Select the pair with the largest loss, that with the smallest, and that with the largest average loss."""
     worst = dict[int, KnownPair]()
     for of in (_highest, _lowest, _average):
         best = max(pairs, key=of, default=None)
@@ -218,10 +220,10 @@ def _average(pair: KnownPair) -> float:
 
 
 def _weights(sampling: Sampling, values: Mapping[str, Fraction]) -> tuple[float, ...]:
-    """Returns with which probability a round holds the user 0, 1, … times; (1,) where no law is written out.
+    """Probabilities that a round contains the user 0, 1, … times; (1,) if no law is computed.
 
-    Of a Poisson sample of n users that is cut off at B, all equally likely to be left out, with K of the others in it
-    and all of them contributing nothing: q·E[min(1, B/(K + 1))] = q·P(Bin(n − 1, q) < B) + (B/n)·P(Bin(n, q) > B).
+    For a Poisson sample of n users capped at B, all equally likely to be left out, with K of the others in it, all of
+    whom contribute nothing: q·E[min(1, B/(K + 1))] = q·P(Bin(n − 1, q) < B) + (B/n)·P(Bin(n, q) > B).
     """
     from scipy.special import bdtr, bdtrc, gammaln
 
@@ -251,10 +253,10 @@ def _weights(sampling: Sampling, values: Mapping[str, Fraction]) -> tuple[float,
 def _neighbours(
     releases: Sequence[Release], sampling: Sampling, relation: Relation, values: Mapping[str, Fraction]
 ) -> Iterator[Neighbours]:
-    """Yields who differs, and who everybody else is.
+    """Yield the user who differs, together with everybody else.
 
-    In a Poisson sample or a bin nobody takes the user's place: all others contribute nothing. In a batch of a fixed
-    size another user does, the worst of whom is as far from the user as can be, or stands where one of the two does.
+    In a Poisson sample or a bin no other user takes the user's place: all others contribute nothing. In a batch of
+    fixed size another user does, and the worst is as far from the user as possible, or equal to the user in D or D′.
     """
     if isinstance(sampling, Poisson | BallsInBins):
         for first, second in _extreme(releases, relation, values):
@@ -280,10 +282,10 @@ def _neighbours(
 def _extreme(
     releases: Sequence[Release], relation: Relation, values: Mapping[str, Fraction]
 ) -> Iterator[tuple[User, User]]:
-    """Yields extreme users, who have data for every release.
+    """Yield extreme users, with data for every release.
 
-    Trajectories are the same for all tables. Statistics with users of their own, such as vectors, are each of something
-    else that a user has: beside others each is moved furthest.
+    Trajectories are the same for all tables. Statistics that define their own pairs, such as vectors, use other data of
+    a user: with several releases each gets its largest change.
     """
     own = [_own_pairs(release, relation, values) for release in releases]
     tables = [i for i, pairs in enumerate(own) if pairs is None]
@@ -297,7 +299,7 @@ def _extreme(
 
 
 def _own_pairs(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> list[tuple[Any, Any]] | None:
-    """Returns the pairs that a statistic names; None of one that names none."""
+    """Pairs that a statistic defines; None if it defines none."""
     if not hasattr(release.statistic, "extreme_pairs"):
         return None
     pairs = release.statistic.extreme_pairs(relation, values)
@@ -306,7 +308,7 @@ def _own_pairs(release: Release, relation: Relation, values: Mapping[str, Fracti
 
 
 def _furthest(release: Release, pairs: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
-    """Returns the pair that moves a statistic furthest, its user in D first."""
+    """Pair with the largest change of a statistic, with its user in D."""
     present = [pair for pair in pairs if pair[0] is not None]
     order = 2 if release.mechanism.law.gaussian else 1
 
@@ -319,7 +321,7 @@ def _furthest(release: Release, pairs: Sequence[tuple[Any, Any]]) -> tuple[Any, 
 def _trajectories(
     releases: Sequence[Release], relation: Relation, values: Mapping[str, Fraction]
 ) -> Iterator[tuple[Any, Any]]:
-    """Yields extreme trajectories for tables of one size; none where these are too large, or of other data."""
+    """Yield extreme trajectories for tables of one size; nothing if these are too large, or use other data."""
     sizes = {tabular_sizes(release.statistic, values) for release in releases}
     rows = most_trajectories(relation, values)
     (size,) = sizes if len(sizes) == 1 else (None,)
@@ -336,18 +338,18 @@ def _moved_numbers(
     several: bool,
     axes: int,
 ) -> tuple[Moved, ...]:
-    """Returns the numbers that are looked at, by how much a sampled user moves each; none where none tells D from D′.
+    """Observed numbers, with their changes by a sampled user; empty if no number distinguishes D from D′.
 
-    In a batch of a fixed size somebody else is where the user is not: what that one contributes is taken off.
+    In a batch of fixed size another user takes the place of an absent one; that user's contribution is subtracted.
 
     Args:
-        releases: What leaves of the sample.
-        neighbours: Who differs.
+        releases: Releases on the sample.
+        neighbours: The user's data in D and in D′, and the data of all others.
         relation: The neighbouring relation.
         values: The parameters.
-        several: Whether more than one entry of a table with Laplace noise may be looked at.
-        axes: Of Gaussian noise: 1 for the coordinate along f(D) − f(D′); 2 for the plane of the users of D and of D′,
-            in which their law lies, where they are not on one line.
+        several: Whether more than one entry of a table with Laplace noise may be observed.
+        axes: For Gaussian noise: 1 for the coordinate along f(D) − f(D′); 2 for the plane of the users of D and of D′,
+            which contains their law, unless they are on one line.
     """
     gaussian, moved = [], list[Moved]()
     for i, release in enumerate(releases):
@@ -382,11 +384,11 @@ def _moved_numbers(
 
 
 def _alike(noise: Noise, rows: Array) -> list[Moved]:
-    """Returns the entries that move, those together that move alike; the noise is symmetric.
+    """Group the entries that change by the same amounts, up to sign; the noise is symmetric.
 
     Args:
-        noise: Of every entry.
-        rows: (2, entries) by how much the user moves them in D and in D′.
+        noise: Noise of every entry.
+        rows: (2, entries) changes by the user in D and in D′.
     """
     size = np.abs(np.concatenate([rows, rows[:1] - rows[1:]])).max(axis=0)
     kept = np.argsort(-size, kind="stable")[:_ENTRIES]
@@ -406,7 +408,7 @@ def _alike(noise: Noise, rows: Array) -> list[Moved]:
 
 
 def _contributions(release: Release, users: tuple[Any, Any, Any], relation: Relation) -> Array:
-    """Returns what the user adds in D and in D′, and what another one does who stands in, (3, entries that move)."""
+    """Contributions of the user in D and in D′, and of the user who takes the place, (3, entries that change)."""
     stand = _contribution(release, users[2])
     absent = stand if isinstance(relation, AddRemoveOne) else _contribution(release, None)
     sparse = [*(absent if user is None else _contribution(release, user) for user in users[:2]), stand]
@@ -418,14 +420,14 @@ def _contributions(release: Release, users: tuple[Any, Any, Any], relation: Rela
 
 
 def _contribution(release: Release, user: Any) -> SparseDifference:
-    """Returns what a user adds to the sum, in the noise's coordinates; nobody adds nothing."""
+    """Contribution of a user to the sum, in the noise's coordinates; empty for None."""
     if user is None:
         return SparseDifference(cells=np.zeros(0, np.int64), change=np.zeros(0))
     return release.mechanism.whitened(release.statistic.difference((user, None)))
 
 
 def _told(user: User) -> Any:
-    """Returns a user's data, as one release takes them, or as each does."""
+    """Data of a user, as one release takes them, or as each does."""
     return user[0] if all(one is user[0] for one in user) else user
 
 
@@ -438,7 +440,7 @@ def _words(releases: Sequence[Release], neighbours: Neighbours, relation: Relati
 
 
 def _say(releases: Sequence[Release], user: User) -> str:
-    """Returns a user in words, empty of nobody."""
+    """Describe a user in words; empty for None."""
     if all(one is user[0] for one in user):
         return "" if user[0] is None else str(user[0])
     return " and ".join(f"{one} in {release.name!r}" for release, one in zip(releases, user, strict=True))

@@ -1,42 +1,43 @@
-"""What a noisy statistic of a random part of the users costs, by how they are drawn.
+"""Cost of a noisy statistic of a random part of the users, by method of sampling.
 
-A round's output is (1 − q)·Z + q·X in D and (1 − q)·Z + q·Y in D′: q is the probability that the round holds the user,
-X and Y the law with the user's data of D and of D′, Z the law without. Two distances are charged: how far X and Y are
-apart, and how near Z is to both. With Δ₀ a user's own contribution (zeroed out) and Δ₁ what replacing one user by
-another moves:
+A round's output is (1 − q)·Z + q·X in D and (1 − q)·Z + q·Y in D′: q is the probability that the round contains the
+user, X and Y are the laws with the user's data of D and of D′, Z the law without. Two distances are charged: *apart*,
+between X and Y, and *near*, from Z to both. With Δ₀ a user's own contribution (zeroed out) and Δ₁ the change by
+replacing one user with another:
 
 | sampling | relation | apart | near |
 | --- | --- | --- | --- |
 | Poisson | add/remove, zero-out | Δ₀ | Δ₀ |
 | Poisson | replace-one | Δ₁ | Δ₀ |
-| Poisson, cut off | add/remove; zero-out; replace-one | max(Δ₀, Δ₁); Δ₀; Δ₁ | max(Δ₀, Δ₁) |
+| Poisson, capped | add/remove; zero-out; replace-one | max(Δ₀, Δ₁); Δ₀; Δ₁ | max(Δ₀, Δ₁) |
 | a batch, with or without replacement | add/remove, replace-one | Δ₁ (one member for another) | Δ₁ |
 | a batch, with or without replacement | zero-out (the user stays, and contributes nothing) | Δ₀ | max(Δ₀, Δ₁) |
 
 *ρ*: Rényi divergences are jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13), so a round costs at most what
-X against Y does: in ρ, a supremum over all orders, sampling saves nothing. Of a batch with replacement the user may
-fill all m draws. Two users of a Poisson sample are nearer, since Q ≥ (1 − q)Z everywhere: D_α(P‖Q) ≤ D_α(P‖Z) − ln(1 −
-q) ≤ αρ₀ − ln(1 − q), with ρ₀ that of Δ₀, and ρ ≤ ρ₀ − ln(1 − q); written with max(1 − q, e^{−ρ₁}), beyond which ρ₁ is
-less. Where a round is ε-DP, it is ε²/2-zCDP too (Bun & Steinke 2016, Proposition 1.4), with the amplified ε.
+X against Y does: in ρ, a supremum over all orders, sampling gives no amplification. In a batch with replacement the
+user may fill all m draws. Two users of a Poisson sample are nearer, since Q ≥ (1 − q)Z everywhere: D_α(P‖Q) ≤ D_α(P‖Z)
+− ln(1 − q) ≤ αρ₀ − ln(1 − q), with ρ₀ the ρ of Δ₀, and ρ ≤ ρ₀ − ln(1 − q); written with max(1 − q, e^{−ρ₁}), beyond
+which ρ₁ is smaller. If a round is ε-DP, it is also ε²/2-zCDP (Bun & Steinke 2016, Proposition 1.4), with the amplified
+ε.
 
-*ε of pure DP*: with x, y the ratios of X and Y to Z at an output, (1 − q + qx)/(1 − q + qy) grows with x ≤ e^near and
-falls with y ≥ x·e^{−apart}: ε ≤ ln((1 − q + q·e^near)/(1 − q + q·e^{near − apart})). At near = apart that is ln(1 +
+*ε of pure DP*: with x, y the ratios of X and Y to Z at an output, (1 − q + qx)/(1 − q + qy) increases in x ≤ e^near and
+decreases in y ≥ x·e^{−apart}: ε ≤ ln((1 − q + q·e^near)/(1 − q + q·e^{near − apart})). At near = apart that is ln(1 +
 q(e^ε − 1)) (Balle, Barthe & Gaboardi 2018, Theorems 8 and 9).
 
-*One batch an epoch* (shuffled epochs, balls in bins). Let t be the places of the user in all epochs and π those of all
-others; both are drawn without a look at the data, with the same law in D and D′. Given (t, π) the two runs differ in
-one noisy release an epoch, that of the user's batch, moved by Δ₀ (add/remove of a bin's user, zero-out) or Δ₁
-(replace-one); later rounds may depend on it, which adaptive composition covers. So given (t, π) the outputs lose at
-most what E outputs of the noise alone do, whatever (t, π) is. H_α is jointly convex: the mixture over (t, π) loses at
-most the largest of these, which is that curve; in ρ by quasi-convexity. What the random order amplifies beyond
-this is *not* proved here. A shuffled order has no neighbour with one user less: its batches have one size, so that who
-comes later moves up into other batches. Without the user, a bin's other members stay where they are.
+*One batch an epoch* (shuffled epochs, balls in bins). Let t be the positions of the user in all E epochs and π those of
+all others; both are drawn independently of the data, with the same law in D and D′. Given (t, π) the two runs differ in
+one noisy release per epoch, that of the user's batch, changed by Δ₀ (add/remove of a bin's user, zero-out) or Δ₁
+(replace-one); later rounds may depend on it, which adaptive composition covers. So for every (t, π) the loss of the
+outputs is at most that of E releases with the noise alone. H_α is jointly convex: the loss of the mixture over (t, π)
+is at most the largest of these, which is that curve; in ρ by quasi-convexity. Further amplification by the random order
+is *not* proved here. A shuffled order has no neighbour with one user less: its batches have one size, so that without
+the user all later users move into other batches. In bins, the other members stay in place without the user.
 
 *Several outputs of one sample* are one output (actor and critic, an update and the bit of its clipping, a selection
-beside a sum). Given who is in the sample their noise is independent, so that X, Y and Z are products, and all of the
-above holds with what the outputs cost together in the place of Δ: Gaussian noise is one Gaussian number of
-Σ (Δᵢ/σᵢ)² in unit noise, ε and ρ add up, before the sample amplifies them and not after. Two samples of their own would
-have to hit the user twice: pricing one sample as two says too little.
+together with a sum). Given the members of the sample their noise is independent, so X, Y and Z are products, and all of
+the above holds with the joint cost of the outputs in place of Δ: Gaussian noise is one Gaussian number of Σ (Δᵢ/σᵢ)² in
+unit noise, and ε and ρ add up, before the sample amplifies them and not after. Two separate samples would both have to
+contain the user: pricing one sample as two understates the cost.
 """
 
 from __future__ import annotations
@@ -87,13 +88,13 @@ _UP: Final = 1 + 2**-48  # covers the roundings of a root of a sum of squares
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneSample:
-    """All that leaves of one sample of the users, in every one of its rounds.
+    """All outputs of one sample of the users, in every one of its rounds.
 
     Attributes:
-        name: Of what leaves, for messages.
-        sampling: How the sample is drawn.
-        releases: Noisy statistics of it.
-        selections: Pure selections on it; of a Poisson sample that is not cut off.
+        name: Name of the outputs, for messages.
+        sampling: Sampling method.
+        releases: Noisy statistics of the sample.
+        selections: Pure selections on the sample, which must be a Poisson sample without a cap.
     """
 
     name: str
@@ -103,7 +104,7 @@ class OneSample:
 
 
 class _Noisy(NamedTuple):
-    """One number with noise of a law, and whether its coordinates move by steps."""
+    """One vector with noise of a law, its charge, and whether its coordinates change by 0 or ±Δ∞."""
 
     law: type[Noise]
     charge: Charge
@@ -111,21 +112,21 @@ class _Noisy(NamedTuple):
 
 
 def sampling_of(schedule: object) -> Sampling:
-    """Returns how a schedule that samples does so, whether its sample is shared or not."""
+    """Sampling method of a schedule with samples, whether its sample is shared or not."""
     assert isinstance(schedule, Sampled)
     return schedule.sampling if isinstance(schedule, Sample) else schedule
 
 
 def alone(release: Release) -> OneSample:
-    """Returns a release on a sample of its own, or of others, as what leaves of that sample."""
+    """A single release as the only output of its sample, even if other releases share that sample."""
     return OneSample(name=release.name, sampling=sampling_of(release.schedule), releases=(release,))
 
 
 def check_sampling(release: Release) -> None:
-    """Checks that a price is known for noise of the release's law on its samples.
+    """Check that a price is known for noise of the release's law on its samples.
 
     Raises:
-        DeclarationError: None is.
+        DeclarationError: No price is known, or the noise is not drawn afresh in every round.
     """
     law, where, schedule = release.mechanism.law.name, f"release {release.name!r}", sampling_of(release.schedule)
     few = isinstance(schedule, WithReplacement) or (isinstance(schedule, Poisson) and schedule.most is not None)
@@ -141,13 +142,13 @@ def check_sampling(release: Release) -> None:
 
 
 def sampled_cost(of: OneSample, relation: Relation) -> Cost:
-    """Returns the cost of all rounds: ρ as if every round held the user, the amplified ε of pure DP.
+    """Cost of all rounds: ρ as if every round contained the user, and the amplified ε of pure DP.
 
-    What sampling saves at δ > 0 has no closed form: the accountant computes it.
+    The amplification by sampling at δ > 0 has no closed form: the accountant computes it.
 
     Raises:
-        DeclarationError: The relation means nothing for that sampling; or there are selections, and a user is replaced,
-            or has several trajectories, or a selection is not ε-DP.
+        DeclarationError: The relation is meaningless for that sampling; or there are selections, and a user is
+            replaced, or has several trajectories, or a selection is not ε-DP.
     """
     check_relation(of, relation)
     sampling, between = of.sampling, _apart(of.sampling, relation)
@@ -177,11 +178,11 @@ def sampled_cost(of: OneSample, relation: Relation) -> Cost:
 
 
 def sampled_events(of: OneSample, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-    """Returns all rounds as one event; none where no user moves anything.
+    """All rounds as events; empty if no user changes any output.
 
-    Each is an upper bound, and tight where the accountant's event is: Poisson samples under every relation, batches
-    without replacement in one round. A user who is zeroed out in a batch is charged as replaced, and a random place in
-    an epoch as known.
+    Each is an upper bound, and tight if the accountant's event is: Poisson samples under every relation, batches
+    without replacement in one round. A user who is zeroed out in a batch is charged as replaced, and a random position
+    in an epoch as known.
     """
     sampling = of.sampling
     between = relation if isinstance(relation, ReplaceOne) and not others_stand_in(sampling) else replaced(relation)
@@ -211,15 +212,15 @@ def _poisson_events(
     noise: tuple[tuple[_Noisy, ...], tuple[_Noisy, ...], tuple[_Noisy, ...]],
     chosen: tuple[Event, ...],
 ) -> tuple[Event, ...]:
-    """Returns one round of a Poisson sample.
+    """Events of one round of a Poisson sample.
 
     Args:
-        sampling: How it is drawn.
+        sampling: Sampling method.
         relation: The neighbouring relation.
         values: The parameters.
-        noise: The output's numbers with a user removed, with one replaced, and of a sample that is cut off with any
-            other user in a user's place.
-        chosen: The selections' events.
+        noise: The output's numbers with a user removed; with one replaced; and, for a capped sample, with any other
+            user in a user's place.
+        chosen: Events of the selections.
     """
     from privcheck.accounting.events import poisson, poisson_gaussian, truncated_poisson_gaussian
 
@@ -249,7 +250,7 @@ def _batch_events(
     values: Mapping[str, Fraction],
     noise: tuple[_Noisy, ...],
 ) -> tuple[Event, ...]:
-    """Returns one round of a batch; `noise` is the output's numbers where one member is replaced."""
+    """Events of one round of a batch; `noise` holds the output's numbers with one member replaced."""
     from privcheck.accounting.events import with_replacement, without_replacement
 
     users, name = int(sampling.users.number(values)), name_relation(relation)
@@ -265,7 +266,7 @@ def _batch_events(
 
 
 def check_relation(of: OneSample, relation: Relation) -> None:
-    """Checks that neighbours under the relation make sense for the sampling.
+    """Check that neighbours under the relation are meaningful for the sampling.
 
     Raises:
         DeclarationError: A user is added to, or removed from, a shuffled order, or a batch of all users.
@@ -281,34 +282,34 @@ def check_relation(of: OneSample, relation: Relation) -> None:
 
 
 def others_stand_in(sampling: Sampling) -> bool:
-    """Returns whether another user is in a batch in the place of one who is not: batches have one size."""
+    """Whether another user takes the place of an absent one in a batch, because batches have a fixed size."""
     return isinstance(sampling, WithoutReplacement | WithReplacement)
 
 
 def _charged_relation(sampling: Sampling, relation: Relation) -> Relation:
-    """Returns the relation whose sensitivity is charged: a member of a batch who is removed makes room for another."""
+    """Relation of the charged sensitivity: a removed member of a batch is replaced by another user."""
     swapped = others_stand_in(sampling) and isinstance(relation, AddRemoveOne)
     return replaced(relation) if swapped else relation
 
 
 def _apart(sampling: Sampling, relation: Relation) -> tuple[Relation, ...]:
-    """Returns between whom a round that holds the user differs; the dearer of two counts for a cut-off sample."""
+    """Relations between the two laws of a round that contains the user; the costlier of two for a capped sample."""
     if isinstance(sampling, Poisson) and sampling.most is not None and isinstance(relation, AddRemoveOne):
         return zeroed_out(relation), replaced(relation)
     return (_charged_relation(sampling, relation),)
 
 
 def _moved(release: Release, relation: Relation) -> Sensitivity:
-    """Returns the sensitivity of one round, in the noise's coordinates, of a user who is in it."""
+    """Sensitivity of one round, in the noise's coordinates, to a user who is in it."""
     return release.mechanism.whiten(release.statistic.sensitivity(relation))
 
 
 def _each(of: OneSample, relation: Relation, unit: str) -> list[Expr]:
-    """Returns what each noisy output costs a user who is in the round, in a unit in which all of them cost something.
+    """Cost of each noisy output for a user who is in the round, in `unit`, for the outputs with a cost in it.
 
     Args:
-        of: What leaves.
-        relation: Between whom.
+        of: The outputs of the sample.
+        relation: The neighbouring relation.
         unit: "zcdp", "pure" or "gdp_squared".
     """
     costs = (getattr(one.mechanism, unit)(_moved(one, relation)) for one in of.releases)
@@ -316,7 +317,7 @@ def _each(of: OneSample, relation: Relation, unit: str) -> list[Expr]:
 
 
 def _sum(of: OneSample, between: Sequence[Relation], unit: str, more: Sequence[Expr] = ()) -> Expr | None:
-    """Returns what all outputs cost together in a unit; None where one has no cost in it."""
+    """Joint cost of all outputs in a unit; None if an output has no cost in it."""
     each = [_each(of, one, unit) for one in between]
     if any(len(costs) < len(of.releases) for costs in each):
         return None
@@ -324,12 +325,12 @@ def _sum(of: OneSample, between: Sequence[Relation], unit: str, more: Sequence[E
 
 
 def _added(costs: Sequence[Expr]) -> Expr:
-    """Returns the sum; of one, the same expression."""
+    """Sum of costs; a single cost is returned as the same expression."""
     return costs[0] if len(costs) == 1 else total(list(costs))
 
 
 def _amplified(of: OneSample, relation: Relation, apart: Expr) -> Expr:
-    """Returns ln((1 − q + q·e^near)/(1 − q + q·e^{near − apart})), of one round."""
+    """Compute ln((1 − q + q·e^near)/(1 − q + q·e^{near − apart})) for one round."""
     sampling = of.sampling
     if of.selections:  # priced for a user who is in the sample or not
         near = apart
@@ -348,11 +349,11 @@ def _amplified(of: OneSample, relation: Relation, apart: Expr) -> Expr:
 
 
 def _selection_cost(of: OneSample, selection: Procedure, relation: Relation) -> Cost:
-    """Returns what a selection costs a user who is in its sample or not.
+    """Cost of a selection for a user who is in its sample or not.
 
     Raises:
-        DeclarationError: A user is replaced, for whom nothing is proved here of selections: the price is of users who
-            are in the sample or not. Or users have several trajectories. Or the selection is not ε-DP.
+        DeclarationError: A user is replaced, for which nothing is proved here: selections are priced for users who are
+            in the sample or not. Or users have several trajectories. Or the selection is not ε-DP.
     """
     check_one_record(of.name, relation, why="the records of a user might be sampled one by one")
     if isinstance(relation, ReplaceOne):
@@ -366,7 +367,7 @@ def _selection_cost(of: OneSample, selection: Procedure, relation: Relation) -> 
 
 
 def _selected(of: OneSample, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-    """Returns all selections of one round as one ε-DP mechanism; none where no user moves a score."""
+    """All selections of one round as one ε-DP mechanism; empty if no user changes a score."""
     from privcheck.accounting.events import pure
 
     costs = [_selection_cost(of, one, relation).pure for one in of.selections]
@@ -375,7 +376,7 @@ def _selected(of: OneSample, relation: Relation, values: Mapping[str, Fraction])
 
 
 def _sensitivity(of: OneSample, relation: Relation, chosen: Sequence[Cost]) -> tuple[Sensitivity, Expr]:
-    """Returns how far one user moves a round's output, and which norm is charged; of several in unit noise."""
+    """Sensitivity of a round's output to one user, and the charged norm; for several outputs in unit noise."""
     if not of.releases:
         return chosen[0].sensitivity, chosen[0].charged
     relation = _charged_relation(of.sampling, relation)
@@ -396,20 +397,20 @@ def _sensitivity(of: OneSample, relation: Relation, chosen: Sequence[Cost]) -> t
 
 
 def _charges(of: OneSample, relation: Relation, values: Mapping[str, Fraction]) -> list[Charge]:
-    """Returns what one contribution is charged in each noisy output, once."""
+    """Charge of one contribution in each noisy output, released once."""
     once = (replace(one, schedule=Once(), fresh=False) for one in of.releases)
     return [charge_of(one, _moved(one, relation), values) for one in once]
 
 
 def _larger(one: Charge, other: Charge) -> Charge:
-    """Returns a charge of at least either in every norm."""
+    """Charge with the larger of both charges in every norm."""
     return replace(one, l1=max(one.l1, other.l1), l2=max(one.l2, other.l2), linf=max(one.linf, other.linf))
 
 
 def _noises(of: OneSample, charges: Sequence[Charge], relation: Relation | None) -> tuple[_Noisy, ...]:
-    """Returns a round's noisy numbers, all with Gaussian noise as one of Σ (Δ/σ)² in unit noise.
+    """Noisy numbers of a round, with all Gaussian ones combined into one of Σ (Δ/σ)² in unit noise.
 
-    Of no one relation's charge nothing is known of its steps.
+    With relation None, the charges do not belong to one relation, and no charge counts as stepwise.
     """
     noisy = [
         _Noisy(one.mechanism.law, cost, relation is not None and _moved(one, relation).stepwise)
@@ -425,13 +426,13 @@ def _noises(of: OneSample, charges: Sequence[Charge], relation: Relation | None)
 
 
 def _noise_events(noises: Sequence[_Noisy]) -> tuple[Event, ...]:
-    """Returns one round's noisy numbers as events; none of those that no user moves."""
+    """Noisy numbers of one round as events, without those that no user changes."""
     moved = [one for one in noises if one.charge.l1 > 0]
     return tuple(event for law, cost, steps in moved for event in law.of(cost).events(cost, stepwise=steps))
 
 
 def _on_one_sample(events: tuple[Event, ...]) -> Event | None:
-    """Returns one event of all of them: they see the same sample. None of none."""
+    """Combine events on the same sample into one; None if there are none."""
     from privcheck.accounting.events.base import event, one_relation
 
     if len(events) <= 1:

@@ -1,7 +1,7 @@
 """A candidate drawn by its score: the exponential mechanism, and permute-and-flip.
 
-Both are report-noisy-max in law, with Gumbel and with exponential noise of scale 2Δ/ε, from which their price and the
-laws of their pairs are taken. What is run is the mechanism itself.
+Both equal report-noisy-max in law, with Gumbel and with exponential noise of scale 2Δ/ε; their price and the laws of
+their pairs are taken from there. The runs use the mechanism itself.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _THEOREMS: Final[Mapping[Way, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredChoice:
-    """A candidate drawn with probability rising in its score; nothing but its index leaves.
+    """A candidate drawn with probability increasing in its score; only its index is released.
 
     Attributes:
-        name: Unique in the declaration.
+        name: Name, unique in the declaration.
         by: "exponential mechanism" (probability ∝ exp(εu/2Δ)), or "permute-and-flip" (candidates in random order, each
             taken with probability exp(ε(u − max u)/2Δ)).
-        epsilon: ε in the formula, above 0; for monotone scores the price is half of it.
-        candidates: How many there are; 2 or more.
-        sensitivity: Δ, the most by which one trajectory of a user moves one score, above 0; all may move at once. A
-            user with up to m trajectories moves it by m·Δ: the price is m-fold.
-        monotone: Whether the scores of two neighbours differ one way only.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        epsilon: ε in the formula, above 0; for monotone scores the price is half as large.
+        candidates: Number of candidates, 2 or more.
+        sensitivity: Δ, the largest change of one score by one trajectory of a user, above 0; all scores may change at
+            once. A user with up to m trajectories changes it by m·Δ: the price is m-fold.
+        monotone: Whether the scores of two neighbours differ in one direction only.
+        users: As in a `Release`.
+        source: Reference in the paper.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ScoredChoice:
 
     @property
     def noisy_max(self) -> NoisyMax:
-        """Returns report-noisy-max of the same law: Gumbel noise, or exponential noise (Ding et al. 2021)."""
+        """Report-noisy-max with the same law: Gumbel noise, or exponential noise (Ding et al. 2021)."""
         return NoisyMax(
             self.name, noise=_NOISE[self.by], scale=self.spread, candidates=self.candidates,
             sensitivity=self.sensitivity, monotone=self.monotone, users=self.users, source=self.source,
@@ -86,7 +86,7 @@ class ScoredChoice:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=self._words(),
             output="the index of a candidate",
@@ -104,29 +104,29 @@ class ScoredChoice:
         )
 
     def _words(self) -> str:
-        """Returns what is done, in words."""
+        """Description of the procedure in words."""
         moves = f"each moved by at most {self.sensitivity}" + (", all one way" if self.monotone else "")
         return f"{self.by} with ε = {self.epsilon} over {self.candidates} scores, {moves}"
 
     @property
     def spread(self) -> Expr:
-        """Returns the scale of that noise, 2Δ/ε."""
+        """Scale of the noise of `noisy_max`, 2Δ/ε."""
         return (2 * self.sensitivity / self.epsilon).simplified()
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the standard deviation of that noise, rounded up."""
+        """Standard deviation of the noise of `noisy_max`, rounded up."""
         return self.noisy_max.std(values)
 
     def with_std(self, factor: Fraction) -> ScoredChoice:
-        """Returns it with that noise of so many times the standard deviation: with so much smaller an ε."""
+        """Copy with `factor` times the standard deviation of that noise, that is with ε divided by it."""
         return replace(self, epsilon=self.epsilon / factor)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns mε, half of it for monotone scores; ρ = (mε)²/8 where the range is bounded by mε, else as of ε-DP."""
+        """Cost mε, half for monotone scores; ρ = (mε)²/8 if the range is bounded by mε, else as for ε-DP."""
         return replace(self.noisy_max.cost(relation), theorem=_THEOREMS[self.by])
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns it as the accountant's event of its name."""
+        """The accountant's event of the same name."""
         from privcheck.accounting.events import exponential_mechanism, permute_and_flip
 
         make = exponential_mechanism if self.by == "exponential mechanism" else permute_and_flip
@@ -134,7 +134,7 @@ class ScoredChoice:
         return (make(epsilon=epsilon.number(values, rounding="up"), monotone=self.monotone),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns the pairs of `NoisyMax`, on which the mechanism itself is run."""
+        """The pairs of `NoisyMax`, with runs of the mechanism itself."""
         rate = 1 / self.spread.number(values, rounding="up")
         pairs = []
         for pair in self.noisy_max.pairs(relation, values):
@@ -146,13 +146,13 @@ class ScoredChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceRuns:
-    """Runs of the mechanism, scored by the ratio of the probabilities of the candidate that is taken.
+    """Runs of the mechanism, scored by the ratio of the probabilities of the chosen candidate.
 
     Attributes:
-        by: Which mechanism.
+        by: The mechanism.
         rate: ε/2Δ.
-        scores: Of the candidates, in D and in D′.
-        log_ratios: Of every candidate.
+        scores: Scores of the candidates, in D and in D′.
+        log_ratios: Log-likelihood ratio of every candidate.
     """
 
     by: Way
@@ -162,11 +162,11 @@ class ChoiceRuns:
 
     @property
     def numbers(self) -> int:
-        """Returns two a candidate at most: its place and its coin."""
+        """At most two per candidate: its place in the order and its coin."""
         return 2 * len(self.log_ratios)
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         held = np.where(on_first[:, np.newaxis], *(np.array(scores) for scores in self.scores))
         weights = np.exp(self.rate * (held - held.max(axis=1, keepdims=True)))
         draw = draw_by_weight if self.by == "exponential mechanism" else permute_and_flip_coins
@@ -175,7 +175,7 @@ class ChoiceRuns:
 
 
 def draw_by_weight(rng: np.random.Generator, weights: Array) -> NDArray[np.int64]:
-    """Returns of every row a candidate with probability ∝ its weight."""
+    """Draw from every row a candidate with probability ∝ its weight."""
     sums = weights.cumsum(axis=1)
     places: NDArray[np.int64] = (rng.random((len(weights), 1)) * sums[:, -1:] >= sums).sum(axis=1)
     places[places == weights.shape[1]] -= 1  # a draw that rounds up to the sum
@@ -183,7 +183,7 @@ def draw_by_weight(rng: np.random.Generator, weights: Array) -> NDArray[np.int64
 
 
 def permute_and_flip_coins(rng: np.random.Generator, weights: Array) -> NDArray[np.int64]:
-    """Returns of every row the first candidate, in random order, whose coin comes up; the best one's always does."""
+    """Take from every row the first candidate, in random order, with a successful coin; the best always succeeds."""
     runs, size = weights.shape
     order = rng.permuted(np.tile(np.arange(size), (runs, 1)), axis=1)
     taken = np.full(runs, -1)

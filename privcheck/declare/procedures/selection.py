@@ -1,4 +1,4 @@
-"""Selection: what leaves is the index of a candidate, not its score."""
+"""Selection: the output is the index of a candidate, not its score."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _THEOREMS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMax:
-    """Report-noisy-max: every score gets fresh noise, and the index of the largest leaves.
+    """Report-noisy-max: every score gets fresh noise, and the index of the largest noisy score is released.
 
     Attributes:
-        name: Unique in the declaration.
-        noise: The law of the noise: "laplace", "exponential" (one-sided) or "gumbel".
-        scale: b, of one draw.
-        candidates: How many there are; 2 or more.
-        sensitivity: Δ, the most by which one trajectory of a user moves one score; all may move at once. A user with up
-            to m trajectories moves it by m·Δ, and that is charged.
-        monotone: Whether the scores of two neighbours differ one way only: counts under adding or removing a user do,
-            under replacing one they do not.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        name: Name, unique in the declaration.
+        noise: Law of the noise: "laplace", "exponential" (one-sided) or "gumbel".
+        scale: b, scale of one draw.
+        candidates: Number of candidates, 2 or more.
+        sensitivity: Δ, the largest change of one score by one trajectory of a user; all scores may change at once. A
+            user with up to m trajectories changes it by m·Δ, which is charged.
+        monotone: Whether the scores of two neighbours differ in one direction only: counts do under adding or removing
+            a user, but not under replacing one.
+        users: As in a `Release`.
+        source: Reference in the paper.
     """
 
     name: str
@@ -77,7 +77,7 @@ class NoisyMax:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=self._words(),
             output="the index of the largest noisy score",
@@ -95,30 +95,30 @@ class NoisyMax:
         )
 
     def _words(self) -> str:
-        """Returns what is done, in words."""
+        """Description of the procedure in words."""
         moves = f"each moved by at most {self.sensitivity}" + (", all one way" if self.monotone else "")
         return f"{self.noise} noise of scale {self.scale} on {self.candidates} scores, {moves}"
 
     def _latex(self) -> str:
-        """Returns what leaves as a formula."""
+        """Output as a formula."""
         law = {"laplace": r"\mathrm{Lap}", "exponential": r"\mathrm{Exp}", "gumbel": r"\mathrm{Gumbel}"}[self.noise]
         return rf"\mathrm{{argmax}}_i\ \left(u_i + {law}\left({self.scale.latex()}\right)\right)"
 
     def _preconditions(self) -> tuple[str, ...]:
-        """Returns what the scores must satisfy."""
+        """Preconditions on the scores."""
         one_way = ("between neighbours all scores move one way",) if self.monotone else ()
         return (f"one trajectory of a user moves each score by at most {self.sensitivity}", *one_way)
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the standard deviation of one draw, rounded up."""
+        """Standard deviation of one draw, rounded up."""
         return math.nextafter(self.scale.number(values, rounding="up") * _STDS[self.noise], math.inf)
 
     def with_std(self, factor: Fraction) -> NoisyMax:
-        """Returns it with all noise of so many times the standard deviation."""
+        """Copy with `factor` times the standard deviation of all noise."""
         return replace(self, scale=self.scale * factor)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns ε = 2mΔ/b, half of it for monotone scores, and ρ = min(ε²/2, ε), for Gumbel noise ε²/8.
+        """Cost ε = 2mΔ/b, half of it for monotone scores, and ρ = min(ε²/2, ε), for Gumbel noise ε²/8.
 
         ε-DP is min(ε²/2, ε)-zCDP (Bun & Steinke 2016, Proposition 1.4), an ε-bounded range ε²/8 (Cesar & Rogers 2021).
         """
@@ -136,7 +136,7 @@ class NoisyMax:
         )
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns it as the accountant's `noisy_max`."""
+        """The accountant's `noisy_max` event; empty if no user changes a score."""
         from privcheck.accounting.events import noisy_max
 
         moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="up")
@@ -146,7 +146,7 @@ class NoisyMax:
         return (noisy_max(noise=self.noise, scale=scale, sensitivity=moved, monotone=self.monotone),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns two candidates ahead of all others, one of which gains on the other, from ever further behind."""
+        """Two candidates ahead of all others, one of which gains on the other, from increasing distances behind."""
         moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="down")
         scale = self.scale.number(values, rounding="up")
         if moved == 0:
@@ -180,15 +180,16 @@ class NoisyMax:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TwoLaw:
-    """Which of two candidates wins."""
+    """Law of the winner of two candidates."""
 
     noise: MaxNoise
     scale: float
 
     def log_masses(self, ahead: float) -> Array:
-        """Returns ln P of both, the first being ahead by so much: two noises differ by more than t > 0.
+        """Compute ln P that each wins, with the first `ahead` of the second: two noises differ by more than t > 0.
 
-        Laplace e^{−t/b}(2 + t/b)/4, exponential e^{−t/b}/2, Gumbel 1/(1 + e^{t/b}): a difference of two is logistic.
+        Laplace e^{−t/b}(2 + t/b)/4, exponential e^{−t/b}/2, Gumbel 1/(1 + e^{t/b}): a difference of two Gumbel draws is
+        logistic.
         """
         t = abs(ahead) / self.scale
         if self.noise == "gumbel":
@@ -199,7 +200,7 @@ class _TwoLaw:
         return np.array([leading, behind] if ahead >= 0 else [behind, leading])
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-        """Returns fresh noise."""
+        """Draw noise of the shape."""
         draw = {"laplace": rng.laplace, "gumbel": rng.gumbel}.get(self.noise)
         return rng.exponential(self.scale, shape) if draw is None else draw(0.0, self.scale, shape)
 
@@ -214,11 +215,11 @@ class SelectionRuns:
 
     @property
     def numbers(self) -> int:
-        """Returns one a candidate."""
+        """One per candidate."""
         return len(self.log_ratios)
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         held = np.where(on_first[:, np.newaxis], *(np.array(scores) for scores in self.scores))
         noisy = held + self.law.draw(rng, (on_first.size, 2))
         ratios: Array = np.array(self.log_ratios)[noisy.argmax(axis=1)]

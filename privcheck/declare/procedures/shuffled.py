@@ -1,6 +1,6 @@
-"""Local randomisers behind a shuffler: what leaves is the multiset of the users' messages.
+"""Local randomisers behind a shuffler: the output is the multiset of the users' messages.
 
-Each user sends one message a round, through an ε₀-DP randomiser of their own; nobody sees whose is whose.
+Each user sends one message per round, through their own ε₀-DP randomiser; the senders of the messages are hidden.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ _COUNT: Final = "how many ones of n binary responses, at the others' worst value
 class ShuffledRandomizer:
     """A local randomiser behind a shuffler, once or over several rounds.
 
-    What an earlier round showed may decide what is asked in a later one.
+    The question of a round may depend on the outputs of earlier rounds.
 
     Attributes:
-        name: Unique in the declaration.
+        name: Name, unique in the declaration.
         randomizer: "binary response", "k-ary response", "laplace" (a number in [0, 1]) or "any".
         epsilon0: ε₀ of one message in pure DP.
-        senders: How many users send a message in every round.
-        categories: k of a k-ary response, 3 or more; 2 of others.
-        rounds: In how many rounds every user sends one.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        senders: Number of users who send a message in every round.
+        categories: k for a k-ary response, 3 or more; 2 for other randomisers.
+        rounds: Number of rounds in which every user sends a message.
+        users: As in a `Release`.
+        source: Reference in the paper.
 
     Raises:
-        DeclarationError: A word is unknown, a number is none, or categories are given to what has none.
+        DeclarationError: `randomizer` is unknown, a number is invalid, or categories are given for a randomiser without
+            any.
     """
 
     name: str
@@ -78,7 +79,7 @@ class ShuffledRandomizer:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=self._words(),
             output=f"the shuffled messages: {_MESSAGES[self.randomizer]}",
@@ -95,13 +96,13 @@ class ShuffledRandomizer:
         )
 
     def _words(self) -> str:
-        """Returns what is sent, in words."""
+        """Description of the messages in words."""
         kind = f"{self.categories}-ary response" if self.randomizer == "k-ary response" else self.randomizer
         kind = {"any": "any local randomiser", "laplace": "local Laplace noise"}.get(kind, kind)
         return f"{kind} of ε₀ = {self.epsilon0} of {self.senders} users behind a shuffler"
 
     def _preconditions(self) -> tuple[str, ...]:
-        """Returns what the users keep to, and the shuffler."""
+        """Assumptions on the users and the shuffler."""
         own = {
             "laplace": "each number is in [0, 1]",
             "any": f"each message is ({self.epsilon0})-DP, whatever earlier rounds showed",
@@ -110,7 +111,7 @@ class ShuffledRandomizer:
         return (told,) if own is None else (own, told)
 
     def _conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """Its numbers, with the condition on each."""
         many = Condition(what="how many categories there are, less two,", of=self.categories - 2, domain="count")
         return (
             Condition(what="the ε₀ of its messages", of=self.epsilon0, domain="positive"),
@@ -120,10 +121,10 @@ class ShuffledRandomizer:
         )
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the standard deviation of one message's noise, rounded up.
+        """Standard deviation of one message's noise, rounded up.
 
-        √2/ε₀ of Laplace noise; of a response √(e^ε₀ + k − 2)/(e^ε₀ − 1), that of one who holds 0 in the unbiased
-        estimate of how many hold 1. Of any other randomiser that of the Laplace noise with its ε₀.
+        √2/ε₀ for Laplace noise; for a response √(e^ε₀ + k − 2)/(e^ε₀ − 1), that of a user who holds 0 in the unbiased
+        estimate of the number who hold 1. For any other randomiser, that of Laplace noise with its ε₀.
         """
         return math.nextafter(self._std.number(values, rounding="up"), math.inf)
 
@@ -134,9 +135,9 @@ class ShuffledRandomizer:
         return sqrt(exp(self.epsilon0) + self.categories - 2) / (exp(self.epsilon0) - 1)
 
     def with_std(self, factor: Fraction) -> ShuffledRandomizer:
-        """Returns it with every message's noise of so many times the standard deviation.
+        """Copy with `factor` times the standard deviation of every message's noise.
 
-        With y = e^ε₀ − 1 a response has (std)² = (y + k − 1)/y², a quadratic equation for y.
+        With y = e^ε₀ − 1 a response has (std)² = (y + k − 1)/y², which is a quadratic equation in y.
         """
         if self.randomizer in {"laplace", "any"}:
             return replace(self, epsilon0=self.epsilon0 / factor)
@@ -144,11 +145,11 @@ class ShuffledRandomizer:
         return replace(self, epsilon0=log(1 + (1 + sqrt(1 + 4 * square * (self.categories - 1))) / (2 * square)))
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns what every user's own message costs: ε₀ a round; what the others hide, the accountant computes.
+        """Cost of a user's own message, ε₀ per round; the accountant computes the amplification by the others.
 
         Raises:
-            DeclarationError: How many messages leave a shuffler is public, so that no user is added or removed; or a
-                user has several trajectories, and sends one message.
+            DeclarationError: The relation adds or removes a user, although the number of messages is public; or a user
+                has several trajectories, and sends one message.
         """
         check_one_record(self.name, relation, why="a user sends one message a round")
         if isinstance(relation, AddRemoveOne):
@@ -166,7 +167,7 @@ class ShuffledRandomizer:
         )
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns all rounds as the clones pair, of binary responses as the law of their count."""
+        """All rounds as the clones pair; for binary responses as the law of their count."""
         from privcheck.accounting.events.shuffled import shuffled, shuffled_randomized_response
 
         self.cost(relation)
@@ -179,10 +180,9 @@ class ShuffledRandomizer:
         return (shuffled(local_epsilon=local, users=users, relation=name, count=rounds),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns users among others who all hold the same, with the exact law of counts of messages.
+        """Users among others who all hold the same value, with the exact law of counts of messages.
 
-        Laplace noise is looked at through how many messages are above a half, and above 1: who is told which side of it
-        each message is on sees less.
+        For Laplace noise the number of messages above ½, and above 1, is observed: a post-processing of the messages.
         """
         rounds, users = int(self.rounds.number(values)), int(self.senders.number(values))
         local = self.epsilon0.number(values, rounding="down")
@@ -204,7 +204,7 @@ class ShuffledRandomizer:
 
 
 def _pairs(held: tuple[str, str, str], counted: CountedBits | CountedCategories, rounds: int) -> tuple[KnownPair, ...]:
-    """Returns the pair in both orders: what the user holds in D and in D′, and what everybody else does."""
+    """The pair in both orders, from the values of the user in D and in D′, and of everybody else."""
     law = counted.outcomes()
     pairs = []
     for swapped in (False, True):

@@ -1,12 +1,13 @@
-"""Noise on a smooth sensitivity (Nissim, Raskhodnikova & Smith 2007), charged whatever the data are.
+"""Noise on a smooth sensitivity (Nissim, Raskhodnikova & Smith 2007), with a price for all data.
 
-The noise grows with a bound S(D) on how far one user moves the statistic from D, and S itself moves by at most a factor
-e^β between neighbours. With Cauchy noise of scale s·S that is pure DP: between neighbours the noise's centre moves by
-at most S and S′, and its scale by at most e^β. Of c = s·S, with a = 1/s and the two one after the other,
+The noise is proportional to a bound S(D) on the change of the statistic from D by one user, and S itself changes by at
+most a factor e^β between neighbours. With Cauchy noise of scale s·S this is pure DP: between neighbours the centre of
+the noise changes by at most S and S′, and its scale by at most a factor e^β. With c = s·S and a = 1/s, changing first
+the centre and then the scale,
 
     |ln p/p′| ≤ sup_z ln (1 + (z + a)²)/(1 + z²) + sup_z |ln r(1 + z²/r²)/(1 + z²)| = 2 arsinh(a/2) + β,   r = c′/c,
 
-for the first is largest at ((a + √(a² + 4))/2)², and the second lies between ln r and −ln r.
+because the first ratio has the maximum ((a + √(a² + 4))/2)², and the second logarithm lies between ln r and −ln r.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ _FAR: Final = 1e7  # scales to which cells reach
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothNoise:
-    """A number with Cauchy noise in proportion to a smooth bound on its local sensitivity.
+    """A number with Cauchy noise proportional to a smooth bound on its local sensitivity.
 
     Attributes:
-        name: Unique in the declaration.
-        smoothness: β: neighbours' bounds S differ by a factor of at most e^β.
-        scale: s, of the noise, in units of S.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        name: Name, unique in the declaration.
+        smoothness: β: the bounds S of neighbours differ by a factor of at most e^β.
+        scale: s, scale of the noise in units of S.
+        users: As in a `Release`.
+        source: Reference in the paper.
 
     Raises:
-        DeclarationError: A number is none, or the scale is not above 0.
+        DeclarationError: A value is not a number, or the scale is not above 0.
     """
 
     name: str
@@ -67,7 +68,7 @@ class SmoothNoise:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=f"Cauchy noise of scale {self.scale} times an ({self.smoothness})-smooth bound on the local "
             "sensitivity",
@@ -89,18 +90,18 @@ class SmoothNoise:
         )
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the scale, rounded up: half of all draws are within it, and a standard deviation there is none."""
+        """The scale, rounded up: half of all draws are within it; Cauchy noise has no standard deviation."""
         return self.scale.number(values, rounding="up")
 
     def with_std(self, factor: Fraction) -> SmoothNoise:
-        """Returns it with noise of so many times the scale; the smoothness stays."""
+        """Copy with `factor` times the scale; the smoothness is unchanged."""
         return replace(self, scale=self.scale * factor)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns ε = β + 2 arsinh(1/2s), and ρ = min(ε²/2, ε) (Bun & Steinke 2016, Proposition 1.4).
+        """Cost ε = β + 2 arsinh(1/2s), and ρ = min(ε²/2, ε) (Bun & Steinke 2016, Proposition 1.4).
 
         Raises:
-            DeclarationError: A user has several trajectories: S(D) bounds what one of them moves.
+            DeclarationError: A user has several trajectories: S(D) bounds the change by one of them.
         """
         check_one_record(self.name, relation, why="S(D) bounds what one record moves")
         half = 1 / (2 * self.scale)
@@ -116,7 +117,7 @@ class SmoothNoise:
         )
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns it as an ε-DP mechanism."""
+        """Event of an ε-DP mechanism."""
         from privcheck.accounting.events import pure
 
         price = self.cost(relation).pure
@@ -124,7 +125,7 @@ class SmoothNoise:
         return (pure(epsilon=price.number(values, rounding="up")),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns data whose number moves by S = 1, where the bound stays, or is e^β times as large at the one end."""
+        """Data where the number changes by S = 1, and the bound is the same, or e^β times larger at one end."""
         s, beta = self.scale.number(values, rounding="up"), self.smoothness.number(values, rounding="down")
         pairs = []
         for larger in dict.fromkeys((1.0, math.exp(beta))):
@@ -144,7 +145,7 @@ class SmoothNoise:
 
 
 def cauchy_outcomes(first: tuple[float, float], second: tuple[float, float]) -> Outcomes:
-    """Returns the laws of the cell in which a number falls, of Cauchy laws of these centres and scales."""
+    """Laws of the cell that contains a number, for Cauchy laws with these centres and scales."""
     spacing = math.asinh(_FAR) * np.linspace(-1, 1, _EDGES)
     edges = np.sort(np.concatenate([centre + scale * np.sinh(spacing) for centre, scale in (first, second)]))
     edges = edges[np.append(True, np.diff(edges) > 0)]
@@ -153,7 +154,7 @@ def cauchy_outcomes(first: tuple[float, float], second: tuple[float, float]) -> 
 
 
 def _log_cells(at: Array) -> Array:
-    """Returns ln of the masses between the points and beyond: arctan b − arctan a is the angle of (1 + ab, b − a)."""
+    """Compute ln of the masses between the points and beyond: arctan b − arctan a is the angle of (1 + ab, b − a)."""
     inner = np.arctan2(np.diff(at), 1 + at[:-1] * at[1:])
     ends = np.arctan2(1.0, np.array([-at[0], at[-1]]))
     logs: Array = np.log(np.concatenate([ends[:1], inner, ends[1:]]) / math.pi)
@@ -166,7 +167,7 @@ class CauchyRuns:
 
     Attributes:
         first: Centre and scale in D.
-        second: In D′.
+        second: Centre and scale in D′.
     """
 
     first: tuple[float, float]
@@ -174,11 +175,11 @@ class CauchyRuns:
 
     @property
     def numbers(self) -> int:
-        """Returns 1."""
+        """One."""
         return 1
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         centre, scale = (np.where(on_first, a, b) for a, b in zip(self.first, self.second, strict=True))
         seen = centre + scale * rng.standard_cauchy(on_first.size)
         one, other = (-np.log(s) - np.log1p(((seen - c) / s) ** 2) for c, s in (self.first, self.second))

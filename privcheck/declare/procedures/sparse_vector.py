@@ -1,7 +1,7 @@
 """The sparse vector technique: which of many queries exceed a noisy threshold, in its published variants.
 
-What a proof rests on is a threshold that is noisy, query noise that grows with the number of answers "above", and an
-end after so many of them. A variant that leaves one of these out costs more with every query, or everything at once.
+A proof needs a noisy threshold, query noise that grows with the number of answers "above", and a stop after that many
+of them. A variant without one of these costs more with every query, or has no finite cost at all.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _WITHOUT: Final = "none: without noise of their own, two queries show an order t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseVector:
-    """Queries compared with a noisy threshold, one after the other; what leaves is the answer to each.
+    """Queries compared with a noisy threshold, one after the other; the output is the answer to each.
 
     Attributes:
-        name: Unique in the declaration.
+        name: Name, unique in the declaration.
         threshold_scale: b₁, Laplace scale of the threshold's noise.
-        query_scale: b₂, Laplace scale of the fresh noise on every query; None where they have none.
-        queries: m, how many are asked at most.
-        positives: c, answers "above" after which it stops; None where it never does.
+        query_scale: b₂, Laplace scale of the fresh noise on every query; None for queries without noise.
+        queries: m, largest number of queries.
+        positives: c, number of answers "above" after which it stops; None if it never stops.
         redrawn: Whether the threshold's noise is drawn afresh after every answer "above".
-        answers: What leaves of a query above the threshold: that it is, or the very noisy value that was compared.
-        sensitivity: Δ, the most by which one trajectory of a user moves one query; all may move at once. A user with
-            up to m trajectories moves it by m·Δ, and that is charged.
-        monotone: Whether the queries of two neighbours differ one way only.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        answers: Output for a query above the threshold: that it is above, or the noisy value that was compared.
+        sensitivity: Δ, the largest change of one query by one trajectory of a user; all queries may change at once. A
+            user with up to m trajectories changes it by m·Δ, which is charged.
+        monotone: Whether the queries of two neighbours differ in one direction only.
+        users: As in a `Release`.
+        source: Reference in the paper.
 
     Raises:
-        DeclarationError: Values leave without noise.
+        DeclarationError: Values would be released without noise.
     """
 
     name: str
@@ -92,7 +92,7 @@ class SparseVector:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=self._words(),
             output=self._output(),
@@ -106,7 +106,7 @@ class SparseVector:
         )
 
     def _words(self) -> str:
-        """Returns what is done, in words."""
+        """Description of the procedure in words."""
         noise = "no noise" if self.query_scale is None else f"Laplace noise of scale {self.query_scale}"
         again = ", drawn afresh after every answer above," if self.redrawn else ""
         end = "never stops" if self.positives is None else f"stops after {self.positives} answers above"
@@ -117,13 +117,13 @@ class SparseVector:
         )
 
     def _output(self) -> str:
-        """Returns what leaves."""
+        """Description of the output."""
         if self.answers == "noisy values":
             return "the noisy queries that are above a noisy threshold"
         return "which queries are above a noisy threshold"
 
     def _latex(self) -> str:
-        """Returns what leaves as a formula."""
+        """Output as a formula."""
         noisy = "q_i" if self.query_scale is None else rf"q_i + \mathrm{{Lap}}\left({self.query_scale.latex()}\right)"
         index = "_k" if self.redrawn else ""
         compared = (
@@ -132,12 +132,12 @@ class SparseVector:
         return rf"\left({noisy}\right)_{{i :\ {compared}}}" if self.answers == "noisy values" else compared
 
     def _preconditions(self) -> tuple[str, ...]:
-        """Returns what the queries must satisfy."""
+        """Preconditions on the queries."""
         one_way = ("between neighbours all queries move one way",) if self.monotone else ()
         return (f"one trajectory of a user moves each query by at most {self.sensitivity}", *one_way)
 
     def _conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
+        """Its numbers, with the condition on each."""
         asked = Condition(what="how many queries there are", of=self.queries, domain="count")
         if self.query_scale is None:
             several = "how many queries without noise there are, less one (of one, the threshold's noise is its own),"
@@ -154,36 +154,37 @@ class SparseVector:
         return tuple(conditions)
 
     def _symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
+        """Names of the parameters that occur in it."""
         given = (self.threshold_scale, self.query_scale, self.queries, self.positives, self.sensitivity)
         return frozenset[str]().union(*(one.symbols for one in given if one is not None))
 
     @property
     def spread(self) -> Expr:
-        """Returns the scale of the queries' noise, of the threshold's where they have none."""
+        """Scale of the queries' noise, or of the threshold's noise if the queries have none."""
         return self.threshold_scale if self.query_scale is None else self.query_scale
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the standard deviation of one draw of `spread`, rounded up."""
+        """Standard deviation of one draw of noise with scale `spread`, rounded up."""
         return math.nextafter(self.spread.number(values, rounding="up") * math.sqrt(2), math.inf)
 
     def with_std(self, factor: Fraction) -> SparseVector:
-        """Returns it with all noise of so many times the standard deviation."""
+        """Copy with `factor` times the standard deviation of all noise."""
         query = None if self.query_scale is None else self.query_scale * factor
         return replace(self, threshold_scale=self.threshold_scale * factor, query_scale=query)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns the smaller of two prices in pure DP, and what each is in zCDP.
+        """The smaller of two prices in pure DP, and the smallest known ρ of zCDP.
 
-        One is that of all m noisy queries, mΔ/b₂, whatever becomes of them. The other, of answers that are no values
-        and stop after c, moves the threshold instead of the queries below it: Δ/b₁ + 2cΔ/b₂, and for a threshold that
-        is redrawn c·(Δ/b₁ + 2Δ/b₂); without the 2 for monotone queries. A noisy value shows that the threshold is below
-        it, so that the threshold cannot be moved: such answers have the first price only, and attain it.
-        Monotone queries that never stop cost (Δ/b₁ + mΔ/b₂)/2: n₀ answers below and n₁ above lose n₀Δ/b₂ if the
-        threshold stays and Δ/b₁ + n₁Δ/b₂ if it moves along (for queries that go up; else the other way round), and the
-        smaller of two is at most their mean. The first grows without bound with m. The smallest is what the worst pair
-        loses, but where c is above m/2 or nothing stops it: there an odd query, and monotone ones, may cost less.
-        ε-DP is min(ε²/2, ε)-zCDP (Bun & Steinke 2016, Proposition 1.4); Laplace noise ε + e^(−ε) − 1.
+        The first is the price of releasing all m noisy queries, mΔ/b₂. The second, for answers without values that stop
+        after c, shifts the threshold instead of the queries below it: Δ/b₁ + 2cΔ/b₂, and for a redrawn threshold
+        c·(Δ/b₁ + 2Δ/b₂); without the factor 2 for monotone queries. A noisy value reveals that the threshold is below
+        it, so the threshold cannot be shifted: such answers have the first price only, and attain it. Monotone queries
+        that never stop cost (Δ/b₁ + mΔ/b₂)/2: n₀ answers below and n₁ above lose n₀Δ/b₂ if the threshold stays and Δ/b₁
+        + n₁Δ/b₂ if it shifts along (for queries that increase; for decreasing ones vice versa), and the smaller of the
+        two is at most their mean. The first price grows without bound in m. The smallest price is attained by the worst
+        pair, unless c is above m/2 or nothing stops the algorithm: then the true cost may be smaller for an odd number
+        of queries, and for monotone queries. ε-DP is min(ε²/2, ε)-zCDP (Bun & Steinke 2016, Proposition 1.4); Laplace
+        noise is (ε + e^(−ε) − 1)-zCDP.
         """
         moved, m = moved_by_a_user(self.sensitivity, relation), self.queries
         reason = f"each of {m} queries moves by at most {moved}" + (", one way only" if self.monotone else "")
@@ -198,7 +199,7 @@ class SparseVector:
         )
 
     def _price(self, moved: Expr) -> tuple[Expr | None, Expr, str]:
-        """Returns ε, ρ and the theorem."""
+        """ε, ρ and the theorem."""
         if self.query_scale is None:
             return None, INFINITE, _WITHOUT
         one = (moved / self.query_scale).simplified()
@@ -213,7 +214,7 @@ class SparseVector:
         return pure, minimum(runs * epsilon**2 / 2, runs * epsilon, rho), f"{theorem}; or {_COMPOSED}"
 
     def _price_of_answers(self, moved: Expr) -> tuple[Expr, Expr] | None:
-        """Returns how many thresholds are drawn, and the ε of each; None where no theorem applies."""
+        """Number of thresholds drawn, and the ε of each; None if no theorem applies."""
         if self.query_scale is None or self.answers == "noisy values":
             return None
         if self.positives is None:
@@ -227,7 +228,7 @@ class SparseVector:
         return runs, epsilon.simplified()
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns it as the accountant's `above_threshold`, or as that many Laplace queries where these cost less."""
+        """The accountant's `above_threshold` event, or Laplace queries where these cost less."""
         from privcheck.accounting.events import above_threshold, laplace, non_private, pure
 
         by_a_user = moved_by_a_user(self.sensitivity, relation)
@@ -252,7 +253,7 @@ class SparseVector:
         )  # fmt: skip
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns queries about the threshold, of which one user moves some up and, unless monotone, others down."""
+        """Queries near the threshold: one user raises some and, unless monotone, lowers others."""
         moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="down")
         if moved == 0:
             return ()

@@ -1,7 +1,8 @@
-"""Neighbours that a sparse vector hides badly: the exact laws of what is looked at, and runs of the algorithm itself.
+"""Neighbours that a sparse vector hides badly: exact laws of the observed answers, and runs of the algorithm itself.
 
-Queries just above the threshold that one user lifts, and queries just below that he lowers, answered against all odds:
-the former below, the latter above. Whatever else is asked is far below the threshold and answered so in both.
+The pairs have queries just above the threshold that one user raises, and queries just below it that the user lowers,
+with the least likely answers: "below" for the former, "above" for the latter. All other queries are far below the
+threshold and answered "below" in both.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ _FAR: Final = 200.0  # scales beyond the threshold, where tails are exponential 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparisons:
-    """The algorithm in numbers.
+    """Parameters of the algorithm as numbers.
 
     Attributes:
-        threshold_scale: Laplace scale of the threshold's noise.
-        query_scale: Of every query's; 0 where there is none.
-        queries: How many are asked at most.
-        positives: After how many answers above it stops; None where it never does.
-        redrawn: Whether the threshold is drawn afresh after each.
-        values: Whether the noisy values above leave.
+        threshold_scale: Laplace scale of the noise on the threshold.
+        query_scale: Laplace scale of the noise on every query; 0 for queries without noise.
+        queries: Largest number of queries.
+        positives: Number of answers "above" after which it stops; None if it never stops.
+        redrawn: Whether the threshold's noise is drawn afresh after each answer "above".
+        values: Whether the noisy values above the threshold are released.
     """
 
     threshold_scale: float
@@ -47,18 +48,18 @@ class Comparisons:
 
     @property
     def threshold(self) -> NoisyThreshold:
-        """Returns its noises."""
+        """The noisy threshold."""
         return NoisyThreshold(threshold_scale=self.threshold_scale, query_scale=self.query_scale)
 
     def run(self, rng: np.random.Generator, queries: Array) -> Array:
-        """Returns the answers of fresh runs to a threshold at 0.
+        """Draw the answers of runs against a threshold at 0.
 
         Args:
-            rng: The randomness.
-            queries: (runs, m) their exact values.
+            rng: Source of randomness.
+            queries: (runs, m) exact values of the queries.
 
         Returns:
-            (runs, m): −∞ where the answer is "below", ∞ or the noisy value where it is "above", NaN where it has ended.
+            (runs, m) answers: −∞ for "below", ∞ or the noisy value for "above", NaN after the end.
         """
         runs, size = queries.shape
         answers = np.empty(queries.shape)
@@ -80,13 +81,13 @@ class Comparisons:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SparseVectorRuns:
-    """Runs of the algorithm on two neighbours, scored by the ratio of the probabilities of what is looked at.
+    """Runs of the algorithm on two neighbours, scored by the ratio of the probabilities of the observation.
 
     Attributes:
         of: The algorithm.
-        queries: (2, m) on D and on D′.
-        seen: What is looked at.
-        log_ratios: By what was seen.
+        queries: (2, m) queries on D and on D′.
+        seen: The observation.
+        log_ratios: Log-likelihood ratios by code of the observation.
     """
 
     of: Comparisons
@@ -96,23 +97,23 @@ class SparseVectorRuns:
 
     @property
     def numbers(self) -> int:
-        """Returns one a query and one for the threshold."""
+        """One per query and one for the threshold."""
         return int(self.queries.shape[1]) + 1
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         answers = self.of.run(rng, self.queries[np.where(on_first, 0, 1)])
         scores: Array = self.log_ratios[self.seen.code(answers)]
         return scores
 
 
 def known_pairs(of: Comparisons, moved: float, *, monotone: bool) -> tuple[KnownPair, ...]:
-    """Returns the pairs of an algorithm whose queries one user moves by so much each.
+    """Pairs for an algorithm with queries that one user changes by `moved` each.
 
     Args:
         of: The algorithm.
         moved: Δ.
-        monotone: Whether all move one way.
+        monotone: Whether all queries change in one direction.
     """
     if not of.query_scale:
         return tuple(_order_shown(of, moved, monotone=monotone))
@@ -122,7 +123,7 @@ def known_pairs(of: Comparisons, moved: float, *, monotone: bool) -> tuple[Known
 
 
 def _order_shown(of: Comparisons, moved: float, *, monotone: bool) -> Iterator[KnownPair]:
-    """Yields a pair of which one can answer "below, above", and the other cannot: one threshold, no other noise."""
+    """Yield a pair where only one side can answer "below, above": one threshold, no other noise."""
     size = min(of.queries, 2)
     first, second = (0.0, moved), ((moved, moved) if monotone else (moved, 0.0))
     yield from _both_ways(
@@ -131,7 +132,7 @@ def _order_shown(of: Comparisons, moved: float, *, monotone: bool) -> Iterator[K
 
 
 def _answers_run(of: Comparisons, moved: float, *, monotone: bool) -> Iterator[KnownPair]:
-    """Yields queries near the threshold: half go up and half down; where it is redrawn, of every run the last down."""
+    """Yield queries near the threshold: half increase, half decrease; if it is redrawn, each run's last decreases."""
     runs = min(of.positives or 1, _RUNS_SEEN) if of.redrawn else 1
     size = max(1, min(of.queries, _LOOKED_AT) // runs)
     up = max(1, size - 1) if of.redrawn else (size + 1) // 2
@@ -149,7 +150,7 @@ def _seen_of(of: Comparisons, lifted: NDArray[np.bool_], runs: int) -> Seen:
 
 
 def _values_run(of: Comparisons, moved: float) -> Iterator[KnownPair]:
-    """Yields queries that are all lifted, near the threshold: how many are below before values show, and which."""
+    """Yield queries near the threshold that all increase: number below before values appear, and the values."""
     size = min(of.queries, _LOOKED_AT)
     times = 1 if of.redrawn else min(size, of.positives or _VALUES_SEEN, _VALUES_SEEN)
     seen = ValuesSeen(queries=size, times=times, scale=of.query_scale)
@@ -176,10 +177,10 @@ def _both_ways(of: Comparisons, queries: Array, seen: Seen) -> Iterator[KnownPai
 
 
 def _all_odds(of: Comparisons, moved: float, *, monotone: bool) -> KnownPair:
-    """Returns one pattern: queries far above answered below, then queries far below answered above.
+    """Pair with one pattern of answers: queries far above answered "below", then queries far below answered "above".
 
-    Its loss attains the smaller price in the limit of queries ever further out: where the threshold stays between them
-    every query that moves loses Δ/b₂, and where it is driven out Δ/b₁ and what those above lose.
+    Its loss attains the smaller price in the limit of distant queries: if the threshold stays between them every
+    changed query loses Δ/b₂, and if it is driven out the loss is Δ/b₁ plus that of the queries answered "above".
     """
     crossings = _choose_crossings(of, monotone=monotone)
     runs = max(1, crossings) if of.redrawn else 1
@@ -201,9 +202,9 @@ def _all_odds(of: Comparisons, moved: float, *, monotone: bool) -> KnownPair:
 
 
 def _choose_crossings(of: Comparisons, *, monotone: bool) -> int:
-    """Returns how many answers above lose most: as many as below, or where only those below move so that both ways tie.
+    """Number of answers "above" with the largest loss: half, or, if only those below change, where both losses tie.
 
-    One way loses (m − n)Δ/b₂ at n answers above, the other Δ/b₁ + nΔ/b₂.
+    With n answers "above" the two losses are (m − n)Δ/b₂ and Δ/b₁ + nΔ/b₂.
     """
     most = min(of.positives or of.queries, of.queries)
     if of.redrawn or not monotone:
@@ -214,10 +215,10 @@ def _choose_crossings(of: Comparisons, *, monotone: bool) -> int:
 
 
 def _value_shown(of: Comparisons, moved: float) -> KnownPair:
-    """Returns the answers "below" to all queries but the last, and of that a value of at most the threshold.
+    """Pair with one pattern: all queries but the last "below", then a value of at most the threshold.
 
-    In D all queries are 0, in D′ Δ. The value shows that the noisy threshold z is below it, thus below 0, where every
-    query is below z with probability ½e^{(z − q)/b₂}: all m of them lose Δ/b₂, whatever z is. In closed form
+    In D all queries are 0, in D′ all are Δ. The value reveals that the noisy threshold z is below it, thus below 0,
+    where every query is below z with probability ½e^{(z − q)/b₂}: all m of them lose Δ/b₂, for every z. In closed form
     P = 2^{−m−1}/b₁ · (1/(1/b₁ + (m − 1)/b₂) − 1/(1/b₁ + m/b₂)), and P′ = P·e^{−mΔ/b₂}.
     """
     m, one, rate = of.queries, 1 / of.query_scale, 1 / of.threshold_scale
@@ -238,13 +239,13 @@ def _one_event(words: str, data: tuple[str, str], logs: list[float]) -> KnownPai
 
 
 def _normalise(logs: Array) -> Array:
-    """Returns the logarithms of a law whose probabilities add up to 1 as nearly as rounding allows."""
+    """Normalise logarithms of probabilities so that they add up to 1, up to rounding."""
     result: Array = logs - math.log(float(np.exp(logs).sum()))
     return result
 
 
 def _tell(queries: Array) -> str:
-    """Returns the queries' values, run-length coded."""
+    """Values of the queries as text, run-length encoded."""
     parts: list[tuple[float, int]] = []
     for value in queries.tolist():
         again = parts and parts[-1][0] == value

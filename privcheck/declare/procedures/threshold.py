@@ -1,9 +1,10 @@
-"""What a noisy threshold lets through: probabilities of answers, by an integral over the threshold's noise.
+"""Probabilities of the answers of a noisy threshold, by an integral over the threshold's noise.
 
-Given the threshold at z, queries are above or below it independently of one another, so that the probability of a
-pattern of answers is one integral of a product of Laplace tails. Its logarithm is concave in z and analytic between few
-points: Gauss and Legendre's rule between them is exact up to rounding. A logarithm of size l adds up terms of its own
-sign, and is off by 2⁻⁵¹·l + 10⁻¹³ at most: less than `privcheck.verification.outcome_loss` takes off.
+Given the threshold at z, queries are above or below it independently of each other, so the probability of a pattern of
+answers is one integral of a product of Laplace tails. The logarithm of the integrand is concave in z and analytic
+between few points: Gauss–Legendre quadrature between them is exact up to rounding. A logarithm of size l is a sum of
+terms of one sign, with an error of at most 2⁻⁵¹·l + 10⁻¹³: less than the margin that
+`privcheck.verification.outcome_loss` subtracts.
 """
 
 from __future__ import annotations
@@ -31,22 +32,23 @@ _Concave = Callable[[Array], Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyThreshold:
-    """A threshold at 0 with Laplace noise, against which queries with fresh Laplace noise are compared.
+    """A threshold at 0 with Laplace noise, compared with queries that have fresh Laplace noise.
 
     Attributes:
-        threshold_scale: Of the threshold's noise.
-        query_scale: Of every query's noise; 0 where the queries have none.
+        threshold_scale: Scale of the noise on the threshold.
+        query_scale: Scale of the noise on every query; 0 for queries without noise.
     """
 
     threshold_scale: float
     query_scale: float
 
     def log_counts(self, levels: tuple[float, float], counts: NDArray[np.int64]) -> Array:
-        """Returns ln P of patterns of answers to queries of two values, for few queries each.
+        """Compute ln P of patterns of answers to queries of two values, for a small number of queries each.
 
         Args:
             levels: The two values.
-            counts: (m, 4) how many of the first value are below and above, and of the second.
+            counts: (m, 4) numbers of queries of the first value below and above, and of the second value below and
+                above.
         """
         z, weights = self._nodes(levels, int(counts.sum(axis=1).max()))
         tails = np.stack([sign * (z - level) / self.query_scale for level in levels for sign in (1, -1)])
@@ -54,13 +56,14 @@ class NoisyThreshold:
         return _log_sum(exponents)
 
     def log_runs(self, levels: Sequence[float]) -> tuple[Array, Array]:
-        """Returns ln P, for a threshold that is drawn when a query is asked, of which query is the first above it.
+        """Compute ln P of which query is the first above a threshold drawn before query i.
 
         Args:
             levels: (m,) the queries.
 
         Returns:
-            (m, m) from query i on j is the first above (−∞ for j < i), and (m + 1,) none is from i on.
+            (m, m) ln P that j is the first query above, from query i on (−∞ for j < i), and (m + 1,) ln P that none is,
+                from i on.
         """
         size = len(levels)
         if not self.query_scale:
@@ -79,18 +82,18 @@ class NoisyThreshold:
         return first, _log_sum(sums[-1] - sums + weights)
 
     def log_between(self, below: Sequence[float], above: float) -> float:
-        """Returns ln P that queries without noise are below one threshold and the lowest of others, if any, above."""
+        """Compute ln P that the queries `below`, without noise, are below one threshold, and the lowest other above."""
         low = max(below, default=-math.inf) / self.threshold_scale
         high = above / self.threshold_scale
         return float(_log_interval(np.array([low]), np.array([high]), np.array([high - low]))[0])
 
     def log_values(self, level: float, edges: Sequence[float], counts: NDArray[np.int64]) -> Array:
-        """Returns ln P of patterns of answers to queries of one value, where the noisy values above leave.
+        """Compute ln P of patterns of answers to queries of one value, where the noisy values above are released.
 
         Args:
-            level: The queries' value.
-            edges: Of k intervals of noisy values, ascending, from −∞ to ∞.
-            counts: (m, 1 + k) how many are below, and how many above with a noisy value in each interval.
+            level: Value of the queries.
+            edges: Edges of k intervals of noisy values, ascending, from −∞ to ∞.
+            counts: (m, 1 + k) number of queries below, and number above with a noisy value in each interval.
         """
         finite = [edge for edge in edges if math.isfinite(edge)]
         z, weights = self._nodes((level,), int(counts.sum(axis=1).max()), ends=finite)
@@ -105,10 +108,10 @@ class NoisyThreshold:
         return logs
 
     def log_pattern(self, groups: Sequence[tuple[float, int, int]]) -> float:
-        """Returns ln P of one pattern of answers, however many and however unlikely.
+        """Compute ln P of one pattern of answers, for any number of queries and any probability.
 
         Args:
-            groups: (value, how many of that value are below, how many above).
+            groups: (value, number of queries of that value below, number above).
         """
         points = np.array([0.0, *(level for level, _, _ in groups)])
 
@@ -131,12 +134,13 @@ class NoisyThreshold:
         return float(_log_sum((exponent(z) + log_weights)[np.newaxis])[0]) - math.log(2 * self.threshold_scale)
 
     def _nodes(self, levels: Sequence[float], queries: int, ends: Sequence[float] = ()) -> tuple[Array, Array]:
-        """Returns nodes with ln of weight times density: so near that no pattern changes by much between panels.
+        """Nodes with ln of weight times density, spaced so that no pattern changes by much between panels.
 
         Args:
-            levels: Of the queries.
-            queries: How many tails are multiplied at most.
-            ends: Beyond which a pattern keeps the threshold, where its density may fall from as fast as from 0.
+            levels: Values of the queries.
+            queries: Largest number of tails that are multiplied.
+            ends: Bounds that a pattern may put on the threshold; beyond them the integrand may fall as fast as the
+                density does from 0.
         """
         first, second = self.threshold_scale, self.query_scale
         rough = first * min(1.0, _FOLDS / (1 + queries * first / second)) if second >= first else first
@@ -148,16 +152,16 @@ class NoisyThreshold:
 
 
 def log_cdf(t: Array) -> Array:
-    """Returns ln P(X ≤ t) of Laplace noise of scale 1."""
+    """Compute ln P(X ≤ t) for Laplace noise of scale 1."""
     half = np.exp(-np.abs(t)) / 2
     result: Array = np.where(t < 0, -np.abs(t) - math.log(2), np.log1p(-half))
     return result
 
 
 def _log_interval(low: Array, high: Array, width: Array) -> Array:
-    """Returns ln P(low < X ≤ high) of Laplace noise of scale 1, from the tail in which it lies.
+    """Compute ln P(low < X ≤ high) for Laplace noise of scale 1, from the tail that contains it.
 
-    The width is given apart: of two ends that are far from 0 and near each other the difference rounds.
+    The width is a separate argument, because the difference of two ends far from 0 and close together is inexact.
     """
     wide = width > 0
     low, high, width = np.where(wide, low, 0.0), np.where(wide, high, 1.0), np.where(wide, width, 1.0)
@@ -171,7 +175,7 @@ def _log_interval(low: Array, high: Array, width: Array) -> Array:
 
 
 def _near(points: Sequence[float], step: float, reach: float) -> Array:
-    """Returns multiples of the step up to so far from any of the points, each once."""
+    """Multiples of `step` within `reach` of any of the points, each once."""
     count = math.ceil(reach / step)
     multiples = np.rint(np.array(points) / step)[:, np.newaxis] + np.arange(-count, count + 1, dtype=np.float64)
     found: Array = np.unique(multiples) * step
@@ -179,7 +183,7 @@ def _near(points: Sequence[float], step: float, reach: float) -> Array:
 
 
 def _panels(edges: Array) -> tuple[Array, Array]:
-    """Returns nodes between the edges and the logarithms of their weights."""
+    """Nodes between the edges and the logarithms of their weights."""
     half = np.diff(edges) / 2
     kept = half > 0
     half, middle = half[kept], (edges[:-1] + np.diff(edges) / 2)[kept]
@@ -188,7 +192,7 @@ def _panels(edges: Array) -> tuple[Array, Array]:
 
 
 def _find_top(of: _Concave, low: float, high: float) -> float:
-    """Returns where a concave function is about largest."""
+    """Approximate argument of the maximum of a concave function."""
     for _ in range(_HALVINGS):
         grid = np.linspace(low, high, 9)
         best = int(of(grid).argmax())
@@ -197,7 +201,7 @@ def _find_top(of: _Concave, low: float, high: float) -> float:
 
 
 def _find_levels(of: _Concave, top: float, limit: float, levels: Array) -> Array:
-    """Returns where a concave function has fallen to the levels between its top and a limit; there where it has not."""
+    """Points between the top and `limit` where a concave function falls to the levels; `limit` if it does not."""
     near, far = np.full(levels.shape, top), np.full(levels.shape, limit)
     for _ in range(_HALVINGS):
         middle = (near + far) / 2

@@ -1,4 +1,4 @@
-"""What is looked at of a sparse vector's answers: a code for what was seen, and the exact law of the codes."""
+"""Observations of a sparse vector's answers: a code for each observation, and the exact law of the codes."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ _EDGES: Final = (-math.inf, -1.0, 0.0, 1.0, 2.0, 4.0, math.inf)  # in scales of 
 
 
 class Seen(Protocol):
-    """What is looked at of the answers."""
+    """An observation of the answers."""
 
     @property
     def words(self) -> str:
-        """Returns it in words."""
+        """Description of the observation."""
         ...
 
     @property
     def codes(self) -> int:
-        """Returns how many codes there are, from 0 on."""
+        """Number of codes, which start at 0."""
         ...
 
     def code(self, answers: Array) -> NDArray[np.int64]:
-        """Returns (runs,) what was seen of the answers of `Comparisons.run`."""
+        """Code of the observation, (runs,), from the answers of `Comparisons.run`."""
         ...
 
     def log_masses(self, threshold: NoisyThreshold, queries: Array) -> dict[int, float]:
-        """Returns ln P of every code that may be seen."""
+        """Compute ln P of every possible code."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountsSeen:
-    """How many of the queries of either kind are below and above: sufficient, as the kinds' queries are alike.
+    """Numbers of queries of either kind below and above: sufficient, as queries of one kind are alike.
 
     Attributes:
-        lifted: Of the first kind, asked first.
-        lowered: Of the second.
-        positives: After how many answers above it stops; None where it never does.
+        lifted: Number of queries of the first kind, asked first.
+        lowered: Number of queries of the second kind.
+        positives: Number of answers "above" after which it stops; None if it never stops.
     """
 
     lifted: int
@@ -54,22 +54,22 @@ class CountsSeen:
 
     @property
     def words(self) -> str:
-        """Returns it in words."""
+        """Description of the observation."""
         return "how many of either kind are below and above"
 
     @property
     def codes(self) -> int:
-        """Returns the product of the ranges."""
+        """Product of the ranges."""
         size = (self.lifted + 1) * (self.lowered + 1)
         return size * size
 
     def code(self, answers: Array) -> NDArray[np.int64]:
-        """Returns the four counts as one number."""
+        """Encode the four counts as one number."""
         first, second = answers[:, : self.lifted], answers[:, self.lifted :]
         return self._code(*(count.sum(axis=1) for one in (first, second) for count in (one == -np.inf, one > -np.inf)))
 
     def log_masses(self, threshold: NoisyThreshold, queries: Array) -> dict[int, float]:
-        """Returns one integral for every four counts, times how many patterns have them."""
+        """Compute ln P of every four counts: one integral each, times the number of patterns with these counts."""
         levels = (float(queries[0]), float(queries[-1]))
         patterns = [*self._patterns()]
         counts = np.array([counts for counts, _ in patterns])
@@ -83,7 +83,7 @@ class CountsSeen:
         return code
 
     def _patterns(self) -> list[tuple[tuple[int, int, int, int], int]]:
-        """Returns all four counts, each with how many orders of the answers have them; the last is above at the end."""
+        """All four counts, each with the number of orders of answers that have them; a stop ends with "above"."""
         a, b = self.lifted, self.lowered
         most = a + b + 1 if self.positives is None else self.positives
         patterns = [((asked - most, most, 0, 0), math.comb(asked - 1, most - 1)) for asked in range(most, a + 1)]
@@ -99,12 +99,12 @@ class CountsSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstAboveSeen:
-    """Which queries are the first, the second, … above.
+    """Indices of the first, the second, … query above.
 
     Attributes:
-        queries: How many.
-        times: How many answers above are looked at.
-        redrawn: Whether the threshold is drawn afresh after each; else nothing but it is noisy.
+        queries: Number of queries.
+        times: Number of answers "above" that are observed.
+        redrawn: Whether the threshold's noise is drawn afresh after each; if not, only the threshold is noisy.
     """
 
     queries: int
@@ -113,18 +113,18 @@ class FirstAboveSeen:
 
     @property
     def words(self) -> str:
-        """Returns it in words."""
+        """Description of the observation."""
         return (
             "which query is the first above" if self.times == 1 else f"which queries are the first {self.times} above"
         )
 
     @property
     def codes(self) -> int:
-        """Returns the number of answers, none being one of them, to the power of the times."""
+        """Number of queries plus one for "none", to the power of `times`."""
         return int((self.queries + 1) ** self.times)
 
     def code(self, answers: Array) -> NDArray[np.int64]:
-        """Returns the places, 1 being the first and 0 none, as one number."""
+        """Encode the positions, 1 for the first query and 0 for none, as one number."""
         code = np.zeros(answers.shape[0], dtype=np.int64)
         above = answers > -np.inf
         rank = np.cumsum(above, axis=1)
@@ -134,7 +134,7 @@ class FirstAboveSeen:
         return code
 
     def log_masses(self, threshold: NoisyThreshold, queries: Array) -> dict[int, float]:
-        """Returns the product over the thresholds; of one without noise on the queries an interval of it."""
+        """Compute ln P of the positions: a product over redrawn thresholds, or an interval of one threshold."""
         levels = queries.tolist()
         first, none = threshold.log_runs(levels)
         masses: dict[int, float] = {}
@@ -158,12 +158,12 @@ class FirstAboveSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValuesSeen:
-    """About which values are the first to leave, and how many queries are below until then.
+    """Approximate first released values, and the number of queries below before them.
 
     Attributes:
-        queries: How many, all of one value.
-        times: How many values are looked at, 1 or 2.
-        scale: Of the queries' noise, the unit of what is told of the values.
+        queries: Number of queries, all of one value.
+        times: Number of observed values, 1 or 2.
+        scale: Scale of the queries' noise, the unit of the observed intervals.
     """
 
     queries: int
@@ -172,18 +172,18 @@ class ValuesSeen:
 
     @property
     def words(self) -> str:
-        """Returns it in words."""
+        """Description of the observation."""
         edges = ", ".join(f"{edge * self.scale:.4g}" for edge in _EDGES[1:-1])
         first = "value is" if self.times == 1 else f"{self.times} values are"
         return f"between which of {edges} the first {first}, and how many queries are below until then"
 
     @property
     def codes(self) -> int:
-        """Returns how many may be below, times the intervals or none of each value."""
+        """Range of the number below, times the intervals or none for each value."""
         return (self.queries + 1) * int(len(_EDGES) ** self.times)
 
     def code(self, answers: Array) -> NDArray[np.int64]:
-        """Returns how many are below, and the intervals from 1 on, as one number."""
+        """Encode the number below and the intervals, from 1 on, as one number."""
         above = answers > -np.inf
         rank = np.cumsum(above, axis=1)
         code: NDArray[np.int64] = ((answers == -np.inf) & (rank < self.times)).sum(axis=1)
@@ -195,7 +195,7 @@ class ValuesSeen:
         return code
 
     def log_masses(self, threshold: NoisyThreshold, queries: Array) -> dict[int, float]:
-        """Returns one integral for every number below and set of intervals, times how many orders have them."""
+        """Compute ln P of every number below and list of intervals: one integral each, times the number of orders."""
         m, intervals = self.queries, range(1, len(_EDGES))
         patterns: list[tuple[int, tuple[int, ...], int]] = []  # below, intervals of the values, orders
         for number in range(self.times + 1):

@@ -1,4 +1,4 @@
-"""Randomised response bit by bit: of a unary code, or of a Bloom filter."""
+"""Bitwise randomised response, of a unary code or a Bloom filter."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _BITS: Final = "Wang, Blocki, Li & Jha 2017: ln(p(1 − q)/(q(1 − p))) for a b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnaryEncoding:
-    """Every bit of a user's code is answered by itself: by 1 with one probability where it is 1, another where it is 0.
+    """Each bit of a user's code is answered independently: 1 with a probability that depends on the bit.
 
     A category in unary code has one 1, a value in a Bloom filter up to h. `symmetric_unary`, `optimised_unary` and
-    `permanent_response` make those of the literature.
+    `permanent_response` construct the published variants.
 
     Attributes:
-        name: Unique in the declaration.
-        bits: How many there are.
-        ones: How many of them are 1, at most; no more than half.
-        kept: ln of the odds of answering 1 where the bit is 1.
-        flipped: The same where it is 0.
-        ratio: kept − flipped: ε of a bit that only D has together with one that only D′ has; 1/ratio counts as the
+        name: Name, unique in the declaration.
+        bits: Number of bits.
+        ones: Largest number of bits that are 1; at most half of them.
+        kept: ln of the odds of answering 1 if the bit is 1.
+        flipped: ln of the odds of answering 1 if the bit is 0.
+        ratio: kept − flipped: ε of a bit that only D has together with one that only D′ has; 1/ratio is taken as the
             spread of its noise.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        users: As in a `Release`.
+        source: Reference in the paper.
     """
 
     name: str
@@ -63,17 +63,17 @@ class UnaryEncoding:
 
     @property
     def keep(self) -> Expr:
-        """Returns the probability of answering 1 where the bit is 1."""
+        """Probability of answering 1 if the bit is 1."""
         return 1 / (1 + exp(-self.kept))
 
     @property
     def flip(self) -> Expr:
-        """Returns the probability of answering 1 where the bit is 0."""
+        """Probability of answering 1 if the bit is 0."""
         return 1 / (1 + exp(-self.flipped))
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=self._words(),
             output="noisy bits",
@@ -93,34 +93,34 @@ class UnaryEncoding:
         )
 
     def _words(self) -> str:
-        """Returns what is done, in words."""
+        """Description of the procedure in words."""
         each = f"each answered by itself, ln of the ratio of odds {self.ratio}"
         return f"{self.bits} bits, at most {self.ones} of them 1, {each}"
 
     def _latex(self) -> str:
-        """Returns what leaves as a formula."""
+        """Output as a formula."""
         odds = rf"{self.kept.latex()},\ {self.flipped.latex()}"
         return rf"\mathrm{{Bits}}_{{{self.bits.latex()}}}\left({odds}\right)"
 
     @property
     def spread(self) -> Expr:
-        """Returns 1/(kept − flipped)."""
+        """1/(kept − flipped)."""
         return 1 / self.ratio
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns its spread, rounded up."""
+        """Its spread, rounded up."""
         return self.spread.number(values, rounding="up")
 
     def with_std(self, factor: Fraction) -> UnaryEncoding:
-        """Returns it with so many times the spread: with the logarithms of all odds over the factor."""
+        """Copy with `factor` times the spread: all log-odds are divided by the factor."""
         odds = {"kept": self.kept / factor, "flipped": self.flipped / factor, "ratio": self.ratio / factor}
         return with_fields(self, **odds)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns m·ln(p(1 − q)/(q(1 − p))) of m ones, which two codes without a common 1 attain.
+        """Cost m·ln(p(1 − q)/(q(1 − p))) for m ones, attained by two codes without a common 1.
 
-        The answers are independent: m pairs of bits, each of them ε₀-DP and therefore ε₀·tanh(ε₀/2)-zCDP. Bits that are
-        turned with the same probability either way are 2m binary randomised responses of ε₀/2.
+        The answers are independent: m pairs of bits, each of them ε₀-DP and therefore ε₀·tanh(ε₀/2)-zCDP. Bits that
+        flip with the same probability in both directions are 2m binary randomised responses of ε₀/2.
 
         Raises:
             DeclarationError: Users are added or removed, or have several records.
@@ -135,14 +135,14 @@ class UnaryEncoding:
         )  # fmt: skip
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns the law of the two bits of a pair, m times; codes that differ in fewer bits lose no more."""
+        """Law of the two bits of a pair, m times; codes that differ in fewer bits lose no more."""
         from privcheck.accounting.events import loss_distribution
 
         p, q = _laws(self.kept.number(values, rounding="up"), self.flipped.number(values, rounding="down"))
         return (loss_distribution(np.exp(p), np.exp(q), count=int(self.ones.number(values))),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns two codes that have no 1 in common, with the law of one of their pairs of bits."""
+        """Two codes with no common 1, with the law of one of their pairs of bits."""
         odds = self.kept.number(values, rounding="down"), self.flipped.number(values, rounding="up")
         m = int(self.ones.number(values))
         p, q = _laws(*odds)
@@ -159,18 +159,18 @@ class UnaryEncoding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitRuns:
-    """Answers at the bits in which two codes differ, scored by the ratio of their probabilities."""
+    """Answers at the bits where two codes differ, scored by the ratio of their probabilities."""
 
     pairs: int
     odds: tuple[float, float]
 
     @property
     def numbers(self) -> int:
-        """Returns one a bit."""
+        """One per bit."""
         return 2 * self.pairs
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         probabilities = 1 / (1 + np.exp(-np.array(self.odds)))
         ones = np.stack([on_first, ~on_first], axis=1)[:, :, np.newaxis]  # who has 1 at the first bits, at the second
         answers = rng.random((on_first.size, 2, self.pairs)) < np.where(ones, *probabilities)
@@ -183,7 +183,7 @@ class BitRuns:
 def symmetric_unary(
     name: str, *, bits: Exact | Expr, epsilon: Exact | Expr, ones: Exact | Expr = 1, users: str = "", source: str = ""
 ) -> UnaryEncoding:
-    """Returns bits that are turned with probability 1/(e^(ε/2) + 1) either way: ε in all for a single 1."""
+    """Bits that flip with probability 1/(e^(ε/2) + 1) in both directions: ε in total for a single 1."""
     half = number("epsilon, of symmetric_unary", epsilon) / 2
     return _by_odds(UnaryEncoding(name, bits=bits, ones=ones, keep="3/4", flip="1/4", users=users, source=source), half)
 
@@ -191,9 +191,9 @@ def symmetric_unary(
 def optimised_unary(
     name: str, *, bits: Exact | Expr, epsilon: Exact | Expr, ones: Exact | Expr = 1, users: str = "", source: str = ""
 ) -> UnaryEncoding:
-    """Returns bits of which a 1 is answered by a fair coin, a 0 by 1 with probability 1/(e^ε + 1).
+    """Bits where a 1 is answered by a fair coin, and a 0 by 1 with probability 1/(e^ε + 1).
 
-    Wang, Blocki, Li & Jha 2017: for a single 1 the least variance at ε.
+    Wang, Blocki, Li & Jha 2017: the least variance at ε for a single 1.
     """
     whole = number("epsilon, of optimised_unary", epsilon)
     one = UnaryEncoding(name, bits=bits, ones=ones, keep="3/4", flip="1/4", users=users, source=source)
@@ -203,9 +203,9 @@ def optimised_unary(
 def permanent_response(
     name: str, *, bits: Exact | Expr, ones: Exact | Expr, f: Exact | Expr, users: str = "", source: str = ""
 ) -> UnaryEncoding:
-    """Returns RAPPOR's permanent randomised response: a bit stays with probability 1 − f, else it is a fair coin's.
+    """RAPPOR's permanent randomised response: a bit is kept with probability 1 − f, else it is a fair coin.
 
-    Erlingsson, Pihur & Korolova 2014, Theorem 1: 2h·ln((1 − f/2)/(f/2)) of a Bloom filter of h ones.
+    Erlingsson, Pihur & Korolova 2014, Theorem 1: 2h·ln((1 − f/2)/(f/2)) for a Bloom filter with h ones.
     """
     part = number("f, of permanent_response", f) / 2
     one = UnaryEncoding(name, bits=bits, ones=ones, keep="3/4", flip="1/4", users=users, source=source)
@@ -213,11 +213,11 @@ def permanent_response(
 
 
 def _by_odds(one: UnaryEncoding, kept: Expr) -> UnaryEncoding:
-    """Returns bits that are turned either way with the same probability, by ln of the odds of staying."""
+    """Copy with bits that flip with the same probability in both directions, from ln of the odds of staying."""
     return with_fields(one, kept=kept, flipped=-kept, ratio=2 * kept)
 
 
 def _laws(kept: float, flipped: float) -> tuple[Array, Array]:
-    """Returns ln P of the answers 00, 01, 10, 11 to a bit that is 1 in D and one that is 1 in D′, on D and on D′."""
+    """Compute ln P of the answers 00, 01, 10, 11 to a bit that is 1 in D and one that is 1 in D′, on D and on D′."""
     one, zero = (np.array([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)]) for odds in (kept, flipped))
     return (one[:, np.newaxis] + zero).ravel(), (zero[:, np.newaxis] + one).ravel()

@@ -1,7 +1,7 @@
-"""A statistic that leaves several times with noise that varies from output to output.
+"""A statistic released several times with noise that varies from output to output.
 
-The statistic, its sensitivity and the law of its noise are those of the release; its schedule says by what the standard
-deviation of each output's noise is multiplied. Every output holds all users.
+The statistic, its sensitivity and the law of its noise are those of the release; its schedule gives the factor on the
+standard deviation of each output's noise. Every output contains all users.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def check_varying(release: Release) -> None:
 
 
 def varying_cost(release: Release, relation: Relation) -> Cost:
-    """Return Σ_t of the outputs' costs, c_t the multiple of the standard deviation of output t.
+    """Sum of the outputs' costs, where output t has c_t times the standard deviation.
 
     Gaussian: μ² = Σ Δ²/(c_t σ)² (Dong, Roth & Su 2022, Corollary 3.3), ρ half of it. Laplace: ε = Σ Δ₁/(c_t b), and
     ρ the least of ε and Σ (Δ₁/(c_t b))²/2 (Bun & Steinke 2016, Proposition 1.4).
@@ -78,7 +78,7 @@ def varying_cost(release: Release, relation: Relation) -> Cost:
 
 
 def varying_events(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-    """Return all outputs: of Gaussian noise as one event, of Laplace noise as one for each spread there is."""
+    """All outputs as events: one for Gaussian noise; for Laplace noise one for each distinct spread."""
     outputs = _outputs(release)
     from privcheck.accounting.events import gaussian, pure
 
@@ -99,9 +99,9 @@ def varying_events(release: Release, relation: Relation, values: Mapping[str, Fr
 
 
 def varying_pairs(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-    """Return extreme users with the law of what all outputs together tell of them.
+    """Extreme users, with the joint law of all outputs that depend on them.
 
-    Of Gaussian noise that is one number, the outputs' mean along f(D) − f(D′) weighted by their precision.
+    For Gaussian noise that is one number, the precision-weighted mean of the outputs along f(D) − f(D′).
     """
     outputs = _outputs(release)
     if not outputs.count.number(values):
@@ -149,11 +149,11 @@ def _extreme(release: Release, relation: Relation, values: Mapping[str, Fraction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaryingRuns:
-    """Runs of all outputs, scored by the exact likelihood ratio of the numbers that move.
+    """Runs of all outputs, scored by the exact likelihood ratio of the numbers that change.
 
     Attributes:
-        moves: By how many standard deviations, or scales, each number moves.
-        gaussian: Whether the noise is Gaussian, else Laplace.
+        moves: Change of each number, in standard deviations (Gaussian) or scales (Laplace).
+        gaussian: Whether the noise is Gaussian; otherwise Laplace.
     """
 
     moves: tuple[float, ...]
@@ -161,11 +161,11 @@ class VaryingRuns:
 
     @property
     def numbers(self) -> int:
-        """Returns one for each number that moves."""
+        """One for each number that changes."""
         return len(self.moves)
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         scores: Array = np.zeros(on_first.size)
         for move in self.moves:
             held = np.where(on_first, move, 0.0)

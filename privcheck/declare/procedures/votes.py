@@ -1,7 +1,7 @@
-"""Votes of teachers: for every query the candidate with the most noisy votes, and nothing else.
+"""Votes of teachers: for every query, only the candidate with the most noisy votes is released.
 
-Each teacher saw the data of other users, so that one user changes one teacher and with it at most one vote a query: one
-count falls by 1 and another rises by 1.
+The teachers use data of disjoint groups of users, so one user changes one teacher and thus at most one vote per query:
+one count falls by 1 and another rises by 1.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _THEOREMS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyVotes:
-    """PATE's aggregation: each query's winner of a noisy vote of teachers, query after query.
+    """PATE aggregation: the winner of a noisy vote of teachers, query after query.
 
     Attributes:
-        name: Unique in the declaration.
-        noise: The law of the noise on each count: "laplace" of scale b or "gaussian" of standard deviation σ.
+        name: Name, unique in the declaration.
+        noise: Law of the noise on each count: "laplace" of scale b or "gaussian" of standard deviation σ.
         spread: b or σ, in votes.
-        queries: How many; each may depend on earlier winners.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        queries: Number of queries; each may depend on earlier winners.
+        users: As in a `Release`.
+        source: Reference in the paper.
     """
 
     name: str
@@ -66,7 +66,7 @@ class NoisyVotes:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=self._words(),
             output="the candidate with the most noisy votes",
@@ -85,31 +85,31 @@ class NoisyVotes:
         )
 
     def _words(self) -> str:
-        """Returns what is done, in words."""
+        """Description of the procedure in words."""
         unit = "scale" if self.noise == "laplace" else "standard deviation"
         return f"{self.noise} noise of {unit} {self.spread} on the teachers' votes for each candidate"
 
     def _latex(self) -> str:
-        """Returns what leaves as a formula."""
+        """Output as a formula."""
         law = {"laplace": r"\mathrm{Lap}", "gaussian": r"\mathcal{N}_\sigma"}[self.noise]
         return rf"\mathrm{{argmax}}_i\ \left(n_i + {law}\left({self.spread.latex()}\right)\right)"
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the standard deviation of one draw, rounded up."""
+        """Standard deviation of one draw, rounded up."""
         spread = self.spread.number(values, rounding="up")
         return math.nextafter(spread * (math.sqrt(2) if self.noise == "laplace" else 1.0), math.inf)
 
     def with_std(self, factor: Fraction) -> NoisyVotes:
-        """Returns it with all noise of so many times the standard deviation."""
+        """Copy with `factor` times the standard deviation of all noise."""
         return replace(self, spread=self.spread * factor)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns ε = 2/b a query for Laplace noise, ρ = 1/σ² for Gaussian noise, under every relation.
+        """Cost ε = 2/b per query for Laplace noise, ρ = 1/σ² for Gaussian noise, under every relation.
 
         A replaced, added or removed user changes one teacher, who votes in either case.
 
         Raises:
-            DeclarationError: A user has several trajectories, which may be with as many teachers.
+            DeclarationError: A user has several trajectories, which may belong to as many teachers.
         """
         check_one_record(self.name, relation, why="all of a user's data is with one teacher, who has one vote")
         one = expression(1)
@@ -131,7 +131,7 @@ class NoisyVotes:
         )
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns all queries as `noisy_max`, or as Gaussian counts, of which the winner is a function."""
+        """All queries as `noisy_max`, or as Gaussian counts, which determine the winner."""
         from privcheck.accounting.events import gaussian, noisy_max
 
         queries, spread = int(self.queries.number(values)), self.spread.number(values, rounding="down")
@@ -142,9 +142,9 @@ class NoisyVotes:
         return (gaussian(std=spread, sensitivity=math.nextafter(math.sqrt(2), 2), count=queries),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns two candidates far ahead of all others, one of which loses a vote to the other, at several margins.
+        """Two candidates far ahead of all others, one of which loses a vote to the other, at several margins.
 
-        The same margin in every query: earlier winners change nothing.
+        The margin is the same in every query: earlier winners do not change it.
         """
         queries, spread = int(self.queries.number(values)), self.spread.number(values, rounding="up")
         if not queries:
@@ -167,7 +167,7 @@ class NoisyVotes:
 
 
 def log_wins(noise: VoteNoise, ahead: float) -> Array:
-    """Returns ln P of either candidate's win, the first being ahead by so many spreads.
+    """Compute ln P that the first or the second candidate wins, with the first ahead by `ahead` spreads.
 
     A difference of two Laplace draws exceeds t ≥ 0 with probability e^(−t)(2 + t)/4, one of two Gaussian ones with
     Φ(−t/√2).
@@ -188,10 +188,10 @@ class VoteRuns:
     """Runs of all queries on two candidates, scored by the ratio of the winners' probabilities.
 
     Attributes:
-        noise: On each count.
+        noise: Noise on each count.
         spread: b or σ.
-        ahead: By how many votes candidate 1 is ahead, in D and in D′.
-        queries: How many.
+        ahead: Number of votes by which candidate 1 leads, in D and in D′.
+        queries: Number of queries.
     """
 
     noise: VoteNoise
@@ -201,11 +201,11 @@ class VoteRuns:
 
     @property
     def numbers(self) -> int:
-        """Returns two a query."""
+        """Two per query."""
         return 2 * self.queries
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
+        """Draw runs and score them."""
         first, second = (log_wins(self.noise, one / self.spread) for one in self.ahead)
         draw = rng.laplace if self.noise == "laplace" else rng.normal
         margin = np.where(on_first, *self.ahead)[:, np.newaxis]

@@ -1,7 +1,7 @@
-"""A Gram matrix plus a Wishart matrix, never below what it hides: outside its support a user is told apart.
+"""A Gram matrix plus a Wishart matrix, never below the hidden matrix: outputs outside its support reveal a user.
 
-It keeps the matrix positive semidefinite, and was claimed to be ε-DP (Jiang, Xie & Zhang 2016). Its likelihood ratio is
-bounded where both neighbours can publish the output, and there are outputs that only one of them can.
+The noise keeps the matrix positive semidefinite, and was claimed to be ε-DP (Jiang, Xie & Zhang 2016). Its likelihood
+ratio is bounded on outputs that both neighbours can publish, but some outputs are possible for only one of them.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class WishartNoise:
     """Σ xxᵀ over users, plus a Wishart matrix W_d(d + 1, c·I): a sum of d + 1 matrices ggᵀ with g ~ N(0, c·I).
 
     Attributes:
-        name: Unique in the declaration.
+        name: Name, unique in the declaration.
         spread: c, the variance of an entry of g.
-        dimension: d.
-        bound: b, on the norm of a user's vector.
-        users: As of a `Release`.
-        source: Where the paper says so.
+        dimension: d, dimension of the vectors.
+        bound: b, bound on the norm of a user's vector.
+        users: As in a `Release`.
+        source: Reference in the paper.
     """
 
     name: str
@@ -59,7 +59,7 @@ class WishartNoise:
 
     @property
     def facts(self) -> Facts:
-        """What reports say of it, and the numbers that it depends on."""
+        """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=self._words(),
             output="a positive semidefinite matrix",
@@ -77,27 +77,27 @@ class WishartNoise:
         )
 
     def _words(self) -> str:
-        """Returns what is done, in words."""
+        """Description of the procedure in words."""
         d = self.dimension
         return f"a Wishart matrix of {d + 1} degrees of freedom and scale {self.spread}·I on a Gram matrix"
 
     def _latex(self) -> str:
-        """Returns what leaves as a formula."""
+        """Output as a formula."""
         freedom = (self.dimension + 1).latex()
         return rf"\textstyle\sum x x^\top + W_d\left({freedom},\ {self.spread.latex()} I\right)"
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns c√(2(d + 1)), the standard deviation of a diagonal entry, rounded up."""
+        """Standard deviation of a diagonal entry, c√(2(d + 1)), rounded up."""
         freedom = int(self.dimension.number(values)) + 1
         return self.spread.number(values, rounding="up") * math.sqrt(2 * freedom) * _UP
 
     def with_std(self, factor: Fraction) -> WishartNoise:
-        """Returns it with so many times the scale."""
+        """Copy with `factor` times the scale."""
         kept = {"dimension": self.dimension, "bound": self.bound}
         return WishartNoise(self.name, variance=self.spread * factor, users=self.users, source=self.source, **kept)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns that no ε and no ρ is finite; what is lost, and the ratio elsewhere, the accountant composes.
+        """Cost with no finite ε or ρ; the accountant composes the lost probability and the ratio elsewhere.
 
         Raises:
             DeclarationError: Users have several records.
@@ -112,12 +112,13 @@ class WishartNoise:
         )  # fmt: skip
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns both laws of whether the output is above D's matrix, of the longest vector: s = b²/2c.
+        """Laws of whether the output is above D's matrix, with the longest vector: s = b²/2c.
 
-        With x in D only, p(M) = e^s·q(M) where M ⪰ Σ + xxᵀ, which D′ keeps with probability e^(−s) (its density is
+        With x in D only, p(M) = e^s·q(M) for M ⪰ Σ + xxᵀ, which has probability e^(−s) under D′ (its density is
         exp(−tr/2c), so that a shift of the cone by xxᵀ costs e^(−s)), and p = 0 elsewhere: a shorter vector is a
-        post-processing. Replacing x by z: on what both can publish the ratio is e^((‖x‖² − ‖z‖²)/2c) ≤ e^s, and D
-        leaves it with probability at most 1 − e^(−‖z‖²/2c), as W ⪰ zzᵀ implies W ⪰ zzᵀ − xxᵀ: (s, 1 − e^(−s))-DP.
+        post-processing. Replacing x by z: on outputs that both can publish the ratio is e^((‖x‖² − ‖z‖²)/2c) ≤ e^s, and
+        D leaves this set with probability at most 1 − e^(−‖z‖²/2c), as W ⪰ zzᵀ implies W ⪰ zzᵀ − xxᵀ: (s, 1 −
+        e^(−s))-DP.
         """
         from privcheck.accounting.events import approximate, loss_distribution
 
@@ -128,7 +129,7 @@ class WishartNoise:
         return (loss_distribution([1.0, 0.0], [1 - lost, lost]),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns a user of the longest vector and nobody, or one whose vector is 0."""
+        """A user with the longest vector, against no user or a user with the vector 0."""
         s, d = self._exponent(values, up=False), int(self.dimension.number(values))
         inside, outside = np.array([0.0, -np.inf]), np.array([-s, math.log(-math.expm1(-s))])
         with_user, without = "a vector of the largest norm", "0" if isinstance(relation, ReplaceOne) else "no vector"
@@ -146,18 +147,18 @@ class WishartNoise:
         return tuple(pairs)
 
     def _exponent(self, values: Mapping[str, Fraction], *, up: bool) -> float:
-        """Returns s = b²/2c, rounded."""
+        """Compute s = b²/2c, rounded up or down."""
         ratio = self.bound**2 / (2 * self.spread)
         return ratio.number(values, rounding="up" if up else "down")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WishartRuns:
-    """Wishart matrices, and whether what is published could be of the user who has a vector.
+    """Draws of Wishart matrices, scored by whether the output is possible with the user's vector.
 
     Attributes:
         exponent: s = b²/2c.
-        dimension: d.
+        dimension: d, dimension of the vectors.
         swapped: Whether D and D′ are exchanged.
     """
 
@@ -167,11 +168,11 @@ class WishartRuns:
 
     @property
     def numbers(self) -> int:
-        """Returns (d + 1)·d."""
+        """(d + 1)·d."""
         return (self.dimension + 1) * self.dimension
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs: W ⪰ xxᵀ where xᵀW⁻¹x ≤ 1, here with c = 1 and ‖x‖² = 2s."""
+        """Draw runs and score them: W ⪰ xxᵀ if xᵀW⁻¹x ≤ 1, here with c = 1 and ‖x‖² = 2s."""
         g = rng.standard_normal((on_first.size, self.dimension + 1, self.dimension))
         w = np.einsum("nij,nik->njk", g, g)
         first_axis = np.linalg.inv(w)[:, 0, 0]
