@@ -306,6 +306,37 @@ class Witness(Brief):
     by: tuple[str, ...] = ()
 
 
+def keep_undominated(
+    releases: Sequence[Release], changed: Sequence[tuple[UserPair, Mapping[str, SparseDifference]]]
+) -> list[tuple[UserPair, Mapping[str, SparseDifference]]]:
+    """Leave out pairs behind shufflers that change no more counters than another pair, in every release and direction.
+
+    Counters of one release have one law, whatever the cell: the messages of the other pair without some of its counters
+    are those of this one, so that it loses no more (post-processing). Of equal pairs the first is kept. All pairs are
+    kept if a release is not shuffled, or a counter changes by more than one.
+
+    Args:
+        releases: The releases that hold the user.
+        changed: Each pair with its change of each release.
+    """
+    bits = all(r.mechanism.law.shuffled for r in releases)
+    if not bits or any((np.abs(m.change) != 1).any() for _, moved in changed for m in moved.values()):
+        return list(changed)
+    counts = np.array(
+        [
+            [n for r in releases for n in ((moved[r.name].change > 0).sum(), (moved[r.name].change < 0).sum())]
+            for _, moved in changed
+        ]
+    )
+    kept = []
+    for i, one in enumerate(changed):
+        least = (counts >= counts[i]).all(axis=1)  # those that change at least as much
+        equal = (counts == counts[i]).all(axis=1)
+        if not (least & ~equal).any() and not equal[:i].any():
+            kept.append(one)
+    return kept
+
+
 def find_witness(
     declaration: Declaration, values: Mapping[str, Fraction], *, more: Sequence[UserPair] = ()
 ) -> Witness | None:
@@ -332,8 +363,9 @@ def worst_witness(priced: Priced, more: Sequence[UserPair] = ()) -> Witness | No
         releases = declaration.seen_by(group)
         allowed = (pair for pair in more if not fault(declaration.relation, releases, pair, values))
         worst: Witness | None = None
-        for pair in itertools.chain(candidate_pairs(priced, group), allowed):
-            moved = {r.name: r.moved(pair, values) for r in releases}
+        pairs = itertools.chain(candidate_pairs(priced, group), allowed)
+        changed = [(pair, {r.name: r.moved(pair, values) for r in releases}) for pair in pairs]
+        for pair, moved in keep_undominated(releases, changed):
             loss = pair_loss(declaration, moved, values)
             if worst is None or loss > worst.loss:
                 differences = {r.name: r.statistic.difference(r.one_contribution(pair)) for r in releases}

@@ -65,7 +65,7 @@ def tabular_sizes(statistic: Any, values: Mapping[str, Fraction]) -> tuple[int, 
 
 
 def find_complement(statistic: Any) -> Literal["rewards", "costs", ""]:
-    """ "rewards" or "costs" for the tables of a user's reward r and cost 1 − r in the same cells; else empty."""
+    """Which of two complements a statistic is: "rewards", or "costs" 1 − r in the same cells; else empty."""
     if type(statistic) is not CellSums or not is_derived(statistic):
         return ""
     if statistic.weight is _COSTS.weight:
