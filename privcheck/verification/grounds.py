@@ -35,7 +35,7 @@ from privcheck.verification.stated_sensitivities import Tried
 Basis = Literal["proved", "checked", "stated", "assumed"]
 Kind = Literal["derived", "stated by the author", "assumed about data", "public fact", "modelling"]
 _READER: Final = "the reader of tables, where users are named (`user` column)"
-_DOORS: Final = "the reader of tables and the ledger, which compare units (`privcheck.terms.unit`)"
+_DOORS: Final = "the reader of tables and the ledger, which compare units (`privcheck.Unit`)"
 _RUNS: Final = "whoever runs it"
 _EVERYWHERE: Final = "all releases"
 

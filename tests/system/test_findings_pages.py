@@ -46,7 +46,7 @@ def test_no_system_of_the_papers_is_left_without_a_verdict():
 
 def test_a_verdict_that_turns_with_the_size_is_shown_at_both():
     page = (PAGES / "shuffle-dp.md").read_text(encoding="utf-8")
-    rows = [line for line in page.splitlines() if "sdp-pe-as-printed" in line and line.startswith("|")]
+    rows = [line for line in page.splitlines() if line.startswith("| [sdp-pe-as-printed]")]
     assert len(rows) == 1
     assert "holds, checked" in rows[0]
     assert "**fails** at K = 200\u202f000" in rows[0]
