@@ -1,15 +1,11 @@
 """The papers with audited claims, and their statements about their systems' privacy.
 
-The papers with audited claims; each has a page of findings in the documentation.
+Each paper has a page of findings in the documentation. Comments and READMEs cite it by author and year, with the
+paper's own theorem, section, equation and line of a printed algorithm: Qiao & Wang 2022, Sahu 2025, Chowdhury & Zhou
+2022, Bai et al. 2024 and Zhou 2022. They are listed, with the baselines, in `docs/reference/papers.md`.
 
-Comments and READMEs cite them by author and year, with the paper's own theorem, section, equation and line of a
-printed algorithm: Qiao & Wang 2022, Sahu 2025, Chowdhury & Zhou 2022, Bai et al. 2024 and Zhou 2022. They are
-listed, with the baselines, in `docs/reference/papers.md`.
-
-Statements of the papers about their systems' privacy, quoted, and the programs they published.
-
-Sections are those of the arXiv versions, which have no page numbers in the available texts; lines are given if a
-version numbers them.
+The statements are quoted, from the papers and from the programs they published. Sections are those of the arXiv
+versions, which have no page numbers in the available texts; lines are given if a version numbers them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Accounting: from numbers to privacy costs.
 
-For callers with numbers only: events, `compose`, and the curve's `epsilon` and `delta`, each with a tight value and
-a certified upper bound; filters and odometers, calibration, plans, and conversions between guarantees.
+For callers with numbers only: events, `compose`, and the curve's `epsilon` and `delta`, each with a tight value and a
+certified upper bound; filters and odometers, calibration, plans, and conversions between guarantees. Declarations and
+records of runs are priced by `privcheck.pricing`.
 
-The room knows numbers only: it imports symbols, guarantees and the unit of privacy, and nothing that declares, prices,
-verifies or runs. Declarations and records of runs are priced by `privcheck.pricing`. Every upper bound is rounded up
-and every lower bound down, and no answer depends on the order of calls.
+Imports `errors` and `terms` only: the room knows numbers, and nothing that declares, prices, verifies or runs.
+Promises: every upper bound is rounded up and every lower bound down, and no answer depends on the order of calls.
 """
 
 from privcheck.accounting.accuracy import error_bound, spread_for_error

@@ -1,7 +1,7 @@
-"""Declarations: the releases of an algorithm, their noise, and the claims of its paper.
+"""Declarations: an algorithm's releases, their noise, and the claim of its paper.
 
-One object determines the noise that is drawn (`privcheck.runtime`), the cost that is charged (`privcheck.accounting`),
-the verdict on the claim (`privcheck.verification`) and the targets of audits (`audits`).
+The same object decides the drawn noise (`privcheck.runtime`), the charged cost (`privcheck.pricing`), the verdict on
+the claim (`privcheck.verification`) and the auditors' attacks (`privcheck_audits`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Releases: a statistic, its noise, its schedule and its users, together with the paper's own figures.
+"""Releases: a statistic, its noise, its schedule and its users, beside the paper's own figures.
 
-A `Release` is one kind of `privcheck.declare.procedures.Procedure`; its schedule determines how it is priced.
+A `Release` is one kind of `privcheck.declare.procedures.Procedure`; its schedule decides how it is priced.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ class Release:
         """Users that one output distinguishes, with its laws in D and in D′.
 
         Empty for outputs that contain all users with the declared noise: verification searches neighbours for all of
-        these together (`privcheck.verification.candidate_pairs`).
+        these together (`privcheck.verification.candidates.candidate_pairs`).
         """
         if isinstance(self.schedule, Sampled):
             return sampled_pairs(alone(self), relation, values)

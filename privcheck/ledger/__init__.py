@@ -1,9 +1,12 @@
-"""The budget ledger of a team: what has been spent on which data, by whom, and what is left.
+"""The budget ledger of a team: the spending on each dataset, its authors, and the rest.
 
-A dataset's policy (ε, δ) is divided into grants, whose caps are fixed; a charge is admitted where its cost fits into
-its grant's cap, and recorded before noise is drawn. Everything is a row of an append-only chain in a store, SQLite
-without a server; `privcheck.ledger.transitions` says what may follow what, `privcheck.ledger.policies`
-why the whole keeps its (ε, δ).
+A dataset's policy (ε, δ) is divided into grants with fixed caps; a charge is admitted if its cost fits into its grant's
+cap, and recorded before noise is drawn. Everything is a row of an append-only chain in a store, SQLite without a
+server. `privcheck.ledger.transitions` has the state machine of a charge, `privcheck.ledger.policies` the argument that
+the grants together keep the (ε, δ), `privcheck.ledger.client` the client of `privcheck serve`.
+
+Imports `accounting`, `terms`, `support` and `errors`; knows neither HTTP servers, pages nor the command line. Promises:
+costs are exact or rounded up, no grant exceeds its cap, and no row of a chain is changed or removed.
 """
 
 from __future__ import annotations

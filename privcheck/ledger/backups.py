@@ -1,18 +1,9 @@
-"""Backups: a copy that is right while others write, how it is put back, and accepted for writing.
+"""Backups of a ledger while others write, their restoration, and the acceptance of a restored copy for writing.
 
-Backups of a ledger that are right while others write, and how one is put back.
-
-A backup is one SQLite file, of either kind of store: what was committed at one moment, its chains checked, marked as
-a copy so that nobody writes to it by mistake. What is put back is judged as any other copy, by
-`privcheck.ledger.marks`: where anything may have been acknowledged after it, it is in doubt until an officer
-has compared it with receipts. What was in its place is kept beside it.
-
-A store that may be an older copy of itself is compared with what was kept of it, and then written again.
-
-What was charged after a row that is lost nobody knows: the grants of its dataset count as spent, which freezing them
-says. The same goes for datasets of which nothing was kept to compare them with, or only receipts from before the
-copy's own last charge: who kept those did not keep the newest, so that they say nothing about what came after the
-copy.
+A backup is one SQLite file, of either kind of store: the committed state of one moment, its chains checked, marked as a
+copy so that nobody writes to it by mistake. A restored backup is treated as any other copy, by
+`privcheck.ledger.marks`: if rows may have been acknowledged after it, it is in doubt until an officer has compared it
+with receipts (`accept`). The store that it replaces is kept beside it.
 """
 
 from __future__ import annotations
@@ -340,6 +331,10 @@ class Accepted:
 
 def accept(store: Store, known: Known, actor: Actor, receipts: Sequence[Receipt], *, freeze: bool, at: str) -> Accepted:
     """Make a store writable again if no rows are lost, or after freezing the affected grants: all in one transaction.
+
+    Charges after a lost row are unknown: the grants of its dataset count as spent, and are frozen. The same holds for
+    datasets without anything to compare them with, or with receipts only from before the copy's own last charge: those
+    are not the newest receipts, so that they say nothing about rows after the copy.
 
     Raises:
         AuthorityError: The actor's token has ended.

@@ -1,19 +1,8 @@
-"""Balances: what is spent of a grant, block by block, what is left of its cap, and how that is shown.
+"""Balances: the spending of a grant, block by block, the rest of its cap, and their display.
 
-What of a grant is spent: exact sums on every block that it covers, or on the dataset as a whole.
-
-What is shown of balances: what is left of a cap, and what local users have lost, who draw their own noise.
-
-What somebody has lost who took part in every charge of a local dataset is the sum, which is shown by itself: it takes
-nothing from any cap.
-
-Blocks: a dataset divided into parts without a common user, each of which may lose all that the policy allows.
-
-What is released from one block says nothing of a user of another, so that nobody loses more than the grants over his
-or her own block admit, however the charges to all blocks depend on each other's answers (parallel composition with a
-filter a block: Lécuyer, Spahn, Vodrahalli, Geambasu & Hsu 2019). That needs every user in one block only; where users
-can be in several their losses add up, and the ledger cannot see which it is. So an officer has to say how it is known,
-block by block, and the chain keeps it.
+Sums are exact, on every block that a grant covers, or on the dataset as a whole. A dataset may be divided into blocks
+without a common user (`Block`), each with the whole budget of the policy. Users of a local dataset draw their own
+noise: their loss is shown separately and does not count against any cap (`describe_all_taken`).
 """
 
 from __future__ import annotations
@@ -239,6 +228,8 @@ def describe_all_taken(policy: BudgetPolicy, found: Sequence[tuple[Grant, Balanc
     """(ε, δ) of a user who took part in all charges to a local dataset, on the worst block.
 
     None in other models, where a cap bounds the loss of every user.
+
+    The loss of such a user is the sum over the charges, which is shown by itself: it takes nothing from any cap.
     """
     if policy.trust != "local":
         return None
@@ -295,6 +286,12 @@ MOST: Final = 64  # of a grant, whose rows have the sums of each
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """A part of a dataset.
+
+    A release from one block depends on no user of another, so that no user loses more than the grants over the user's
+    own block admit, however the charges to all blocks depend on each other's answers (parallel composition with a
+    filter a block: Lécuyer, Spahn, Vodrahalli, Geambasu & Hsu 2019). That needs every user in one block only; where
+    users can be in several their losses add up, and the ledger cannot see which is the case. So an officer has to say
+    how the disjointness is known, block by block, and the chain records it.
 
     Attributes:
         name: Name of the block.

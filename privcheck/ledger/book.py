@@ -121,7 +121,7 @@ class Book:
         return self.find_holder(registry.digest_token(token))
 
     def find_holder(self, digest: str) -> Actor:
-        """Find the actor of a token's digest, `tokens.digest_token`.
+        """Find the actor of a token's digest, `registry.digest_token`.
 
         Raises:
             AuthorityError: The token is unknown, revoked or expired.
@@ -161,7 +161,7 @@ class Book:
             return registry.list_tokens(transaction)
 
     def set_policy(self, actor: Actor, **fields: object) -> BudgetPolicy:
-        """Open a dataset with its policy; the fields are those of `granting.read_policy`.
+        """Open a dataset with its policy; the fields are those of `grants.read_policy`.
 
         The unit, a `Unit` or its text, says who is protected; it has no default, and the officer answers for it.
 
@@ -194,7 +194,7 @@ class Book:
             )
 
     def grant(self, actor: Actor, **fields: object) -> tuple[Grant, BudgetPolicy]:
-        """Make an adaptive grant; the fields are those of `granting.read_adaptive`.
+        """Make an adaptive grant; the fields are those of `grants.read_adaptive`.
 
         Returns:
             The grant, and the policy of its dataset.
@@ -207,7 +207,7 @@ class Book:
         return self._give(actor, granting.read_adaptive(**fields))
 
     def plan(self, actor: Actor, *, unit: object = None, **fields: object) -> tuple[Grant, BudgetPolicy]:
-        """Make a grant for a plan, with the fields of `granting.read_plan`; result and errors as of `grant`.
+        """Make a grant for a plan, with the fields of `grants.read_plan`; result and errors as of `grant`.
 
         Args:
             actor: The author of the grant.

@@ -1,10 +1,6 @@
-"""Whether the chains of a ledger fit together, add up, and still have what receipts were given for.
+"""Verification of the ledger's chains: their hashes, their sums, and kept receipts; and checkpoints of it.
 
-Where a check of the chains ended, kept by who has checked: the next one goes on from there.
-
-A checkpoint is its reader's own file, apart from the store: it has the head of every chain with what the rows up to it
-come to, so that nothing before it has to be read again, or believed. That these rows are still as they were is not
-asked again; what is asked is that the head itself is there, unchanged.
+A verification can continue from the checkpoint of an earlier one, a file of its reader apart from the store.
 """
 
 from __future__ import annotations
@@ -40,6 +36,9 @@ _FORM: Final = 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """State of a verification of the chains.
+
+    It has the head of every chain with the state after the rows up to it, so that earlier rows need not be read again,
+    or trusted. They are not checked for later changes; the check is that the head itself is there, unchanged.
 
     Attributes:
         store: The number of the store.
@@ -138,7 +137,7 @@ def check_chains(
     """Verify the hashes and sums of every chain, and that every row with a kept receipt or head is still there.
 
     Every row is read once, in pages; between pages only balances, open reservations and the positions of rare rows are
-    kept. The projections, `privcheck.ledger.projections`, are compared with them.
+    kept. The projections, `privcheck.ledger.schema`, are compared with them.
 
     Args:
         transaction: A read transaction.

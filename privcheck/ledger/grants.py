@@ -1,8 +1,7 @@
-"""Budget policies and grants: how a dataset's budget is divided, and a cache of what never changes.
+"""Policies and grants: reading, writing, and the check that a dataset's grants together keep its policy.
 
-Policies and grants: what is divided, and the one certified composition that holds it together.
-
-What never changes once it is written, and is therefore read once: grants, policies, and the store's key.
+`Known` caches what never changes once it is written: grants, policies, and the store's key; and balances, by their row.
+`privcheck.ledger.policies` has the certified composition of a dataset's grants.
 """
 
 from __future__ import annotations

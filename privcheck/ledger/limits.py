@@ -1,21 +1,8 @@
 """Limits: whether a request fits into its grant, its unit of privacy and its model of trust.
 
-Whether a request fits, and what the rows about a charge say: from values alone.
-
-The unit of privacy at the ledger's door: one check of everything that is priced, planned, reserved or charged.
-
-A dataset's policy states whom it protects, and nothing is spent from it that was priced for less: a request carries
-its own unit, and the two are compared here, before anything is asked of a store. Nothing is taken for granted: a
-request without a unit is refused.
-
-What models of trust ask beyond the unit: local charges are recorded, joint ones name the lemma's conditions.
-
-In the local model a charge is one message of each user who takes part, and who that is the ledger does not know: what
-was charged is recorded, not added, and a grant's cap is that of one message.
-
-Joint DP follows from a billboard that is private where every output to a user is computed from the billboard and that
-user's own data alone (Hsu, Huang, Roth, Roughgarden & Wu 2014). The store sees the billboard's cost, not that; so a
-charge of joint DP carries the lemma's conditions by name, with how each is known.
+Everything but a quote is computed from values, without access to the store. In this order: quotes, refusals and the
+state of a charge, from the rows about it; the unit of privacy (`check_unit`), the one check of everything that is
+priced, planned, reserved or charged; the conditions of joint DP (`check_joint`).
 """
 
 from __future__ import annotations
@@ -226,6 +213,10 @@ def state_unit(given: object, *, by: str) -> Unit:
 def check_unit(policy: BudgetPolicy, given: object, *, by: str, relations: Iterable[str] = ()) -> Unit:
     """The unit for which an event was priced, after checking that it covers the dataset's.
 
+    A dataset's policy states whom it protects, and a charge must have been priced for at least that: a request carries
+    its own unit, and the two are compared here, before the store is accessed. There is no default: a request without a
+    unit is refused.
+
     Args:
         policy: Policy of the dataset.
         given: A `Unit`, its JSON, its text, or "dataset": the caller states that it was priced for the dataset's unit.
@@ -318,6 +309,13 @@ STATED: Final = "stated by who charges"
 
 def check_joint(policy: BudgetPolicy, unit: Unit, claim: Mapping[str, Any]) -> dict[str, Any] | None:
     """Complete a claim with the conditions of joint DP, if its unit is of that model; None if the claim is empty.
+
+    Joint DP follows from a private billboard if every output to a user is computed from the billboard and that user's
+    own data alone (Hsu, Huang, Roth, Roughgarden & Wu 2014). The store sees the billboard's cost, not that; so a charge
+    of joint DP carries the lemma's conditions by name, with the evidence for each.
+
+    In the local model a charge is one message of each participating user, and the ledger does not know the
+    participants: charges are recorded, not added, and a grant's cap is that of one message.
 
     Args:
         policy: Policy of the dataset.

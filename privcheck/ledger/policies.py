@@ -1,13 +1,13 @@
-"""Why a dataset's grants together keep its (ε, δ): one certified composition of their caps.
+"""Proof that a dataset's grants together keep its (ε, δ): one certified composition of their caps.
 
 A grant is a filter (`privcheck.accounting.filters`), and a filter as a whole is one mechanism, which is as private as
-its cap: ε-DP, ρ-zCDP or μ-GDP, beside a δ that is lost outright. Grants whose caps are fixed before anything was
-released compose as mechanisms do, however their charges interleave (Vadhan & Zhang 2023), so that the whole privacy
-curve may be used. What is granted later may have been chosen after looking; it draws on the remainder, the largest cap
-in one ordered currency that fits beside the first grants, of which it is a part as every charge is of a grant. Where
-the dataset is divided into blocks without a common user, all of this is asked of every block by itself.
+its cap: ε-DP, ρ-zCDP or μ-GDP, beside an additive δ. Grants with caps fixed before the first release compose as
+mechanisms do, however their charges interleave (Vadhan & Zhang 2023), so that the whole privacy curve may be used. A
+later grant may depend on earlier releases; it draws on the remainder, the largest cap in one ordered currency that fits
+beside the first grants, of which it is a part as every charge is of a grant. Where the dataset is divided into blocks
+without a common user, the policy is checked on every block separately.
 
-Plans of the ledger: their lines are written as JSON; which event is which, `privcheck.accounting.Plan` says.
+Plans are written as JSON lines; `privcheck.accounting.Plan` decides which events are equal.
 """
 
 from __future__ import annotations

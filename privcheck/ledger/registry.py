@@ -1,26 +1,11 @@
-"""The registry of a store: names, roles, tokens and datasets, in a chain of its own.
+"""Registry: a chain of the store itself, which records its names, tokens and datasets; roles and their actions.
 
-The registry: a chain of the store itself, which says what names, tokens and datasets there are.
+Tables are looked up by name, and a table can be changed: a grant moved to another dataset, a revoked token made valid
+again. So every change of one of them appends a row to the chain of `REGISTRY`, in the same transaction (`note` has the
+kinds of rows), and `find_problems` compares the tables with the rows; `privcheck.ledger.schema` compares them with the
+chains of the datasets, which also detects a name that was changed before the store had a registry.
 
-Tables are found by name, and a table can be changed: a grant moved to another dataset, a token that was revoked made
-valid again. So whatever changes one of them appends a row to the chain of `REGISTRY`, in the same transaction, and
-`find_problems` compares the tables with what the rows say; `privcheck.ledger.schema` compares them with the
-chains of the datasets, which also sees a name that was changed before the store had a registry.
-
-| kind | written when | says |
-| --- | --- | --- |
-| registry | the store was made, or got its registry | what there was then; it vouches for nothing before |
-| dataset | a policy opens a dataset | its name, and the hash of its first row |
-| grant | a grant is made | its name, its dataset, and the hash of the row that made it |
-| token | a token is made | all that is kept of it |
-| revoke | a token is ended | whose, and when |
-| accept | a copy that was put back is accepted | what was lost, and what was done about it |
-
-Its rows are appended under a lock of their own, taken before that of a dataset; charges never take it.
-
-Tokens: 256 random bits, told once, of which only the SHA-256 is kept.
-
-Who may do what: one table of roles and actions.
+Tokens are 256 random bits, shown once; only the SHA-256 is stored. `require` checks the one table of roles and actions.
 """
 
 from __future__ import annotations
@@ -117,12 +102,25 @@ def begin(transaction: Transaction, *, actor: str, at: str) -> None:
 
 
 def lock(transaction: Transaction) -> None:
-    """Lock the registry against other writers; after names are claimed, before a dataset is locked."""
+    """Lock the registry against other writers; after names are claimed, before a dataset is locked.
+
+    The registry has a separate lock, taken before that of a dataset; charges never take it.
+    """
     transaction.lock(REGISTRY)
 
 
 def note(transaction: Transaction, kind: str, body: dict[str, Any], *, actor: str, at: str) -> None:
-    """Append a row; the registry must be locked."""
+    """Append a row; the registry must be locked.
+
+    | kind | written when | says |
+    | --- | --- | --- |
+    | registry | the store was made, or got its registry | the names and tokens then; it proves nothing before |
+    | dataset | a policy opens a dataset | its name, and the hash of its first row |
+    | grant | a grant is made | its name, its dataset, and the hash of the row that made it |
+    | token | a token is made | all stored fields of it |
+    | revoke | a token is revoked | its name, and when |
+    | accept | a restored copy is accepted | the lost rows, and the consequences |
+    """
     rows.append(transaction, dataset=REGISTRY, kind=kind, actor=actor, body=body, at=at)
 
 

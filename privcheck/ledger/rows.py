@@ -106,7 +106,7 @@ def _plain(value: str | int | None) -> str:
 
 
 def _follow_reservation(transaction: Transaction, entry: Entry) -> None:
-    """Update the table of open reservations: `privcheck.ledger.projections`."""
+    """Update the table of open reservations: `privcheck.ledger.schema`."""
     if entry.kind == "charge" and entry.body["state"] == "reserved":
         transaction.later(OPENED, (entry.charge, entry.dataset, entry.body["expires"]))
     elif entry.kind in {"commit", "release"}:
@@ -128,7 +128,7 @@ def read_clock(transaction: Transaction, dataset: str, at: str) -> str:
     Args:
         transaction: The transaction; the dataset must be locked in it if a decision depends on the result.
         dataset: Name of the dataset.
-        at: The machine's time, in UTC, as `granting.write_time` writes it.
+        at: The machine's time, in UTC, as `exact.write_time` writes it.
     """
     if (own := transaction.heads.get(("dataset", dataset))) is not None:
         return max(at, own.at)

@@ -1,26 +1,14 @@
-"""The tables of a store, as numbered steps that only go forward, and projections of its chains.
+"""Tables of the store, as numbered steps that only go forward, and projections that are read in place of whole chains.
 
-The store's tables, as numbered steps that only go forward; one place for every kind of store.
+The SQL is the subset that SQLite and PostgreSQL share, with `?` for parameters. `entry` is the ledger: rows are only
+added, a change of state is a new row, and two constraints hold even if a lock were forgotten: `PRIMARY KEY
+(dataset, seq)`, so that two writers cannot both follow the same row, and the CHECKs, so that no row can record more
+than the cap as spent.
 
-The SQL is what SQLite and PostgreSQL share, with `?` for parameters. `entry` is the ledger: rows are only added, a
-change of state is a new row, and two guards hold even if a lock were forgotten: `PRIMARY KEY (dataset, seq)`, so that
-two writers cannot both follow the same row, and the CHECKs, so that no row can say that more than a cap was spent.
-
-What is read in place of whole chains: an index and three tables, which `verify` compares with the chains.
-
-| what | it has | a row that it lacks |
-| --- | --- | --- |
-| `entry_rare`, an index | where rows other than charge, commit and release are: policies, grants, … | is not seen |
-| `reservation` | reservations that were neither committed nor given back | waits for no officer |
-| `budget` | every grant with its dataset | is not listed |
-| `dataset` | every dataset | is not listed |
-
-Nothing is decided from these alone: they say where rows are, and each row that a rule is decided from is checked
-against its hash. What is spent is in none of them: a balance is in the last row about its grant, which counts what
-is reserved, in whatever table that stands or does not. A row that a projection lacks is the danger: a freeze is not
-(that is in the balance too), but a grant that is not seen is in no sum of the policy. So the database keeps the
-index itself, the tables are written in the transaction of their row, and `verify` walks every chain without them and
-compares.
+The projections are an index and three tables (`compare` lists them). Nothing is decided from them alone: they have the
+positions of rows, and each row from which a rule is decided is checked against its hash. The danger is a row that a
+projection lacks. So the database maintains the index itself, the tables are written in the transaction of their row,
+and `verify` walks every chain without them and compares.
 """
 
 from __future__ import annotations
@@ -62,6 +50,17 @@ def compare(
     transaction: Transaction, dataset: str, *, rare: Mapping[str, Collection[int]], reserved: Mapping[str, str]
 ) -> list[str]:
     """Differences between a chain and its rows in the index and in the table of reservations.
+
+    | projection | it has | consequence of a missing row |
+    | --- | --- | --- |
+    | `entry_rare`, an index | where rows other than charge, commit and release are: policies, grants, … | is not seen |
+    | `reservation` | reservations that were neither committed nor released | is not shown to officers |
+    | `budget` | every grant with its dataset | is not listed |
+    | `dataset` | every dataset | is not listed |
+
+    They do not contain the spending: a balance is in the last row about its grant, which counts reservations, whether
+    or not a table lists them. A missing freeze is harmless (it is in the balance too), but a grant that is not seen is
+    in no sum of the policy.
 
     Args:
         transaction: A read transaction.

@@ -1,19 +1,15 @@
-"""Transitions of a charge: requests are read and priced, and become rows or are refused and change nothing.
-
-What may follow what: requests to spend become rows, or are refused and change nothing.
+"""State machine of a charge: quoted → reserved → committed / released; requests are validated, priced and written.
 
 | state | written when | may become |
 | --- | --- | --- |
 | quoted | never | |
 | reserved | budget is set aside for a run that is about to start | committed, released |
 | committed | before the first draw of noise | nothing: never refunded |
-| released | nothing was drawn: says who reserved it, while it runs; later an officer, with evidence | |
+| released | no noise was drawn: its author says so while it runs; later an officer, with evidence | |
 
-A reservation that has expired still counts as spent. A request with an idempotency key that was answered before is
-answered the same; refusals write nothing and are decided anew. Whether something is refused depends on costs, caps and
-states alone, never on data.
-
-Requests to spend, read and priced before they come to a transaction: all that can be wrong with one alone.
+A reservation that has expired still counts as spent. A request with an idempotency key that was answered before gets
+the same answer; refusals write nothing and are decided anew. A refusal depends on costs, caps and states alone, never
+on data. `prepare` finds every error of a request alone, before its transaction.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The values of the ledger: budget policies, grants, rows, answers; `to_dict()` is what is written and sent.
-
-What the ledger holds, as values: policies, grants, rows; `to_dict()` is what is written and sent.
-
-What the ledger answers, as values; `to_dict()` is what is printed and sent.
-"""
+"""Values of the ledger: policies, grants and rows, and its answers; `to_dict()` is the form that is stored and sent."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Views of the ledger: datasets, balances, charges and receipts, and exports for other programs.
+"""Views of the ledger: datasets with their grants and balances, charges, receipts; and exports for other programs.
 
-What the ledger shows: datasets with their grants and balances, charges, receipts.
-
-What counts as spent, for others: a statement's lines, events that are joined, one event of dp-accounting.
+The exports have the spending that counts: a statement's lines, joined events, one event of dp-accounting.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
 `Priced(declaration, values)` is made at the entry of a command, a request or a public function and passed on; its
 holders get the account, its numbers and its curve without computing them again, and add questions with `once`.
 
-The room is between accounting, which knows numbers only, and the rooms that verify, run, audit and report. It imports
-the declaring rooms (releases, procedures, statistics, mechanisms, declaration), accounting, and the entries of a run's
-record; no declaring room and no part of accounting imports it. Costs are rounded up, figures stated by a paper are
-never used, and all holders of the same `Priced` see the same figures.
+The room is between accounting, which knows numbers only, and the rooms that verify, run, audit and report. Imports
+`declare`, `accounting` and the rooms below them; neither of the two imports it. Promises: costs are rounded up, figures
+stated by a paper are never used, and all holders of the same `Priced` see the same figures.
 """
 
 from privcheck.pricing.calibration import Calibration, LeastNoise, least_factor, least_noise

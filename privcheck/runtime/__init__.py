@@ -1,6 +1,6 @@
 """Runtime: noise sources, the channel of every release, billboard, ledger, agents and the registry of all of them.
 
-Imports `declare`, `pricing`, `data` and the rooms below them; knows neither reports nor commands. Guarantees: noise is
+Imports `declare`, `pricing`, `data` and the rooms below them; knows neither reports nor commands. Promises: noise is
 drawn in the channel and nowhere else, every release is in the ledger, an agent sees the billboard and no data.
 """
 

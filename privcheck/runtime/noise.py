@@ -1,18 +1,8 @@
 """Noise sources: simulated, or exact discrete samples from system entropy; binary-tree counters over streams.
 
-The samplers are OpenDP's, of Canonne, Kamath & Steinke (2020): integer and rational arithmetic throughout, random bits
-from the operating system, no seed. They draw P(x) ∝ exp(−x²/2σ²) and P(x) ∝ exp(−|x|/b) on the integers; σ and b are
-floats, taken as exact numbers. The noise is added to whole numbers; other statistics are put on a grid first
-(`privcheck.runtime.discretisation`).
-
-Chan, Shi & Song (2011), Algorithm 2: the P-sum (t − 2^l, t], with l the lowest bit of t, is released once, when user t
-closes it, with independent noise; the sum of the first t users is the sum of the P-sums of t's bits. User i is in those
-P-sums that end at t ≥ i and begin before it: ⌊log₂ T⌋ + 1 for the first user, never more
-(`privcheck.declare.schedules.Tree`).
-
-From t − 1 to t one P-sum closes, and those of t's higher bits stay. So the running noise is kept once for every bit, as
-the total of the bits from it upwards: a user costs one draw and two additions per cell, and the memory is ⌊log₂ T⌋ + 1
-arrays, whatever has been released before.
+The samplers of `ReleaseNoise` are OpenDP's, of Canonne, Kamath & Steinke (2020): integer and rational arithmetic
+throughout, random bits from the operating system, no seed. The counter (`TreeCounter`) is Algorithm 2 of Chan, Shi &
+Song (2011): every P-sum is released once, with independent noise.
 """
 
 from __future__ import annotations
@@ -117,6 +107,10 @@ class ReleaseNoise:
 
     A source serves one run: it refuses to draw twice for the same slice of the same release, so that no statistic is
     released with two draws. Like other sources it refuses to be copied to another process.
+
+    The samplers draw P(x) ∝ exp(−x²/2σ²) and P(x) ∝ exp(−|x|/b) on the integers; σ and b are floats, taken as exact
+    numbers. The noise is added to whole numbers; other statistics are put on a grid first
+    (`privcheck.runtime.discretisation`).
 
     Raises:
         ParameterError: OpenDP is not installed, or is older than 0.14.
@@ -227,6 +221,14 @@ class Fresh(Protocol):
 
 class TreeCounter:
     """Sums over the users so far: exact inside, noisy outside.
+
+    The P-sum (t − 2^l, t], with l the lowest bit of t, is released once, when user t closes it, with independent noise;
+    the sum of the first t users is the sum of the P-sums of t's bits. User i is in those P-sums that end at t ≥ i and
+    begin before it: ⌊log₂ T⌋ + 1 for the first user, never more (`privcheck.declare.schedules.Tree`).
+
+    From t − 1 to t one P-sum closes, and those of t's higher bits stay. So the running noise is kept once for every
+    bit, as the total of the bits from it upwards: a user costs one draw and two additions per cell, and the memory is
+    ⌊log₂ T⌋ + 1 arrays, whatever has been released before.
 
     Attributes:
         shape: Shape of one user's contribution; leading axes may count replicates, steps or counters, each with

@@ -4,12 +4,10 @@ A replicate is its arrays and its generators; a kernel plays it up to an episode
 run on threads (the kernels hold no interpreter lock), each with its own randomness spawned from the seed, so that a
 result depends neither on the number of threads nor on the number of replicates nor on where a run was interrupted.
 
-A checkpoint holds all replicates after a block, under the run's fingerprint; it is written to a temporary name and
-renamed. Killing a run loses the current block; if blocks are shorter than a second, also those since the last
-checkpoint, about a second's work.
-
-A file is NumPy's archive, written under a temporary name and renamed. A file that was cut short or changed is detected
-by its own checksums and refused; nothing in it is run.
+A checkpoint holds all replicates after a block, under the run's fingerprint, in NumPy's archive format; it is written
+to a temporary name and renamed. A file that was cut short or changed is detected by its own checksums and refused;
+nothing in it is run. Killing a run loses the current block; if blocks are shorter than a second, also those since the
+last checkpoint, about a second's work.
 """
 
 from __future__ import annotations

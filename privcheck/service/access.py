@@ -1,14 +1,9 @@
-"""What is checked before an endpoint runs: length, time, rate, JSON, query parameters, and who may ask what.
+"""Checks before an endpoint runs: rate, length and time limits, JSON, query parameters, and who may ask what.
 
-What stands before every request: who asks, a length, a time, a rate; and headers behind every answer.
-
-Bodies as JSON: UTF-8, every field once, and numbers as they are written.
-
-A float would lose digits before anybody could refuse them, and of two fields of one name each parser takes another.
-
-Who may ask what: one table of endpoints, bearer tokens, and the refusals.
-
-What a request's line and headers may say: known questions once each, and which methods an address has.
+`Guard` is the middleware around every request; it also adds the headers of every answer. Bodies are JSON in UTF-8, with
+every field once and numbers as they are written (`rewrite_json`): a float would lose digits before it could be refused,
+and parsers disagree about repeated fields. One table of endpoints has the roles that may use them; callers are
+identified by bearer tokens. Query parameters are known and given once each (`check_query`).
 """
 
 from __future__ import annotations

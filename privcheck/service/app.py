@@ -1,16 +1,8 @@
-"""The application: its routes and pages, the ledger that it opens, how it listens, and its OpenAPI document.
+"""The FastAPI application: its routes and pages, the ledger that it opens, its HTTP protocol, its OpenAPI document.
 
-`python -m privcheck.service.app > docs/openapi.json` writes the committed document.
-
-The application: its parts put together.
-
-The pages as a part of the application.
-
-How the service listens: HTTP/1.1 alone, connections that ask in time, and what is no HTTP answered as a problem.
-
-The ledger that the service starts with: the one that is there, or a new one.
-
-The OpenAPI document: `python -m privcheck.service.app > docs/openapi.json` writes the committed one.
+The protocol is HTTP/1.1 alone, with a time limit for headers, and answers a malformed request with a problem
+(`PatientProtocol`). The ledger is the existing one, or a new one (`open_or_create`). `python -m privcheck.service.app >
+docs/openapi.json` writes the committed document.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Endpoints without a store: calculations and the registered algorithms, with their bodies and answers.
+"""Endpoints that need no store and no token: calculations and the registered algorithms, with their bodies and answers.
 
-Endpoints that need no store and no token: calculations, and the registered algorithms.
-
-Bodies and answers of the endpoints, as the OpenAPI document shows them.
+The bodies and answers are in the form that the OpenAPI document shows.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Endpoints of the ledger: quotes, charges, claims, datasets, grants, tokens, receipts, exports, readiness.
+"""Endpoints of the ledger, for writing and reading, and the readiness check.
 
-Endpoints that write to the ledger: quotes, reservations, charges, claims, datasets, grants, tokens.
-
-What a charge says it is for: an event as it is, or a claim that was judged and holds, at the accountant's cost.
-
-Endpoints that read the ledger: datasets, curves, charges, receipts, exports; and whether the service is ready.
+* Writing: quotes, reservations, charges, claims, datasets, grants, tokens. The basis of a charge is a plain event, or a
+  verified claim at the accountant's cost (`Claims`).
+* Reading: datasets, curves, charges, receipts, exports.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""The open ledger of a service: the book, its threads, long checks, holders of tokens, and pushed heads.
+"""The open ledger of a service: the book, its thread pool, repeated answers, long checks, token holders, pushed heads.
 
-The open ledger of a service: the book, the threads that may touch it, and answers that are given again.
-
-What reads the whole ledger, checks and exports: one after the other, each maybe longer than a request.
-
-So each is asked for again until it is there.
-
-Who is known to hold a token, so that what strangers ask for takes nothing from those who hold one.
-
-Heads that a service pushes to a second place while it runs, in a thread of its own.
+* `LedgerSession` runs the book's functions in threads, and repeats the answer to a repeated idempotency key.
+* `Checks` run the operations that read the whole ledger, checks and exports: one at a time, often longer than a
+  request, so a client repeats its request until the answer is there.
+* `Holders` cache the holders of tokens, so that requests of strangers use no resources of holders.
+* `Pusher` pushes heads to a witness, in a separate thread.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tools for tests of declared algorithms and mechanisms: assertions, strategies, enumeration.
 
-Imports every room but `cli` and the budget. Promises: all tests of a session share one level α, and a failure prints
-code that fails in the same way.
+Imports `reports`, `verification`, `runtime` and the rooms below them; knows neither the command line nor the budget.
+Promises: all tests of a session share one level α, and a failure prints code that fails in the same way.
 """
 
 from __future__ import annotations

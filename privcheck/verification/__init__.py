@@ -1,7 +1,7 @@
 """Verification of a claim about the releases: an upper bound, a lower bound with a witness, and findings.
 
 Imports `declare`, `pricing`, `accounting` and the rooms below them; knows neither agents, reports nor commands.
-Guarantees: upper bounds are never below the truth, lower bounds never above it, and a claim that neither bound decides
+Promises: upper bounds are never below the truth, lower bounds never above it, and a claim that neither bound decides
 is undecided.
 """
 

@@ -1,18 +1,12 @@
 """Non-private twins in linear models: LSVI-UCB, LSVI-UCB++, UCRL-VTR and linear OPPO.
 
-LSVI-UCB (Jin, Yang, Wang & Jordan 2020, Algorithm 1), the non-private twin of the private LSVI-UCBs of Sahu 2025.
-
-There is a new plan when the determinant of a Gram matrix has doubled (Wang, Zhou & Gu 2021), or after each of B
-batches. The inverses that give the determinants get rank-one updates and are recomputed at every plan.
-
-LSVI-UCB++ (He, Zhao, Zhou & Gu 2023), the non-private twin of Sahu's DP-LSVI-UCB++.
-
-Users are weighted by 1/σ̄². Between two plans the inverses of Gram matrices get rank-one updates, and ŵ and w̄, on
-which weights depend, are computed from them.
-
-UCRL-VTR and linear OPPO: the twins of Private-LinOpt-VI and -PO, in linear mixtures, from exact counters.
-
-Algorithms 1 and 2 of Zhou 2022 with Z = λI and z = 0.
+* LSVI-UCB (Jin, Yang, Wang & Jordan 2020, Algorithm 1), twin of the private LSVI-UCBs of Sahu 2025. There is a new plan
+  when the determinant of a Gram matrix has doubled (Wang, Zhou & Gu 2021), or after each of B batches. The inverses
+  that give the determinants get rank-one updates and are recomputed at every plan.
+* LSVI-UCB++ (He, Zhao, Zhou & Gu 2023), twin of Sahu's DP-LSVI-UCB++. Users are weighted by 1/σ̄². Between two plans
+  the inverses of Gram matrices get rank-one updates, and ŵ and w̄, on which the weights depend, are computed from them.
+* UCRL-VTR and linear OPPO, twins of Private-LinOpt-VI and -PO in linear mixtures: Algorithms 1 and 2 of Zhou 2022 with
+  exact counters, Z = λI and z = 0.
 """
 
 from __future__ import annotations

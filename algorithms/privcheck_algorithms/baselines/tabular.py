@@ -1,15 +1,9 @@
-"""Non-private twins of PRIVATE-UCB-VI and PRIVATE-UCB-PO: UCB-VI and OPPO.
+"""UCB-VI and OPPO, the non-private twins of PRIVATE-UCB-VI and PRIVATE-UCB-PO.
 
-UCB-VI (Azar, Osband & Munos 2017) with step-dependent transitions, the non-private twin of PRIVATE-UCB-VI.
-
-Algorithm 2 of Chowdhury & Zhou 2022 with exact counts and E = 0. An episode adds one visit per step, so planning is
-incremental: if no later value changed, only the visited cell of a step is planned again, and 1/n and β are computed
-for visited cells only. The numbers are those of planning from scratch, bit by bit: a cell's Q̃ depends on its own
-counters and on Ṽ_{h+1} alone.
-
-OPPO, optimistic policy optimisation (Efroni, Shani, Rosenberg & Mannor 2020a): the twin of PRIVATE-UCB-PO.
-
-Algorithm 1 of Chowdhury & Zhou 2022 with exact counts and E = 0.
+* UCB-VI (Azar, Osband & Munos 2017) with step-dependent transitions: Algorithm 2 of Chowdhury & Zhou 2022 with exact
+  counts and E = 0. Planning is incremental (`replan`).
+* OPPO, optimistic policy optimisation (Efroni, Shani, Rosenberg & Mannor 2020a): Algorithm 1 of Chowdhury & Zhou 2022
+  with exact counts and E = 0.
 """
 
 from __future__ import annotations
@@ -83,6 +77,10 @@ class Agent(NamedTuple):
 @njit(cache=True, nogil=True, error_model="numpy")
 def replan(w: SparseMDP, agent: Agent, tables: Counters) -> bool:
     """Update the plan after one more trajectory; returns whether the policy changed.
+
+    An episode adds one visit per step: 1/n and β are computed for the visited cell only, and where no value of the next
+    step changed, only this cell is planned again. The numbers are those of planning from scratch, bit by bit: a cell's
+    Q̃ depends on its own counters and on Ṽ_{h+1} alone.
 
     Args:
         w: The model, of which only the sizes are used.

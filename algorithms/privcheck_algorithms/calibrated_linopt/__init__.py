@@ -1,24 +1,10 @@
 """CALIBRATED-LINOPT: linear mixtures learned at (ε, δ)-JDP with little regret.
 
-Releases of CALIBRATED-LINOPT: one Gaussian vector per batch of users, every user in one batch.
+Every user is in one batch, and only one Gaussian vector is released about a user: Σx·y of next values, and Σφ·(r − ½)
+of rewards unless they are known. Its cost is exactly that of N(0, 1) against N(μ, 1), and μ = 0.26805 is the largest
+that is (1, 10⁻⁵)-DP (to five digits).
 
-The sensitivity of Σx·y is √(H − 1) and that of Σφ·(r − ½) is √H. With variance σ² = ((H − 1) + w²·H)/μ² for the
-first and σ²/w² for the second, (H − 1)/σ² + w²·H/σ² = μ²: the cost is exactly that of N(0, 1) against N(μ, 1), and
-μ = 0.26805 is the largest that is (1, 10⁻⁵)-DP (to five digits).
-
-Statistics of a batch of users: next values against features, and rewards if they are not known.
-
-Within a batch V is public. With c_h the middle of the span of V_{h+1} over all states, a user who moves from (s, a)
-to s′ has the target y = (V_{h+1}(s′) − c_h)/span in [−½, ½] and the feature x_h(s, a), which is public too, of
-length at most 1. Next states range over all states, whatever the model says: users may answer arbitrarily. The last
-step has no next value, and no release. Rewards have the target r − ½ and features φ of length at most 1.
-
-Audit world of CALIBRATED-LINOPT: a user can change every sum by its full sensitivity, at every step.
-
-One kernel leads to all states equally, the others push between state 0 and the last one, according to the bits of
-an action. So features have equal length at every state and action, and values are smallest in state 0 and largest
-in the last state, the only rewarded one: two users who always go to one or the other are at the two ends of the
-span throughout. Their reward features are opposite.
+In this order: users' data (`TargetedSteps`), the statistic (`TargetSums`), the declaration, the audit world.
 """
 
 from __future__ import annotations
@@ -58,6 +44,11 @@ _SLACK: Final = 1e-12  # a length of 1 comes out as 1 + a few roundings
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TargetedSteps:
     """Users' data as pairs of a feature and a target, for each summed quantity.
+
+    Within a batch V is public. With c_h the middle of the span of V_{h+1} over all states, a user who moves from (s, a)
+    to s′ has the target y = (V_{h+1}(s′) − c_h)/span in [−½, ½] and the feature x_h(s, a), which is public too. Next
+    states range over all states, whatever the model says: users may answer arbitrarily. The last step has no next
+    value, and no release of one. Rewards have the target r − ½ and features φ.
 
     Attributes:
         features: (users, steps, d) features of length at most 1, by summed quantity.
@@ -235,7 +226,11 @@ _OWN = (
 
 
 def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
-    """CALIBRATED-LINOPT in the chosen readings: (ε, δ)-JDP by one Gaussian vector per user."""
+    """CALIBRATED-LINOPT in the chosen readings: (ε, δ)-JDP by one Gaussian vector per user.
+
+    The ℓ₂ sensitivity of Σx·y is √(H − 1) and that of Σφ·(r − ½) is √H (`TargetSums.sensitivity`). With variance σ² =
+    ((H − 1) + w²·H)/μ² for the first and σ²/w² for the second, (H − 1)/σ² + w²·H/σ² = μ².
+    """
     released = readings.get("rewards", "known") == "released"
     steps = maximum(H - 1, 1)  # of a single step, which has no next value, noise alone leaves
     moved: Expr = steps + (WEIGHT**2 * H if released else expression(0))
@@ -266,6 +261,12 @@ _DEFAULT: Final = {"H": 4, "S": 3, "A": 4, "d1": 3, "d2": 1}
 
 def audit_world(sizes: Mapping[str, int]) -> World:
     """Build the world.
+
+    A user can change every sum by its full sensitivity, at every step. One kernel leads to all states equally, the
+    others push between state 0 and the last one, according to the bits of an action. So features have equal length at
+    every state and action, and values are smallest in state 0 and largest in the last state, the only rewarded one: two
+    users who always go to one or the other are at the two ends of the span throughout. Their reward features are
+    opposite.
 
     Args:
         sizes: Sizes, of which H, S, A, d1 and d2 are used; missing ones have defaults.

@@ -1,9 +1,7 @@
-"""The agent of CALIBRATED-LINOPT: its posterior from noisy sums, and the policies and values of its next batch.
+"""The agent of CALIBRATED-LINOPT: a posterior from noisy sums, the next batch's policies and values, and the player.
 
-CALIBRATED-LINOPT in its world: batches of users, their exact sums, noise, and the agent behind the billboard.
-
-`believe` and `choose` (agent) read the billboard alone; `release` is the channel's side; `serve` (kernels) runs the
-users.
+`believe` and `choose` are the agent half and read the billboard alone; `release` is the channel's side; `serve` (in
+`kernels`) runs the users of a batch, whose exact sums get noise before the agent reads them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Users of a batch, and value iteration in a mixture, compiled by Numba.
-
-A linear mixture as the agent sees it: the weights' components fixed by the kernels, and those to be learned.
+"""Kernels of CALIBRATED-LINOPT, compiled by Numba: a mixture's free weights, users of a batch, value iteration.
 
 P_h(· | s, a) = Σ_i θ_{h,i}·ψ_i(· | s, a), and P·1 = 1 says Σ_i θ_i·m_i(s, a) = 1 with the masses m_i = ∫ψ_i. These
 equations are public. θ = θ₀ + Bη with θ₀ their shortest solution and B an orthonormal basis of the free directions:
@@ -177,7 +175,7 @@ def serve(w: SparseMDP, users: np.random.Generator, batch: Batch, record: Record
 def plan(known: Mixture, weights: Array, reward: Array, actions: Indices, values: Array) -> None:
     """Write the best policy under weights η, and its values; ties go to the first action.
 
-    Negative probabilities are set to 0, and rows are normalised to 1, as in `mixture.transitions`.
+    Negative probabilities are set to 0, and rows are normalised to 1, as in `transitions`.
 
     Args:
         known: The mixture.

@@ -1,11 +1,6 @@
-"""CALIBRATED-LSVI-UCB: the least regret this package gets in linear MDPs under ρ-zCDP.
+"""CALIBRATED-LSVI-UCB: the least regret of this package's algorithms in linear MDPs under ρ-zCDP.
 
-Audit world of CALIBRATED-LSVI-UCB: a compass, in which a user can change tables by the full sensitivity.
-
-The sensitivity is attained by two users with equal features and different successors. So both states have the same
-features, unit vectors in all directions, and users who stay in state 0 or in the last state differ in φ·x(s′) by
-the whole sensitivity of two states, for any policy. The last state has reward 1: the next policy shows the
-direction in which the noisy sums point to it. All other users move by a fair coin, and favour no direction.
+This file has the audit world and the registration; beside it are `declaration`, `agent` and `kernels`.
 """
 
 from __future__ import annotations
@@ -29,6 +24,12 @@ _STATES: Final = 2  # with more, opposite features and equal successors are furt
 
 def make_audit_world(sizes: Mapping[str, int]) -> World:
     """Build the compass.
+
+    A user can change the tables by their full sensitivity, which two users with equal features and different successors
+    attain. So both states have the same features, unit vectors in all directions, and users who stay in state 0 or in
+    the last state differ in φ·x(s′) by the whole sensitivity of two states, for any policy. The last state has reward
+    1: the next policy shows the direction in which the noisy sums point to it. All other users move by a fair coin, and
+    favour no direction.
 
     Args:
         sizes: Sizes, of which H, A and d are used; missing ones have defaults, and A is at least 2. There are always

@@ -1,22 +1,9 @@
-"""The agent of CALIBRATED-LSVI-UCB: batches, noisy sums, policies of sampled models. README: budget and decisions.
+"""The agent of CALIBRATED-LSVI-UCB: batches, a Bayesian linear model from noisy tables, policies of sampled models.
 
-`learn` and `decide` are the agent and read the billboard alone; `release` is the channel's side; `serve` (kernels)
-runs the users.
+`learn` and `decide` are the agent half and read the billboard alone; `release` (of `calibrated_ucb_vi.agent`) is the
+channel's side; `serve` (in `kernels`) runs the users. The README has the budget and the decisions.
 
-Estimation of the model from the billboard: Bayes' linear rule with the exact noise, step by step.
-
-A batch's table is y = G·M + chance + noise, with G its Gram matrix, chance of covariance χG in every column (χ =
-1/S is the variance of a coordinate of x(s′) under the uniform law) and noise of variance ν in every entry. Under a
-prior of independent entries of M with variance τ²,
-
-J = I/τ² + Σ_b G(χG + νI)⁻¹G, mean = J⁻¹ Σ_b G(χG + νI)⁻¹y, covariance of each column J⁻¹.
-
-Large batches therefore have larger weights than small ones, and unobserved directions keep the prior.
-
-Gram matrices need no noise and no budget if policies are public: at step 1 the law of the state is public, so G is
-the sum of φφᵀ over public actions; the regression at step 1 gives the law of the state at step 2 under every policy
-of every batch, and so on. The errors of such a G are the sampling error of the states, and the errors of the model
-so far.
+In this order: the model (`learn` with Bayes' linear rule, `regress`), the policies (`decide`), the player.
 """
 
 from __future__ import annotations
@@ -137,7 +124,13 @@ class ReleasedBatches:
 
 
 def learn(past: ReleasedBatches, public: PublicInputs) -> Model:
-    """Learn the model of every step from the billboard alone."""
+    """Learn the model of every step from the billboard alone.
+
+    Gram matrices need no noise and no budget if policies are public: at step 1 the law of the state is public, so G is
+    the sum of φφᵀ over public actions; the regression at step 1 gives the law of the state at step 2 under every policy
+    of every batch, and so on. The errors of such a G are the sampling error of the states, and the errors of the model
+    so far.
+    """
     S, A, d = public.sizes
     T, rewards = public.steps, public.weights[2] > 0
     columns = public.phi.reshape(-1, d)
@@ -184,6 +177,14 @@ def weigh_outer(rows: Array, weights: Array) -> Array:
 
 def regress(lengths: Array, axes: Array, sums: Array, trust: Trust) -> tuple[Array, Array]:
     """Mean (d, columns) of M and a root (d, d) of the covariance of each column.
+
+    Bayes' linear rule with the exact noise. A batch's table is y = G·M + chance + noise, with G its Gram matrix, chance
+    of covariance χG in every column (χ = 1/S is the variance of a coordinate of x(s′) under the uniform law) and noise
+    of variance ν in every entry. Under a prior of independent entries of M with variance τ²,
+
+        J = I/τ² + Σ_b G(χG + νI)⁻¹G,    mean = J⁻¹ Σ_b G(χG + νI)⁻¹y,    covariance of each column J⁻¹.
+
+    Large batches therefore have larger weights than small ones, and unobserved directions keep the prior.
 
     Args:
         lengths: (B, d) eigenvalues of the batches' Gram matrices.

@@ -1,16 +1,10 @@
-"""CALIBRATED-UCB-VI: the least regret this package gets on RiverSwim at (1, 10⁻⁵)-JDP and K = 2·10⁴.
+"""CALIBRATED-UCB-VI: the least regret of this package's algorithms on RiverSwim at (1, 10⁻⁵)-JDP and K = 2·10⁴.
 
-Releases of CALIBRATED-UCB-VI: two tables per batch of users, Gaussian noise, every user in one batch.
+Every user is in one batch, and only one Gaussian vector is released about a user, in the two tables of the batch:
+transitions with variance σ² and reward sums with σ²/w². Its cost is exactly that of N(0, 1) against N(μ, 1), and μ =
+0.26805 is the largest that is (1, 10⁻⁵)-DP (to five digits).
 
-Only one Gaussian vector is released about a user: transitions with variance σ² and reward sums with σ²/w². Its cost
-is that of N(0, 1) against N(μ, 1), exactly, and μ = 0.26805 is the largest that is (1, 10⁻⁵)-DP (to five digits).
-
-Counts pooled over steps, of each user's first m visits to a cell (s, a): the sensitivity of a cell is at most m.
-
-RiverSwim's dynamics do not change with the step, so all steps of a user are informative about the same cells; but a
-user who stays in one cell contributes H to it, and the noise has to hide that: ‖Δ‖₂ = H√2
-(`PooledTransitionCounts`). Counting only a user's first m visits to each cell does not change the law of counted
-transitions (whether a visit is counted depends on the past alone), and bounds ‖Δ‖₂ by √(2·m·min(H, m·S·A)).
+In this order: counts of each user's first m visits to a cell (`FirstVisits`), the declaration, the registration.
 """
 
 from __future__ import annotations
@@ -42,6 +36,11 @@ from privcheck_algorithms.privatizers.declaration import ANY_START, CALIBRATED, 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstVisits:
     """A table (1, S, A, S) of transitions, or (1, S, A) of rewards, of each user's first m visits to each (s, a).
+
+    If dynamics do not change with the step, as RiverSwim's, all steps of a user are informative about the same cells;
+    but a user who stays in one cell contributes H to it, and the noise has to hide that: ‖Δ‖₂ = H√2
+    (`PooledTransitionCounts`). Counting only a user's first m visits to each cell does not change the law of counted
+    transitions (whether a visit is counted depends on the past alone), and bounds ‖Δ‖₂ by √(2·m·min(H, m·S·A)).
 
     Attributes:
         of: Summed quantity.

@@ -1,4 +1,4 @@
-"""CALIBRATED-VAPVI: the smallest value gap this package gets from linear features at ρ-zCDP."""
+"""CALIBRATED-VAPVI: the smallest value gap of this package's algorithms from linear features at ρ-zCDP."""
 
 from fractions import Fraction
 

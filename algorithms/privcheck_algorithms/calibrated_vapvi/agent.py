@@ -1,12 +1,9 @@
 """CALIBRATED-VAPVI: pessimistic value iteration from H down, on noisy tables that serve every V.
 
-The privatizer half sums up users' rounded features; the agent half is the loop over `plan`, which reads a billboard
-and never data. `AGENT` is registered, run (`privcheck.runtime.offline`) and audited.
-
-Planning of CALIBRATED-VAPVI from a step's noisy vector: ridge regression with the public noise level, and
-pessimism.
-
-Functions of the billboard and public inputs, never of data; for many runs at a time, as audits need.
+The privatizer half (`TablesPrivatizer`) sums up users' rounded features. The agent half (`TablesPass`) is a loop over
+`plan`: ridge regression from a step's noisy vector with the public noise level, and pessimism. `plan` uses the
+billboard and public inputs, never data, and plans many runs at a time, as audits need. `AGENT` is the agent that is
+registered, run (`privcheck.runtime.offline`) and audited.
 """
 
 from __future__ import annotations

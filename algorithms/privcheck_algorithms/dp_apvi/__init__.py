@@ -1,10 +1,8 @@
 """DP-APVI (Qiao & Wang 2022, Algorithm 1): one agent, declared with Gaussian and with Laplace noise.
 
-Releases of DP-APVI (Qiao & Wang 2022, Algorithm 1): visit and transition counts, once, with noise.
-
-The paper assumes that the reward function r is known. If it is not (`rewards="released"`), per-cell reward sums are
-a third release, and the budget is split over three tables instead of two: a deviation, declared and charged like
-the rest.
+Visit and transition counts are released once, with noise. The paper assumes that the reward function r is known. If it
+is not (`rewards="released"`), per-cell reward sums are a third release, and the budget is split over three tables
+instead of two: a deviation, declared and charged like the rest.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """DP-LSVI-UCB++ (Sahu 2025, Algorithm 1), declared with fresh noise, and with one draw as printed.
 
-Releases of DP-LSVI-UCB++ (Sahu 2025, Algorithm 1): four statistics per step, again after every episode.
+Four statistics per step are released again after every episode. Theorem A.1 composes 4HK independent releases; the
+algorithm as printed draws their noise once (Algorithm 1, step 1) and adds it again in every episode (step 26 adds K₁
+once more each time). The two declarations are equal otherwise.
 
-Theorem A.1 composes 4HK independent releases; the algorithm as printed draws their noise once (Algorithm 1, step 1)
-and adds it again in every episode (step 26 adds K₁ once more each time). There are two declarations, equal
-otherwise.
-
-DP-LSVI-UCB++ (Sahu 2025, Algorithm 1): LSVI-UCB++ on the declared releases.
-
-The steps are in `linear.weighted`. The declaration decides whether noise is fresh for every output or one draw for
-all, its scale and the length of features; constants are options, and no claim depends on them.
+The agent is LSVI-UCB++ on the declared releases, with its steps in `linear.weighted`. The declaration decides whether
+noise is fresh for every output or one draw for all, its scale and the length of features; constants are options, and no
+claim depends on them.
 """
 
 from __future__ import annotations

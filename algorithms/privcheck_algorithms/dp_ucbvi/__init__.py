@@ -1,9 +1,7 @@
 """DP-UCBVI (Qiao & Wang 2023), a baseline of Bai et al. 2024 under joint and under local DP.
 
-Releases of DP-UCBVI (Qiao & Wang 2023), as far as later papers describe it: private counts, JDP or LDP.
-
-They do not state its noise (README): the declarations use the noise that their claims need, or that of Chowdhury &
-Zhou's privatizers.
+It releases private counts, as far as later papers describe it. They do not state its noise (README): the declarations
+use the noise that their claims need, or that of Chowdhury & Zhou's privatizers.
 """
 
 from __future__ import annotations

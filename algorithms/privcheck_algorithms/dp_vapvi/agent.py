@@ -1,15 +1,10 @@
-"""The agent of Qiao & Wang's (2022) Algorithm 2: pessimistic value iteration on noisy regressions, from H down.
+"""The agent of DP-VAPVI (Qiao & Wang 2022, Algorithm 2): pessimistic value iteration on noisy regressions, from H down.
 
-The agent half is the loop over `plan`, which reads a billboard and never data. `AGENT` is registered, run
-(`privcheck.runtime.offline`) and audited. The README beside this file maps theorems to lines and lists the
-deviations.
-
-The privatizer half of DP-VAPVI: exact sums of users' features, with V and the weights from the billboard.
-
-Steps 4 to 14 of Qiao & Wang's (2022) Algorithm 2: functions of the billboard and public inputs alone.
-
-Both halves call them: the agent half for its policy, the privatizer half for the next step's V and the weights
-1/σ̃² of its exact sums. Shared functions make a second billboard unnecessary.
+Steps 4 to 14 of the algorithm, `estimate_variance` and `plan`, are functions of the billboard and public inputs alone.
+Both halves call them: the agent half (`VapviPass`) for its policy, the privatizer half (`VapviPrivatizer`) for the next
+step's V and the weights 1/σ̃² of its exact sums, so that no second billboard is needed. Only the privatizer half reads
+data. `AGENT` is the agent that is registered, run (`privcheck.runtime.offline`) and audited. The README beside this
+file maps theorems to lines and lists the deviations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Releases of DP-VAPVI (Qiao & Wang 2022, Algorithm 2): five statistics per step, once, split over two halves.
 
-The experiments do not split the users (section 5): `dp-vapvi-unsplit` is that declaration.
-
-Features of Qiao & Wang's (2022) synthetic linear MDP (Appendix G), and the pair with the largest change.
+The experiments do not split the users (section 5): `dp-vapvi-unsplit` is that declaration. Before the declarations come
+the features of the paper's synthetic linear MDP (Appendix G), and the pair of users that differs most under them.
 """
 
 from __future__ import annotations

@@ -1,18 +1,11 @@
-"""Finite worlds with a known truth: RiverSwim, random models, bandits, and facts about their difficulty.
+"""Finite worlds with a known truth: RiverSwim, random models, bandits, and the regret of policies without learning.
 
-Worlds with facts about their difficulty, and datasets of users who act in them without learning.
+`make_world` adds this regret to a model as facts; `sample_dataset` draws users who act without learning.
 
-RiverSwim: a chain against a current (Strehl & Littman 2008), as in Chowdhury & Zhou's experiments.
-
-The reward is small and certain at the bank and 1 at the far end, which only long persistence reaches.
-
-Random tabular models: successors by a Dirichlet law, uniform rewards; `model` is the seed of the draw.
-
-A bandit of heterogeneous users, as in Bai et al.'s experiments: A arms, one step, one state.
-
-The mean of arm a is drawn uniform on [0, 0.99]; user k's own mean is that plus N(0, σ²), clipped to [0, 1], and the
-reward is a bit with that mean. Every user acts once, so that an agent observes a bit with the clipped mean's
-expectation.
+* RiverSwim: a chain against a current (Strehl & Littman 2008), as in Chowdhury & Zhou's experiments. The reward is
+  small and certain at the bank, 1 at the far end, which only long persistence reaches.
+* Random tabular models: successors by a Dirichlet law, rewards uniform; `model` is the seed of the draw.
+* A bandit of heterogeneous users, as in Bai et al.'s experiments: A arms, one step, one state.
 """
 
 from __future__ import annotations
@@ -224,6 +217,10 @@ MOST = 0.99  # of an arm's mean over all users, before clipping
 
 def arm_means(A: int, *, seed: int, spread: float = SPREAD) -> NDArray[np.float64]:
     """(A,) the mean of every arm over its users: E[min(1, max(0, r + ξ))], r uniform, ξ ~ N(0, σ²).
+
+    The mean of arm a is drawn uniformly on [0, 0.99]; user k's own mean is that plus N(0, σ²), clipped to [0, 1], and
+    the reward is a bit with that mean. Every user acts once, so that an agent observes a bit with the mean of the
+    clipped means.
 
     Args:
         A: Number of arms.

@@ -1,37 +1,11 @@
 """Linear worlds with a known truth: signs, hypercube, mixture, and Qiao & Wang's synthetic model.
 
-A linear mixture whose structure and prior do not solve it: 2 states, 16 actions of 4 bits, unknown signs.
+* `linear-hypercube`: a linear mixture with unknown signs, solved neither by its structure nor by its prior.
+* `linear-signs`: a linear MDP with unknown signs that only learning solves.
+* `linear-mixture`: RiverSwim as a linear mixture, which its structure alone solves at the usual sizes.
+* `linear-synthetic`: the papers' benchmark (Qiao & Wang 2022, Appendix G), nearly solved by myopic play.
 
-P_h(· | s, a) = ψ_0(· | s, a) + Σ_i μ_{h,i}·ψ_i(· | s, a): a base kernel of probabilities, ψ_0(1 | s, a) = (.35,
-.65)_s, and four perturbations, ψ_i(1 | s, a) = −ψ_i(0 | s, a) = .3·signs(a)_i/4. So d₁ = 5 and θ_h = (1, μ_h), μ_h
-∈ {−1, 1}⁴. Assumption 1 of Zhou 2022: ‖θ_h‖ = √5 = √d₁, and for V in [0, H] ‖Σ_s′ ψ(s′ | s, a)·V(s′)‖ is at most
-H·√(1 + 4·.075²), which is less than √d₁·H. The prior that knows no sign has θ = (1, 0, 0, 0, 0).
-
-A linear MDP that requires learning: two states, 256 actions of 8 bits, unknown signs at every step.
-
-P_h(1 | s, a) = (.35, .65)_s + .3·⟨signs(a), μ_h⟩/8 and r = 1{s = 1} are linear in φ(s, a) = (e_s, signs(a)/√8)/√2,
-of norm 1 and dimension 10. It complements the papers' benchmark, `linear-synthetic`, which myopic play nearly
-solves.
-
-RiverSwim as a linear mixture: three known kernels and θ = (.35, .6, .05) at every step, unknown to agents.
-
-Right at an inner state: up, stay, down. At the bank the first and the third stay and the second goes up, .4 and .6;
-at the far end the second stays and the others go down. Left is deterministic in all three. The prior θ = ⅓ and the
-true rewards plan optimally at the usual sizes: structure alone solves it.
-
-The synthetic linear MDP of Qiao & Wang's (2022) Appendix G, the benchmark of 001 too, with ‖φ‖ ≤ 1.
-
-Two states, 100 actions, d = 10: φ(s, a) = (bits of a, δ(s, a), 1 − δ(s, a)) with δ = 1 where 1{s = 0} = 1{a = 0}.
-As printed, φ is as long as √7 (at most six bits below 100, and one of the last two); φ/√7 with √7·ν_h and √7·θ_h is
-the same model. P_h(0 | s, a) is α_{h,1} where δ = 1 and α_{h,2} elsewhere; α and r_h are uniform on [0, 1], drawn
-from the seed `model`. The reward of a step is its mean ⟨φ, θ_h⟩, without noise: it lies in [0, 1] as printed, at
-most ½ + max(r_h, 1 − r_h)/2. It changes with the step and is not public. The first state is uniform.
-
-Actions as bits, two states, and unknown signs: the common part of `linear-signs` and `linear-hypercube`.
-
-At step h, P_h(1 | s, a) = (.35, .65)_s + .3·⟨signs(a), μ_h⟩/b for s ∈ {0, 1}; signs(a) ∈ {−1, 1}^b are the bits of
-a, μ_h ∈ {−1, 1}^b is unknown, and r = 1{s = 1}. The reward says nothing about the action, so that myopic play and
-planning without data are uniform play, and all b signs of a step have to be learned.
+The first two have two states, actions as bits and unknown signs (`make_model`).
 """
 
 from __future__ import annotations
@@ -81,7 +55,12 @@ def draw_signs(*, H: int, bits: int, seed: int, stream: int) -> Array:
 
 
 def make_model(signs: Array) -> FiniteMDP:
-    """Model with the unknown signs μ, (H, bits); users start in state 0."""
+    """Model with the unknown signs μ, (H, bits); users start in state 0.
+
+    At step h, P_h(1 | s, a) = (.35, .65)_s + .3·⟨signs(a), μ_h⟩/b for s ∈ {0, 1}; signs(a) ∈ {−1, 1}^b are the bits of
+    a, μ_h ∈ {−1, 1}^b is unknown, and r = 1{s = 1}. The reward is not informative about the action, so that myopic play
+    and planning without data are uniform play, and all b signs of a step have to be learned.
+    """
     H, bits = signs.shape
     moved = REACH * (signs @ make_signs(bits).T) / bits  # (H, A)
     to_one = np.array(BASE)[np.newaxis, :, np.newaxis] + moved[:, np.newaxis, :]  # (H, S, A)
@@ -100,7 +79,14 @@ _HYPERCUBE_STREAM = 0xC0BE  # of the draw of the signs
 
 
 def make_hypercube_kernels() -> NDArray[np.float64]:
-    """Kernels ψ_i(s′ | s, a), shape (5, 2, 16, 2): the base kernel, then one perturbation a bit."""
+    """Kernels ψ_i(s′ | s, a), shape (5, 2, 16, 2): the base kernel, then one perturbation a bit.
+
+    P_h(· | s, a) = ψ_0(· | s, a) + Σ_i μ_{h,i}·ψ_i(· | s, a): a base kernel of probabilities, ψ_0(1 | s, a) =
+    (.35, .65)_s, and four perturbations, ψ_i(1 | s, a) = −ψ_i(0 | s, a) = .3·signs(a)_i/4, with 16 actions of 4 bits.
+    So d₁ = 5 and θ_h = (1, μ_h), μ_h ∈ {−1, 1}⁴. Assumption 1 of Zhou 2022: ‖θ_h‖ = √5 = √d₁, and for V in [0, H] ‖Σ_s′
+    ψ(s′ | s, a)·V(s′)‖ is at most H·√(1 + 4·.075²), which is less than √d₁·H. The prior without signs has θ = (1, 0, 0,
+    0, 0).
+    """
     signs = make_signs(BITS)
     kernels = np.empty((1 + BITS, 2, len(signs), 2))
     kernels[0, ..., 1] = np.array(BASE)[:, np.newaxis]
@@ -154,7 +140,11 @@ _SIGN_STREAM = 0x51  # of the draw of the signs
 
 
 def make_sign_features() -> NDArray[np.float64]:
-    """Features φ(s, a) = (e_s, signs(a)/√8)/√2, shape (2, 256, 10), of norm 1."""
+    """Features φ(s, a) = (e_s, signs(a)/√8)/√2, shape (2, 256, 10), of norm 1.
+
+    256 actions of 8 bits, with unknown signs at every step: P_h(1 | s, a) = (.35, .65)_s + .3·⟨signs(a), μ_h⟩/8 and r =
+    1{s = 1} are linear in φ, of dimension 10.
+    """
     signs = make_signs(SIGN_BITS)
     phi = np.empty((2, len(signs), 2 + SIGN_BITS))
     phi[..., :2] = np.eye(2)[:, np.newaxis]
@@ -193,7 +183,13 @@ LINEAR_SIGNS = Environment(
 
 
 def make_river_kernels(states: int) -> NDArray[np.float64]:
-    """Kernels ψ_i(s′ | s, a), shape (3, S, 2, S), all of them probabilities."""
+    """Kernels ψ_i(s′ | s, a), shape (3, S, 2, S), all of them probabilities.
+
+    Three known kernels, with θ = (.35, .6, .05) at every step, unknown to all agents. Right at an inner state: up,
+    stay, down. At the bank the first and the third stay and the second goes up, .4 and .6; at the far end the second
+    stays and the others go down. Left is deterministic in all three. The prior θ = ⅓ and the true rewards plan
+    optimally at the usual sizes.
+    """
     last = states - 1
     kernels = np.zeros((3, states, 2, states))
     for s in range(states):
@@ -251,14 +247,24 @@ UNIFORM, PRINTED = 1, 2  # behaviours
 
 
 def make_features() -> NDArray[np.float64]:
-    """Features φ/√7, shape (2, 100, 10), of norm at most 1."""
+    """Features φ/√7, shape (2, 100, 10), of norm at most 1.
+
+    φ(s, a) = (bits of a, δ(s, a), 1 − δ(s, a)) with δ = 1 where 1{s = 0} = 1{a = 0}, for two states, 100 actions and d
+    = 10. As printed, φ has norm up to √7 (at most six bits below 100, and one of the last two); φ/√7 with √7·ν_h and
+    √7·θ_h is the same model.
+    """
     phi = make_printed_features()
     phi /= _LONGEST
     return phi
 
 
 def draw_model(*, H: int, seed: int) -> FiniteMDP:
-    """Model of H steps; per step α_{h,1}, α_{h,2} and r_h are drawn uniformly."""
+    """Model of H steps; per step α_{h,1}, α_{h,2} and r_h are drawn uniformly.
+
+    P_h(0 | s, a) is α_{h,1} where δ = 1 and α_{h,2} elsewhere; α and r_h are uniform on [0, 1], drawn from the seed
+    `model`. The reward of a step is its mean ⟨φ, θ_h⟩, without noise: it is in [0, 1] as printed, at most ½ + max(r_h,
+    1 − r_h)/2. It changes with the step and is not public. The first state is uniform.
+    """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM,)))
     alpha, r = rng.random((H, 2)), rng.random(H)
     measures = np.zeros((H, DIMENSION, STATES))  # ν_h(s′), Appendix G

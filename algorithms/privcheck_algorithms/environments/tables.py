@@ -1,19 +1,9 @@
 """Worlds from transition tables: a user's own file, or a Gymnasium environment.
 
-A user's own finite model from a file: `--env table:model.npz` or `table:model.json`.
-
-The file holds `P`, of shape (S, A, S) or (H, S, A, S); `r` in [0, 1], of shape (S, A), (S, A, S), (H, S, A) where P
-has that first axis, or (H, S, A, S), which is never ambiguous; optionally `initial`, a state or a law (S,), by
-default the first state; and `H`, which `--set H=…` overrides. Public knowledge of a linear model is stored with it:
-features `phi` (S, A, d) of norm at most 1, and `kernels` (d₁, S, A, S) of a linear mixture; without `phi`, features
-are one-hot. JSON: an object of nested lists. NPZ: arrays of these names.
-
-Gymnasium environments with finite state and action spaces, from their transition table (`env.unwrapped.P`).
-
-`--env gym:FrozenLake-v1`, or `--env gym:my_module:MyEnv-v0` for an id that `my_module` registers on import. The
-table is read once and becomes an exact model; nothing is sampled from the simulator, so regret is exact. An episode
-that ends early goes to one absorbing state, appended as the last, without reward. Rewards outside [0, 1] are
-rescaled to it by the table's least and largest reward, and the run reports it.
+`--env table:model.npz` or `table:model.json` reads a finite model from a file; `table_environment` has the format.
+`--env gym:FrozenLake-v1`, or `--env gym:my_module:MyEnv-v0` for an id that is registered when `my_module` is imported,
+reads a Gymnasium environment with finite state and action spaces: its transition table becomes an exact model
+(`read_table`), and nothing is sampled from the simulator, so that regret is exact.
 """
 
 from __future__ import annotations
@@ -42,6 +32,12 @@ _KNOWN = ("P", "r", "initial", "H", "phi", "kernels")
 
 def table_environment(file: str) -> Environment:
     """Model in the file.
+
+    The file has `P`, of shape (S, A, S) or (H, S, A, S); `r` in [0, 1], of shape (S, A), (S, A, S), (H, S, A) if P has
+    that first axis, or (H, S, A, S), which is never ambiguous; optionally `initial`, a state or a law (S,), by default
+    the first state; and `H`, which `--set H=…` overrides. Public knowledge of a linear model is optional too: features
+    `phi` (S, A, d) of norm at most 1, and `kernels` (d₁, S, A, S) of a linear mixture; features are one-hot without
+    `phi`. JSON: an object of nested lists. NPZ: arrays of these names.
 
     Raises:
         FileFormatError: The file cannot be read, or has another content.
@@ -235,6 +231,10 @@ def _refuse_unknown(identity: str) -> None:
 
 def read_table(identity: str, *, H: int) -> tuple[FiniteMDP, dict[str, str | int | float]]:
     """Model of an environment with H steps, and facts about it.
+
+    The table (`env.unwrapped.P`) is read once. An episode that ends early goes to one absorbing state, appended as the
+    last, with reward 0. Rewards outside [0, 1] are mapped there by the table's own least and largest reward, and the
+    run says so.
 
     Raises:
         ParameterError: Its spaces are not discrete, or it has no transition table of the usual form.

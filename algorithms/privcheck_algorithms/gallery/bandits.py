@@ -1,15 +1,13 @@
-"""Bandits with forgetting: means are computed from disjoint batches, so that a reward is in one noisy sum only.
+"""Bandits that forget: means are computed from disjoint batches, so that a reward is in one noisy sum only.
 
-DP-SE (Sajed & Sheffet 2019) pulls every remaining arm R_e times in epoch e; Anytime-Lazy-UCB (Hu, Huang & Mehta
-2021) and AdaP-UCB (Azize & Basu 2022) pull one arm twice as often as before. Each adds Lap(1/(εR)) to a mean of R
-rewards, which is Lap(1/ε) on their sum. DP-EXP3-Lap (Tossou & Dimitrakakis 2017) feeds EXP3 with gains in [0, 1]
-that have Lap(1/ε) noise each: batches of one reward, of an adversary's choice.
+DP-SE (Sajed & Sheffet 2019) pulls every remaining arm R_e times in epoch e; Anytime-Lazy-UCB (Hu, Huang & Mehta 2021)
+and AdaP-UCB (Azize & Basu 2022) pull one arm twice as often as before. Each adds Lap(1/(εR)) to a mean of R rewards,
+which is Lap(1/ε) on their sum. DP-EXP3-Lap (Tossou & Dimitrakakis 2017) feeds EXP3 with gains in [0, 1] that have
+Lap(1/ε) noise each: batches of one reward, chosen by an adversary.
 
-Releases of bandits about their users: a user pulls one arm and has one reward in [0, 1].
-
-An interaction is an episode of one step in one state, an arm an action. The arm is not data of the user: the
-algorithm computes it from earlier users' releases, so that neighbours share it and differ in the reward alone. In
-the papers, too, a dataset of a bandit consists of rewards.
+Data of the users: an interaction is an episode of one step in one state, an arm an action, and the reward is in [0, 1].
+The arm is not data of the user: the algorithm computes it from earlier users' releases, so that neighbours share it and
+differ in the reward alone. In the papers too a dataset of a bandit is one of rewards.
 """
 
 from __future__ import annotations

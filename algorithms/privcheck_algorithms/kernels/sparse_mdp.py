@@ -1,7 +1,8 @@
 """A finite model in the form that kernels read, with exact values of policies: the reference for regret.
 
 Costs are 1 − reward in Chowdhury & Zhou 2022 (section 2.1); values here are of rewards. Only the world and the
-reference values are in this file; no agent or privatizer reads it. The optimum comes from `planning.solve`.
+reference values are in this file; no agent or privatizer reads it. The optimum comes from
+`privcheck.data.finite_models.solve`.
 
 Functions called in an episode are force-inlined, here and in the neighbouring files: a compiled call would copy the
 hundred words of a world. This saves a tenth of the time of PRIVATE-UCB-VI.

@@ -1,10 +1,8 @@
 """LDP-OBI (Garcelon et al. 2021), a baseline of Chowdhury & Zhou 2022, as far as the papers describe it.
 
-Releases of LDP-OBI (Garcelon et al. 2021), as far as later papers describe it: every user's own counts.
-
-Its transition kernels are stationary (Chowdhury & Zhou 2022, section 1), so counts are pooled over the steps. The
-papers do not state its noise (README): the declaration uses the noise that its claim needs, or that of Chowdhury &
-Zhou's LOCAL-PRIVATIZER.
+Every user's own counts are released. The transition kernels are stationary (Chowdhury & Zhou 2022, section 1), so
+counts are pooled over the steps. The papers do not state its noise (README): the declaration uses the noise that its
+claim needs, or that of Chowdhury & Zhou's LOCAL-PRIVATIZER.
 """
 
 from __future__ import annotations

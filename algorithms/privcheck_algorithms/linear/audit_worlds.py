@@ -1,26 +1,8 @@
-"""Worlds in which audits run linear agents: small, and designed to make a violation visible.
+"""Audit worlds of linear agents: small, and such that a violation would be visible in policies.
 
-Audit world of linear agents: small, so that a violation would be visible in policies.
-
-A policy takes the largest of a few Q-values, so that it shows the regression only if two actions are nearly equal.
-Between the first and the last state are the marks of a ruler: states in which the second action's feature has
-different lengths, so that the mark from which on the first action is better shows how the weights of two directions
-compare. The user who differs is in the first state, with φ = e₁ for all actions, or in the last one, with φ = e₂:
-orthogonal features of largest length, the largest possible change of Gram matrices. In one more state φ = −e₁: with
-the first one it gives the largest change of feature sums. All other users stay in a separate state with equal
-actions: their data favour neither direction.
-
-The features are those of a linear MDP (every one is in the span of two); the other users' model is a linear MDP
-too.
-
-Audit world of agents of linear mixtures: that of linear agents, with deterministic kernels.
-
-World in which auditors run linear agents: two end states with the largest difference between users.
-
-A user who stays in state 0 and one who stays in the last state have orthogonal features with action 0, the pair
-with the largest change of Gram matrices, and opposite ones with action 1, the pair with the largest change of
-feature sums. The state between them has both directions at once, so that its policy shows how their weights
-compare.
+* `audit_world`, a ruler: the policy at its marks shows how the regression weights of two directions compare.
+* `mixture_audit_world`: the same for agents of linear mixtures, with deterministic kernels.
+* `two_ends`: two states at the ends, as far apart as one user's data can be.
 """
 
 from __future__ import annotations
@@ -47,6 +29,16 @@ _PAID: Final = 0.5  # the others' reward
 
 def audit_world(sizes: Mapping[str, int]) -> World:
     """Build the world of the ruler.
+
+    A policy takes the largest of a few Q-values, so that it shows the regression only if two actions are nearly equal.
+    Between the first state and the last one are the marks of a ruler: states in which the second action's feature has
+    different lengths, so that the mark from which on the first action is better shows how the weights of two directions
+    compare. A user who differs is in the first state, with φ = e₁ for every action, or in the last one, with φ = e₂:
+    orthogonal features of the largest length, which change Gram matrices as much as any two. One more state has φ =
+    −e₁: with the first one it changes sums of features as much as any two. All other users stay in a separate state
+    with equal actions: their data favour neither direction.
+
+    The features are those of a linear MDP (every one is in the span of two); the others' model is one of its kind.
 
     Args:
         sizes: Sizes, of which H, S, A and d (or d2) are used; missing ones have defaults. States are the first,
@@ -139,6 +131,10 @@ _HALF: Final = 0.5
 
 def two_ends(sizes: Mapping[str, int]) -> World:
     """Build the world, with unit features of dimension d; states follow one another at random.
+
+    A user who stays in state 0 and one who stays in the last state have orthogonal features with action 0, the pair
+    that Gram matrices are most sensitive to, and opposite ones with action 1, as feature sums are. The state between
+    them has both directions at once, so that its policy shows how their weights compare.
 
     Args:
         sizes: H and d.

@@ -1,7 +1,4 @@
-"""LSVI-UCB as a player: its options, the arrays of a replicate, and its audit adapter.
-
-Checks of every linear online agent before a run: sizes, episodes, memory.
-"""
+"""LSVI-UCB as a player: its options, the state of a replicate, its audit adapter, and checks before a run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Ridge regression on noisy statistics, of one run and of many at a time.
+"""Ridge regression on noisy statistics, of one run and of many at a time, and the sums that it is computed from.
 
-Users' data at one step as regressors, and their sums: the privatizer half of agents that regress on features.
-
-Remarks of linear agents on the features that they regress on.
+The sums over users' features at one step (`visits_at`, `sum_over_users`) are the privatizer half of agents that regress
+on features. `remark_features` is a note on one-hot features, if no others were given.
 """
 
 from __future__ import annotations

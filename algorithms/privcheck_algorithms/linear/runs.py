@@ -1,18 +1,7 @@
-"""Fresh runs of a linear agent: the declared noise, then the paper's post-processing.
+"""Fresh runs of a linear agent for the policy view: the declared noise, then the paper's post-processing.
 
-Declared noise of many runs at a time, in all outputs of every release.
-
-Audit instance of linear agents for the policy view: small, so that a violation would be visible.
-
-A policy takes the largest of a few Q-values, so that it shows the regression only if two actions are nearly equal.
-The instance is a ruler: states in which the second action's feature has different lengths, so that the state from
-which on the first action is better shows how the weights of the two directions compare. The user who differs visits
-one more state, in which the two actions have orthogonal features of the largest length: in D with the first action,
-in D′ with the second. Online, all other users visit a last state with equal actions: their data do not depend on
-the policy, and favour neither direction. Episodes have one step: the values after it are 0, so that noise is
-smallest relative to a user's contribution, and no policy of more steps shows more.
-
-Every feature is e₁ or e₂, shortened, or their mean, so that there is a linear MDP with these features.
+In this order: the declared noise of many runs at a time, in all outputs of every release (`streams`); the audit
+instance (`Ruler`), small, so that a violation would be visible; the runs (`LinearRuns`).
 """
 
 from __future__ import annotations
@@ -143,6 +132,16 @@ Integers = NDArray[np.int32]
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ruler:
     """The public features, and the user who differs.
+
+    A policy takes the largest of a few Q-values, so that it shows the regression only if two actions are nearly equal.
+    The instance is a ruler: states in which the second action's feature has different lengths, so that the state from
+    which on the first action is better shows how the weights of the two directions compare. The user who differs visits
+    one more state, in which the two actions have orthogonal features of the largest length: in D with the first action,
+    in D′ with the second. Online, all other users visit a last state with equal actions: their data do not depend on
+    the policy, and favour neither direction. Episodes have one step: the values after it are 0, so that noise is
+    smallest relative to a user's contribution, and no policy of more steps shows more.
+
+    Every feature is e₁ or e₂, shortened, or their mean, so that there is a linear MDP with these features.
 
     Attributes:
         phi: (S, A, d) features.

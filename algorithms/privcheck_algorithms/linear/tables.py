@@ -1,23 +1,13 @@
 """Statistics of users for linear value iteration, independent of value functions, as one vector per step.
 
-In a linear MDP (Jin et al. 2020) E[V(s′) | s, a] is linear in φ for every V. Three sums over users serve all of
-them: φφᵀ, φ·x(s′)ᵀ and φ·(r − ½), where x(0), …, x(S − 1) are the vertices of a regular simplex about 0 in S − 1
-dimensions. P·1 = 1 determines the total of the S sums of φ·1{s′}, and the simplex leaves it out: with M the
-regression of x(s′) on φ,
+In a linear MDP (Jin et al. 2020) E[V(s′) | s, a] is linear in φ for every V. Three sums over users serve all of them:
+φφᵀ, φ·x(s′)ᵀ and φ·(r − ½), where x(0), …, x(S − 1) are the vertices of a regular simplex about 0 in S − 1 dimensions.
+P·1 = 1 determines the total of the S sums of φ·1{s′}, and the simplex leaves it out: with M the regression of x(s′) on
+φ,
 
-E[V(s′) | s, a] = mean(V) + φᵀM·(XᵀV), X = (x(0), …, x(S − 1))ᵀ.
+    E[V(s′) | s, a] = mean(V) + φᵀM·(XᵀV),    X = (x(0), …, x(S − 1))ᵀ.
 
-The sums are released as one vector, so that one Gaussian noise protects them against the worst joint pair of users:
-Gram matrices differ most for orthogonal features, the others for parallel ones, and no pair is both.
-
-Data of users of a linear model, step by step, and the vector per step in which `LinearTables` sum them up.
-
-Rounding of public features: coordinates in which they fill the unit ball best, so that noise hides least of them.
-
-Noise on sums of φ is the same in every direction, and is scaled to the longest feature. If all features are in a
-thin ellipsoid, its narrow directions are lost in noise. Any linear map of the features is public and keeps a linear
-MDP one: after the map that makes the smallest ellipsoid about 0 around all features the unit ball, no direction is
-narrow.
+In this order: users' data (`LinearSteps`) and their sums, the statistic `LinearTables`, rounding of features.
 """
 
 from __future__ import annotations
@@ -192,6 +182,9 @@ class LinearTables:
 
     A Gram matrix is stored as its entries on and above the diagonal, those above times √2: the vector's Euclidean norm
     is the matrix's Frobenius norm. Parts that are not summed take no space.
+
+    The sums are released as one vector, so that one Gaussian noise protects them against the worst joint pair of users:
+    Gram matrices differ most for orthogonal features, the others for parallel ones, and no pair is both.
 
     Attributes:
         steps: H.
@@ -474,6 +467,11 @@ def round_features(phi: Array) -> Array:
 
     Khachiyan & Todd: of the smallest ellipsoid {x: xᵀM⁻¹x ≤ k} around the features, M = Σ w·φφᵀ is the D-optimal
     design's. Its weights are the fixed point of w ← w·φᵀM⁻¹φ/k (Titterington 1976), under which det M grows.
+
+    In rounded coordinates the features fill the unit ball best, so that noise hides least of them. Noise on sums of φ
+    is the same in every direction, and is scaled to the longest feature. If all features are in a thin ellipsoid, its
+    narrow directions are lost in noise. Any linear map of the features is public, and the MDP stays linear under it:
+    after the map that makes the smallest ellipsoid about 0 around all features the unit ball, no direction is narrow.
 
     Args:
         phi: (S, A, d) public features, independent of users' data.

@@ -1,8 +1,7 @@
 """Runs of a learner of batches that each follow one public deterministic policy: users, plans and ends of batches.
 
-The agent itself releases a batch's tables, through a shuffler or a curator's channel.
-
-Disjoint batches of users, each a fixed factor larger than the one before.
+The batches are disjoint, each a fixed factor larger than the one before (`schedule`). The agent itself releases a
+batch's tables, through a shuffler or a curator's channel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Shared parts of the private online agents: noise, precision levels and memory, from a declaration.
-
-Checks of every tabular online agent before a run: sizes, episodes, memory.
-"""
+"""Shared parts of the private online agents: noise, precision and memory from a declaration; checks of requests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Environment of the agents of counters: a fresh replicate, a privatizer of its arrays, a player with a kernel.
+"""Environment of the agents of counters: a fresh replicate, its privatizer, a player with a kernel; audit adapters.
 
-Layout of a replicate's arrays: the faces (`privcheck.runtime.online.Face`) of the tabular agents.
+The adapters (`privcheck.runtime.online.Face`) of the tabular agents have the layout of a replicate's arrays.
 """
 
 from __future__ import annotations

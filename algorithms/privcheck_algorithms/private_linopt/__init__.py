@@ -1,10 +1,8 @@
 """Private-LinOpt-VI and Private-LinOpt-PO (Zhou 2022): two declarations with the same four tree counters.
 
-Releases of Private-LinOpt-VI and Private-LinOpt-PO (Zhou 2022, section 6.1): four binary-tree counters per step.
-
-The transition counters are Σ φφᵀ and Σ φ·V(s′) with φ = ∫ψV, the reward counters Σ ϕϕᵀ and Σ ϕ·r. Both algorithms
-use the same PRIVATIZER (Definitions 6.2 and 6.3) and clip Q at H − h + 1 (Algorithms 1 and 2), so that they differ
-only in their use of the releases.
+Released are four binary-tree counters per step (section 6.1): the transition counters Σ φφᵀ and Σ φ·V(s′) with φ = ∫ψV,
+the reward counters Σ ϕϕᵀ and Σ ϕ·r. Both algorithms use the same PRIVATIZER (Definitions 6.2 and 6.3) and clip Q at H −
+h + 1 (Algorithms 1 and 2), so that they differ only in their use of the releases.
 """
 
 from __future__ import annotations

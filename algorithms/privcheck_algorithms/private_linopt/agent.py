@@ -1,9 +1,7 @@
-"""LinOpt-VI-Reg and LinOpt-PO-Reg (Zhou 2022, Algorithms 1 and 2): their constants, and players of the kernel.
+"""LinOpt-VI-Reg and LinOpt-PO-Reg (Zhou 2022, Algorithms 1 and 2): constants, audit adapter, players of the kernel.
 
 With the PRIVATIZER they are Private-LinOpt-VI and -PO, with exact counters and Z = λI UCRL-VTR and linear OPPO: a
 single kernel, so that a private agent without noise gives identical numbers.
-
-Audit adapter of LinOpt: its four counters in their declared shapes, and a user's contributions to them.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ class MixtureFace:
     """Adapter of a linear mixture's counters; symmetric matrices are stored on and above the diagonal.
 
     Attributes:
-        shapes: The declared shape of each release, (H, d, d) or (H, d), in the order of `privatizer.Layout`.
+        shapes: The declared shape of each release, (H, d, d) or (H, d), in the order of `kernels.Layout`.
         known: The mixture.
         episodes: K, after which nothing is released.
         policy: As in `Face`.

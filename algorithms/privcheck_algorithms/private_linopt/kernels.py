@@ -1,11 +1,8 @@
-"""LinOpt-VI and LinOpt-PO, compiled by Numba: plan from the billboard, act, count, publish (Zhou 2022, section 4 to 6).
+"""LinOpt-VI and LinOpt-PO (Zhou 2022, sections 4 to 6), compiled by Numba: plan from the billboard, act, publish.
 
-Line numbers are those of Algorithms 1 and 2. `plan` is the agent and reads no exact counters; `privatizer` is the
-other side.
-
-A step's statistics are one Gram matrix and one vector of sums, twice: of φ = ∫ψV with V(s′), and of ϕ with r.
-
-The PRIVATIZER of linear mixtures (Zhou 2022, section 6.1): a trajectory in, four noisy counters out.
+Line numbers are those of Algorithms 1 and 2. First the PRIVATIZER of linear mixtures (section 6.1): a trajectory in,
+four noisy counters out. Then the agent: `plan` reads no exact counters. A step's statistics are one Gram matrix and one
+vector of sums, twice: of φ = ∫ψV with V(s′), and of ϕ with r.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
 """Two private LSVI-UCBs that Sahu 2025 compares with: fixed batches (Luyo et al.), determinant updates (Ngo et al.).
 
 The five papers do not describe their releases or noise (see README.md): the declarations have LSVI-UCB's pair of
-statistics on the two schedules, with noise calibrated to the same budget ρ as DP-LSVI-UCB++.
+statistics on the two schedules, with noise calibrated to the same budget ρ as DP-LSVI-UCB++. *Centred*, the sums are of
+φ·y with y = (r − ½ + V(s′) − c)/(1 + span), c the middle of V_{h+1} and span the difference of its largest and least
+value, both from the billboard: |r − ½| ≤ ½ and |V − c| ≤ span/2, so that |y| ≤ ½. As y·φ = |y|·(±φ), and as ±φ have one
+Gram matrix, these are sums of |y| times a vector as long as φ; verification's pair is one of two users.
 
-*Centred*: the sums are of φ·y with y = (r − ½ + V(s′) − c)/(1 + span), c the middle of V_{h+1} and span the
-difference of its largest and least value, both from the billboard: |r − ½| ≤ ½ and |V − c| ≤ span/2, so that |y| ≤
-½. As y·φ = |y|·(±φ), and as ±φ have one Gram matrix, these are sums of |y| times a vector as long as φ;
-verification's pair is one of two users.
-
-Private LSVI-UCBs: the regression of `linear.lsvi` on the declared releases.
-
-The agent is LSVI-UCB (Jin et al. 2020, Algorithm 1); the private parts are the times of its releases and their
-noise. Both follow the declaration. Constants are options; no claim depends on them.
+The agent is LSVI-UCB (Jin et al. 2020, Algorithm 1) with the regression of `linear.lsvi`; the times of its releases and
+their noise follow the declaration. Constants are options; no claim depends on them.
 """
 
 from __future__ import annotations

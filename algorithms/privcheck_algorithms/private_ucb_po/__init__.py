@@ -1,6 +1,6 @@
 """PRIVATE-UCB-PO (Chowdhury & Zhou 2022, Algorithm 1): one agent, with the CENTRAL- and the LOCAL-PRIVATIZER.
 
-Releases of PRIVATE-UCB-PO (Chowdhury & Zhou 2022, Algorithm 1): the counters of its privatizer, `privatizers`.
+It releases the counters of its privatizer (`privatizers`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """PRIVATE-UCB-VI (Chowdhury & Zhou 2022, Algorithm 2): one agent, with the paper's privatizers or calibrated noise.
 
-Releases of PRIVATE-UCB-VI (Chowdhury & Zhou 2022, Algorithm 2): the counters of its privatizer, `privatizers`.
-
-Besides the paper's noise there is the noise that (ε, δ)-JDP needs: one Gaussian vector per user, at its exact cost.
+It releases the counters of its privatizer (`privatizers`). Besides the paper's noise there is the noise that (ε, δ)-JDP
+needs (`calibrated`): one Gaussian vector per user, at its exact cost.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The CENTRAL- and the LOCAL-PRIVATIZER of Chowdhury & Zhou 2022 (section 5), declared once for all algorithms.
 
-Three tables: visits N, costs C (or rewards), transitions M.
-
-Noise that follows from the claim: the least for its (ε, β) by the exact curve, unless the paper states it.
+Three tables: visits N, costs C (or rewards), transitions M. Where no paper states the noise, it follows from the claim
+(`LeastNoise`): the least for its (ε, β) by the exact curve.
 """
 
 from __future__ import annotations

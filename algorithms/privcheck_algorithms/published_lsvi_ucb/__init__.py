@@ -1,6 +1,4 @@
-"""The published experiment code of Sahu 2025, declared as it runs.
-
-Releases of the published experiment code of Sahu 2025: DP-LSVI-UCB++ and its private baseline by Ngo et al.
+"""The published experiment code of Sahu 2025, declared as it runs: DP-LSVI-UCB++ and the baseline of Ngo et al.
 
 Both use features of norm 3, while the analysis assumes 1.
 """

@@ -1,15 +1,11 @@
-"""The published code of Chowdhury & Zhou 2022, declared as it runs; it has no agent here.
+"""The published experiment code of Chowdhury & Zhou 2022 (footnote 8), declared as it runs; it has no agent here.
 
-The published experiment code of Chowdhury & Zhou 2022 (footnote 8), under the claims that it is run for.
+The claims are those that the code is run for. Counts are pooled over the steps of an episode and over its users.
 
-Counts are pooled over the steps of an episode and over its users.
-
-* Central: before every episode k ≥ 2 each counter is released again, as the exact sum of all users so far plus ⌊ln
-  k⌋ + 1 fresh draws of Lap(1/ε), "to mimic the tree". The sum of m Laplace variables has a density e^(−|x|/b) times
-  a polynomial in |x|: ln p(x − Δ)/p(x) stays below Δ/b and tends to it as x grows. So m draws cost as much as one
-  in pure DP, Δ₁/b, and at most as much in any other unit: one draw is declared.
-* Local: a user adds one draw of Lap(1/ε) to the whole table of visits, one to that of rewards, and one to each
-  column s′ of that of transitions: cells that share a draw differ by exact data.
+* Central: before every episode k ≥ 2 each counter is released again, as the exact sum of all users so far plus ⌊ln k⌋ +
+  1 fresh draws of Lap(1/ε), "to mimic the tree". One draw is declared (`central`).
+* Local: a user adds one draw of Lap(1/ε) to the whole table of visits, one to that of rewards, and one to each column
+  s′ of that of transitions: cells that share a draw differ by exact data.
 """
 
 from __future__ import annotations
@@ -40,7 +36,12 @@ _SOURCE = "the published experiment code of Chowdhury & Zhou, footnote 8"
 
 
 def central(readings: Mapping[str, str]) -> Declaration:
-    """Joint-DP agents of the code: K − 1 releases of everything a user contributed."""
+    """Joint-DP agents of the code: K − 1 releases of everything a user contributed.
+
+    One draw of Lap(1/ε) is declared for the ⌊ln k⌋ + 1 of the code. The sum of m Laplace variables has a density
+    e^(−|x|/b) times a polynomial in |x|: ln p(x − Δ)/p(x) stays below Δ/b and tends to it as x grows. So m draws cost
+    as much as one in pure DP, Δ₁/b, and at most as much in any other unit.
+    """
     return Declaration(
         name="published-ucb-vi-central",
         title="Chowdhury & Zhou's published code under joint DP: fresh Lap(1/ε) on the same counts every episode",

@@ -1,9 +1,7 @@
 """PUCB (Vietri et al. 2020), a baseline of Chowdhury & Zhou 2022, as far as the papers describe it.
 
-Releases of PUCB (Vietri et al. 2020), as far as the papers describe it: private counters under JDP.
-
-They do not state its noise (README): the declaration uses the noise that its claim needs, or that of Chowdhury &
-Zhou's CENTRAL-PRIVATIZER.
+It releases private counters under JDP. The papers do not state its noise (README): the declaration uses the noise that
+its claim needs, or that of Chowdhury & Zhou's CENTRAL-PRIVATIZER.
 """
 
 from __future__ import annotations

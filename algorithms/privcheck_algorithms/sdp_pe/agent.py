@@ -1,12 +1,8 @@
-"""The agent of SDP-PE (Bai et al. 2024, Algorithms 1 to 3), and its non-private variant.
+"""The agent of SDP-PE (Bai et al. 2024, Algorithms 1 to 3), its non-private variant, and its audit adapter.
 
-`play` walks the segments of `batches.py`. At the beginning of each the analyser's side computes the users' mixture
-of policies from the billboard alone; `kernels.serve` runs the users; at the end their bits pass the shuffler
-(`batches.py`). The README maps the paper's lines to the code and lists deviations.
-
-The server's side of policy elimination: mixtures from the billboard alone (Algorithms 1 to 3).
-
-Audit adapter of policy elimination behind a shuffler: counters of batches, and their messages.
+The player walks the segments of `batches`. At the beginning of each, the server's side (`Analyser`) computes the users'
+mixture of policies from the billboard alone; `kernels.serve` runs the users; at the end their bits pass the shuffler
+(`batches`). The README maps the paper's lines to the code and lists deviations.
 """
 
 from __future__ import annotations

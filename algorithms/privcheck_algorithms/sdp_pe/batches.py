@@ -1,11 +1,11 @@
-"""The shuffler's side: the noise of a batch by its size, its release, and the constants that follow from it.
+"""Batches of SDP-PE (Bai et al. 2024): encoder, shuffler and analyser of bits, segments of users, constants.
 
-Users, shuffler, analyser: messages about counters of bits, their shuffling, and the estimates (section V).
+In this order: messages about counters of bits, their shuffling, and the estimates (section V); the segments of the
+users of every stage, in their order (Algorithms 1 to 3); the noise of a batch by its size, its release, and the
+constants that follow from it.
 
 A `Protocol` is two functions, so that an audit can run a wrong one. The messages of each counter have a separate
 shuffler: messages of different counters cannot be linked.
-
-Segments of the users of every stage, in their order (Algorithms 1 to 3).
 """
 
 from __future__ import annotations

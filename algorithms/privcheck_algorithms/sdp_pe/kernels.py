@@ -1,12 +1,9 @@
 """Kernels of policy elimination, compiled by Numba: users of a segment, plans in a model, estimates from counters.
 
-Users of a segment, compiled by Numba: each gets a policy, follows it, and encodes the trajectory in bits.
-
-Plans, visits and plans under one constraint, in a model with rows that may sum to less than 1 (Definition 5).
-
-The missing mass of a row goes to the absorbing state x†, with value 0.
-
-Estimates of a model from counters: equations (3) and (7), too rare tuples, and the width of an elimination.
+* Users: each gets a policy, follows it, and encodes the trajectory in bits.
+* Plans, visits and plans under one constraint, in a model with rows that may sum to less than 1 (Definition 5): the
+  missing mass of a row goes to the absorbing state x†, with value 0.
+* Estimates of a model from counters: equations (3) and (7), tuples that are too rare, and the width of an elimination.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Sets of remaining policies: explicit with a bit each, or implicit with one constraint (limits: README).
+"""Sets of remaining policies, explicit with a bit each or implicit with one constraint, and the explorative mixture.
 
-Explorative policy of equation (4): a mixture that visits everything about as often as any policy of φ_b does.
-
-Its minimiser exists as a mixture (Lemma 13): it maximises Σ ln q(h, x, a) over the pairs that a policy of φ_b
-visits at all, with visits q, because no policy μ then has Σ q_μ/q above the number of pairs. Found by the method of
-Frank and Wolfe: every step finds the policy of φ_b with the largest Σ q_μ/q, which is a planning problem, and mixes
-it in.
+The README says what the implicit set loses. The explorative policy of equation (4), `cover`, is a mixture that visits
+everything about as often as any policy of φ_b does.
 """
 
 from __future__ import annotations
@@ -235,6 +231,11 @@ def cover(
     start: Mixture, find: Callable[[Array], Mixture], P: Array, initial: Array, *, steps: int = STEPS
 ) -> tuple[Mixture, float]:
     """Mixture for equation (4), and its worst Σ q_μ/q divided by the least possible value.
+
+    The minimiser of equation (4) exists as a mixture (Lemma 13): it maximises Σ ln q(h, x, a) over the pairs that a
+    policy of φ_b visits at all, with visits q, because no policy μ then has Σ q_μ/q above the number of pairs. Found by
+    the method of Frank and Wolfe: every step finds the policy of φ_b with the largest Σ q_μ/q, which is a planning
+    problem, and mixes it in.
 
     Args:
         start: A mixture that visits every relevant pair.

@@ -1,10 +1,8 @@
 """SHUFFLED-ARMS: a bandit with publicly assigned arms, learned from reward bits behind a shuffler.
 
-Releases of SHUFFLED-ARMS: one reward bit of every user, behind a shuffler, once a batch.
-
-The assignment of arms to users is public and depends on earlier batches alone, so that neighbours share it and a
-user moves one counter by one, Bin(N, ½) + 1 against Bin(N, ½), and N = 62 fair bits are (1, 10⁻⁵)-SDP by the exact
-curve.
+One reward bit of every user is released, behind a shuffler, once per batch. The assignment of arms to users is public
+and depends on earlier batches alone, so that neighbours share it and a user moves one counter by one, Bin(N, ½) + 1
+against Bin(N, ½); N = 62 fair bits are (1, 10⁻⁵)-SDP by the exact curve.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""SHUFFLED-UCB-VI: optimistic value iteration from bits behind a shuffler, one public policy a batch.
+"""SHUFFLED-UCB-VI: optimistic value iteration from bits behind a shuffler, one public policy per batch.
 
-Releases of SHUFFLED-UCB-VI: bits behind a shuffler, once a batch of users who follow one public policy.
-
-A user moves at most 2(H − 1) counters of transitions and 2H of reward bits, 22 at H = 6, and each of them is Bin(N,
-½) + 1 against Bin(N, ½). The noise is stated by μ as if it were Gaussian: σ² = (2(H − 1) + 2H·w²)/μ² of a
-transition counter, σ²/w² of a reward counter, N = ⌈4σ²⌉ fair bits. The claim of (ε, β)-SDP at μ = 0.266 does not
-rest on that: the accountant composes the binomial counters exactly.
+The bits of a batch are released once. A user moves at most 2(H − 1) counters of transitions and 2H of reward bits, 22
+at H = 6, and each of them is Bin(N, ½) + 1 against Bin(N, ½). The noise is stated by μ as if it were Gaussian: σ² =
+(2(H − 1) + 2H·w²)/μ² of a transition counter, σ²/w² of a reward counter, N = ⌈4σ²⌉ fair bits. The claim of (ε, β)-SDP
+at μ = 0.266 does not rest on that: the accountant composes the binomial counters exactly.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""Agent of SHUFFLED-UCB-VI. README: the budget, the learner, and alternatives that were tried.
+"""The agent of SHUFFLED-UCB-VI: encoder, shuffler and analyser of a batch, audit adapter and player.
 
-`learn` and `plan` (kernels/policy_batches.py) are the agent, and read the analyser's estimates alone; `serve`
-(online/policy_runs.py) holds the users, and the shuffler separates the two.
-
-Encoder, shuffler and analyser of one batch: every bit is a separate message (Cheu et al. 2019).
-
-Small runs send messages: for every counter each user sends one true bit and the fair bits allocated to them, the
-shuffler puts them in random order, and the analyser counts ones. In large runs the number of ones is drawn by its
-law, the users' own plus Bin(N, ½), which is all the information in a shuffled multiset of bits.
+`kernels.policy_batches` learns and plans from the analyser's estimates alone; `online.policy_runs` runs the users; the
+shuffler here separates the two. Every bit is a separate message (Cheu et al. 2019). Small runs send messages: for every
+counter each user sends one true bit and the fair bits allocated to them, the shuffler puts them in random order, and
+the analyser counts ones. In large runs the number of ones is drawn by its law (`draw_ones`), which is all the
+information in a shuffled multiset of bits. README: the budget, the learner, and alternatives that were tried.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
 """Anytime-valid black-box audits: after every block, bets on its runs by scores learned on earlier runs.
 
-The first runs train a score; bets on the following runs use it, and those runs train the next score once there are
-as many of them. A bet depends only on earlier runs, so that the e-value of `bounds.e_process` does not grow on
-average while the claim is true, whatever is learned, and neither does its product over the stages. Each stage bets
-half of its e-value: the losses of a poor first score do not cancel the gains of later ones.
+The first runs train a score; bets on the following runs use it, and those runs train the next score once there are as
+many of them. A bet depends only on earlier runs, so that the e-value of `bounds.e_process` does not grow on average
+while the claim is true, whatever is learned, and neither does its product over the stages. Each stage bets half of its
+e-value: the losses of a poor first score do not cancel the gains of later ones.
 
-Shares of α of the attempts, decided by the training runs alone, before any tested run is seen.
-
-Two attempts get most of it: the one that refutes the claim best, and the one with the largest bound. They differ if
-a claim is grossly violated, which a rare event shows as a large bound and a common one more reliably. A third
-attempt takes a part from both: one chosen among few, since the largest of hundreds of noisy bounds is a lucky one.
+`weigh` divides α among the attempts of an audit, by the training runs alone.
 """
 
 from __future__ import annotations
@@ -50,6 +46,10 @@ def weigh(
     tried: Sequence[Attempt], training: Sequence[Counts], target: ClaimedLoss, *, tested: Sequence[int], alpha: float
 ) -> Array:
     """Share of α of each attempt, (attempts,), adding up to 1, from the training runs alone.
+
+    Two attempts get most of it: the one that refutes the claim best, and the one with the largest bound. They differ if
+    a claim is grossly violated, which a rare event shows as a large bound and a common one more reliably. A third
+    attempt takes a part from both: one chosen among few, since the largest of hundreds of noisy bounds is a lucky one.
 
     Args:
         tried: The attempts.

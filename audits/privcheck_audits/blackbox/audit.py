@@ -1,15 +1,10 @@
 """Black-box audit: any Python function with a claim and pairs of neighbours, judged by its outputs alone.
 
-Scores are learned on three tenths of the runs (`blackbox.scores`); the others are counted between edges fixed in
-advance, and tested (`blackbox.verdict`). If the audit may stop early, all runs are also bet on
-(`privcheck_audits.blackbox.anytime`). Users call `privcheck.audit_mechanism`.
-
-Rounds of a black-box audit over all pairs: calls are compared, scores learned, runs tested, bounds confirmed.
-
-No reported violation depends on the independence of runs of one call (`blackbox.confirmation`). If separate calls
-contradict the promise of long calls, the audit is repeated with one run per call.
-
-Plots of a black-box audit: the errors of the score that gave the bound.
+A `Round` goes over all pairs: calls are compared, scores learned on three tenths of the runs (`blackbox.scores`), the
+other runs counted between edges fixed in advance and tested (`blackbox.verdict`), bounds confirmed. If the audit may
+stop early, all runs are also bet on (`blackbox.anytime`). No reported violation depends on the independence of runs of
+one call (`blackbox.confirmation`): if separate calls contradict the promise of long calls, the audit is repeated with
+one run per call. Users call `privcheck.audit_mechanism`.
 """
 
 from __future__ import annotations

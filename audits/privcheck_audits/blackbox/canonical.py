@@ -1,13 +1,10 @@
-"""Canonical form of an output of any type: a flat list of leaves with their paths.
+"""Canonical form of an output of any type: leaves with their paths, equality by digest, exceptions as outputs.
 
-The form records types, keys and their order, lengths, dtypes, exceptions with their messages, NaN and the sign of
-zero. Sets have no order, so none is recorded. Numbers in texts are taken out: a text becomes a pattern and a list
-of numbers. Objects are read by their fields, never by their `repr`, which would include the memory address; of an
-object without fields only the type is recorded.
-
-Canonical form of an output as a value: leaves with their paths, equality by digest, and exceptions as outputs.
-
-Readers for types of Python's library and of well-known packages, without importing those packages.
+The form is a flat list that records types, keys and their order, lengths, dtypes, exceptions with their messages, NaN
+and the sign of zero. Sets have no order, so none is recorded. Numbers in texts are taken out: a text becomes a pattern
+and a list of numbers. Objects are read by their fields, never by their `repr`, which would include the memory address;
+of an object without fields only the type is recorded. Types of Python's library and of well-known packages are read
+without importing those packages.
 """
 
 from __future__ import annotations

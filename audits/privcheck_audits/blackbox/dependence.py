@@ -1,27 +1,10 @@
-"""Joint information of columns: dependence, parities of signs and bits, and sums of thin leaks.
+"""Joint information of columns: pairs that share noise, parities of signs and bits, and sums of thin leaks.
 
-Dependence between columns: pairs that share noise, and directions with little noise.
+* `Dependence`: pairs of columns, linear discriminants, and directions with little noise.
+* `Parities`: products of signs, or sums of bits modulo 2, that distinguish the neighbours when no single column does.
+* `Sums` over columns, for leaks spread so thinly that no single column shows them.
 
-Every pair is examined through the correlations under both neighbours (one matrix product each). For a pair whose
-means differ by a and b, in standard deviations, with correlation c, the squared Mahalanobis distance of the two
-neighbours is (a² + b² − 2cab)/(1 − c²): its excess over a² + b² is the information in the pair alone. Of whole
-outputs the same distance gives the linear discriminant, and the generalised eigenvectors of the two covariances
-give the directions that vary more under one neighbour. Pairs within the range of the largest chance value are
-ignored.
-
-Parities: products of signs, or sums of bits modulo 2, that distinguish the neighbours when no single column does.
-
-Noise that hides every number but not their joint sign, a secret shared over several bits and a linear hash with a
-public seed leak in this way, and learners that work column by column miss it. Of up to 18 bits all 2¹⁸ subsets are
-tried at once by the fast Walsh–Hadamard transform; of more, all pairs and triples. Parities within the range of the
-largest chance value are dropped: a parity that was only lucky would mislead later learners.
-
-Sums over columns, for leaks spread so thinly that no single column shows them.
-
-The log-likelihood ratios of independent columns add up. Four laws are tried: shifted normal noise (linear), shifted
-Laplace noise (differences of distances), and normal and Laplace noise of another scale (squares and distances).
-Each is summed over all columns, over those with a not too rare difference, and over those with a clear one: a leak
-in all columns shows in the first sum, a leak in a few columns in the last.
+Each is learned from training runs, and candidates within the range of the largest chance value are ignored.
 """
 
 from __future__ import annotations
@@ -90,6 +73,13 @@ class Dependence:
 
 def learn_dependence(whole: Array, secret: Bits) -> Dependence:
     """Learn the most informative pairs and directions.
+
+    Every pair is examined through the correlations under both neighbours (one matrix product each). For a pair whose
+    means differ by a and b, in standard deviations, with correlation c, the squared Mahalanobis distance of the two
+    neighbours is (a² + b² − 2cab)/(1 − c²): its excess over a² + b² is the information in the pair alone. Of whole
+    outputs the same distance gives the linear discriminant, and the generalised eigenvectors of the two covariances
+    give the directions that vary more under one neighbour. Pairs within the range of the largest chance value are
+    ignored.
 
     Args:
         whole: (runs, width) training runs, finite.
@@ -295,6 +285,11 @@ class Parities:
 def learn_parities(x: Array, secret: Bits) -> Parities:
     """Learn the most informative parities.
 
+    Noise that hides every number but not their joint sign, a secret shared over several bits and a linear hash with a
+    public seed leak through parities, and learners that work column by column miss them. Of up to 18 bits all 2¹⁸
+    subsets are tried at once by the fast Walsh–Hadamard transform; of more, all pairs and triples. Parities within the
+    range of the largest chance value are dropped: a parity that was only lucky would mislead later learners.
+
     Args:
         x: (runs, m) training runs.
         secret: (runs,) whether each was on D.
@@ -439,6 +434,11 @@ def _values(x: Array, _used: NDArray[np.int64]) -> Array:
 
 def learn_sums(whole: Array, secret: Bits) -> Sums:
     """Learn the weights for outputs like the training runs.
+
+    The log-likelihood ratios of independent columns add up. Four laws are tried: shifted normal noise (linear), shifted
+    Laplace noise (differences of distances), and normal and Laplace noise of another scale (squares and distances).
+    Each is summed over all columns, over those with a not too rare difference, and over those with a clear one: a leak
+    in all columns shows in the first sum, a leak in a few columns in the last.
 
     Args:
         whole: (runs, width) training runs, finite.

@@ -1,12 +1,11 @@
-"""Entry to the black box: first calls of a function under audit, and its outputs as rows of numbers.
+"""Input of the black box: calls a function under audit and converts its outputs into rows of numbers.
 
-Numbers of one shape become rows unchanged. Other outputs go through a schema (`blackbox.structure`) made from
-separate runs. Very wide outputs are narrowed here, call by call (`blackbox.width`), so that memory stays bounded.
+`probe` makes the first calls: the kind of the outputs, repeatability with a seed, and irregularities. Then `RunSource`
+makes blocks of runs. Every run of a block takes D or D′ by a fair hidden bit; the runs on each neighbour are made in
+one call with a separate generator: equal noise in both would hide, or feign, a difference.
 
-Every run of a block takes D or D′ by a fair hidden bit. The runs on each neighbour are made in one call with a
-separate generator: equal noise in both would hide, or feign, a difference.
-
-First calls of a function under audit: the kind of its outputs, repeatability with a seed, and irregularities.
+Numbers of one shape become rows unchanged. Other outputs go through a schema (`blackbox.structure`) made from separate
+runs. Very wide outputs are narrowed here, call by call (`blackbox.width`), so that memory stays bounded.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Neighbours of a dataset of users: changed users, their replacements, and rows of numbers that rank the pairs.
 
-Positions around powers of two come first after the ends: an unprotected tree node covers only its own users.
-
-Rows of numbers from outputs of any kind, used only to rank pairs of neighbours.
+Positions around powers of two come first after the ends: an unprotected tree node covers only its own users. The rows
+(`flatten`) and their gap serve only to rank pairs of neighbours; they prove nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Audit of one pair of neighbours of a black box: draw runs, learn scores, and test.
 
-Blocks run through `engine.blocks`, in this process or on workers. The training runs are returned whole; the tested
-ones are counted where they are drawn.
-
-Kinds of work of a block of black-box runs, each with what it returns, and where blocks run.
+Blocks run through `engine.blocks`, in this process or on workers, each with one kind of work (`RunsToLearn`,
+`RunsToNarrow`, `RunsToSketch`, `RunsToTest`). The training runs are returned whole; the tested ones are counted where
+they are drawn.
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
 """Learned scores of outputs of unknown distribution: several, since no single one finds every leak.
 
 Each is learned on training runs only. Its held-out values on the training runs decide the shares of the audit's α.
-
-Grid to which outputs are rounded before learning, so that leaks of the design are found and not those of floats.
-
-In double precision it is 2³⁰ times finer than the spread of a column. Numbers of lower precision lie on their own
-grids, which are finer around 0, and noise added to them leaves a coarser fingerprint: there the grid is four times
-as coarse as the numbers are at the largest magnitude. The precision is read from the last bits of the numbers,
-whatever their dtype; numbers on one even grid (counts, multiples of ¼) are not rounded further. All of this is
-decided on the training runs.
-
-Discrete patterns of outputs, and 64-bit keys for looking up equal ones.
+Before learning, outputs are rounded to a grid, so that leaks of the design are found and not those of floats
+(`grid_steps`); discrete patterns of outputs get 64-bit keys, by which equal ones are looked up.
 """
 
 from __future__ import annotations
@@ -52,6 +44,12 @@ _DIGITS: Final = 53
 
 def grid_steps(rows: Array, secret: Bits, *, fine: bool = False) -> Array:
     """Grid step of each column (width,): a power of two; 0 for integers.
+
+    In double precision the grid is 2³⁰ times finer than the spread of a column. Numbers of lower precision lie on their
+    own grids, which are finer around 0, and noise added to them leaves a coarser fingerprint: there the grid is four
+    times as coarse as the numbers are at the largest magnitude. The precision is read from the last bits of the
+    numbers, whatever their dtype; numbers on one even grid (counts, multiples of ¼) are not rounded further. All of
+    this is decided on the training runs.
 
     Args:
         rows: (runs, width) training runs.

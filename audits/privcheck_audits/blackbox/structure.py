@@ -2,9 +2,8 @@
 
 A row is a function of the output alone, given the schema: post-processing, so that a claim that covers the output
 covers the row, whatever the schema is. Equal outputs have equal rows. Different outputs have different rows: parts
-without their own columns go into one column as a digest of 53 bits, which is 0 if there are none.
-
-Sketch of the outputs of some runs: counts of types, shapes and texts at each path under each neighbour.
+without their own columns go into one column as a digest of 53 bits, which is 0 if there are none. A schema is made from
+a `Sketch`: counts of types, shapes and texts at each path under each neighbour.
 """
 
 from __future__ import annotations

@@ -1,19 +1,11 @@
 """Verdict from counts: many attempts, each with a share of α fixed before any tested run was seen.
 
-An attempt cuts a score. For ε the runs beyond the cuts are guesses of the hidden bit (the coin flip of `bounds`):
-which runs are guessed on depends on outputs and training runs only, and given those the bits are independent, so
-the number of guesses need not be fixed. If δ > 0, it must be. For ρ and μ the runs beyond a cut are an event whose
-probabilities under D and D′ are bounded (Clopper & Pearson), or the score bounds the divergence
-(`privcheck_audits.bounds.divergence`).
-
-Right and wrong guesses of all attempts of a pair at once.
-
-If δ > 0, the number of guesses has to be fixed beforehand (`bounds.CoinFlip`). The runs between two cuts are then
-tied: of the bin of the last guesses, the required number of runs is chosen at random.
-
-Counts of the tested runs: how often each score fell between its edges under each neighbour, and a few sums.
-
-The edges come from the training runs; the tested runs are counted block by block and not stored.
+The edges of each score come from the training runs; the tested runs are counted between them block by block and not
+stored. An attempt cuts a score. For ε the runs beyond the cuts are guesses of the hidden bit (the coin flip of
+`bounds`): which runs are guessed on depends on outputs and training runs only, and given those the bits are
+independent, so the number of guesses need not be fixed; with δ > 0 it is (`fixed_number`). For ρ and μ the runs beyond
+a cut are an event whose probabilities under D and D′ are bounded (Clopper & Pearson), or the score bounds the
+divergence (`privcheck_audits.bounds.divergence`).
 """
 
 from __future__ import annotations
@@ -166,6 +158,9 @@ def fixed_number(tried: Sequence[Attempt], training: Counts, tested: Counts, rng
 
     Each attempt guesses the share of the tested runs that lay beyond its cuts in the training runs: the outermost bins,
     and part of the next one.
+
+    If δ > 0, the number of guesses has to be fixed beforehand (`bounds.CoinFlip`). The runs between two cuts are tied:
+    of the bin of the last guesses, the required number of runs is chosen at random.
 
     Args:
         tried: All attempts of one pair: above every edge, below it, and both at edges equally far from the ends.

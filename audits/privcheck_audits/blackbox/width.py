@@ -1,19 +1,10 @@
 """Narrowing of very wide outputs as they are returned: the most informative columns, and figures of the whole row.
 
-The columns are picked from separate runs, of which only sums are kept; narrowing is post-processing, so the claim
-covers the narrowed outputs whatever was learned. With ten million numbers per run, one run at a time is in memory.
+The columns are picked from separate runs, of which only sums are kept (`Spread`); narrowing is post-processing, so the
+claim covers the narrowed outputs whatever was learned. With ten million numbers per run, one run at a time is in
+memory.
 
-Columns that share noise are found by their correlations, from a count sketch of the runs (Charikar, Chen &
-Farach-Colton 2002): each run is added, with a random sign, to one of a few buckets of its neighbour, so that a
-column needs one number per bucket. Up to thousands of columns there are as many buckets as runs, and the sketch is
-exact.
-
-Features of whole outputs: sums, gaps, order, and repetition within an output.
-
-Columns that are copies of each other are found by their correlation. Copies at a position drawn afresh in every run
-are not: a permuted or shifted block is uncorrelated with the first one, column by column. Such copies show within
-the row: values that recur, values with the same fraction (a copy with whole numbers added), halves that are equal
-once sorted, an output that matches a shifted copy of itself.
+The figures of whole outputs are sums, gaps, order (`shape`), and repetition within an output (`echoes`).
 """
 
 from __future__ import annotations
@@ -79,9 +70,14 @@ def shape(rows: Array) -> Array:
 def echoes(rows: Array) -> Array:
     """Repetition within outputs: (runs, 9), or (runs, 0) for fewer than four numbers.
 
-    The number of values with the same fraction as another one, their largest distance and the sum of the distances;
-    the spread of the differences and of the sums of the two sorted halves, in logarithms, and their means; the largest
+    The number of values with the same fraction as another one, their largest distance and the sum of the distances; the
+    spread of the differences and of the sums of the two sorted halves, in logarithms, and their means; the largest
     autocorrelation at a distance, and the distance.
+
+    Columns that are copies of each other are found by their correlation. Copies at a position drawn afresh in every run
+    are not: a permuted or shifted block is uncorrelated with the first one, column by column. Such copies show within
+    the row: values that recur, values with the same fraction (a copy with whole numbers added), halves that are equal
+    once sorted, an output that matches a shifted copy of itself.
     """
     runs, width = rows.shape
     if width < _ECHOES[0]:
@@ -175,6 +171,11 @@ class Narrow:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spread:
     """Sums of each column over some runs.
+
+    Columns that share noise are found by their correlations, from a count sketch of the runs (Charikar, Chen &
+    Farach-Colton 2002): each run is added, with a random sign, to one of a few buckets of its neighbour, so that a
+    column needs one number per bucket. Up to thousands of columns there are as many buckets as runs, and the sketch is
+    exact.
 
     Attributes:
         runs: (2,) number of runs on D and on D′.

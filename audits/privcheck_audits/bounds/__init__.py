@@ -2,7 +2,7 @@
 
 A trial hides a fair bit, takes D or D′ by it, and guesses the bit from the output. Every bound is exact at any number
 of runs: binomial tails, empirical Bernstein, or an e-process, which a true claim does not let grow. Lower bounds are
-rounded down and p-values up.
+rounded down and p-values up. Imports: privcheck only, no other folder of audits.
 
 | claim | bound | counts |
 | --- | --- | --- |

@@ -1,23 +1,13 @@
-"""Coin-flip bounds: each run uses D or D′ by a fair hidden bit, which the auditor guesses; ranks, groups, one run.
+"""Coin-flip bounds: each run uses D or D′ by a fair hidden bit, and the auditor guesses the bit from the output.
 
-Whatever the guess is based on, the mechanism's guarantee bounds how often it can be right, so too few errors refute
-the guarantee. Both directions of the pair are tested at once, by one binomial tail: no normal approximation, no
-constant.
+Whatever the guess is based on, the mechanism's guarantee bounds how often it can be right, so too few errors refute the
+guarantee. Both directions of the pair are tested at once, by one binomial tail: no normal approximation, no constant.
+In this order:
 
-Numbers of runs to guess on, fixed in advance, with α divided among them.
-
-The auditor may look at all outputs before deciding which runs to guess on: given the outputs the bits are
-independent. Only the tested number of guesses must not depend on the bits.
-
-Small ε: change the data of k users at once and test the guarantee implied by group privacy.
-
-At ε = 0.1 a guess is right in 52.5 of 100 runs, hard to distinguish from 50; with ten users at once, in 73.
-
-One run with many canaries: each of m users takes part or not by a separate hidden fair bit.
-
-Steinke, Nasr & Jagielski 2023 (Privacy auditing with one (1) training run), Theorem 5.2: under (ε, δ)-DP, whatever
-the auditor guesses and on whichever canaries, the number of right ones among r guesses is hardly more than Bin(r,
-e^ε/(1 + e^ε)).
+* `CoinFlip` and `CurveFlip`: the test, with and without abstentions.
+* `guess_plan`: numbers of runs to guess on, fixed in advance, with α divided among them.
+* `group_size`, `user_epsilon`: small ε by group privacy.
+* `OneRun`: many canaries in one run.
 """
 
 from __future__ import annotations
@@ -166,6 +156,9 @@ class GuessPlan:
     In every block of runs the guesses go to the runs with the largest absolute score, ties by position in the block.
     The numbers depend on the number of runs alone.
 
+    The auditor may look at all outputs before deciding which runs to guess on: given the outputs the bits are
+    independent. Only the tested number of guesses must not depend on the bits.
+
     Attributes:
         shares: Shares of the runs in a block to guess on, in (0, 1], one per attempt.
         weights: Shares of α, adding up to 1.
@@ -252,6 +245,9 @@ _AIM: Final = 1.5  # ε of the group at which guesses say most about a user's
 def group_size(epsilon: float) -> int:
     """Number of users to change together, so that kε is between 1 and 2; 1 if ε is at least 1.
 
+    For small ε the data of k users are changed at once, and the guarantee implied by group privacy is tested. At ε =
+    0.1 a guess is right in 52.5 of 100 runs, hard to distinguish from 50; with ten users at once, in 73.
+
     Raises:
         ParameterError: ε is not positive.
     """
@@ -318,6 +314,10 @@ class OneRun:
 
     Independent runs on disjoint canaries are one mechanism by parallel composition, so their counts may be added. The
     number of guesses is fixed in advance, or α is divided among the attempted numbers.
+
+    Each of m users takes part or not by a separate hidden fair bit. Steinke, Nasr & Jagielski 2023 (Privacy auditing
+    with one (1) training run), Theorem 5.2: under (ε, δ)-DP, whatever the auditor guesses and on whichever canaries,
+    the number of right ones among r guesses is hardly more than Bin(r, e^ε/(1 + e^ε)).
 
     Attributes:
         canaries: m, each in or out by a separate bit.

@@ -1,6 +1,6 @@
-"""Binomial tails for the coin flip: exact (Clopper & Pearson 1934), rounded outward.
+"""Binomial tails for the coin flip, exact (Clopper & Pearson 1934) and rounded outward; and a pair of intervals.
 
-Two pairs of Clopper–Pearson intervals, for comparison: one event, fixed in advance, counted in both arms.
+The pair of Clopper–Pearson intervals is for comparison: one event, fixed in advance, counted in both arms.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Compiled loops: wrong guesses at many ranks and thresholds, and noise in bulk, digit for digit as `Noise.draw`.
+"""Compiled loops: wrong guesses at many ranks and at many thresholds, and noise in bulk.
 
-Numbers of wrong guesses at many ranks, and at many thresholds, without sorting the runs by rank.
-
-Bulk sampling of noise: the numbers of `Noise.draw`, digit for digit, by a compiled loop three times as fast.
+The ranks are counted without sorting the runs by rank. The noise is that of `Noise.draw`, digit for digit, drawn three
+times as fast.
 """
 
 from __future__ import annotations

@@ -1,18 +1,10 @@
 """Return values, prints, log records, warnings and written files of an agent, compared bit for bit.
 
-Byte-exact reading of everything that an agent returns, field by field, to compare two runs to the last bit.
+`read_outputs` reads everything that an agent returns, field by field as bytes: fields of subclasses and undeclared
+attributes too, so that new fields are compared automatically. A value of a type that cannot be read exactly counts as
+different from everything, even from itself, so that it is never considered private.
 
-All existing fields are compared: those of subclasses and undeclared attributes too, so that new fields are compared
-automatically. A value of a type that cannot be read exactly counts as different from everything, even from itself,
-so that it is never considered private.
-
-Side outputs of an agent: prints, log records, warnings, and written files.
-
-None of them passes a channel, so that all must be functions of the billboard. Log records of all loggers are
-captured on creation, for all levels and handlers, without their time. A digest of all outputs is kept.
-
-Not captured: output to file descriptors that bypasses `sys.stdout` and `sys.stderr`, output of other processes and
-threads, and writes to files that were opened before the capture.
+`Said` captures the side outputs. None of them passes a channel, so that all must be functions of the billboard.
 """
 
 from __future__ import annotations
@@ -113,7 +105,12 @@ _LISTENERS: dict[int, Said] = {}  # by thread, at most one
 
 
 class Said:
-    """Recorder of the side outputs of one run of an agent."""
+    """Recorder of the side outputs of one run of an agent.
+
+    Log records of all loggers are captured on creation, for all levels and handlers, without their time. A digest of
+    all outputs is kept. Not captured: output to file descriptors that bypasses `sys.stdout` and `sys.stderr`, output of
+    other processes and threads, and writes to files that were opened before the capture.
+    """
 
     def __init__(self) -> None:
         self._digests = {place: hashlib.sha256() for place in (PRINTED, LOGGED, WARNED)}

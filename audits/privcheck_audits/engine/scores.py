@@ -1,12 +1,11 @@
-"""Trials of the releases: noise in the coordinates in which the neighbours differ, scored by the likelihood ratio.
+"""Trials scored by the likelihood ratio of the releases, and learned scores where that ratio is unknown.
 
-The other coordinates have the same law under both neighbours and independent noise, so they carry no information: a
-trial of DP-APVI at H = 20 draws 80 numbers, whatever S and A are. By Neyman and Pearson no test of the outputs
-beats a threshold on the log-likelihood ratio.
+Noise is drawn only in the coordinates in which the neighbours differ. The others have the same law under both
+neighbours and independent noise, so they carry no information: a trial of DP-APVI at H = 20 draws 80 numbers, whatever
+S and A are. By Neyman and Pearson no test of the outputs beats a threshold on the log-likelihood ratio.
 
-Learned scores for unknown likelihood ratios: logistic regression on features of the output, in plain NumPy.
-
-A score is learned on separate runs and never depends on the tested runs, so the test is valid for any score.
+A learned score is a logistic regression on features of the output, in plain NumPy. It is learned on separate runs and
+never depends on the tested runs, so the test is valid for any score.
 """
 
 from __future__ import annotations

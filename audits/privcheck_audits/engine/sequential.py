@@ -1,10 +1,8 @@
 """Audits that check after every block and stop when the claim is refuted: few runs for a large violation.
 
-The e-process of `bounds.e_process` may be monitored continuously. Blocks begin small and grow by an eighth of the
-runs before them, so at most an eighth of the runs is superfluous. An interrupted audit is as valid as a finished
-one.
-
-Sums of the first blocks of an audit: a few dozen, whatever the number of blocks.
+The e-process of `bounds.e_process` may be monitored continuously. Blocks begin small and grow by an eighth of the runs
+before them, so at most an eighth of the runs is superfluous. An interrupted audit is as valid as a finished one.
+`Prefixes` are the sums of the first blocks: a few dozen, whatever the number of blocks.
 """
 
 from __future__ import annotations

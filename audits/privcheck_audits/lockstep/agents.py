@@ -1,11 +1,10 @@
 """Online agents as auditors run them: in a separate world, through the audit adapter of the agent.
 
-An agent is driven episode by episode through its `Player` (`privcheck.runtime.online`), on the kernels that users
-run; the code here does not depend on agents' internals. Arrays are read by name through the player's face. A local
-privatizer need not have exact counters: a user's message is then the contribution of the agent's noiseless twin to
-the sums, started from the agent's state.
-
-Audit adapter of an agent, checked against its declaration: incomplete adapters are refused.
+An agent is driven episode by episode through its `Player` (`privcheck.runtime.online`), on the kernels that users run;
+the code here does not depend on agents' internals. Arrays are read by name through the player's face, which is checked
+against the agent's declaration (`CheckedFace`): incomplete adapters are refused. A local privatizer need not have exact
+counters: a user's message is then the contribution of the agent's noiseless `Twin` to the sums, started from the
+agent's state.
 """
 
 from __future__ import annotations

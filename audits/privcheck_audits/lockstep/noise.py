@@ -1,15 +1,11 @@
 """Noise audit: test whether the declared law is drawn, at the declared scale, independently everywhere.
 
 The auditor sees the exact value and the output of every slice (only auditors do), so it sees the noise itself. The
-declared noise is read from the mechanism's symbolic face (law and std), the drawn noise from the channel, from the
-counter of a tree (whose P-sums are the differences of its sums), or from a running agent. The tests are in
+declared noise is read from the mechanism (law and std), the drawn noise from the channel, from the counter of a tree,
+or from a running online agent, episode by episode (`OnlineDraws`). For a tree the noise of its sums is separated into
+that of the P-sums, each with a separate draw; for a local privatizer it is the difference between a user's message and
+that of the agent's noiseless twin; for batches that of the batch's tables. The tests are in
 `privcheck_audits.lockstep.noise_tests`.
-
-Noise audit of running online agents: the noise that the kernels add, recorded episode by episode and tested.
-
-For a tree the noise of its sums is separated into that of the P-sums, each with a separate draw; for a local
-privatizer it is the difference between a user's message and that of the agent's noiseless twin; for batches that of
-the batch's tables.
 """
 
 from __future__ import annotations

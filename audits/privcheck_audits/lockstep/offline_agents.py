@@ -1,10 +1,9 @@
 """Agents that learn from a dataset, run with the auditor's channels: lockstep replay and noise audit.
 
-Both halves are the registered ones: the privatizer gets a channel that keeps exact values, the agent half a
-billboard. With D's billboard the agent half must return the same on D and on D′, bit for bit: the policy and all
-side outputs (`privcheck_audits.engine.outputs`).
-
-Simplification of a pair of neighbours that shows a violation: equal wherever they need not differ.
+Both halves are the registered ones: the privatizer gets a channel that keeps exact values, the agent half a billboard.
+With D's billboard the agent half must return the same on D and on D′, bit for bit: the policy and all side outputs
+(`privcheck_audits.engine.outputs`). A pair that shows a violation is simplified (`shrink`): equal wherever the users
+need not differ.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ class OfflinePasses:
     def __call__(
         self, users: Users, declaration: Declaration, values: Mapping[str, Fraction], opened: Opened
     ) -> Iterator[int]:
-        """Run both halves on the users, and yield once: an `Execution` of `lockstep.replay.replay`."""
+        """Run both halves on the users, and yield once: an execution for `lockstep.replay.replay`."""
         said = Said()
         with said.listen():
             learnt = self._learn(users, declaration, values, opened(1))

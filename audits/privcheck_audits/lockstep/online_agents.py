@@ -1,12 +1,12 @@
 """Lockstep replay of running online agents: D′ behind D's billboard, with one user who answers differently.
 
-After every episode the noisy tables of the run on D′ are replaced by those of D, so that both runs see the same
-history of billboards and must play the same policies; this is the billboard lemma's premise, and is checked bit for
-bit, as are all other outputs of the agent. Its memory of past billboards is in its replicate, and is compared too.
-The exact values are compared output by output: for a tree the P-sum that closes, for a local privatizer the user's
-message, for batches the batch's tables.
+After every episode the noisy tables of the run on D′ are replaced by those of D, so that both runs see the same history
+of billboards and must play the same policies; this is the billboard lemma's premise, and is checked bit for bit, as are
+all other outputs of the agent. Its memory of past billboards is in its replicate, and is compared too. The exact values
+are compared output by output: for a tree the P-sum that closes, for a local privatizer the user's message, for batches
+the batch's tables.
 
-Users as response functions (Chowdhury & Zhou 2022, section 2.2): deterministic worlds, one for each neighbour.
+Users are response functions (Chowdhury & Zhou 2022, section 2.2): deterministic worlds, one for each neighbour.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Lockstep replay: run on D, then on D′ behind D's billboard, and compare the exact values with the charge.
 
-Two runs per pair and no statistics: the distance of the exact values must not exceed the sensitivity charged to the
-ledger. This finds bugs that no output shows. A declaration's statistics are run on users one after the other,
-through the channel and, if its schedule is a tree, through the counter; running agents are replayed by
+Two runs per pair and no statistics: the distance of the exact values, in the norms of the charge, must not exceed the
+sensitivity charged to the ledger. This finds bugs that no output shows. A declaration's statistics are run on users one
+after the other, through the channel and, if its schedule is a tree, through the counter; running agents are replayed by
 `privcheck_audits.lockstep.online_agents`.
-
-Distances between a release's exact values on two neighbours, in the norms of its charge, and sums over pairs.
 """
 
 from __future__ import annotations

@@ -1,33 +1,12 @@
 """The noise view of agents behind a shuffler: the messages of the running agent's users, and their order.
 
-Four tests of every output of every run:
+Four tests of every output of every run (`judge_order` and `dither` have their laws):
 
-* messages: the declared number of messages was released, each 0 or 1, or a declared integer 0 to m + 1. A missing
-  message or a non-bit refutes with certainty: an integer identifies its sender, and a missing bit is a missing
-  noise bit.
-* noise: the ones of every counter minus the users' own are Bin(N, p), with the N and p of its batch, whose size is
-  one of the declared sizes. With a uniform U, F(x − 1) + U·P(x) is uniform, so that its normal quantile is Gaussian
-  noise: tests of Gaussian noise apply.
-* order: behind a shuffler every order of a counter's messages is equally likely, regardless of the senders. At the
-  first and last places, and in equal stretches, the share of ones is compared with that of the whole counter;
-  sampling without replacement, Hoeffding's bound holds at any number of runs: P(|Σ(x − k/M)| ≥ t) ≤ 2·exp(−2t²/Σ
-  width²).
-* links: counters have separate shufflers, so that their orders are independent; with one order for all, a position
-  shows all bits of one user.
-
-Test whether messages of different counters can be linked: a shuffler with one order for all counters.
-
-A declaration composes counters with separately shuffled messages: the orders are then independent, and beyond the
-counters' numbers of ones nothing can be learnt. With one order for all counters a place is one sender: the places
-of users' own bits have at most a few ones among all counters, those of fair bits have half, and whole trajectories
-can be read off.
-
-The test is a bet. Counter c is given the weight w = ½ − (its own ones)/users, and every place the score v = Σ w·(x
-− k/M) over the counters before. Shuffled independently, the k places of the next counter's ones are drawn without
-replacement, and the mean of exp(λ·w·Σ(v − v̄)) over them is at most that with replacement, (mean of exp(λ·w·(v −
-v̄)))^k (Hoeffding 1963, Theorem 4). So a bet on them has expectation at most 1, given all counters before: an
-e-value, whose product over counters, outputs and runs reaches 1/p with probability at most p (Ville), at any
-stopping time.
+* messages: the declared number was released, each 0 or 1, or a declared integer 0 to m + 1.
+* noise: the ones of every counter minus the users' own are Bin(N, p), with the N and p of its batch, whose size is one
+  of the declared sizes.
+* order: every order of a counter's messages is equally likely, regardless of the senders.
+* links: counters have separate shufflers, so that their orders are independent (`bet_on_links`).
 """
 
 from __future__ import annotations
@@ -61,6 +40,18 @@ BETS: Final = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # λ; their e-values are averag
 
 def bet_on_links(bits: Array, shares: Array) -> Array:
     """Logarithm of the e-value of every bet against independent orders.
+
+    A declaration composes counters with separately shuffled messages: the orders are then independent, and beyond the
+    counters' numbers of ones nothing can be learnt. With one order for all counters a place is one sender: the places
+    of users' own bits have at most a few ones among all counters, those of fair bits have half, and whole trajectories
+    can be read off.
+
+    The test is a bet. Counter c is given the weight w = ½ − (its own ones)/users, and every place the score v = Σ w·(x
+    − k/M) over the counters before. Shuffled independently, the k places of the next counter's ones are drawn without
+    replacement, and the mean of exp(λ·w·Σ(v − v̄)) over them is at most that with replacement, (mean of exp(λ·w·(v −
+    v̄)))^k (Hoeffding 1963, Theorem 4). So a bet on them has expectation at most 1, given all counters before: an
+    e-value, whose product over counters, outputs and runs reaches 1/p with probability at most p (Ville), at any
+    stopping time.
 
     Args:
         bits: (counters, M) messages in the order in which they left, 0 or 1.
@@ -205,7 +196,11 @@ def _dither_slices(
 def dither(
     noisy: Tables, exact: Tables, laws: Mapping[str, ShuffledNoise], rng: np.random.Generator
 ) -> dict[str, Array]:
-    """Transform noise to Gaussian noise of the declared standard deviation, if the ones follow their law."""
+    """Transform noise to Gaussian noise of the declared standard deviation, if the ones follow their law.
+
+    With a uniform U, F(x − 1) + U·P(x) is uniform, so that its normal quantile is Gaussian noise: tests of Gaussian
+    noise apply.
+    """
     from scipy.special import ndtri
 
     made = {}
@@ -264,7 +259,13 @@ class _Order:
 
 
 def judge_order(heard: Heard) -> tuple[NoiseTest, ...]:
-    """Tests of the messages: their number and kind, their order at every place, and their links."""
+    """Tests of the messages: their number and kind, their order at every place, and their links.
+
+    A missing message or a non-bit refutes with certainty: an integer identifies its sender, and a missing bit is a
+    missing noise bit. At the first and last places, and in equal stretches, the share of ones is compared with that of
+    the whole counter; sampling without replacement, Hoeffding's bound holds at any number of runs: P(|Σ(x − k/M)| ≥ t)
+    ≤ 2·exp(−2t²/Σ width²).
+    """
     tests = []
     if heard.messages:
         certain = 0.0 if heard.wrong else 1.0

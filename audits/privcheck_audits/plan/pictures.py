@@ -1,16 +1,12 @@
 """Plot data of a plan's report: trade-off curve, bound against trials, pair, ratios.
 
-`privcheck_audits.plan.runner` passes it for every test: counts at the thresholds that `pilot_marks` of `trade_offs`
-chose, a `Prefixes` with the partial sums, `bound(counted)`, the lower bound from some of the blocks, and
-`limit(runs)`, the bound that the best test could have reached with that number of runs. Missing parts are not
-drawn. Memory does not grow with the number of trials, and no bound depends on anything here.
+`privcheck_audits.plan.runner` passes it for every test (`add_pictures`); missing parts are not drawn. Memory does not
+grow with the number of trials, and no bound depends on anything here.
 
-Trade-off curves (f-DP): both kinds of error of a score at every threshold, and the errors that claims allow.
-
-The thresholds are chosen before the counted runs, from a separate random stream, so memory does not grow with the
-number of runs and every count is binomial.
-
-Table of a pair of neighbours for readers: each user, step by step, in D and in D′.
+* Trade-off curves (f-DP): both kinds of error of a score at every threshold, and the errors that claims allow. The
+  thresholds (`pilot_marks`) are chosen before the counted runs, from a separate random stream, so that every count is
+  binomial.
+* The pair of neighbours as a table for readers: each user, step by step, in D and in D′.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Audit requests: refusal or division, placement of blocks, choice of the test, and meaning of a result.
 
-Common parts of the plans: check a request, divide it, place its blocks, and compare a bound with the limits.
-
-Which statistical test fits which audit, with the error for one that does not fit.
-
-Meaning of an audit's result, in words that need no statistics.
+Common parts of the plans: check a request, divide it, place its blocks, compare a bound with the limits. Then which
+statistical test fits which audit, with the error for one that does not fit, and the meaning of a result in words that
+need no statistics.
 """
 
 from __future__ import annotations

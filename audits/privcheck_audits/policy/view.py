@@ -1,9 +1,7 @@
-"""Verdict of the policy view for any agent: a learned score of its output, with a coin flip or bets.
+"""The policy view: the whole agent runs in every trial, and only its output is observed.
 
-The policy view: the whole agent runs in every trial, and only its output is observed.
-
-The loss of a policy has no formula, so a score is learned on three tenths of the runs and the coin flip decides on
-the others. It is valid against any mechanism; what it can find depends on the score.
+The loss of a policy has no formula, so a score is learned on three tenths of the runs, and the coin flip, or bets,
+decide on the others. The verdict is valid against any mechanism; what it can find depends on the score.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bounds on ρ-zCDP in its own unit: a lower bound on the Kullback–Leibler divergence, which is at most ρ.
 
-Count of one event under each neighbour, for comparison with other testers.
+For comparison with other testers, also a bound from the count of one event under each neighbour (`clopper_pearson`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """The releases view: a lower bound on ε from the declared releases. No agent is run.
 
-Declarations with additive noise: a lower bound on ε from the noisy statistics, attacked at the witness of
-verification.
-
-Releases at the sizes of an algorithm's audit instance, if the requested sizes would hide everything.
-
-Attack on outputs that share their noise: the difference of two of them.
+The noisy statistics of any declaration with additive noise are attacked at the witness of verification (`releases`). If
+the requested sizes would hide everything, the sizes of the algorithm's audit instance are attacked (`visible`); outputs
+that share their noise are attacked by the difference of two of them (`audit_differences`).
 """
 
 from __future__ import annotations

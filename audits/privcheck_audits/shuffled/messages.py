@@ -1,19 +1,13 @@
 """Trials of shuffler outputs: messages of the counters in which two batches differ, scored by their exact ratio.
 
-In the audited batch of n users, all other users have the data of D′, so that every counter that differs is 0 or n
-on D′. The output is the multiset of messages of each counter:
+In the audited batch of n users, all other users have the data of D′, so that every counter that differs is 0 or n on
+D′. The output is the multiset of messages of each counter: with every bit as a separate message, the number of ones is
+the only information, Bin(N, p) plus the users' own; of integers z = bit + Σy, the frequencies of 0, 1, …, m + 1.
+Counters have independent noise, so that their joint ratio is the product. Nothing is binned: scores of ±∞ are outputs
+that are impossible on one neighbour.
 
-* every bit as a separate message: the number of ones is the only information, Bin(N, p) plus the users' own;
-* integers z = bit + Σy: the frequencies of 0, 1, …, m + 1. With P = Bin(m, p), one 1 among bits 0 makes the ratio
-  of D to D′ the mean of P(z − 1)/P(z) over the n messages, one 0 among bits 1 that of P(z)/P(z − 1): exchange the
-  hidden user with each of the n. A message m + 1, or 0, makes it infinite.
-
-Counters have independent noise, so that their joint ratio is the product. Nothing is binned: scores of ±∞ are
-outputs that are impossible on one neighbour.
-
-Attacks on shuffler outputs: the observed counters, the pair, the batch, and the number of users changed alike.
-
-Everything here is computed from the known law, before any run.
+`attacks` lists the observed counters, the pair, the batch, and the number of users changed alike, from the known law,
+before any run.
 """
 
 from __future__ import annotations
@@ -100,6 +94,10 @@ def message_trials(groups: Sequence[MovedGroup], rng: np.random.Generator, runs:
 
 def integers_log_ratio(counts: NDArray[np.int64], rising: NDArray[np.bool_], senders: int, threshold: float) -> Array:
     """Log-ratio ln p(messages | D) − ln p(messages | D′) of each counter; ±∞ if one is 0.
+
+    With P = Bin(m, p), one 1 among bits 0 makes the ratio of D to D′ the mean of P(z − 1)/P(z) over the n messages, one
+    0 among bits 1 that of P(z)/P(z − 1): exchange the hidden user with each of the n. A message m + 1, or 0, makes it
+    infinite.
 
     Args:
         counts: (…, cells, m + 2) number of users who send 0, 1, …, m + 1.

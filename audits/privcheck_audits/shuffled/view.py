@@ -1,20 +1,14 @@
 """The releases view of declarations behind a shuffler: a lower bound on ε from the shuffled messages.
 
-Two attacks, each the sharpest for one way in which a shuffled sum can fail, chosen from the known law before any
-run:
+Two attacks, each the sharpest for one way in which a shuffled sum can fail, chosen from the known law before any run:
 
-* the number of ones of every counter that the pair moves. One user hardly moves it (ε of some hundredths), so that
-  a group of users with ε about 1.5 is moved alike, and group privacy gives the bound for one;
-* the multiset of integer messages, of one user. An output that is possible on D and impossible on D′ refutes every
-  ε if its probability exceeds δ.
-
-Users draw fewest noise bits at H = 1, where a message reveals its sender most easily: that instance is attacked
-too, with half of the runs and half of α.
+* the number of ones of every counter that the pair changes. One user hardly changes it (ε of some hundredths), so that
+  a group of users with ε about 1.5 is changed alike, and group privacy gives the bound for one;
+* the multiset of integer messages, of one user. An output that is possible on D and impossible on D′ refutes every ε if
+  its probability exceeds δ.
 
 There is no policy view: the claim of the shuffle model is about the shuffler's output, from which any policy is
 computed, and a score of policies can only be weaker than the exact likelihood ratio.
-
-Guesses from messages behind a shuffler: the attack, the numbers of runs to guess on, and the resulting bound.
 """
 
 from __future__ import annotations
@@ -234,7 +228,11 @@ def releases(request: AuditRequest, running: Declaration | None = None) -> Audit
 
 
 def instances(values: Mapping[str, Fraction]) -> tuple[Mapping[str, Fraction], ...]:
-    """Parameters to attack: the given ones, and the same with H = 1."""
+    """Parameters to attack: the given ones, and the same with H = 1.
+
+    Users draw fewest noise bits at H = 1, where a message reveals its sender most easily: that instance is attacked
+    too, with half of the runs and half of α.
+    """
     return (values, {**values, "H": Fraction(1)}) if values.get("H", 1) > 1 else (values,)
 
 

@@ -1,13 +1,8 @@
 """A statistic of any records with a sensitivity stated by its author, and a search for records that refute it.
 
-One user among others: alone, among few, and among as many as common thresholds on the number of users; the others
-typical, all equal, or in corners; the user last, first and in the middle, as statistics may depend on the order.
-
-The author of a statistic of records defines a record by drawing one. Typical draws hardly ever come near the worst case
-(of 12 numbers that are uniform on [0, 1] two differ by .95 or more one time in eight), so the function that draws a
-record is given a generator with possible but mostly extreme draws: all draws at one end, each at either end, one at an
-end and the others in the middle, all equal. Every record comes with its mirror image, for which every draw is at the
-opposite position.
+The search (`furthest_pairs`) changes one user among others: alone, among few, and among as many as common thresholds on
+the number of users; the others typical, all equal, or in corners; the user last, first and in the middle, as statistics
+may depend on the order. Corners come from a generator with possible but mostly extreme draws (`CornerGenerator`).
 """
 
 from __future__ import annotations
@@ -177,6 +172,11 @@ class CornerGenerator(np.random.Generator):
 
     A subclass, because authors' code asks for a `numpy.random.Generator`. Methods that are not overridden here draw as
     usual.
+
+    The author of a statistic of records defines a record by drawing one. Typical draws hardly ever come near the worst
+    case (of 12 numbers that are uniform on [0, 1] two differ by .95 or more one time in eight), so the function that
+    draws a record is given this generator: all draws at one end, each at either end, one at an end and the others in
+    the middle, all equal. Every record comes with its mirror image, for which every draw is at the opposite position.
     """
 
     def __init__(self, seed: int, manner: Manner, *, mirrored: bool) -> None:

@@ -1,8 +1,7 @@
-"""Pages with forms: the officer's queue with its actions, and the what-if form.
+"""Pages with forms: the officers' queue with its actions, and the what-if form.
 
-The officer's queue, and the forms that change something: commit a reservation, or give it back.
-
-The what-if form: how many more of these fit, and at which noise as many as one would like; nothing is written.
+The queue's forms write: commit a reservation, or release it. The what-if form writes nothing: how many more releases
+fit, and the noise at which a wanted number fits.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Pages that show the ledger: all datasets, one dataset, one charge with its derivation, a statement.
 
-Pages that show the ledger: all datasets, one dataset, one charge, a statement.
-
-How a dataset or a grant stands, in a word and a sentence: what a page says first.
-
-How a charge's cost comes about, step by step, with exact numbers: from its event to its share of the grant's cap.
+The first line of a page is a status in a word and a sentence (`Standing`). The derivation of a charge's cost has steps
+with exact numbers, from its event to its share of the grant's cap (`derive`, `share_of`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Login: sessions, cookies, roles of visitors, and the files that every page loads.
 
-Logging in and out, and what every page loads.
-
-Who visits a page: the session's cookie, the token behind it, the role, and where a form comes from.
-
-Who is logged in: random names of sessions, each with the digest of its token, in memory alone.
+A session has a random name and the digest of its token, in memory alone. A visitor has the session's cookie, its token
+and role; the origin of a form is checked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Templates become answers: escaped, without scripts, numbers short with the exact ones beside them, values in words.
+"""Rendering of templates: everything escaped, a policy without scripts, short numbers with the exact ones as titles.
 
-Templates become answers: everything escaped, a policy that lets no script run, numbers short with the exact ones.
-
-How the ledger's values are said on pages.
+The functions before `render` are the texts for the ledger's values on pages.
 """
 
 from __future__ import annotations
