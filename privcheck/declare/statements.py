@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from privcheck.errors import DeclarationError
-from privcheck.terms.parameters import one_of, several, text
 
 Kind = Literal["printed", "repaired", "reconstructed", "published code", "own"]
 About = Literal["releases", "actions"]
@@ -51,6 +50,8 @@ class Origin:
     changed: str = ""
 
     def __post_init__(self) -> None:
+        from privcheck.terms.parameters import one_of, text  # with SymPy, which reports that are read do without
+
         one_of("kind, of Origin", self.kind, get_args(Kind))
         text("text, of Origin", self.text)
         text("changed, of Origin", self.changed, empty=True)
@@ -93,6 +94,8 @@ class Statement:
     inapplicable: str = ""
 
     def __post_init__(self) -> None:
+        from privcheck.terms.parameters import one_of, several, text
+
         for field in ("name", "quotation", "where", "neighbours"):
             text(f"{field}, of Statement", getattr(self, field))
         one_of("about, of Statement", self.about, get_args(About))
@@ -221,6 +224,8 @@ def public(value: Any, *, why: str) -> PublicFact:
     >>> public("odd episodes", why="the parity of an episode's index").by
     "the declaration's author: the parity of an episode's index"
     """
+    from privcheck.terms.parameters import text
+
     text("why, of a public fact", why)
     return PublicFact(value, why=why)
 
@@ -243,7 +248,9 @@ def from_billboard(value: Any, *, of: tuple[str, ...] | str) -> PublicFact:
         message = "of, of a fact from the billboard: expected the names of releases, got none"
         raise DeclarationError(f"{message}; of what is known beforehand write public(…, why=…)")
     for name in names:
-        text("of, of a fact from the billboard", name)
+        from privcheck.terms.parameters import text
+
+    text("of, of a fact from the billboard", name)
     return PublicFact(value, of=names)
 
 
@@ -253,6 +260,8 @@ def from_data(what: str) -> DataFact:
     Args:
         what: How it is computed, such as "one over the number of patients in the table".
     """
+    from privcheck.terms.parameters import text
+
     text("what, of a fact from data", what)
     return DataFact(what)
 

@@ -125,7 +125,16 @@ def test_a_matrix_mechanism_is_one_gaussian():
     assert found.direction == "exact"
     rng = np.random.default_rng(0)
     signed = acc.matrix_gaussian(encoder=lower(rng, 6, signed=True), std=5, participations=3, sensitivity=1)
-    assert acc.compose(signed).epsilon(delta=1e-6).direction == "upper"
+    answer = acc.compose(signed).epsilon(delta=1e-6)
+    columns = np.array(lower(np.random.default_rng(0), 6, signed=True)).T
+    largest = max(
+        np.linalg.norm(np.array(signs) @ columns[list(taken)])
+        for taken in itertools.combinations(range(6), 3)
+        for signs in itertools.product((-1, 1), repeat=3)
+    )
+    wanted = acc.compose(acc.gaussian(std=5, sensitivity=largest)).epsilon(delta=1e-6)
+    assert answer.value == pytest.approx(wanted.value, rel=1e-9)  # all patterns and signs, one by one
+    assert answer.direction == "exact"
 
 
 def test_banded_sampling_by_drawing_from_both_laws():

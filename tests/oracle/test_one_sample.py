@@ -5,6 +5,7 @@ import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -29,8 +30,8 @@ from privcheck.declare.schedules import (
 from privcheck.declare.statistics import ClippedSums, VisitCounts
 from privcheck.errors import DeclarationError
 from privcheck.ledger.wire import parse_event
+from privcheck.pricing import Priced
 from privcheck.pricing.calibration import least_noise
-from privcheck.runtime.setting import Setting
 from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.terms.symbols import symbol
 from privcheck.verification.outcome_loss import pair_delta
@@ -393,7 +394,7 @@ def test_what_a_ledger_is_charged_and_what_a_plan_holds_is_of_both_outputs():
         certified = acc.compose(on_the_wire).epsilon(delta=delta_).upper
         assert acc.compose(*events).epsilon(delta=delta_).upper == pytest.approx(certified, rel=1e-9)
         assert plan.epsilon(delta=delta_).upper == pytest.approx(certified, rel=1e-9)
-    charged = event_of(Setting(declaration=both, values=values), "rho")
+    charged = event_of(SimpleNamespace(charged=SimpleNamespace(priced=Priced(both, values))), "rho")
     assert charged["type"] == "zcdp"
     assert float(charged["rho"]) == pytest.approx(5 * mu**2 / 2)
 

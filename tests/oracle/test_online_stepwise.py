@@ -1,6 +1,7 @@
 """PRIVATE-UCB-VI whose tree does not fit into memory: the same run, bit by bit, from noise that is drawn again."""
 
 import dataclasses
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -43,7 +44,7 @@ SIZES = [(3, 3, 2, 37), (5, 4, 3, 130), (6, 20, 2, 20), (1, 1, 2, 9), (2, 3, 1, 
 def test_it_is_the_run_that_keeps_its_tree(sizes, noiseless, monkeypatch):
     request = asked(**dict(zip("SHAK", sizes, strict=True)), replicates=2)
     kept = run(player, request, noiseless=noiseless)
-    monkeypatch.setattr(private, "MEMORY", 0.0)
+    monkeypatch.setattr(private, "vectors", lambda _: math.inf)  # of a tree that is kept
     again = run(player, request, noiseless=noiseless)
     assert same(kept, again)
     assert (kept.diagnostics["noise_drawn_again"], again.diagnostics["noise_drawn_again"]) == (0.0, 1.0)
@@ -53,7 +54,7 @@ def test_it_is_the_run_that_keeps_its_tree(sizes, noiseless, monkeypatch):
 
 
 def test_it_depends_on_no_threads_and_continues_where_it_was_killed(tmp_path, monkeypatch):
-    monkeypatch.setattr(private, "MEMORY", 0.0)
+    monkeypatch.setattr(private, "vectors", lambda _: math.inf)  # of a tree that is kept
     monkeypatch.setattr("privcheck.runtime.replicates._SAVE_EVERY", 0.0)
     monkeypatch.setattr("privcheck.runtime.replicates._WORK", 0)
     request = asked(replicates=3, directory=tmp_path)

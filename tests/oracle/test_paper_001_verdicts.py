@@ -120,6 +120,8 @@ def test_the_only_difference_between_the_two_readings_is_whose_noise_is_fresh():
         title=declare_fresh({}).title,
         source=declare_fresh({}).source,
         releases=tuple(dataclasses.replace(r, draw=Draw()) for r in declare_as_printed({}).releases),
+        origin=declare_fresh({}).origin,
+        statements=declare_fresh({}).statements,
     )
     assert repaired == declare_fresh({})
 

@@ -76,7 +76,7 @@ def test_the_printed_protocol_holds_in_the_papers_own_setting():
     assert found.verdict == "holds"
     bits = verify(declare_apart({}), values)
     # the multiset tells no less than the sum, and is charged at most twice: half the users, and others' bits both ways
-    assert found.lower_ratio == bits.lower_ratio
+    assert found.lower_ratio == pytest.approx(bits.lower_ratio, rel=1e-5)  # both rounded down, on other lattices
     assert bits.upper_ratio < found.upper_ratio < 2.2 * bits.upper_ratio
     assert "message-as-sum" in {f.code for f in found.findings}
 

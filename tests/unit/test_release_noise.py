@@ -284,7 +284,8 @@ def test_a_policy_is_publishable_only_where_what_it_comes_with_was_compared(tmp_
     ran = run(setting, source, noise="release", out=tmp_path / "compared")
     kept = load_policy(tmp_path / "compared").record.guarantee
     assert kept.compared == ran.compared
-    assert kept.compared.startswith("policy, values, claimed, diagnostics, remarks; bit for bit")
+    assert kept.compared.startswith("policy, values, claimed, diagnostics, remarks, printed lines, log records")
+    assert "bit for bit" in kept.compared
     assert kept.publishable
     assert "may be published (compared: policy" in shown(tmp_path / "compared")
     unseen = run(setting, source, noise="release", out=tmp_path / "unseen", compared="")
