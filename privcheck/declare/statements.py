@@ -247,10 +247,10 @@ def from_billboard(value: Any, *, of: tuple[str, ...] | str) -> PublicFact:
     if not names:
         message = "of, of a fact from the billboard: expected the names of releases, got none"
         raise DeclarationError(f"{message}; of what is known beforehand write public(…, why=…)")
-    for name in names:
-        from privcheck.terms.parameters import text
+    from privcheck.terms.parameters import text
 
-    text("of, of a fact from the billboard", name)
+    for name in names:
+        text("of, of a fact from the billboard", name)
     return PublicFact(value, of=names)
 
 

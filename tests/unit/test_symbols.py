@@ -20,12 +20,12 @@ from privcheck.terms.symbols import (
     K,
     S,
     at_most,
+    computed,
     delta,
     epsilon,
     exact,
     exp,
     expression,
-    functions,
     log,
     maximum,
     rho,
@@ -241,7 +241,7 @@ def test_parameters_are_replaced_exactly():
 
 
 def test_computed_functions_can_be_sent_to_other_processes():
-    levels = functions("gcd", math.gcd, H, K)
+    levels = computed("gcd", math.gcd, H, K)
     again = pickle.loads(pickle.dumps(1 + 2 * levels))  # noqa: S301
     assert again == 1 + 2 * levels
     assert again.at({"H": Fraction(12), "K": Fraction(18)}) == expression(13)
