@@ -41,8 +41,9 @@ from privcheck.cli.main import main
 try:
     main(["list"])
 finally:
-    heavy = {"sympy", "scipy", "numpy", "numba", "privcheck.declare.declaration", "privcheck_algorithms"} &
-    sys.modules.keys() assert not heavy, heavy
+    heavy = {"sympy", "scipy", "numpy", "numba", "privcheck.declare.declaration", "privcheck_algorithms"}
+    heavy &= sys.modules.keys()
+    assert not heavy, heavy
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ import pytest
 SCRIPT = """
 import json
 from pathlib import Path
-from privcheck import registry
+from privcheck.runtime import registry
 from privcheck.declare.declaration import resolve
 from privcheck.runtime.results import RunRequest
 from privcheck.runtime.setting import Setting

@@ -28,7 +28,8 @@ import environments
 import pytest
 from click.testing import CliRunner
 
-from privcheck import PureDP, registry
+from privcheck import PureDP
+from privcheck.runtime import registry
 from privcheck.cli.main import main
 from privcheck.testing import assert_private
 

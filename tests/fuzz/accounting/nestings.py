@@ -66,6 +66,7 @@ ORDERS: Final = ("zcdp", "renyi_curve")  # of which no pair is known to sample f
 INSIDE: Final = ("what", "event", "node", "of")  # the parameter that holds the part within
 _MOST_USERS: Final = 4
 _MOST_OUTCOMES: Final = 4000
+_SEEN: Final = 4  # outputs of few values that are seen one by one, the others left out
 _CELLS: Final = {1: 300, 2: 48, 3: 14, 4: 7}  # of continuous noise, by how many outputs are looked at
 
 
@@ -239,7 +240,7 @@ def _draws(part: Part, users: int, repeats: int) -> tuple[Draws, Part, int]:
     else:
         event, times = part, repeats
         found = _moves(part, users)
-    return _independent(found, copies), event, times
+    return _independent(found, copies, ordered=event.kind in CELLS), event, times
 
 
 def _mixed(laws: list[Draws], chances: Longs) -> Draws:
@@ -250,12 +251,20 @@ def _mixed(laws: list[Draws], chances: Longs) -> Draws:
     return dict(found)
 
 
-def _independent(law: Draws, copies: int) -> Draws:
+def _independent(law: Draws, copies: int, *, ordered: bool = False) -> Draws:
+    """Returns the law of the moves of independent copies.
+
+    Args:
+        law: Of one.
+        copies: How many.
+        ordered: Whether outputs are seen one by one, so that it matters which of them moved; the first `_SEEN` are
+            enough. Else only the sum of the moves matters, and they are sorted.
+    """
     found: Draws = {(): Long(1)}
     for _ in range(copies):
         joined: Draws = defaultdict(lambda: Long(0))
         for (a, p), (b, q) in itertools.product(found.items(), law.items()):
-            joined[tuple(sorted(a + b))] += p * q
+            joined[(a + b)[:_SEEN] if ordered else tuple(sorted(a + b))] += p * q
         found = dict(joined)
     return found
 
@@ -337,7 +346,7 @@ def _by_cells(draws: Draws, event: Part, repeats: int, direction: str) -> Law | 
     if not most:
         return None
     length = len(next(iter(draws)))
-    outputs = min(4, length * repeats)
+    outputs = min(_SEEN, length * repeats)
     masses = _masses(event, most, _CELLS[outputs])
     while masses.shape[1] ** outputs > _MOST_OUTCOMES and outputs > 1:
         outputs -= 1
