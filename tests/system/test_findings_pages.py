@@ -13,7 +13,7 @@ from privcheck.cli.main import main
 PAGES = Path(__file__).parents[2] / "docs" / "findings"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_committed_pages_are_the_generated_ones(tmp_path):
     ended = CliRunner().invoke(main, ["verify", "--all", "--pages", str(tmp_path), "--json"])
     assert ended.exit_code == 1, ended.output

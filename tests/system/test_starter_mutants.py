@@ -21,7 +21,7 @@ QUICK = {  # the cheapest kinds; what a function says is heard in the releases v
 
 
 def tiers(packages):
-    return [pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow) for one in packages]
+    return [pytest.param(*one, marks=() if one in QUICK else pytest.mark.nightly) for one in packages]
 
 
 def test_every_kind_has_twelve_mistakes_and_six_honest_variants():
