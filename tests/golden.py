@@ -344,11 +344,9 @@ def _record(folder: Path) -> Path:
 
 def _calculate(_: object, message: bytes, **_limits: float) -> bytes:
     """Answers a task in this process, in place of a process that first has to import everything."""
-    from privcheck.commands.calculations import TASKS
-    from privcheck.service.worker import _answer
+    from privcheck.commands.calculations import answer
 
-    task, body = json.loads(message)
-    return json.dumps(_answer(TASKS[task], body)).encode()
+    return json.dumps(answer(*json.loads(message))).encode()
 
 
 @contextmanager

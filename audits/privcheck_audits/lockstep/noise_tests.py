@@ -4,12 +4,12 @@ Every test is valid at any number of draws, and α is divided among them: the fa
 most α.
 
 * scale: Σx²/σ² ~ χ²(n) for Gaussian, 2Σ|x|/b ~ χ²(2n) for Laplace noise, two-sided (`Noise.scale_statistic`); for a
-tree at each level too
+  tree at each level too
 * law: the distance of the distribution functions (Dvoretzky–Kiefer–Wolfowitz with Massart's constant)
 * symmetry of matrices that are declared symmetric
 * repeats: no draw of a run occurs twice, in any release, at any position, with any sign or scale. F(x) of continuous
-noise is uniform, so that N draws have on average at most N²τ pairs closer than τ (Markov); only this test finds streams
-that are shared out of step (it finds nothing for noise on the integers, where many draws are equal)
+  noise is uniform, so that N draws have on average at most N²τ pairs closer than τ (Markov); only this test finds
+  streams that are shared out of step (it finds nothing for noise on the integers, where many draws are equal)
 * independence: the signs of two coordinates agree with probability ½; neighbouring coordinates, the same coordinate at
   the next step, in the next run, in earlier outputs (for a tree in the previous P-sum, the previous one of the same
   length, and the left half), and in another release (at the same position, and at the same leading indices). The
