@@ -8,15 +8,21 @@ import itertools
 import math
 from collections import Counter
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from privcheck import accounting as acc
 from privcheck.accounting.events.shuffled import changed_messages, moved_counters
 from privcheck.accounting.shuffle.sums import binomial_window, counter_law, fewest_hidden, message_law
+from privcheck.commands.settings import resolve_setting
 from privcheck.declare.mechanisms import noise_bits
+from privcheck.declare.statistics import SparseDifference
 from privcheck.verification.shuffled_loss import sum_epsilon
+from privcheck.verification.witness import find_witness, keep_undominated
 
 EPSILONS = (0.0, 0.1, 0.3, 0.7, 1.5)
 
@@ -153,3 +159,30 @@ def test_a_coarse_law_is_hardly_above_the_exact_one():
     many = moved_counters(users=2, bits=noise_bits(2, 200_000.0), threshold=200_000.0, moved=1)
     coarse = acc.compose(many).epsilon(delta=1e-6)
     assert exact.value <= coarse.upper <= exact.value * 1.001
+
+
+@pytest.mark.parametrize("name", ["shuffled-linear-bandit", "sdp-pe-calibrated"])
+def test_pairs_that_change_fewer_counters_lose_no_more(name, monkeypatch):
+    setting = resolve_setting(name, {})
+    few = find_witness(setting.declared, setting.values)
+    monkeypatch.setattr("privcheck.verification.witness.keep_undominated", lambda _, changed: list(changed))
+    every = find_witness(setting.declared, setting.values)
+    assert few is not None
+    assert every is not None
+    assert few.loss == every.loss > 0
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=1, max_size=8))
+def test_a_pair_is_left_out_where_another_changes_as_much_everywhere(counts):
+    def moved(up, down):
+        return SparseDifference(cells=np.arange(up + down), change=np.array([1.0] * up + [-1.0] * down))
+
+    two = [SimpleNamespace(name=name, mechanism=SimpleNamespace(law=SimpleNamespace(shuffled=True))) for name in "ab"]
+    changed = [(i, {"a": moved(*c[:2]), "b": moved(*c[2:])}) for i, c in enumerate(counts)]
+    kept = [i for i, _ in keep_undominated(two, changed)]
+    for i, one in enumerate(counts):
+        above = [j for j, other in enumerate(counts) if all(a >= b for a, b in zip(other, one, strict=True))]
+        alone = all(counts[j] == one for j in above) and min(above) == i
+        assert (i in kept) == alone
+    louder = {"a": SparseDifference(cells=np.arange(1), change=np.array([2.0])), "b": moved(0, 0)}
+    assert len(keep_undominated(two, [*changed, (9, louder)])) == len(counts) + 1  # the argument is of single bits
