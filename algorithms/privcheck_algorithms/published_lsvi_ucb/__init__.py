@@ -77,8 +77,8 @@ def declare_published(readings: Mapping[str, str]) -> Declaration:
 def declare_ngo(_readings: Mapping[str, str]) -> Declaration:
     """LSVI-UCB of Ngo et al. in the program: every user's φφᵀ with separate noise, new sums at every update.
 
-    The Gram matrix grows by one noisy φφᵀ per episode (lines 376–382), so that its differences show each of them: no
-    tree.
+    The Gram matrix grows by one noisy φφᵀ per episode (code lines 376–382), so that its differences show each of them,
+    without a tree.
     With fewer episodes than some 4 400 at ρ = 1 the program makes no update: N_max is negative there (line 89).
     """
     phi = Column("phi", _NORM, r"\phi")
