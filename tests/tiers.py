@@ -3,8 +3,8 @@
 Each tier has so many seconds of all workers together. They are shared out so that short functions run whole, and every
 long one gets the same: of its cases as many stay as fit in, spread over all of them, and the others are in the next
 tier. So a test that has become slow leaves the fast tier when `make test-all` has recorded it. In `make test` at least
-one case of a function stays. A function that has never been recorded is fast. The mark `every_change` keeps all of
-a slow function's cases in `make test`.
+one case of a function stays, unless it takes more than `LONGEST`. A function that has never been recorded is fast. The
+mark `every_change` keeps all of a slow function's cases in `make test`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pytest
 
 SECONDS = Path(__file__).parent / "seconds.json"
 FAST, CHANGE = 280.0, 960.0  # of two workers in 3 and 10 minutes, less what they take to start
+LONGEST = 20.0  # of one case; what takes longer is nightly, unless it is marked `every_change`
 RECORDED = 0.5  # a function that takes less is recorded with the others
 OTHERS = "others"
 ADDED = {"slow": "slow_by_seconds", "nightly": "nightly_by_seconds"}  # the mark beside one that is not by hand
@@ -100,7 +101,7 @@ def mark_by_seconds(items: Iterable[Any], recorded: Mapping[str, Function]) -> N
     others = recorded[OTHERS].each if OTHERS in recorded else 0.0
     known = [one for name, one in recorded.items() if name != OTHERS]
     whole = sum(one.change * one.each for one in known if one.whole)
-    parted = ((one.change, one.each) for one in known if not one.whole)
+    parted = ((one.change, one.each) for one in known if not one.whole and one.each <= LONGEST)
     change = share(CHANGE, parted, others=others + whole, least=1)
     fast = share(FAST, ((one.fast, one.each) for one in known), others=others, least=0)
     functions: dict[str, list[Any]] = {}
@@ -110,7 +111,8 @@ def mark_by_seconds(items: Iterable[Any], recorded: Mapping[str, Function]) -> N
     for name, cases in functions.items():
         quick = [case for case in cases if case.get_closest_marker("slow") is None]
         if cases[0].get_closest_marker("every_change") is None:
-            _leave(cases, fitting(len(cases), recorded[name].each, change, least=1), "nightly")
+            each = recorded[name].each
+            _leave(cases, 0 if each > LONGEST else fitting(len(cases), each, change, least=1), "nightly")
         _leave(quick, fitting(len(quick), recorded[name].each, fast, least=0), "slow")
 
 

@@ -44,7 +44,8 @@ def marked(number: int, each: float, *marks: str, others: float = 0.0) -> list[C
         (1_000, 2.0, 0.0, tiers.FAST / 2, tiers.CHANGE / 2),
         (100, 2.0, tiers.FAST - 20, 10, 100),  # what others leave
         (10, 2.0, tiers.CHANGE - 8, 0, 4),
-        (3, tiers.CHANGE, 0.0, 0, 1),
+        (3, tiers.CHANGE, 0.0, 0, 0),  # no case is short enough
+        (3, tiers.LONGEST, tiers.CHANGE, 0, 1),
         (3, 1.0, tiers.CHANGE, 0, 1),  # a function is in every change, if with one case
     ],
 )
