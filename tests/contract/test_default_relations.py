@@ -76,7 +76,7 @@ def test_the_first_way_of_a_reading_is_what_is_declared_without_it(name):
     for reading in algorithm.readings:
         said = algorithm.declare({reading.name: reading.ways[0]})
         assert said.relation == left_out.relation
-        assert [r.mechanism for r in said.releases] == [r.mechanism for r in left_out.releases]
+        assert [r.mechanism for r in said.noisy] == [r.mechanism for r in left_out.noisy]
 
 
 @pytest.mark.parametrize("name", LOCAL)

@@ -219,13 +219,14 @@ class LaplaceLaw:
         a, twice = self.step, 2 * c + 1
         v = a * a - a**3 / 3 + a**4 / 12  # K ≤ c(c + 1)(a + e^{−a} − 1) always, and by little where (2c + 1)a is small
         small = twice * a < 1e-4
+        few = np.where(small, c, 0.0)  # the square of another c may be beyond floats
         fade = np.exp(-np.minimum(twice * a, 745.0))
         n, n1, n2 = c + 1 + c * fade, 1 + fade - 2 * a * c * fade, 4 * a * fade * (a * c - 1)
         k = c * a + np.log1p(c * np.expm1(-twice * a) / twice)
         second = np.maximum(n2 / n - (n1 / n) ** 2 + 4 / twice**2, 1e-300)
         return (
-            as_floats(np.where(small, c * (c + 1) * (v / 2), k)),
-            as_floats(np.where(small, (c + 0.5) * v, a + n1 / n - 2 / twice)),
+            as_floats(np.where(small, few * (few + 1) * (v / 2), k)),
+            as_floats(np.where(small, (few + 0.5) * v, a + n1 / n - 2 / twice)),
             as_floats(np.where(small, v, second)),
         )
 
