@@ -100,7 +100,7 @@ def test_more_noise_never_costs_more(name, given):
         louder = with_all(declaration, lambda r, one=one: with_noise(r, 2) if r.name == one else r)
         after = account(louder).at(setting.values)
         assert after.rho < before.rho or math.isinf(before.rho)
-        numeric = any(r.mechanism.law.shuffled for r in declaration.releases)  # seconds a figure
+        numeric = any(r.mechanism.law.shuffled for r in declaration.noisy)  # seconds a figure
         for delta in (1e-5,) if numeric else (1e-9, 1e-5, 0.1):
             assert after.epsilon(delta) <= before.epsilon(delta)
 
@@ -124,7 +124,7 @@ def test_the_least_noise_has_the_fields_that_scripts_rely_on(name):
         with pytest.raises(ParameterError, match="fresh"):
             calibrate_noise(setting, epsilon=1.0, delta=1e-5)
         return
-    if any(r.mechanism.law.integers for r in setting.declared.releases):
+    if any(r.mechanism.law.integers for r in setting.declared.noisy):
         with pytest.raises(ParameterError, match="message of its own"):
             calibrate_noise(setting, epsilon=1.0, delta=1e-5)
         return
@@ -154,7 +154,7 @@ def test_every_source_names_a_numbered_statement(name):
         if algorithm.paper is GALLERY:  # papers that are not at hand say so
             where += r"|as described in "
         given = [
-            *(r.source for r in declaration.releases if r.source),
+            *(r.source for r in declaration.noisy if r.source),
             *(a.source for a in declaration.assumptions),
         ]
         assert declaration.source
