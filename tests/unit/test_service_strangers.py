@@ -143,7 +143,7 @@ def test_strangers_who_wait_do_not_fill_the_service(ledger, monkeypatch):
 
 
 def test_a_token_that_was_revoked_counts_as_a_strangers(ledger, monkeypatch):
-    monkeypatch.setattr("privcheck.service.session._FRESH", 0.0)
+    monkeypatch.setattr("privcheck.service.session._LOOKUP_FRESH", 0.0)
     url, token = ledger
     with served(create_app(Settings(store=url, rate=0.001, burst=5))) as client:
         asked = {"name": "b", "role": "reader"}
@@ -195,7 +195,7 @@ def test_nobody_without_a_token_reads_where_the_store_is(tmp_path, monkeypatch, 
     monkeypatch.setattr(Calculator, "start", lambda *_: None)
     monkeypatch.setattr(Calculator, "run", lambda *_: {})
     monkeypatch.setattr(Calculator, "run_later", lambda *_: {})
-    monkeypatch.setattr("privcheck.service.session._FRESH", 0.0)
+    monkeypatch.setattr("privcheck.service.session._LOOKUP_FRESH", 0.0)
     cluster = postgres_cluster.shared()
     url = cluster.new() if broken in POSTGRES else f"sqlite:///{tmp_path}/secret-place.db"
     book = budget_stores.begin(url)
