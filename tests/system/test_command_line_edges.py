@@ -92,7 +92,7 @@ def test_a_dry_run_draws_and_writes_nothing(arguments, tmp_path, monkeypatch):
     def drawn(*_, **__):
         raise AssertionError("a dry run drew something")
 
-    for place in ("api.audit", "api.run", "api.compare", "api.check", "commands.data._from_environment"):
+    for place in ("api.audit", "api.run", "api.compare", "api.check", "commands.datasets._from_environment"):
         monkeypatch.setattr(f"privcheck.{place}", drawn)
     out = tmp_path / "out"
     result = call(*arguments, "--dry-run", "--out", str(out), "--json")
