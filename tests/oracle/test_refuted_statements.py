@@ -104,7 +104,7 @@ def _one_draw_loss(pair, H, K, d, rho):
     return math.inf if grams[0] != grams[1] else 0.0
 
 
-def _ngo_loss(pair, H, K, d, N, rho):
+def _ngo_loss(pair, *, H, K, d, N, rho):
     """`DP_LSVI_Ngo.py`: GOE noise of variance ln²K/4ρ on one batch's Gram matrix; gains at every policy update."""
     (gains, gram), (gains2, gram2) = (_sums(user, d, H, [((*user.targets,), 1)]) for user in pair)
     frobenius = sum((gram[h][i][j] - gram2[h][i][j]) ** 2 for h in range(H) for i in range(d) for j in range(d))
