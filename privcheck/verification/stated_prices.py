@@ -35,6 +35,7 @@ from privcheck.verification.stated_sensitivities import Tried
 Comparison = Callable[..., None]  # raises a DeclarationError where a pair loses more than `near` times what is stated
 
 _DRAWN: Final = 200_000  # outputs on each of two neighbours, compared with the density
+_DRAWN_OF_FEW: Final = 1_000_000  # the same where all outputs are listed: a wrong scale of a flat law is faint
 _DRAWN_ELSEWHERE: Final = 20_000  # the same at other parameters
 _FEW: Final = 2_000  # of them at other parameters, where only the ratio of densities is looked at
 _FAILURE: Final = 1e-11  # probability that one comparison accuses a sampler that draws its density
@@ -76,9 +77,10 @@ def try_mechanism(declaration: Declaration, one: OwnMechanism, values: Mapping[s
     cost, events = one.cost(declaration.relation), one.events(declaration.relation, values)
     pairs = one.pairs(declaration.relation, values)
     at, rng, tried = one.at(values), np.random.default_rng(0), 0
+    size = _DRAWN if one.outputs is None else _DRAWN_OF_FEW
     for known in pairs:
         assert isinstance(known.sampler, OwnRuns)
-        if fault := _find_fault(one, known.sampler, at, rng, _DRAWN):
+        if fault := _find_fault(one, known.sampler, at, rng, size):
             raise DeclarationError(f"{one.name}: {fault}")
         if known.outcomes is not None:
             _check_price((one.name, known.words), (known.outcomes, 1), cost, events, values, near=_NEAR)
@@ -349,14 +351,15 @@ def _differ(one: OwnMechanism, drawn: NDArray[Any], data: Any, at: Mapping[str, 
     """
     if one.outputs is not None:
         outputs = np.asarray(one.outputs(**at))
-        places = {row: place for place, row in enumerate(_rows(outputs))}
-        found_at = np.array([places.get(row, -1) for row in _rows(drawn)])
-        if (found_at == -1).any():
+        kinds, times = np.unique(_rows(drawn), return_counts=True)
+        places = {row.tobytes(): place for place, row in enumerate(_rows(outputs))}
+        found_at = [places.get(row.tobytes(), -1) for row in kinds]
+        if -1 in found_at:
             return "an output is not among its `outputs`"
         logs = one.log_densities(outputs, data, at)
-        masses = np.exp(logs)
-        counts = np.bincount(found_at, minlength=len(outputs))
-        return _compare_cells(counts, masses, 0.0) or _compare_means(logs[found_at], logs, masses)
+        masses, counts = np.exp(logs), np.zeros(len(outputs), np.int64)
+        np.add.at(counts, found_at, times)
+        return _compare_cells(counts, masses, 0.0) or _compare_means(logs, counts, logs, masses)
     if one.edges is None:
         return _find_equals(one, drawn, data, at)
     if why := _find_repeated(drawn):
@@ -370,7 +373,9 @@ def _differ(one: OwnMechanism, drawn: NDArray[Any], data: Any, at: Mapping[str, 
     cells = np.searchsorted(edges, drawn.ravel(), side="left")
     counts = np.bincount(cells, minlength=edges.size + 1)
     why = _compare_cells(counts, np.concatenate([[0.0], each.sum(axis=1), [0.0]]), _BEYOND)
-    return why or _compare_means(one.log_densities(drawn, data, at), logs.ravel(), each.ravel())
+    return why or _compare_means(
+        one.log_densities(drawn, data, at), np.ones(len(drawn), np.int64), logs.ravel(), each.ravel()
+    )
 
 
 def _compare_cells(counts: NDArray[np.int64], masses: NDArray[np.float64], inexact: float) -> str:
@@ -398,14 +403,24 @@ def _divergence(found: NDArray[np.float64], true: NDArray[np.float64]) -> NDArra
     return divergence
 
 
-def _compare_means(drawn: NDArray[np.float64], logs: NDArray[np.float64], masses: NDArray[np.float64]) -> str:
-    """Difference between the mean of ln p over the draws and that of the law, in words; empty if none."""
+def _compare_means(
+    drawn: NDArray[np.float64], counts: NDArray[np.int64], logs: NDArray[np.float64], masses: NDArray[np.float64]
+) -> str:
+    """Difference between the mean of ln p over the draws and that of the law, in words; empty if none.
+
+    Args:
+        drawn: ln p of each drawn output.
+        counts: Number of draws of each.
+        logs: ln p of each output, or point of a cell.
+        masses: Probability of each.
+    """
     least = float(logs.max()) - _DEEP
     law, kept = masses / masses.sum(), np.maximum(logs, least)
     true = float(law @ kept)
     variance = float(law @ np.square(kept - true))
-    found, limit = float(np.maximum(drawn, least).mean()), math.log(2 / _FAILURE)
-    allowed = math.sqrt(2 * variance * limit / drawn.size) + _DEEP * limit / (3 * drawn.size) + _INEXACT
+    size, limit = int(counts.sum()), math.log(2 / _FAILURE)
+    found = float(counts @ np.maximum(drawn, least)) / size
+    allowed = math.sqrt(2 * variance * limit / size) + _DEEP * limit / (3 * size) + _INEXACT
     if abs(found - true) <= allowed:
         return ""
     return f"the mean of ln p is {found:.5g} over the draws and {true:.5g} over the density: a wrong scale does that"
@@ -442,10 +457,12 @@ def _find_equals(one: OwnMechanism, drawn: NDArray[Any], data: Any, at: Mapping[
     return f"{counts[worst]} of {size} draws are equal, and log_density gives that output {math.exp(logs[worst]):.3g}"
 
 
-def _rows(outputs: NDArray[Any]) -> list[bytes]:
-    """Each output as a dictionary key; −0 counts as 0."""
-    numbers = np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1) + 0.0
-    return [row.tobytes() for row in numbers]
+def _rows(outputs: NDArray[Any]) -> NDArray[Any]:
+    """Each output as one opaque value of all its numbers, to be counted and looked up; −0 counts as 0."""
+    numbers = np.ascontiguousarray(np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1) + 0.0)
+    if numbers.shape[1] == 1:
+        return numbers[:, 0]
+    return numbers.view(np.dtype((np.void, numbers.itemsize * numbers.shape[1])))[:, 0]
 
 
 def _worst_at_points(one: OwnMechanism, runs: OwnRuns, rng: np.random.Generator, size: int) -> float:
