@@ -85,6 +85,10 @@ class ProofError(PrivcheckError):
         self.steps = tuple(steps)
 
 
+class CertificateError(PrivcheckError):
+    """A verdict has no certificate: the message says which part of it has no form in one."""
+
+
 class TrajectoryError(PrivcheckError, ValueError):
     """Trajectories are malformed or break a precondition.
 

@@ -1,0 +1,308 @@
+"""A declaration in the canonical form of certificates (`docs/certificates.md`, "Declared").
+
+The form has a small vocabulary. Whatever has no word in it is refused with the reason, and its verdict is then not
+certified.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+from privcheck.declare.declaration import Declaration, Parameter
+from privcheck.declare.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    SymmetricGaussian,
+)
+from privcheck.declare.procedures import (
+    NoisyMax,
+    OwnMechanism,
+    Procedure,
+    ScoredChoice,
+    SparseVector,
+    UnaryEncoding,
+)
+from privcheck.declare.relations import AddRemoveOne, Relation, ReplaceOne
+from privcheck.declare.releases import Release
+from privcheck.declare.schedules import Batches, EveryEpisode, Once, PerUser, Schedule, Tree
+from privcheck.declare.statistics import ClippedSums, FeatureSums, GramMatrices, OneStepEach
+from privcheck.declare.statistics.counts import CellSums, PooledSums, passed, rewarded, visited
+from privcheck.errors import CertificateError, ParameterError
+from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
+from privcheck.terms.symbols import Expr, exp, expression, sqrt
+from privcheck.terms.symbols.prefix import Prefix, prefix
+
+Json = dict[str, Any]
+Values = Mapping[str, Fraction]
+
+_ONE: Final = expression(1)
+
+
+def describe_declaration(declaration: Declaration, values: Values) -> Json:
+    """Write a declaration at given parameters in the canonical form.
+
+    Args:
+        declaration: The declaration.
+        values: All parameters, checked.
+
+    Raises:
+        CertificateError: A part of it has no word in the form; the message says which.
+    """
+    relation = declaration.relation
+    return {
+        "name": declaration.name,
+        "source": declaration.source,
+        "relation": relation_name(relation),
+        "unit": {"who": relation.unit, "trajectories": term(relation.trajectories, "the unit")},
+        "model": declaration.model if declaration.claim.joint is None else "joint",
+        "parameters": {one.name: _parameter(one, values[one.name]) for one in declaration.parameters},
+        "releases": [_release(one, declaration, values) for one in declaration.releases],
+        "claim": {**_claim(declaration.claim.guarantee), "source": declaration.claim.source},
+    }
+
+
+def relation_name(relation: Relation) -> str:
+    """Name of a neighbouring relation."""
+    if isinstance(relation, ReplaceOne):
+        return "replace-one" if relation.initial == "any" else "replace-one-same-start"
+    return "add-remove" if isinstance(relation, AddRemoveOne) else "zero-out"
+
+
+def term(of: Expr, where: str) -> Prefix:
+    """Write an expression.
+
+    Raises:
+        CertificateError: It has no form in a certificate.
+    """
+    try:
+        return prefix(of)
+    except ParameterError as error:
+        raise CertificateError(f"{where}: {error}") from error
+
+
+def _parameter(parameter: Parameter, value: Fraction) -> Json:
+    kind = "integer" if parameter.kind == "count" else "real"
+    found: Json = {"kind": kind, "least": parameter.least if kind == "integer" else 0, "value": number(value)}
+    return {**found, "most": 1} if parameter.kind == "probability" else found
+
+
+def number(value: Fraction | int) -> int | str:
+    """Write a number: an integer, or "p/q"."""
+    exact = Fraction(value)
+    return int(exact) if exact.denominator == 1 else f"{exact.numerator}/{exact.denominator}"
+
+
+def _claim(guarantee: Guarantee) -> Json:
+    currencies: tuple[tuple[type[Any], str, tuple[str, ...]], ...] = (
+        (PureDP, "pure", ("epsilon",)),
+        (ZCDP, "zcdp", ("rho",)),
+        (GaussianDP, "gdp", ("mu",)),
+        (ApproxDP, "approx", ("epsilon", "delta")),
+    )
+    for kind, currency, fields in currencies:
+        if isinstance(guarantee, kind):
+            return {"currency": currency, **{name: term(getattr(guarantee, name), "the claim") for name in fields}}
+    raise CertificateError(f"the claim: no certificate is about {type(guarantee).__name__}")
+
+
+def _release(one: Procedure, declaration: Declaration, values: Values) -> Json:
+    where = f"release {one.name!r}"
+    parts = _noisy(one, declaration, values, where) if isinstance(one, Release) else _selection(one, where)
+    return {"name": one.name, **parts} | ({"part": one.users} if one.users else {})
+
+
+def _noisy(one: Release, declaration: Declaration, values: Values, where: str) -> Json:
+    if one.draw.name or "cells" in one.draw.across:
+        raise CertificateError(f"{where}: noise that several cells or releases share has no form")
+    return {
+        "statistic": _statistic(one, declaration, values, where),
+        "mechanism": _mechanism(one.mechanism, values, where),
+        "schedule": _schedule(one, where),
+    }
+
+
+@functools.singledispatch
+def _write(statistic: Any, release: Release, declaration: Declaration, values: Values, where: str) -> Json:
+    """A statistic without a word in the form: its sensitivity is stated, and named among what is assumed."""
+    del statistic
+    moved = release.contributed(declaration.relation)
+    return {"kind": "stated", "l1": _at_most(moved.l1, values, where), "l2": _at_most(moved.l2, values, where)}
+
+
+def _at_most(of: Expr, values: Values, where: str) -> Prefix:
+    """An expression, or if it has no form its value: a fraction's root where it is one, else rounded up."""
+    try:
+        return term(of, where)
+    except CertificateError:
+        square = (of**2).simplified().rational(values)
+        return str(Fraction(of.number(values, rounding="up"))) if square is None else ["^", str(square), "1/2"]
+
+
+def _exactly(of: Expr, values: Values, where: str) -> Prefix:
+    """An expression, or if it has no form its value, where that is a fraction."""
+    try:
+        return term(of, where)
+    except CertificateError:
+        if (known := of.rational(values)) is None:
+            raise
+        return str(known)
+
+
+def _statistic(release: Release, declaration: Declaration, values: Values, where: str) -> Json:
+    return _write(release.statistic, release, declaration, values, where)
+
+
+def is_stated(release: Procedure) -> bool:
+    """Whether the certificate takes the sensitivity of a release from its author."""
+    return isinstance(release, Release) and _write.dispatch(type(release.statistic)) is _write.dispatch(object)
+
+
+_WEIGHTS: Final[Mapping[str, str]] = {"rewarded": "reward", "_bits": "reward", "_cost": "cost"}
+
+
+def _table(table: CellSums, where: str, *, pooled: bool) -> Json:
+    weight = "one" if table.weight is None else _WEIGHTS.get(getattr(table.weight, "__name__", ""))
+    if table.cells not in {visited, passed} or weight is None or not _is_ours(table.weight):
+        raise CertificateError(f"{where}: {table.name} is not one of the tables of the form")
+    states, actions = table.sizes[:2]
+    sizes = {"steps": table.steps, "states": states, "actions": actions}
+    return {
+        "kind": "table",
+        "cells": ["state", "action"] + (["next"] if table.cells is passed else []),
+        "weight": weight,
+        "pooled": pooled,
+        **{name: term(size, where) for name, size in sizes.items()},
+    }
+
+
+def _is_ours(weight: Callable[..., Any] | None) -> bool:
+    return weight is None or weight.__module__ == rewarded.__module__
+
+
+@_write.register
+def _cells(statistic: CellSums, _release: Release, _declaration: Declaration, _values: Values, where: str) -> Json:
+    return _table(statistic, where, pooled=False)
+
+
+@_write.register
+def _pooled(statistic: PooledSums, _release: Release, _declaration: Declaration, _values: Values, where: str) -> Json:
+    return _table(statistic.by_step, where, pooled=True)
+
+
+@_write.register
+def _one_step(
+    statistic: OneStepEach, _release: Release, _declaration: Declaration, _values: Values, where: str
+) -> Json:
+    size = statistic.table.steps
+    for axis in statistic.table.sizes:
+        size = size * axis
+    return {"kind": "bits", "bits": term(size, where), "ones": "1"}
+
+
+@_write.register
+def _gram(statistic: GramMatrices, _release: Release, _declaration: Declaration, _values: Values, where: str) -> Json:
+    return _linear(statistic, _ONE, "outer", where)
+
+
+@_write.register
+def _features(
+    statistic: FeatureSums, _release: Release, _declaration: Declaration, _values: Values, where: str
+) -> Json:
+    return _linear(statistic, statistic.target.bound**statistic.power, "sum", where)
+
+
+def _linear(statistic: GramMatrices | FeatureSums, target: Expr, part: str, where: str) -> Json:
+    weight = statistic.weight.bound if statistic.weight is not None else _ONE
+    bounds = {"steps": statistic.steps, "feature": statistic.vector.bound, "target": target, "weight": weight}
+    written = {name: term(bound, where) for name, bound in bounds.items()}
+    return {"kind": "linear", "features": statistic.vector.name, "part": part, "signed": False, **written}
+
+
+@_write.register
+def _clipped(statistic: ClippedSums, _release: Release, declaration: Declaration, _values: Values, where: str) -> Json:
+    if statistic.per == "user" and declaration.relation.trajectories != _ONE:
+        raise CertificateError(f"{where}: a sum of users who have several records each has no form")
+    root, norm = sqrt(statistic.dimension), statistic.norm
+    l1, l2 = {
+        "l1": (norm, norm),
+        "l2": (root * norm, norm),
+        "linf": (statistic.dimension * norm, root * norm),
+    }[statistic.ball]
+    return {"kind": "bounded", "l1": term(l1, where), "l2": term(l2, where)}
+
+
+_LAWS: Final[Mapping[type[Any], tuple[str, str]]] = {
+    Laplace: ("laplace", "scale"),
+    DiscreteLaplace: ("discrete-laplace", "scale"),
+    Gaussian: ("gaussian", "variance"),
+    DiscreteGaussian: ("discrete-gaussian", "variance"),
+}
+
+
+def _mechanism(mechanism: Mechanism, values: Values, where: str) -> Json:
+    if type(mechanism) in _LAWS:
+        law, spread = _LAWS[type(mechanism)]
+        return {"law": law, spread: _exactly(mechanism.spread, values, where)}
+    if isinstance(mechanism, SymmetricGaussian):
+        variance = _exactly(mechanism.spread, values, where)
+        return {"law": "gaussian-matrix", "variance": variance, "diagonal": 2 if mechanism.kind == "goe" else 1}
+    raise CertificateError(f"{where}: {mechanism.words} has no form")
+
+
+def _schedule(release: Release, where: str) -> Json:
+    schedule: Schedule = release.schedule
+    shared = "outputs" in release.draw.across
+    if isinstance(schedule, EveryEpisode):
+        return {"kind": "repeat", "times": term(schedule.outputs, where), "noise": "shared" if shared else "fresh"}
+    if shared:
+        raise CertificateError(f"{where}: one draw over {schedule.words} has no form")
+    if isinstance(schedule, Tree):
+        if schedule.leaves_of_a_user != _ONE:
+            raise CertificateError(f"{where}: a tree with several leaves of one user has no form")
+        return {"kind": "tree", "leaves": term(schedule.leaves, where)}
+    kinds: tuple[tuple[type[Any], str], ...] = ((Once, "once"), (PerUser, "local"), (Batches, "disjoint"))
+    for kind, name in kinds:
+        if isinstance(schedule, kind):
+            return {"kind": name}
+    raise CertificateError(f"{where}: {schedule.words} has no form")
+
+
+def _selection(one: Procedure, where: str) -> Json:
+    mechanism: Json
+    statistic: Json
+    schedule: Json = {"kind": "once"}
+    if isinstance(one, ScoredChoice):
+        law = "exponential" if one.by == "exponential mechanism" else "permute-and-flip"
+        mechanism = {"law": law, "epsilon": term(one.epsilon, where)}
+        statistic = {"kind": "selection", "moves": "1"}  # ε is the price of scores that move by Δ
+    elif isinstance(one, NoisyMax) and one.noise != "gumbel":
+        mechanism = {"law": "noisy-max", "scale": term(one.scale, where)}
+        statistic = {"kind": "selection", "moves": term(one.sensitivity, where)}
+    elif isinstance(one, SparseVector) and one.query_scale is not None and one.positives is not None:
+        if one.answers != "above or below":
+            raise CertificateError(f"{where}: noisy values beside the answers have no form")
+        scales = {"threshold_scale": one.threshold_scale, "query_scale": one.query_scale}
+        written = {name: term(scale, where) for name, scale in scales.items()}
+        positives = term(one.positives, where)
+        if one.redrawn:  # one sparse vector after the other, each until its first answer above
+            schedule, positives = {"kind": "repeat", "times": positives, "noise": "fresh"}, "1"
+        mechanism = {"law": "sparse-vector", **written, "positives": positives, "one_sided": one.monotone}
+        statistic = {"kind": "selection", "moves": term(one.sensitivity, where)}
+    elif isinstance(one, UnaryEncoding) and one.kept == -one.flipped:
+        odds = exp(one.kept)
+        keep = term((odds / (1 + odds)).simplified(), where)
+        mechanism = {"law": "randomised-response", "keep": keep, "answers": "2"}
+        statistic = {"kind": "bits", "bits": term(one.bits, where), "ones": term(one.ones, where)}
+        schedule = {"kind": "local"}
+    elif isinstance(one, OwnMechanism) and isinstance(one.guarantee, PureDP):
+        mechanism = {"law": "theorem", "pure": term(one.guarantee.epsilon, where), "theorem": one.source or one.name}
+        statistic = {"kind": "stated", "l1": "0", "l2": "0"}
+    else:
+        raise CertificateError(f"{where}: {one.facts.words} has no form")
+    return {"statistic": statistic, "mechanism": mechanism, "schedule": schedule}

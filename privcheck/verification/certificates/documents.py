@@ -1,0 +1,119 @@
+"""The document of a verdict: its kind, what is declared and assumed, and the body of its kind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.procedures import OwnMechanism
+from privcheck.declare.releases import Release
+from privcheck.declare.schedules import Batches, EveryEpisode, Tree
+from privcheck.errors import CertificateError
+from privcheck.pricing import Priced
+from privcheck.verification.certificates.canonical import Json, describe_declaration, is_stated
+from privcheck.verification.certificates.derivations import derive_at, derive_for_all
+from privcheck.verification.certificates.refutations import refute_with_pair
+from privcheck.verification.verdict import Verification, judge
+
+FORMAT: Final = "privcheck-certificate/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A certificate: what was declared, assumed, applied and concluded.
+
+    Attributes:
+        document: The document, of JSON values.
+    """
+
+    document: Json
+
+    @property
+    def kind(self) -> str:
+        """Kind of the conclusion."""
+        return str(self.document["kind"])
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the whole document in canonical JSON, as "sha256:…"."""
+        return hash_json(self.document)
+
+    @property
+    def text(self) -> str:
+        """The document as a file's text, one field a line."""
+        lines = (f"{json.dumps(key)}: {json.dumps(value, sort_keys=True)}" for key, value in self.document.items())
+        return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def hash_json(value: Any) -> str:
+    """SHA-256 of a value's canonical JSON: keys sorted, no spaces, ASCII."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def certify(priced: Priced) -> Certificate:
+    """Write the certificate of the verdict on a declaration at its parameters.
+
+    Raises:
+        CertificateError: There is none: the claim is undecided, or a part of the declaration, of the proof or of the
+            pair has no form in a certificate.
+    """
+    verdict = judge(priced)
+    if verdict.verdict == "undecided":
+        raise CertificateError("the claim is undecided")
+    declared = describe_declaration(priced.declaration, priced.values)
+    kind, body = _body(priced, verdict)
+    conclusion = {
+        "verdict": verdict.verdict,
+        "scope": "all parameters" if kind == "holds-for-all" else "these numbers",
+        "about": "releases",
+    }
+    assumed = [{"code": code, "what": what, "by": by} for code, what, by in _assumptions(priced.declaration, kind)]
+    return Certificate(
+        {
+            "format": FORMAT,
+            "kind": kind,
+            "declared": declared,
+            "digest": hash_json(declared),
+            "assumed": assumed,
+            **body,
+            "conclusion": conclusion,
+        }
+    )
+
+
+def _body(priced: Priced, verdict: Verification) -> tuple[str, Json]:
+    if verdict.verdict == "fails":
+        return "refuted", {"evidence": refute_with_pair(priced, verdict.witness)}
+    if verdict.method == "proved" and (body := derive_for_all(priced)) is not None:
+        return "holds-for-all", body
+    return derive_at(priced)
+
+
+def _assumptions(declaration: Declaration, kind: str) -> Iterator[tuple[str, str, str]]:
+    """Code, words and author of what the conclusion takes on somebody's word."""
+    if kind == "refuted":
+        yield "attainable", "features, targets and weights within their bounds occur", "the declaration"
+        return
+    kept = sorted({words for one in declaration.releases for words in one.facts.preconditions})
+    yield "data-in-range", "; ".join(kept) or "the data is as the statistics say", "whoever holds the data"
+    yield "unit", f"neighbours: {declaration.relation.words}", "whoever made the table"
+    yield (
+        "sequential",
+        "outputs leave one after the other, and later ones see the data only through earlier",
+        "the agent",
+    )
+    for one in declaration.releases:
+        if isinstance(one, OwnMechanism):
+            yield f"theorem: {one.name}", f"the price {one.guarantee}", "the declaration's author"
+        if is_stated(one) or not isinstance(one, Release):
+            yield f"stated-sensitivity: {one.name}", f"the sensitivity of {one.facts.output}", "the declaration"
+        schedule = getattr(one, "schedule", None)
+        fact = getattr(schedule, "fact", None)
+        if isinstance(schedule, Tree | Batches | EveryEpisode) or one.users:
+            by = fact.by if fact is not None else "the declaration"
+            yield f"public-schedule: {one.name}", "who is in which leaf, batch or part does not depend on the data", by
