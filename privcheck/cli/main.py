@@ -19,6 +19,7 @@ from privcheck.cli.options import (
     VERDICTS,
     Place,
     ProgressBars,
+    certificate_option,
     complete_algorithms,
     delta_option,
     finish,
@@ -102,27 +103,36 @@ def budget(name: str, *, sets: tuple[str, ...], delta: str | None, as_json: bool
 @click.option("--all", "everything", is_flag=True, help="Every declared algorithm, at its defaults.")
 @click.option("--pages", type=Place(), help="With --all: write one page of findings per paper to this directory.")
 @set_option
+@certificate_option
 @json_option
-def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tuple[str, ...], as_json: bool) -> None:
+def verify(
+    name: str | None, *, everything: bool, pages: Path | None, sets: tuple[str, ...], certificate: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Judge the claim of NAME, or of all: does it hold for the declared releases?
 
     \b
     Examples:
       privcheck verify sdp-pe-as-printed
+      privcheck verify dp-apvi --certificate dp-apvi.json && python -m privcheck_check dp-apvi.json
       privcheck verify --all --json
     """
-    from privcheck import api
     from privcheck.cli.printing import describe_verdict, describe_verdicts
-    from privcheck.commands.settings import parse_sets
+    from privcheck.commands.certificates import certificate_of, write_certificate
+    from privcheck.commands.declarations import verify_claim
+    from privcheck.commands.settings import parse_sets, resolve_setting
 
     if everything == (name is not None):
         raise click.UsageError("give one algorithm's NAME or --all")
     if name is not None and pages is not None:
         raise click.UsageError("--pages goes with --all: a page is about a whole paper")
-    if everything and sets:
-        raise click.UsageError("--set goes with one NAME: parameters differ between algorithms")
+    if everything and (sets or certificate is not None):
+        raise click.UsageError("--set and --certificate go with one NAME")
     if name is not None:
-        result = api.verify_claim(name, parameters=parse_sets(sets))
+        setting = resolve_setting(name, parse_sets(sets))
+        result = verify_claim(setting)
+        if certificate is not None:
+            write_certificate(certificate_of(setting.priced), certificate)
         finish(result, describe_verdict, as_json=as_json)
         sys.exit(VERDICTS[result.verdict])
     every = _verify_all(show=not as_json)

@@ -111,6 +111,12 @@ json_option = click.option(
 set_option = click.option(
     "--set", "sets", multiple=True, metavar="NAME=VALUE", help="Set a parameter, reading or option; may be repeated."
 )
+certificate_option = click.option(
+    "--certificate",
+    type=Place(),
+    metavar="FILE",
+    help="Write the certificate, for `python -m privcheck_check FILE`; refused where there is none.",
+)
 delta_option = click.option(
     "--delta", metavar="D", help="δ at which ε is reported; 0 for a pure claim, otherwise 1e-5."
 )

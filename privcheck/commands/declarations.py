@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from privcheck.accounting import claim_delta, claim_epsilon
+from privcheck.commands.certificates import certificate_of
 from privcheck.commands.failures import INTERNAL, explain
 from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.settings import Chosen, resolve_setting
@@ -343,6 +344,7 @@ def verify_claim(setting: Chosen) -> report.Verified:
         witness=_witness(verification.witness),
         repair=verification.repair,
         sentence=sentence(verification),
+        certificate=certificate_of(setting.priced).brief,
     )
 
 

@@ -16,6 +16,7 @@ from privcheck.reports.wording import (
     capitalise,
     figure,
     percent,
+    say_certificate,
     say_holds,
     say_origin,
     say_ratios,
@@ -150,6 +151,7 @@ class Verdict:
         statements: Verdict on each printed statement; empty if none applies to this system.
         origin: Origin of the judged text; empty if unknown.
         meaning: What the verdict of an audit alone does not mean; empty for other verdicts.
+        certificate: What the independent checker said of the verdict's certificate; empty where none is made.
     """
 
     headline: str
@@ -163,6 +165,7 @@ class Verdict:
     statements: str = ""
     origin: str = ""
     meaning: str = ""
+    certificate: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +226,7 @@ def verdict(report: Report) -> Verdict:
         joint=_JOINT[verify.joint] if verify and verify.joint else "",
         statements=say_statements(verify.statements) if verify else "",
         origin=say_origin(verify.origin) if verify and verify.origin else "",
+        certificate=say_certificate(verify.certificate) if verify and verify.certificate else "",
     )
 
 

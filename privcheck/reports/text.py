@@ -49,6 +49,7 @@ def _head(report: Report, width: int) -> Iterator[str]:
         verdict.ratios and f"Cost over claim: {verdict.ratios}.",
         verdict.sentence,
         verdict.how and f"Found {verdict.how}.",
+        verdict.certificate,
         verdict.joint,
         verdict.repair,
         verdict.meaning,

@@ -16,7 +16,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any, Final, Literal
 
 from privcheck.declare.statements import JudgedStatement, Origin
-from privcheck.reports.values import Report, Verified
+from privcheck.reports.values import CertificateBrief, Report, Verified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,6 +391,12 @@ def say_statements(statements: Sequence[JudgedStatement]) -> str:
 def rank(standing: str) -> int:
     """Rank of a verdict on a statement, the gravest first."""
     return _ORDER.index(standing)
+
+
+def say_certificate(brief: CertificateBrief) -> str:
+    """What the independent checker said of a certificate, in a sentence."""
+    said = brief.says.removeprefix("accepted: ")
+    return as_sentence(f"Checked independently ({brief.kind}): {said}" if brief.accepted else said)
 
 
 def say_origin(origin: Origin) -> str:

@@ -433,6 +433,23 @@ class VerdictFinding:
     witness: VerdictWitness | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateBrief:
+    """The certificate of a result, and what the independent checker said of it.
+
+    Attributes:
+        accepted: Whether `privcheck_check`, in a process of its own, accepted it.
+        says: Its sentence; or "not certified: " and the reason.
+        kind: Kind of the certificate; empty without one.
+        digest: SHA-256 of the certificate's canonical JSON; empty without one.
+    """
+
+    accepted: bool
+    says: str
+    kind: str = ""
+    digest: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Verified(Result):
     """The verdict on a claim; see `privcheck.verification.verdict.Verification`."""
@@ -455,6 +472,7 @@ class Verified(Result):
     witness: VerdictWitness | None
     repair: str
     sentence: str
+    certificate: CertificateBrief | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas frame, one row per finding.

@@ -22,6 +22,7 @@ from privcheck.terms.symbols.functions import (
     computed,
     d,
     delta,
+    drop_last,
     epsilon,
     exp,
     failure,
@@ -44,7 +45,7 @@ from privcheck.terms.symbols.proofs import Domain, Proof, Span, at_most, is_in, 
 
 __all__ = [
     "COUNTS", "INFINITE", "A", "Domain", "Exact", "Expr", "H", "K", "Proof", "Rounding", "S", "Span", "at_most",
-    "before", "beta", "ceil", "ceil_log2", "computed", "d", "delta", "epsilon", "exact", "exp", "expression",
-    "failure", "floor", "h", "in_step", "is_in", "keeps", "largest", "log", "maximum", "minimum", "n", "prove_at_most",
+    "before", "beta", "ceil", "ceil_log2", "computed", "d", "delta", "drop_last", "epsilon", "exact", "exp",
+    "expression", "failure", "floor", "h", "in_step", "is_in", "keeps", "largest", "log", "maximum", "minimum", "n", "prove_at_most",
     "rho", "same", "sqrt", "sum_over", "sum_steps", "symbol", "to_float", "total", "tree_levels",
 ]  # fmt: skip

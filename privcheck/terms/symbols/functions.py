@@ -215,6 +215,18 @@ def before(last: Expr | Exact) -> Expr:
     return Expr(1 - sympy.KroneckerDelta(h.node, node_of(last)))
 
 
+def drop_last(of: Expr, last: Expr | Exact) -> Expr | None:
+    """The bound at the steps before the last, if `before` makes it 0 at the last; None if not.
+
+    >>> str(drop_last((H - h) * before(H), H)), drop_last(H - h, H)
+    ('H - h', None)
+    """
+    final = sympy.KroneckerDelta(h.node, node_of(last))
+    if not of.node.has(final) or simplify(of.node.xreplace({final: sympy.Integer(1)})) != 0:
+        return None
+    return Expr(simplify(of.node.xreplace({final: sympy.Integer(0)})))
+
+
 def total(values: list[Expr]) -> Expr:
     """Exact sum; 0 for an empty list."""
     return Expr(simplify(sympy.Add(*(v.node for v in values))))

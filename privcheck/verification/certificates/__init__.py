@@ -1,13 +1,13 @@
 """Certificates of verdicts: documents that `privcheck_check` accepts or rejects without trusting this package.
 
-The form is that of `docs/certificates.md`. `certify` writes the document that follows from a verdict, or says which
-part of the declaration, of the proof or of the pair has no form. It never decides anything: a document whose conclusion
-does not follow is rejected by the checker, which computes every cost and every loss itself.
+The form is that of `docs/certificates.md`. `certificates` writes the documents that follow from a verdict, or says
+which part of the declaration, of the proof or of the pair has no form. It never decides anything: a document whose
+conclusion does not follow is rejected by the checker, which computes every cost and every loss itself.
 """
 
 from __future__ import annotations
 
 from privcheck.verification.certificates.canonical import describe_declaration
-from privcheck.verification.certificates.documents import Certificate, certify
+from privcheck.verification.certificates.documents import Certificate, certificates
 
-__all__ = ["Certificate", "certify", "describe_declaration"]
+__all__ = ["Certificate", "certificates", "describe_declaration"]

@@ -35,7 +35,7 @@ from privcheck.declare.statistics import ClippedSums, FeatureSums, GramMatrices,
 from privcheck.declare.statistics.counts import CellSums, PooledSums, passed, rewarded, visited
 from privcheck.errors import CertificateError, ParameterError
 from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
-from privcheck.terms.symbols import Expr, exp, expression, sqrt
+from privcheck.terms.symbols import Expr, drop_last, exp, expression, sqrt
 from privcheck.terms.symbols.prefix import Prefix, prefix
 
 Json = dict[str, Any]
@@ -220,6 +220,9 @@ def _features(
 def _linear(statistic: GramMatrices | FeatureSums, target: Expr, part: str, where: str) -> Json:
     weight = statistic.weight.bound if statistic.weight is not None else _ONE
     bounds = {"steps": statistic.steps, "feature": statistic.vector.bound, "target": target, "weight": weight}
+    for name in ("feature", "target", "weight"):  # one step less where nothing is added in the last
+        if (shorter := drop_last(bounds[name], statistic.steps)) is not None:
+            bounds |= {name: shorter, "steps": statistic.steps - 1}
     written = {name: term(bound, where) for name, bound in bounds.items()}
     return {"kind": "linear", "features": statistic.vector.name, "part": part, "signed": False, **written}
 

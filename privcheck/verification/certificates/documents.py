@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -55,43 +56,44 @@ def hash_json(value: Any) -> str:
     return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def certify(priced: Priced) -> Certificate:
-    """Write the certificate of the verdict on a declaration at its parameters.
+def certificates(priced: Priced) -> Iterator[Certificate]:
+    """Yield certificates of the verdict on a declaration at its parameters, the strongest first.
+
+    Each says what `privcheck_check` has to find out: the first that it accepts is the verdict's.
 
     Raises:
         CertificateError: There is none: the claim is undecided, or a part of the declaration, of the proof or of the
             pair has no form in a certificate.
     """
-    verdict = judge(priced)
+    verdict, declaration = judge(priced), priced.declaration
     if verdict.verdict == "undecided":
         raise CertificateError("the claim is undecided")
-    declared = describe_declaration(priced.declaration, priced.values)
-    kind, body = _body(priced, verdict)
-    conclusion = {
-        "verdict": verdict.verdict,
-        "scope": "all parameters" if kind == "holds-for-all" else "these numbers",
-        "about": "releases",
-    }
-    assumed = [{"code": code, "what": what, "by": by} for code, what, by in _assumptions(priced.declaration, kind)]
-    return Certificate(
-        {
-            "format": FORMAT,
-            "kind": kind,
-            "declared": declared,
-            "digest": hash_json(declared),
-            "assumed": assumed,
-            **body,
-            "conclusion": conclusion,
-        }
-    )
+    declared = describe_declaration(declaration, priced.values)
+    for kind, body in _bodies(priced, verdict, declared["releases"]):
+        scope = "all parameters" if kind == "holds-for-all" else "these numbers"
+        yield Certificate(
+            {
+                "format": FORMAT,
+                "kind": kind,
+                "declared": declared,
+                "digest": hash_json(declared),
+                "assumed": [
+                    {"code": code, "what": what, "by": by} for code, what, by in _assumptions(declaration, kind)
+                ],
+                **body,
+                "conclusion": {"verdict": verdict.verdict, "scope": scope, "about": "releases"},
+            }
+        )
 
 
-def _body(priced: Priced, verdict: Verification) -> tuple[str, Json]:
+def _bodies(priced: Priced, verdict: Verification, written: Sequence[Json]) -> Iterator[tuple[str, Json]]:
     if verdict.verdict == "fails":
-        return "refuted", {"evidence": refute_with_pair(priced, verdict.witness)}
-    if verdict.method == "proved" and (body := derive_for_all(priced)) is not None:
-        return "holds-for-all", body
-    return derive_at(priced)
+        yield "refuted", {"evidence": refute_with_pair(priced, verdict.witness)}
+        return
+    with suppress(CertificateError):
+        for body in derive_for_all(priced, written):
+            yield "holds-for-all", body
+    yield "holds-at", derive_at(priced, written)
 
 
 def _assumptions(declaration: Declaration, kind: str) -> Iterator[tuple[str, str, str]]:
