@@ -46,6 +46,6 @@ from privcheck.terms.symbols.proofs import Domain, Proof, Span, at_most, is_in, 
 __all__ = [
     "COUNTS", "INFINITE", "A", "Domain", "Exact", "Expr", "H", "K", "Proof", "Rounding", "S", "Span", "at_most",
     "before", "beta", "ceil", "ceil_log2", "computed", "d", "delta", "drop_last", "epsilon", "exact", "exp",
-    "expression", "failure", "floor", "h", "in_step", "is_in", "keeps", "largest", "log", "maximum", "minimum", "n", "prove_at_most",
-    "rho", "same", "sqrt", "sum_over", "sum_steps", "symbol", "to_float", "total", "tree_levels",
+    "expression", "failure", "floor", "h", "in_step", "is_in", "keeps", "largest", "log", "maximum", "minimum", "n",
+    "prove_at_most", "rho", "same", "sqrt", "sum_over", "sum_steps", "symbol", "to_float", "total", "tree_levels",
 ]  # fmt: skip
