@@ -1,0 +1,1 @@
+"""Independent checker of privcheck's certificates: standard library only, written from docs/certificates.md."""
