@@ -1,0 +1,184 @@
+"""The cost of a release, as a term: sensitivities (relation × statistic × norm), mechanisms, schedules.
+
+Rule identifiers in comments are those of docs/certificates.md, which has each statement with its proof.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privcheck_check.declared import WEIGHTS, Declared, Release
+from privcheck_check.terms import HALF, ONE, ZERO, Term
+from privcheck_check.values import Rejected, read_fraction
+
+AtLeast = Callable[[Term, Term], bool]
+TWO, FOUR = Fraction(2), Fraction(4)
+WHOLE_MECHANISMS = ("exponential", "permute-and-flip", "noisy-max", "sparse-vector", "theorem")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """ℓ₁ sensitivity (None: unbounded or unknown) and the square of the ℓ₂ sensitivity, for the whole unit."""
+
+    l1: Term | None
+    square: Term
+
+
+def _require(holds: bool, rule: str, reason: str) -> None:
+    if not holds:
+        raise Rejected(rule, reason)
+
+
+def _table(release: Release, relation: str, at_least: AtLeast) -> Sensitivity:  # S-TABLE
+    statistic = release.statistic
+    low, high = WEIGHTS[str(statistic.fields["weight"])]
+    largest, spread = max(abs(low), abs(high)), high - low
+    steps = statistic.terms["steps"]
+    pair = relation.startswith("replace")
+    l1, square = (2 * largest, max(2 * largest**2, spread**2)) if pair else (largest, largest**2)
+    cells = statistic.fields["cells"]
+    rest: Term = steps
+    first_l1, first_square = ZERO, ZERO
+    if relation == "replace-one-same-start" and isinstance(cells, list) and "next" not in cells:
+        _require(at_least(steps, ONE), "S-TABLE", "a shared start needs at least one step")
+        rest = ("-", steps, ONE)
+        first_l1, first_square = spread, spread**2
+    total: Term = ("+", ("*", rest, l1), first_l1)
+    if not statistic.fields["pooled"]:
+        return Sensitivity(l1=total, square=("+", ("*", rest, square), first_square))
+    length: Term = ("+", ("*", rest, ("sqrt", square)), first_l1)  # triangle inequality over steps
+    return Sensitivity(l1=total, square=("^", length, TWO))
+
+
+def _mentions_step(term: Term) -> bool:
+    return term == "h" or (isinstance(term, tuple) and any(_mentions_step(each) for each in term[1:]))
+
+
+def _linear(release: Release, relation: str) -> Sensitivity:  # S-SUM, S-OUTER
+    terms, outer = release.statistic.terms, release.statistic.fields["part"] == "outer"
+    bound: Term = ("*", terms["weight"], terms["feature"], terms["feature"] if outer else terms["target"])
+    factor = (TWO if outer else FOUR) if relation.startswith("replace") else ONE
+    square: Term = ("*", factor, bound, bound)
+    operation = "sum" if _mentions_step(square) else "*"
+    return Sensitivity(l1=None, square=(operation, terms["steps"], square))
+
+
+def sensitivity(release: Release, declared: Declared, at_least: AtLeast) -> Sensitivity:
+    """Upper bounds on the change of `release`'s statistic between neighbours, for the whole unit.
+
+    Raises:
+        Rejected: the table has no entry, or a size may be negative.
+    """
+    statistic, terms = release.statistic, release.statistic.terms
+    times: Term = declared.trajectories
+    _require(at_least(times, ONE), "S-UNIT", "the unit has fewer than one trajectory")
+    for name, term in terms.items():
+        if not _mentions_step(term):
+            _require(at_least(term, ZERO), "S-SIZE", f"{release.name}: {name} may be negative")
+    pair = declared.relation.startswith("replace")
+    match statistic.kind:
+        case "table":
+            one = _table(release, declared.relation, at_least)
+        case "linear":
+            one = _linear(release, declared.relation)
+        case "bounded":  # S-BOUNDED
+            factor = TWO if pair else ONE
+            length: Term = ("*", factor, terms["l2"])
+            one = Sensitivity(l1=("*", factor, terms["l1"]), square=("^", length, TWO))
+        case "bits":  # S-BITS
+            count: Term = ("*", TWO if pair else ONE, terms["ones"])
+            one = Sensitivity(l1=count, square=count)
+        case "stated":  # S-STATED: for the whole unit already
+            return Sensitivity(l1=terms["l1"], square=("^", terms["l2"], TWO))
+        case _:  # S-SELECTION
+            one = Sensitivity(l1=terms["moves"], square=("^", terms["moves"], TWO))
+    l1: Term | None = None if one.l1 is None else ("*", times, one.l1)
+    return Sensitivity(l1=l1, square=("*", ("^", times, TWO), one.square))
+
+
+def _pure(release: Release, moved: Sensitivity, at_least: AtLeast) -> Term:  # M-LAPLACE and others
+    law, terms = release.mechanism.kind, release.mechanism.terms
+    if moved.l1 is None:
+        raise Rejected(law, f"{release.name}: no ℓ₁ sensitivity in the table")
+    match law:
+        case "laplace" | "discrete-laplace":
+            return ("/", moved.l1, terms["scale"])
+        case "randomised-response":
+            answers, keep = terms["answers"], terms["keep"]
+            _require(release.statistic.kind == "bits", law, f"{release.name}: answers are bits")
+            _require(at_least(answers, TWO), law, "fewer than two answers")
+            _require(at_least(("*", keep, answers), ONE), law, "the truth is less likely than another answer")
+            odds: Term = ("/", ("*", keep, ("-", answers, ONE)), ("-", ONE, keep))
+            return ("*", moved.l1, ("log", odds))
+        case "exponential" | "permute-and-flip":
+            return ("*", terms["epsilon"], moved.l1)
+        case "noisy-max":
+            return ("/", ("*", TWO, moved.l1), terms["scale"])
+        case "sparse-vector":
+            sides = ONE if release.mechanism.fields["one_sided"] else TWO
+            answers_cost: Term = ("/", ("*", sides, terms["positives"], moved.l1), terms["query_scale"])
+            return ("+", ("/", moved.l1, terms["threshold_scale"]), answers_cost)
+        case "theorem":
+            return terms["pure"]
+        case _:
+            raise Rejected(law, f"{release.name}: not pure DP")
+
+
+def _check_law(release: Release) -> None:
+    law, statistic = release.mechanism.kind, release.statistic
+    if law.startswith("discrete"):
+        integral = statistic.kind == "bits" or statistic.fields.get("weight") == "one"
+        _require(integral, law, f"{release.name}: the statistic is not known to be an integer")
+    if (law == "gaussian-matrix") != (statistic.fields.get("part") == "outer") and law == "gaussian-matrix":
+        raise Rejected(law, f"{release.name}: not a sum of outer products")
+    selects = law in WHOLE_MECHANISMS and law != "theorem"
+    if selects != (statistic.kind == "selection") and law != "theorem":
+        raise Rejected(law, f"{release.name}: a selection goes with a selecting mechanism")
+
+
+def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast) -> Term:
+    """Upper bound on the cost of `release` to a unit: ε ("pure"), ρ ("zcdp") or μ² ("gdp").
+
+    Raises:
+        Rejected: a mechanism without a cost in `currency`, noise used twice, a size that may be negative.
+    """
+    law, terms = release.mechanism.kind, release.mechanism.terms
+    for name, term in terms.items():
+        _require(at_least(term, ZERO), law, f"{release.name}: {name} may be negative")
+    _check_law(release)
+    moved = sensitivity(release, declared, at_least)
+    one: Term
+    if law in ("gaussian", "gaussian-matrix", "discrete-gaussian"):
+        factor = ONE
+        if law == "gaussian-matrix":  # M-MATRIX: D_F² ≥ Σ D_ii² + 2 Σ D_ij²
+            factor = min(TWO, read_fraction(release.mechanism.fields["diagonal"], law, above=0))
+        one = ("/", moved.square, ("*", factor, terms["variance"]))
+        if currency == "zcdp":
+            one = ("*", HALF, one)
+        elif currency == "pure" or law == "discrete-gaussian":
+            raise Rejected(law, f"{release.name}: no cost as {currency}")
+    else:
+        one = _pure(release, moved, at_least)
+        if currency == "zcdp":  # C-PURE-ZCDP
+            one = ("*", HALF, ("^", one, TWO))
+        elif currency == "gdp":
+            raise Rejected(law, f"{release.name}: no cost as gdp")
+    return ("*", times(release, declared, at_least), one)
+
+
+def times(release: Release, declared: Declared, at_least: AtLeast) -> Term:
+    """The number of noisy values of `release` that hold one trajectory's data."""
+    schedule = release.schedule
+    match schedule.kind:
+        case "repeat":  # T-REPEAT
+            _require(schedule.fields["noise"] == "fresh", "T-REPEAT", f"{release.name}: one noise for all values")
+            count = schedule.terms["times"]
+            _require(at_least(count, ZERO), "T-REPEAT", f"{release.name}: a negative count")
+            return count
+        case "tree":  # T-TREE
+            return ("bit_length", schedule.terms["leaves"])
+        case kind:  # T-ONCE, T-LOCAL, T-DISJOINT
+            local = kind == "local"
+            if local != (declared.model == "local") or (local and not declared.relation.startswith("replace")):
+                raise Rejected("T-LOCAL", f"{release.name}: schedule, model and relation do not fit")
+            return ONE

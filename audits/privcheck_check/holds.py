@@ -1,0 +1,119 @@
+"""Claims that hold: costs of releases, their composition and the claim, each step stated and each proved."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from privcheck_check import enclosures
+from privcheck_check.costs import AtLeast, cost
+from privcheck_check.declared import Declared
+from privcheck_check.terms import ONE, ZERO, Ends, Term, add, evaluate, exponential, multiply, read_term, square_root
+from privcheck_check.values import Rejected, read_fraction, read_list, read_object, read_text
+
+TWO = Fraction(2)
+ROUTES = {  # the last step's rule: the currency of the costs and of the claim
+    "C-PURE": ("pure", "pure"),
+    "C-PURE-APPROX": ("pure", "approx"),
+    "C-ZCDP": ("zcdp", "zcdp"),
+    "C-GDP": ("gdp", "gdp"),
+    "C-ZCDP-APPROX": ("zcdp", "approx"),
+    "C-ZCDP-ORDER": ("zcdp", "approx"),
+    "C-GDP-APPROX": ("gdp", "approx"),
+}
+
+
+def normal(ends: Ends) -> Ends:
+    """Enclosure of the standard normal distribution function."""
+
+    def one(x: Fraction) -> Ends:
+        x = max(Fraction(-40), min(Fraction(40), x))  # beyond, the bounds at 40 hold up to 2⁻¹⁸⁸
+        return enclosures.fractions(enclosures.normal(enclosures.enclose(x)))
+
+    return one(ends[0])[0], one(ends[1])[1]
+
+
+def gaussian_delta(square: Ends, epsilon: Ends) -> Ends:
+    """Enclosure of δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), with μ² in `square`, which increases with μ."""
+    found: list[Ends] = []
+    for end in square:
+        mu = square_root((end, end))
+        if not mu[0]:
+            found.append((ZERO, ZERO))
+            continue
+        half, ratio = multiply(mu, (Fraction(1, 2),) * 2), multiply(epsilon, (1 / mu[1], 1 / mu[0]))
+        upper = normal(add(half, (-ratio[1], -ratio[0])))
+        lower = multiply(exponential(epsilon), normal(add((-half[1], -half[0]), (-ratio[1], -ratio[0]))))
+        found.append(add(upper, (-lower[1], -lower[0])))
+    return max(ZERO, found[0][0]), found[1][1]
+
+
+def _conclude(route: str, declared: Declared, total: Term, at_least: AtLeast, last: Mapping[str, object]) -> bool:
+    claim = declared.claim.terms
+    if route == "C-GDP":
+        return at_least(claim["mu"], ZERO) and at_least(("^", claim["mu"], TWO), total)
+    if route in ("C-PURE", "C-ZCDP"):
+        return at_least(claim["epsilon" if route == "C-PURE" else "rho"], total)
+    epsilon, delta = claim["epsilon"], claim["delta"]
+    if not (at_least(delta, ZERO) and at_least(epsilon, ZERO)):
+        return False
+    if route == "C-PURE-APPROX":
+        return at_least(epsilon, total)
+    if route == "C-GDP-APPROX":
+        at = declared.values
+        return gaussian_delta(evaluate(total, at), evaluate(epsilon, at))[1] <= evaluate(delta, at)[0]
+    if not at_least(ONE, delta):
+        return False
+    if route == "C-ZCDP-APPROX":
+        logarithm: Term = ("log", ("/", ONE, delta))
+        return at_least(epsilon, ("+", total, ("*", TWO, ("sqrt", ("*", total, logarithm)))))
+    order = read_fraction(last["order"], route, above=1)
+    loss: Term = ("-", ("log", 1 - 1 / order), ("/", ("log", ("*", delta, order)), order - 1))
+    return at_least(epsilon, ("+", ("*", order, total), loss))
+
+
+def check_steps(value: object, declared: Declared, at_least: AtLeast, *, numbers: bool) -> str:
+    """Check a derivation: a cost for every release, the total of every part, the claim; the route that it took.
+
+    Raises:
+        Rejected: a step missing, out of order, under another rule, or a bound that is not proved.
+    """
+    steps = read_list(value, "steps", least=3, most=300)
+    releases = declared.releases
+    if len(steps) != len(releases) + 2:
+        raise Rejected("steps", f"expected a step for each of {len(releases)} releases, a total and a conclusion")
+    end = read_object(steps[-1], "steps", ("rule",), ("order",))
+    route = read_text(end["rule"], "steps", most=40)
+    if route not in ROUTES or (route == "C-ZCDP-ORDER") != ("order" in end):
+        raise Rejected("steps", f"unknown conclusion {route!r}")
+    currency, kind = ROUTES[route]
+    if kind != declared.claim.kind or (route == "C-GDP-APPROX" and not numbers):
+        raise Rejected(route, "does not conclude the claim")
+    parts: dict[str | None, list[Term]] = {}
+    for release, each in zip(releases, steps[:-2], strict=True):
+        step = read_object(each, "steps", ("rule", "release", "at_most"))
+        if (step["rule"], step["release"]) != (release.mechanism.kind, release.name):
+            raise Rejected("steps", f"expected rule {release.mechanism.kind} about {release.name!r}")
+        stated = read_term(step["at_most"], "steps", declared.parameters)
+        if not at_least(stated, cost(release, declared, currency, at_least)):
+            raise Rejected(release.mechanism.kind, f"{release.name}: a cost as {currency} above the stated bound")
+        parts.setdefault(release.part, []).append(stated)
+    step = read_object(steps[-2], "steps", ("rule", "at_most"))
+    total = read_term(step["at_most"], "steps", declared.parameters)
+    if step["rule"] != "T-COMPOSE":
+        raise Rejected("steps", "expected T-COMPOSE before the conclusion")
+    always = parts.pop(None, [])  # releases about all users count with every part
+    for costs in list(parts.values()) or [[]]:
+        if not at_least(total, ("+", *always, *costs)):
+            raise Rejected("T-COMPOSE", "the sum of the costs is above the stated total")
+    if not _conclude(route, declared, total, at_least, end):
+        raise Rejected(route, "the claim does not follow from the total")
+    return route
+
+
+def numbers_at_least(declared: Declared) -> AtLeast:
+    """The order of terms at the declared values: proved by enclosures."""
+    at = declared.values
+
+    def at_least(left: Term, right: Term) -> bool:
+        return evaluate(left, at)[0] >= evaluate(right, at)[1]
+
+    return at_least
