@@ -4,12 +4,14 @@ from hashlib import sha256
 
 from privcheck_check.declared import Declared, read_declared
 from privcheck_check.holds import check_steps, numbers_at_least
+from privcheck_check.products import Prover
 from privcheck_check.refuted import check_refuted
+from privcheck_check.terms import allow
 from privcheck_check.values import Rejected, UnknownKind, canonical, parse, read_list, read_object, read_text
 
 FORMAT = "privcheck-certificate/1"
 FIELDS = ("format", "kind", "declared", "digest", "assumed", "conclusion")
-BODY = {"refuted": "evidence", "holds-at": "steps"}
+BODY = {"refuted": ("evidence",), "holds-at": ("steps",), "holds-for-all": ("steps", "bounds")}
 
 
 def needed(declared: Declared, kind: str) -> set[str]:
@@ -47,13 +49,14 @@ def check(data: bytes) -> str:
         Rejected: it does not prove its conclusion.
         UnknownKind: a version or kind that this checker does not know.
     """
+    allow()
     document = parse(data)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise UnknownKind(f"not a document of format {FORMAT}")
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in BODY:
         raise UnknownKind(f"unknown kind {str(kind)[:40]!r}")
-    found = read_object(document, "format", (*FIELDS, BODY[kind]))
+    found = read_object(document, "format", (*FIELDS, *BODY[kind]))
     if found["digest"] != "sha256:" + sha256(canonical(found["declared"])).hexdigest():
         raise Rejected("digest", "not the digest of what is declared")
     declared = read_declared(found["declared"])
@@ -63,9 +66,16 @@ def check(data: bytes) -> str:
         sentence = check_refuted(found["evidence"], declared)
         expected = ("fails", "these numbers", "releases")
     else:
-        route = check_steps(found["steps"], declared, numbers_at_least(declared), numbers=True)
-        sentence = f"the releases cost no more than claimed, by {route}, at these numbers"
-        expected = ("holds", "these numbers", "releases")
+        scope = "these numbers" if kind == "holds-at" else "all parameters"
+        if kind == "holds-at":
+            at_least = numbers_at_least(declared)
+        else:
+            prover = Prover(declared)
+            prover.state(found["bounds"])
+            at_least = prover.at_least
+        route = check_steps(found["steps"], declared, at_least, numbers=kind == "holds-at")
+        sentence = f"the releases cost no more than claimed, by {route}, for {scope}"
+        expected = ("holds", scope, "releases")
     if (conclusion["verdict"], conclusion["scope"], conclusion["about"]) != expected:
         raise Rejected("conclusion", f"expected {' / '.join(expected)}")
     return f"{declared.name}: {sentence}"

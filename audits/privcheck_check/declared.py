@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privcheck_check.terms import Term, read_term
+from privcheck_check.terms import NAME, Term, read_term
 from privcheck_check.values import Rejected, read_choice, read_fraction, read_list, read_object, read_text
 
 RELATIONS = ("add-remove", "replace-one", "replace-one-same-start", "zero-out")
@@ -188,6 +188,8 @@ def read_declared(value: object) -> Declared:
     entries = found["parameters"]
     if not isinstance(entries, dict) or len(entries) > 40 or "h" in entries:
         raise Rejected(rule, "expected an object of at most 40 parameters, none called h")
+    if not all(NAME.fullmatch(name) for name in entries):
+        raise Rejected(rule, "a parameter's name is letters, digits and _")
     parameters = {name: _parameter(each, name) for name, each in entries.items()}
     symbols = set(parameters)
     unit = read_object(found["unit"], "declared: unit", ("who", "trajectories"))

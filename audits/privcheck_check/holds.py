@@ -19,6 +19,7 @@ ROUTES = {  # the last step's rule: the currency of the costs and of the claim
     "C-ZCDP-ORDER": ("zcdp", "approx"),
     "C-GDP-APPROX": ("gdp", "approx"),
 }
+NUMBERS = ("C-GDP-APPROX", "C-ZCDP-ORDER")  # at numbers only
 
 
 def normal(ends: Ends) -> Ends:
@@ -85,7 +86,7 @@ def check_steps(value: object, declared: Declared, at_least: AtLeast, *, numbers
     if route not in ROUTES or (route == "C-ZCDP-ORDER") != ("order" in end):
         raise Rejected("steps", f"unknown conclusion {route!r}")
     currency, kind = ROUTES[route]
-    if kind != declared.claim.kind or (route == "C-GDP-APPROX" and not numbers):
+    if kind != declared.claim.kind or (route in NUMBERS and not numbers):
         raise Rejected(route, "does not conclude the claim")
     parts: dict[str | None, list[Term]] = {}
     for release, each in zip(releases, steps[:-2], strict=True):

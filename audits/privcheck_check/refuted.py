@@ -11,7 +11,19 @@ from fractions import Fraction
 from privcheck_check.costs import times
 from privcheck_check.declared import WEIGHTS, Declared, Part, Release
 from privcheck_check.holds import gaussian_delta, numbers_at_least
-from privcheck_check.terms import ONE, ZERO, Ends, add, evaluate, exponential, invert, logarithm, multiply, whole
+from privcheck_check.terms import (
+    ONE,
+    ZERO,
+    Ends,
+    add,
+    bounded,
+    evaluate,
+    exponential,
+    invert,
+    logarithm,
+    multiply,
+    whole,
+)
 from privcheck_check.values import Rejected, read_fraction, read_integer, read_list, read_object, read_text
 
 STEPS = 10_000  # of a trajectory
@@ -110,7 +122,11 @@ class _Statistic:
         if not holds:
             raise Rejected("R-RANGE", f"{self.name}: {reason}")
 
-    def add_to(self, total: Counter[object], data: Trajectory, sign: int) -> None:
+    @staticmethod
+    def put(total: dict[object, Fraction], key: object, entry: Fraction) -> None:
+        total[key] = bounded(total.get(key, ZERO) + entry)
+
+    def add_to(self, total: dict[object, Fraction], data: Trajectory, sign: int) -> None:
         match self.part.kind:
             case "table":
                 self._table(total, data, sign)
@@ -121,7 +137,7 @@ class _Statistic:
             case kind:
                 raise Rejected("R-STATISTIC", f"{self.name}: {kind} is not computed from data")
 
-    def _table(self, total: Counter[object], data: Trajectory, sign: int) -> None:
+    def _table(self, total: dict[object, Fraction], data: Trajectory, sign: int) -> None:
         steps, states, actions = (self.size(name) for name in ("steps", "states", "actions"))
         length = len(data.actions)
         self.require(steps <= length <= STEPS, "too short or too long a trajectory")
@@ -142,11 +158,11 @@ class _Statistic:
             cell = tuple(at[each] for each in ("action", "next", "state") if isinstance(cells, list) and each in cells)
             entry = offset + slope * data.rewards[h]
             self.require(low <= entry <= high, "an entry out of range")
-            total[cell if self.part.fields["pooled"] else (h, cell)] += sign * entry  # type: ignore[assignment]
+            self.put(total, cell if self.part.fields["pooled"] else (h, cell), sign * entry)
 
-    def _vector(self, total: Counter[object], data: Trajectory, sign: int) -> None:
+    def _vector(self, total: dict[object, Fraction], data: Trajectory, sign: int) -> None:
         vector = data.vectors.get(self.name, [])
-        l1, square = sum(map(abs, vector), ZERO), sum((x * x for x in vector), ZERO)
+        l1, square = add(*((abs(x), x * x) for x in vector))
         if self.part.kind == "bits":
             self.require(len(vector) == self.size("bits") and set(vector) <= {ZERO, ONE}, "not so many bits")
             self.require(l1 <= self.size("ones"), "too many ones")
@@ -155,9 +171,9 @@ class _Statistic:
             length = evaluate(self.part.terms["l2"], self.values)[0]
             self.require(square <= length * length, "ℓ₂ norm above the bound")
         for i, x in enumerate(vector):
-            total[i] += sign * x  # type: ignore[assignment]
+            self.put(total, i, sign * x)
 
-    def _linear(self, total: Counter[object], data: Trajectory, sign: int) -> None:
+    def _linear(self, total: dict[object, Fraction], data: Trajectory, sign: int) -> None:
         terms, outer = self.part.terms, self.part.fields["part"] == "outer"
         steps = self.size("steps")
         vectors = data.features.get(str(self.part.fields["features"]), [])
@@ -170,7 +186,7 @@ class _Statistic:
         for h in range(steps):
             vector, target, weight = vectors[h], targets[h], weights[h]
             self.require(len(vector) <= 64, "more than 64 features")
-            self.require(sum((x * x for x in vector), ZERO) <= bound * bound, "a feature longer than declared")
+            self.require(add(*((x * x, ZERO) for x in vector))[0] <= bound * bound, "a feature longer than declared")
             self.require(ZERO <= weight <= evaluate(terms["weight"], self.values)[0], "a weight out of range")
             most = evaluate(terms["target"], {**self.values, "h": Fraction(h + 1)})[0]
             self.require(
@@ -178,10 +194,10 @@ class _Statistic:
             )
             for i, x in enumerate(vector):
                 if not outer:
-                    total[h, i] += sign * weight * target * x  # type: ignore[assignment]
+                    self.put(total, (h, i), sign * weight * target * x)
                     continue
                 for j in range(i, len(vector)):
-                    total[h, i, j] += sign * weight * x * vector[j]  # type: ignore[assignment]
+                    self.put(total, (h, i, j), sign * weight * x * vector[j])
 
 
 def _touch(loss: Loss, release: Release, declared: Declared, change: Change) -> None:
@@ -205,7 +221,8 @@ def _touch(loss: Loss, release: Release, declared: Declared, change: Change) -> 
                 loss.answers |= mechanism.kind == "discrete-laplace"
                 loss.laplace[ratio] += coordinates * count
                 loss.supremum = add(loss.supremum, multiply(ratio, (Fraction(coordinates * count),) * 2))
-            loss.probability /= 1 << min(len(change) * count, 4_000)
+            few = len(change) * count <= 2_000
+            loss.probability = loss.probability / 2 ** (len(change) * count) if few else ZERO
         case "randomised-response":
             keep, answers = (evaluate(mechanism.terms[name], values) for name in ("keep", "answers"))
             if (
@@ -231,7 +248,10 @@ def _touch(loss: Loss, release: Release, declared: Declared, change: Change) -> 
             for key, x in change.items():
                 diagonal = isinstance(key, tuple) and len(key) == 3 and key[1] == key[2]
                 matrix = mechanism.kind == "gaussian-matrix" and diagonal
-                total += x * x / (read_fraction(mechanism.fields["diagonal"], "L-GAUSSIAN", above=0) if matrix else 1)
+                total = bounded(
+                    total
+                    + x * x / (read_fraction(mechanism.fields["diagonal"], "L-GAUSSIAN", above=0) if matrix else 1)
+                )
             loss.answers |= mechanism.kind == "discrete-gaussian"
             loss.square = add(loss.square, multiply(multiply((total, total), inverse), repeated))
             loss.unbounded |= count > 0
@@ -301,11 +321,11 @@ def check_refuted(value: object, declared: Declared) -> str:
         release = known[name]
         if max(len(side) for side in pair) > 1 and release.schedule.kind in ("tree", "disjoint"):
             raise Rejected("L-TREE", f"{name}: one trajectory, where each has a leaf or batch of its own")
-        statistic, total = _Statistic(release, declared.values), Counter[object]()
+        statistic, total = _Statistic(release, declared.values), dict[object, Fraction]()
         for sign, side in zip((1, -1), pair, strict=True):
             for data in side:
                 statistic.add_to(total, data, sign)
-        change = {key: Fraction(x) for key, x in total.items() if x}
+        change = {key: x for key, x in total.items() if x}
         if change:
             _touch(loss, release, declared, change)
     order = read_fraction(found["order"], "evidence", above=1, most=1_000) if "order" in found else None

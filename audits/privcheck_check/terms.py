@@ -13,16 +13,32 @@ from typing import TypeAlias, Union
 from privcheck_check import enclosures
 from privcheck_check.values import Rejected, read_fraction, read_list
 
-Term: TypeAlias = Union[Fraction, str, tuple["Term", ...]]
+Term: TypeAlias = Union[Fraction, str, tuple["Term", ...]]  # noqa: UP007 - mypy wants a recursive alias this way
 Ends: TypeAlias = tuple[Fraction, Fraction]
 
-BITS = 40_000  # of a numerator or denominator on the way
+BITS = 20_000  # of a numerator or denominator on the way
+WORK = 2_000_000  # steps of arithmetic that one certificate may take
 POWER = 64  # largest exponent
 STEPS = 4_000  # summands of a sum over steps
 ZERO, ONE, HALF = Fraction(0), Fraction(1), Fraction(1, 2)
 _MANY = {"+": 64, "*": 64, "max": 8, "min": 8}
 _COUNT = {"-": 2, "/": 2, "^": 2, "sqrt": 1, "log": 1, "exp": 1, "bit_length": 1}
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
+
+
+_left = [WORK]
+
+
+def allow() -> None:
+    """Begin a certificate: the whole of `WORK` is left again."""
+    _left[0] = WORK
+
+
+def spend(steps: int) -> None:
+    """Take `steps` of the work left, so that a hostile certificate is refused before it takes minutes."""
+    _left[0] -= steps
+    if _left[0] < 0:
+        raise Rejected("work", f"more than {WORK} steps of arithmetic")
 
 
 def read_term(value: object, rule: str, symbols: Container[str]) -> Term:
@@ -43,18 +59,20 @@ def read_term(value: object, rule: str, symbols: Container[str]) -> Term:
             if not isinstance(exponent, Fraction) or abs(exponent) > POWER or exponent.denominator > 2:
                 raise Rejected(rule, f"an exponent is a multiple of 1/2, at most {POWER}")
         return (operation, *arguments)
-    if isinstance(value, str) and _NAME.fullmatch(value):
+    if isinstance(value, str) and NAME.fullmatch(value):
         if value not in symbols:
             raise Rejected(rule, f"unknown symbol {value!r}")
         return value
     return read_fraction(value, rule)
 
 
-def _checked(low: Fraction, high: Fraction) -> Ends:
-    for end in (low, high):
-        if max(end.numerator.bit_length(), end.denominator.bit_length()) > BITS:
-            raise Rejected("evaluate", "numbers grow too large")
-    return low, high
+def bounded(value: Fraction) -> Fraction:
+    """`value`, if it has at most `BITS` bits above and below the line; work in proportion to its length."""
+    size = value.numerator.bit_length() + value.denominator.bit_length()
+    if size > BITS:
+        raise Rejected("evaluate", "numbers grow too large")
+    spend(1 + size // 200)
+    return value
 
 
 def _root(value: Fraction, *, up: bool) -> Fraction:
@@ -97,13 +115,16 @@ def logarithm(ends: Ends) -> Ends:
 
 def add(*terms: Ends) -> Ends:
     """Enclosure of a sum."""
-    return _checked(sum((low for low, _ in terms), ZERO), sum((high for _, high in terms), ZERO))
+    low = high = ZERO
+    for each in terms:
+        low, high = bounded(low + each[0]), bounded(high + each[1])
+    return low, high
 
 
 def multiply(left: Ends, right: Ends) -> Ends:
     """Enclosure of a product."""
     products = [a * b for a in left for b in right]
-    return _checked(min(products), max(products))
+    return bounded(min(products)), bounded(max(products))
 
 
 def invert(ends: Ends) -> Ends:
@@ -119,9 +140,9 @@ def _power(base: Ends, exponent: Fraction) -> Ends:
     if exponent < 0:
         return invert(_power(base, -exponent))
     times = int(exponent)
-    if times * max(end.numerator.bit_length() + end.denominator.bit_length() for end in base) > 2 * BITS:
+    if times * max(end.numerator.bit_length() + end.denominator.bit_length() for end in base) > BITS:
         raise Rejected("evaluate", "numbers grow too large")
-    low, high = sorted(end**times for end in base)
+    low, high = sorted(bounded(end**times) for end in base)
     return (ZERO if times and times % 2 == 0 and base[0] < 0 < base[1] else low), high
 
 

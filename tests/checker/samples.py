@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 from hashlib import sha256
@@ -141,3 +142,149 @@ GAUSSIAN: dict[str, Any] = {
     ],
     "conclusion": HOLDS,
 }
+
+OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^"}
+
+
+def term(text: str) -> Any:
+    """A term from a formula in Python's notation: `2*H/rho`, `H**(5/2)`, `bit_length(K - 1)`."""
+
+    def of(node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=int(number)):
+                return number
+            case ast.Name(id=name):
+                return name
+            case ast.BinOp(left=left, op=ast.Pow(), right=ast.BinOp(left=ast.Constant(value=p), right=ast.Constant(value=q))):
+                return ["^", of(left), f"{p}/{q}"]
+            case ast.BinOp(left=left, op=operator, right=right):
+                return [OPERATORS[type(operator)], of(left), of(right)]
+            case ast.Call(func=ast.Name(id=name), args=arguments):
+                return [name, *map(of, arguments)]
+            case _:
+                raise ValueError(ast.dump(node))
+
+    return of(ast.parse(text, mode="eval").body)
+
+
+def release(name: str, statistic: dict[str, Any], law: str, schedule: dict[str, Any] = ONCE, **terms: Any) -> dict[str, Any]:
+    """A release; the mechanism's terms as formulas."""
+    mechanism = {key: term(value) if isinstance(value, str) else value for key, value in terms.items()}
+    return {"name": name, "statistic": statistic, "mechanism": {"law": law} | mechanism, "schedule": schedule}
+
+
+def linear(part: str, target: str = "1", feature: str = "1", weight: str = "1", steps: str = "H") -> dict[str, Any]:
+    return {
+        "kind": "linear", "features": "phi", "part": part, "signed": False,
+        "steps": term(steps), "feature": term(feature), "target": term(target), "weight": term(weight),
+    }  # fmt: skip
+
+
+def holds_for_all(
+    name: str,
+    relation: str,
+    parameters: dict[str, Any],
+    releases: list[tuple[dict[str, Any], str]],
+    claim: dict[str, str],
+    rule: str,
+    total: str,
+    *,
+    bounds: tuple[tuple[str, str, str], ...] = (),
+    codes: tuple[str, ...] = (),
+    model: str = "central",
+    trajectories: str = "1",
+) -> dict[str, Any]:
+    """A certificate of a claim that holds for all parameters, from formulas."""
+    steps = [
+        {"rule": each["mechanism"]["law"], "release": each["name"], "at_most": term(cost)} for each, cost in releases
+    ]
+    numbers = {key: term(value) for key, value in claim.items() if key != "currency"}
+    return {
+        "format": "privcheck-certificate/1",
+        "kind": "holds-for-all",
+        "declared": {
+            "name": name, "source": "by hand", "relation": relation, "model": model,
+            "unit": {"who": "trajectory", "trajectories": term(trajectories)},
+            "parameters": parameters, "releases": [each for each, _ in releases],
+            "claim": {"currency": claim["currency"], "source": "by hand"} | numbers,
+        },
+        "assumed": assumed(*codes),
+        "bounds": [{"rule": by, "term": term(left), "at_least": term(right)} for by, left, right in bounds],
+        "steps": [*steps, {"rule": "T-COMPOSE", "at_most": term(total)}, {"rule": rule}],
+        "conclusion": HOLDS | {"scope": "all parameters"},
+    }  # fmt: skip
+
+
+COUNTS = (("visits", table(["state", "action"])), ("transitions", table(["state", "action", "next"])))
+SIZES = {"H": integer(20), "S": integer(24), "A": integer(25)}
+
+APVI_FOR_ALL = holds_for_all(
+    "dp-apvi", "replace-one", SIZES | {"rho": real(1)},
+    [(release(name, each, "gaussian", variance="2*H/rho"), "rho/2") for name, each in COUNTS],
+    {"currency": "zcdp", "rho": "rho"}, "C-ZCDP", "rho", codes=("sequential",),
+)  # fmt: skip
+
+BOUNDED_APVI = holds_for_all(
+    "bounded-contribution-apvi", "replace-one", SIZES | {"rho": real(1), "m": integer(3)},
+    [(release(name, each, "gaussian", variance="2*H*m**2/rho"), "rho/2") for name, each in COUNTS],
+    {"currency": "zcdp", "rho": "rho"}, "C-ZCDP", "rho", codes=("sequential",), trajectories="m",
+)  # fmt: skip
+
+VAPVI = holds_for_all(
+    "dp-vapvi-unsplit", "replace-one", {"H": integer(20), "rho": real(1)},
+    [
+        (release("squared values", linear("sum", "(H-h)**2"), "gaussian", variance="10*H**5/rho"),
+         "rho*(H-1)*(2*H-1)*(3*H**2-3*H-1)/(150*H**4)"),
+        (release("values", linear("sum", "H-h"), "gaussian", variance="10*H**3/rho"), "rho*(H-1)*(2*H-1)/(30*H**2)"),
+        (release("gram", linear("outer"), "gaussian-matrix", variance="5*H/(4*rho)", diagonal=2), "2*rho/5"),
+        (release("weighted gram", linear("outer"), "gaussian-matrix", variance="5*H/(4*rho)", diagonal=2), "2*rho/5"),
+        (release("gains", linear("sum", "H-h+1"), "gaussian", variance="10*H**3/rho"), "rho*(H+1)*(2*H+1)/(30*H**2)"),
+    ],
+    {"currency": "zcdp", "rho": "rho"}, "C-ZCDP", "rho*(146*H**4-15*H**3+20*H**2-1)/(150*H**4)", codes=("sequential",),
+)  # fmt: skip
+
+UCBVI = holds_for_all(
+    "dp-ucbvi-central", "replace-one", SIZES | {"K": integer(1000), "epsilon": real(1)},
+    [
+        (release(name, each, "laplace", {"kind": "tree", "leaves": ["-", "K", 1]},
+                 scale="6*H*max(1, bit_length(K-1))/epsilon"),
+         "epsilon*bit_length(K-1)/(3*max(1, bit_length(K-1)))")
+        for name, each in (*COUNTS, ("rewards", table(["state", "action"], "reward")))
+    ],
+    {"currency": "pure", "epsilon": "epsilon"}, "C-PURE", "epsilon",
+    bounds=(("B-MAX", "max(1, bit_length(K-1))", "bit_length(K-1)"),),
+    codes=("sequential", *(f"public-schedule: {each}" for each in ("visits", "transitions", "rewards"))), model="joint",
+)  # fmt: skip
+
+PATE = holds_for_all(
+    "pate", "replace-one",
+    {"queries": integer(1000), "scale": real(40), "delta": real("1/100000", most=1)},
+    [(release("labels", {"kind": "selection", "moves": 1}, "noisy-max",
+              {"kind": "repeat", "times": "queries", "noise": "fresh"}, scale="scale"), "2*queries/scale**2")],
+    {"currency": "approx", "epsilon": "2*sqrt(2)*sqrt(queries)*sqrt(log(1/delta))/scale + 4*queries/scale**2",
+     "delta": "delta"},
+    "C-ZCDP-APPROX", "2*queries/scale**2", codes=("sequential", "stated-sensitivity: labels"),
+)  # fmt: skip
+
+RAPPOR = holds_for_all(
+    "rappor", "replace-one", {"bits": integer(128), "hashes": integer(2), "f": real("1/2", most=1)},
+    [(release("permanent response", {"kind": "bits", "bits": "bits", "ones": "hashes"}, "randomised-response",
+              {"kind": "local"}, keep="1 - f/2", answers="2"), "2*hashes*log((2-f)/f)")],
+    {"currency": "pure", "epsilon": "2*hashes*log(2*(1-f/2)/f)"}, "C-PURE", "2*hashes*log((2-f)/f)", model="local",
+)  # fmt: skip
+
+LSVI = holds_for_all(
+    "dp-lsvi-ucb-pp", "replace-one", {"H": integer(20), "K": integer(1000), "rho": real(1)},
+    [
+        (release(name, linear("sum", target, weight="1/H**2", steps="H-1"), "gaussian",
+                 {"kind": "repeat", "times": ["-", "K", 1], "noise": "fresh"}, variance=variance),
+         "rho*(H-1)*(K-1)/(4*H**5*K)")
+        for name, target, variance in (("optimistic", "H", "8*H**3*K/rho"), ("pessimistic", "H", "8*H**3*K/rho"),
+                                       ("squared", "H**2", "8*H**5*K/rho"))
+    ] + [
+        (release("gram", linear("outer", weight="1/H**2"), "gaussian-matrix",
+                 {"kind": "repeat", "times": ["-", "K", 1], "noise": "fresh"}, variance="H*K/rho", diagonal=2),
+         "rho*(K-1)/(2*H**4*K)")
+    ],
+    {"currency": "zcdp", "rho": "rho"}, "C-ZCDP", "rho*(5*H-3)*(K-1)/(4*H**5*K)", codes=("sequential",), model="joint",
+)  # fmt: skip
