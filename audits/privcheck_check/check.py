@@ -1,17 +1,43 @@
 """A certificate from first to last byte: format, digest, assumptions, the rules of its kind, the conclusion."""
 
+from collections.abc import Mapping
 from hashlib import sha256
+from typing import TypeAlias
 
+from privcheck_check.counts import check_audit, check_ledger
 from privcheck_check.declared import Declared, read_declared
 from privcheck_check.holds import check_steps, numbers_at_least
+from privcheck_check.numeric import check_numeric
 from privcheck_check.products import Prover
 from privcheck_check.refuted import check_refuted
 from privcheck_check.terms import allow
-from privcheck_check.values import Rejected, UnknownKind, canonical, parse, read_list, read_object, read_text
+from privcheck_check.values import (
+    Rejected,
+    UnknownKind,
+    canonical,
+    parse,
+    read_choice,
+    read_list,
+    read_object,
+    read_text,
+)
 
+Conclusion: TypeAlias = tuple[str, str, str]  # verdict, scope, about
 FORMAT = "privcheck-certificate/1"
 FIELDS = ("format", "kind", "declared", "digest", "assumed", "conclusion")
-BODY = {"refuted": ("evidence",), "holds-at": ("steps",), "holds-for-all": ("steps", "bounds")}
+BODY = {
+    "refuted": ("evidence",),
+    "holds-at": ("steps",),
+    "holds-for-all": ("steps", "bounds"),
+    "numeric": ("evidence",),
+    "audit": ("evidence",),
+    "ledger": ("evidence",),
+}
+VOUCHED = {
+    "construction": "by construction",
+    "lockstep": "as lockstep runs saw, which is evidence and no proof",
+    "stated": "as stated",
+}
 
 
 def needed(declared: Declared, kind: str) -> set[str]:
@@ -56,26 +82,54 @@ def check(data: bytes) -> str:
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in BODY:
         raise UnknownKind(f"unknown kind {str(kind)[:40]!r}")
-    found = read_object(document, "format", (*FIELDS, *BODY[kind]))
+    holds = kind.startswith("holds")
+    found = read_object(document, "format", (*FIELDS, *BODY[kind]), ("joint",) if holds else ())
     if found["digest"] != "sha256:" + sha256(canonical(found["declared"])).hexdigest():
         raise Rejected("digest", "not the digest of what is declared")
-    declared = read_declared(found["declared"])
-    _assumptions(found["assumed"], needed(declared, kind))
     conclusion = read_object(found["conclusion"], "conclusion", ("verdict", "scope", "about"))
-    if kind == "refuted":
-        sentence = check_refuted(found["evidence"], declared)
-        expected = ("fails", "these numbers", "releases")
+    if holds or kind == "refuted":
+        declared = read_declared(found["declared"])
+        _assumptions(found["assumed"], needed(declared, kind))
+        sentence, expected = _refuted(found, declared) if kind == "refuted" else _holds(found, declared, kind)
     else:
-        scope = "these numbers" if kind == "holds-at" else "all parameters"
-        if kind == "holds-at":
-            at_least = numbers_at_least(declared)
-        else:
-            prover = Prover(declared)
-            prover.state(found["bounds"])
-            at_least = prover.at_least
-        route = check_steps(found["steps"], declared, at_least, numbers=kind == "holds-at")
-        sentence = f"the releases cost no more than claimed, by {route}, for {scope}"
-        expected = ("holds", scope, "releases")
+        _assumptions(found["assumed"], {"runs-took-place"} if kind == "audit" else set())
+        judge = {"numeric": _numeric, "audit": check_audit, "ledger": check_ledger}[kind]
+        sentence, expected = judge(found["declared"], found["evidence"])
     if (conclusion["verdict"], conclusion["scope"], conclusion["about"]) != expected:
         raise Rejected("conclusion", f"expected {' / '.join(expected)}")
-    return f"{declared.name}: {sentence}"
+    return sentence
+
+
+def _refuted(found: Mapping[str, object], declared: Declared) -> tuple[str, Conclusion]:
+    return f"{declared.name}: {check_refuted(found['evidence'], declared)}", ("fails", "these numbers", "releases")
+
+
+def _holds(found: Mapping[str, object], declared: Declared, kind: str) -> tuple[str, Conclusion]:
+    scope, at_least = "these numbers", numbers_at_least(declared)
+    if kind == "holds-for-all":
+        prover = Prover(declared)
+        prover.state(found["bounds"])
+        scope, at_least = "all parameters", prover.at_least
+    route = check_steps(found["steps"], declared, at_least, numbers=kind == "holds-at")
+    sentence = f"{declared.name}: the releases cost no more than claimed, for {scope}, by {route}"
+    if "joint" not in found:
+        return sentence, ("holds", scope, "releases")
+    if declared.model != "joint":  # J-BILLBOARD
+        raise Rejected("J-BILLBOARD", "the claim is not of joint DP")
+    premise = read_object(found["joint"], "J-BILLBOARD", ("outputs", "by"))
+    vouched = VOUCHED[read_choice(premise["outputs"], "J-BILLBOARD", VOUCHED)]
+    by = read_text(premise["by"], "J-BILLBOARD", most=400)
+    sentence += (
+        f"; joint DP follows, if outputs to a user come from the billboard and that user's data, {vouched} ({by})"
+    )
+    return sentence, ("holds", scope, "outputs")
+
+
+def _numeric(declared: object, evidence: object) -> tuple[str, Conclusion]:
+    found = read_object(declared, "declared", ("name", "source", "events", "epsilon", "delta"))
+    name = read_text(found["name"], "declared", most=200)
+    read_text(found["source"], "declared")
+    grid = read_object(evidence, "evidence", ("grid",))
+    check_numeric({each: found[each] for each in ("events", "epsilon", "delta")} | {"grid": grid["grid"]})
+    sentence = f"{name}: the events together are ({found['epsilon']}, {found['delta']})-DP"
+    return sentence, ("holds", "these numbers", "events")

@@ -6,7 +6,19 @@ from fractions import Fraction
 from privcheck_check import enclosures
 from privcheck_check.costs import AtLeast, cost
 from privcheck_check.declared import Declared
-from privcheck_check.terms import ONE, ZERO, Ends, Term, add, evaluate, exponential, multiply, read_term, square_root
+from privcheck_check.terms import (
+    ONE,
+    ZERO,
+    Ends,
+    Term,
+    add,
+    evaluate,
+    exponential,
+    logarithm,
+    multiply,
+    read_term,
+    square_root,
+)
 from privcheck_check.values import Rejected, read_fraction, read_list, read_object, read_text
 
 TWO = Fraction(2)
@@ -47,6 +59,12 @@ def gaussian_delta(square: Ends, epsilon: Ends) -> Ends:
     return max(ZERO, found[0][0]), found[1][1]
 
 
+def order_epsilon(rho: Ends, delta: Ends, order: Fraction) -> Ends:
+    """Enclosure of ρα + log(1 − 1/α) − log(δα)/(α − 1), an ε at δ for ρ-zCDP (C-ZCDP-ORDER)."""
+    falls = multiply(logarithm(multiply(delta, (order, order))), (-1 / (order - 1),) * 2)
+    return add(multiply(rho, (order, order)), logarithm((1 - 1 / order,) * 2), falls)
+
+
 def _conclude(route: str, declared: Declared, total: Term, at_least: AtLeast, last: Mapping[str, object]) -> bool:
     claim = declared.claim.terms
     if route == "C-GDP":
@@ -66,9 +84,8 @@ def _conclude(route: str, declared: Declared, total: Term, at_least: AtLeast, la
     if route == "C-ZCDP-APPROX":
         logarithm: Term = ("log", ("/", ONE, delta))
         return at_least(epsilon, ("+", total, ("*", TWO, ("sqrt", ("*", total, logarithm)))))
-    order = read_fraction(last["order"], route, above=1)
-    loss: Term = ("-", ("log", 1 - 1 / order), ("/", ("log", ("*", delta, order)), order - 1))
-    return at_least(epsilon, ("+", ("*", order, total), loss))
+    at, order = declared.values, read_fraction(last["order"], route, above=1)
+    return order_epsilon(evaluate(total, at), evaluate(delta, at), order)[1] <= evaluate(epsilon, at)[0]
 
 
 def check_steps(value: object, declared: Declared, at_least: AtLeast, *, numbers: bool) -> str:

@@ -1,0 +1,480 @@
+"""Numeric compositions: an upper bound on delta at epsilon, in integers; docs/certificates-numeric.md has the proofs.
+
+An event is a pair of laws (P, Q), given by its curve D(t) = sup over S of P(S) - t Q(S), t >= 0. On the grid
+t_i = (1 + 1/H)^i the polygon through the exact points of D is the curve of a pair with likelihood ratios t_i only,
+split from (P, Q). Its masses are rounded up, convolved exactly, and rounded up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Inexact, InvalidOperation, Overflow, Rounded
+from fractions import Fraction
+
+from privcheck_check.enclosures import BITS, ONE, Interval, divide, enclose, exp, log, multiply, normal, sqrt
+from privcheck_check.values import Rejected, read_choice, read_fraction, read_integer, read_list, read_object
+
+RULE = "numeric"
+MOST_EVENTS = 32
+MOST_OUTCOMES = 64
+MOST_COUNT = 10**9
+MOST_EPSILON = 64
+MOST_CELLS = 1 << 17  # of one event's grid
+MOST_DIGITS = 1 << 24  # of one product: about 200 MB
+MOST_WORK = 100_000_000  # digits of all products; ten million take about a second
+MOST_NEWTON = 5_000
+CURVE_WORK = 600  # a point of a curve with two terms, in the same currency
+
+Curve = Callable[[Interval], Interval]
+Event = Mapping[str, object]
+
+
+@dataclass(slots=True, kw_only=True)
+class Grid:
+    """Ratio 1 + 1/H with H = steps, units in the mass one, the mass cut per event and product, work left."""
+
+    steps: Fraction
+    unit: int
+    trim: Fraction
+    work: int = MOST_WORK
+
+    def spend(self, work: int) -> None:
+        """Pay before allocating; Rejected when one step or all are too large."""
+        self.work -= work
+        if self.work < 0:
+            raise Rejected(RULE, "the composition is larger than this checker's limit")
+
+    def power(self, index: int) -> Interval:
+        """t_index, by repeated squaring, rounded outward."""
+        ratio = 1 + 1 / self.steps
+        base = enclose(ratio if index >= 0 else 1 / ratio)
+        result = (ONE, ONE)
+        for bit in f"{abs(index):b}":
+            result = multiply(result, result)
+            if bit == "1":
+                result = multiply(result, base)
+        return result
+
+    def ladder(self, low: int, high: int) -> list[Interval]:
+        """t_low..t_high, by steps from t_0 = 1, rounded outward."""
+        up, down, ratio = [(ONE, ONE)], [(ONE, ONE)], 1 + 1 / self.steps
+        for rungs, count, n, d in (
+            (up, high, *ratio.as_integer_ratio()),
+            (down, -low, *(1 / ratio).as_integer_ratio()),
+        ):
+            for _ in range(count):
+                least, most = rungs[-1]
+                rungs.append((least * n // d, _up(most * n, d)))
+        return [up[i] if i >= 0 else down[-i] for i in range(low, high + 1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Units of mass at losses (start + i) log(1 + 1/H) and at infinity; the number of events behind it."""
+
+    start: int
+    masses: list[int]
+    infinite: int
+    count: int
+
+
+def _up(value: int, by: int) -> int:
+    """Quotient, rounded up."""
+    return -(-value // by)
+
+
+# ── Curves: D(t) of each pair, an interval for every t > 0 in an interval ──
+
+
+def _gaussian(event: Event) -> Curve:
+    return gaussian(_squared(event))
+
+
+def _squared(event: Event) -> Fraction:
+    return read_fraction(event["squared_ratio"], RULE, above=0, most=4096)
+
+
+def gaussian(squared: Fraction) -> Curve:
+    """N(mu, 1) against N(0, 1): Phi(mu/2 - log t / mu) - t Phi(-mu/2 - log t / mu)."""
+    mu = sqrt(enclose(squared))
+
+    def curve(t: Interval) -> Interval:
+        return _above(t, divide(log(t), mu), [((ONE, ONE), _half(mu))], [((ONE, ONE), _half(_minus(mu)))])
+
+    return curve
+
+
+def _minus(x: Interval) -> Interval:
+    return -x[1], -x[0]
+
+
+def _half(x: Interval) -> Interval:
+    return x[0] >> 1, (x[1] + 1) >> 1
+
+
+def _above(
+    t: Interval, x: Interval, top: list[tuple[Interval, Interval]], bottom: list[tuple[Interval, Interval]]
+) -> Interval:
+    """P(X > x) - t Q(X > x) for mixtures (weight, mean) of normal laws of spread one."""
+
+    def tail(parts: list[tuple[Interval, Interval]]) -> Interval:
+        terms = [multiply(weight, normal((mean[0] - x[1], mean[1] - x[0]))) for weight, mean in parts]
+        return sum(low for low, _ in terms), sum(high for _, high in terms)
+
+    gain, loss = tail(top), multiply(t, tail(bottom))
+    return gain[0] - loss[1], gain[1] - loss[0]
+
+
+def _opposite(event: Event) -> Curve:
+    """(1-q) N(0, 1) + q N(m, 1) against (1-q) N(0, 1) + q N(-m, 1).
+
+    P/Q = t where a z - a t / z = (1-q) (t-1), z = exp(m x), a = q exp(-m m / 2): a quadratic equation in z.
+    """
+    squared, share = _squared(event), read_fraction(event["share"], RULE, above=0, most=1)
+    m, q, rest = sqrt(enclose(squared)), enclose(share), enclose(1 - share)
+    a = multiply(q, exp(enclose(-squared / 2)))
+
+    def curve(t: Interval) -> Interval:
+        b = _half(multiply(rest, (t[0] - ONE, t[1] - ONE)))
+        square = multiply(b, b)
+        root = sqrt(_plus((max(0, square[0]), square[1]), multiply(multiply(a, a), t)))
+        # the same root twice: the form without cancellation
+        z = divide(_plus(b, root), a) if b[1] > 0 else divide(multiply(a, t), _plus(_minus(b), root))
+        return _above(t, divide(log(z), m), [(rest, (0, 0)), (q, m)], [(rest, (0, 0)), (q, _minus(m))])
+
+    return curve
+
+
+def _plus(x: Interval, y: Interval) -> Interval:
+    return x[0] + y[0], x[1] + y[1]
+
+
+def _mixture(event: Event) -> Curve:
+    """The mixture of N(k m, 1) with weights w_k, k >= 0, against N(0, 1).
+
+    P/Q = sum of c_k z^k, c_k = w_k exp(k (K - k) m m / 2), z = exp(m (x - K m / 2)), K the last k, increases in z.
+    Newton's method from the last root proposes a root, and the signs at both ends of an interval about it prove it.
+    """
+    squared = _squared(event)
+    weights = [
+        read_fraction(w, RULE, least=0, most=1) for w in read_list(event["weights"], RULE, least=2, most=MOST_OUTCOMES)
+    ]
+    if sum(weights) != 1 or weights[0] == 1:
+        raise Rejected(RULE, "the weights do not sum to one, or all weight is on zero")
+    m = sqrt(enclose(squared))
+    coefficients = [
+        multiply(enclose(w), exp(enclose(k * (len(weights) - 1 - k) * squared / 2))) for k, w in enumerate(weights)
+    ]
+    parts = [(enclose(w), (k * m[0], k * m[1])) for k, w in enumerate(weights) if w]
+    centre = _half(((len(weights) - 1) * m[0], (len(weights) - 1) * m[1]))
+    guess = ONE
+
+    def value(z: int, end: int) -> int:
+        total = 0
+        for c in reversed(coefficients):
+            total = (c[end] + (total * z >> BITS)) if end == 0 else c[end] - (-total * z >> BITS)
+        return total
+
+    def curve(t: Interval) -> Interval:
+        nonlocal guess
+        if t[0] <= coefficients[0][1]:
+            return ONE - t[1], ONE - t[0]  # P/Q >= w_0 everywhere
+        z = guess
+        for _ in range(MOST_NEWTON):
+            total = slope = 0
+            for c in reversed(coefficients):
+                slope = total + (slope * z >> BITS)
+                total = c[0] + (total * z >> BITS)
+            step = (total - t[0] << BITS) // max(1, slope)
+            z = max(1, z - step)
+            if abs(step) <= z >> 100:
+                break
+        guess = z
+        low, high = z - (z >> 96) - 1, z + (z >> 96) + 1
+        if low < 1 or value(low, 1) > t[0] or value(high, 0) < t[1]:
+            raise ValueError("no root of a mixture's ratio is found")
+        return _above(t, _plus(centre, divide(log((low, high)), m)), parts, [((ONE, ONE), (0, 0))])
+
+    return curve
+
+
+def _laplace(event: Event) -> Curve:
+    """Laplace laws of scale 1 at distance e: 1 - sqrt(t exp(-e)) where positive and above 1 - t."""
+    factor = exp(enclose(-read_fraction(event["ratio"], RULE, above=0, most=MOST_EPSILON)))
+
+    def curve(t: Interval) -> Interval:
+        low, high = sqrt(multiply(t, factor))
+        return ONE - high, max(0, ONE - t[0], ONE - low)
+
+    return curve
+
+
+def _finite(outcomes: list[tuple[Interval, Interval]]) -> Curve:
+    """Finitely many outcomes: the sum of (p - t q) where positive."""
+
+    def curve(t: Interval) -> Interval:
+        low = high = 0
+        for p, q in outcomes:
+            low += max(0, p[0] - (t[1] * q[1] >> BITS) - 1)
+            high += max(0, p[1] - (t[0] * q[0] >> BITS))
+        return low, high
+
+    return curve
+
+
+def _randomised_response(event: Event) -> Curve:
+    """The true value with probability e^epsilon r, each other with r, between two of the values."""
+    times = exp(enclose(read_fraction(event["epsilon"], RULE, above=0, most=MOST_EPSILON)))
+    values = read_integer(event["values"], RULE, least=2, most=MOST_COUNT)
+    other = divide((ONE, ONE), (times[0] + (values - 1) * ONE, times[1] + (values - 1) * ONE))
+    true = multiply(times, other)
+    rest = ((values - 2) * other[0], (values - 2) * other[1])
+    return _finite([(true, other), (other, true), (rest, rest)])
+
+
+def _approximate(event: Event) -> Curve:
+    """The pair that dominates every (epsilon, delta)-private event: delta open, else randomised response of a bit."""
+    delta = read_fraction(event["lost"], RULE, least=0, most=1)
+    binary, closed = _randomised_response({**event, "values": 2}), enclose(1 - delta)
+    return lambda t: _plus(enclose(delta), multiply(closed, _bounded(binary, t)))
+
+
+def _geometric(event: Event) -> Curve:
+    """Two-sided geometric laws, masses in proportion to e^(-epsilon |x|), at an integer distance."""
+    factor = exp(enclose(-read_fraction(event["epsilon"], RULE, above=0, most=MOST_EPSILON)))
+    distance = read_integer(event["distance"], RULE, least=1, most=MOST_OUTCOMES)
+    powers = [(ONE, ONE)]
+    for _ in range(distance):
+        powers.append(multiply(powers[-1], factor))
+    above = (ONE + factor[0], ONE + factor[1])
+    inner = [multiply(power, (ONE - factor[1], ONE - factor[0])) for power in powers]
+    masses = [divide(x, above) for x in (powers[0], *inner[1:-1], powers[-1])]
+    return _finite(list(zip(masses, reversed(masses), strict=True)))
+
+
+def _discrete(event: Event) -> Curve:
+    outcomes = []
+    for entry in read_list(event["outcomes"], RULE, least=1, most=MOST_OUTCOMES):
+        p, q = (read_fraction(number, RULE, least=0, most=1) for number in read_list(entry, RULE, least=2, most=2))
+        outcomes.append((p, q))
+    if sum(p for p, _ in outcomes) != 1 or sum(q for _, q in outcomes) != 1:
+        raise Rejected(RULE, "the outcomes' probabilities do not sum to one")
+    return _finite([(enclose(p), enclose(q)) for p, q in outcomes])
+
+
+def _sampled(curve: Curve, rate: Fraction) -> Curve:
+    """((1 - q) Q + q P, Q): D'(t) = q D((t - 1 + q) / q), where D(s) = 1 - s for s <= 0."""
+    q, without = enclose(rate), enclose(1 - rate)
+
+    def sampled(t: Interval) -> Interval:
+        return multiply(q, _bounded(curve, divide((t[0] - without[1], t[1] - without[0]), q)))
+
+    return sampled
+
+
+def _bounded(curve: Curve, t: Interval) -> Interval:
+    """D on an interval of any sign, cut to max(0, 1 - t) <= D(t) <= max(1, 1 - t)."""
+    floor, ceiling = max(0, ONE - t[1]), max(ONE, ONE - t[0])
+    if t[0] <= 0:
+        return floor, ceiling if t[1] > 0 else ONE - t[0]
+    low, high = curve(t)
+    return max(floor, low), min(ceiling, high)
+
+
+# ── One event on the grid ──
+
+
+def _first(small: Callable[[int], bool], most: int) -> int:
+    """The first index in 1..most at which a monotone test holds, else ``most``."""
+    low, high = 1, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if small(middle) else (middle + 1, high)
+    return high
+
+
+def _points(curve: Curve, grid: Grid, terms: int) -> tuple[int, list[Interval]]:
+    """D at t_low..t_high, and low; outside lies no more than the grid's trim, unless losses are too large."""
+    cut, most = int(grid.trim * ONE), int(MOST_EPSILON * grid.steps)
+
+    def above(index: int) -> int:
+        return _bounded(curve, grid.power(index))[1]
+
+    def below(index: int) -> int:
+        return _unexplained(_bounded(curve, grid.power(-index)), grid.power(index))
+
+    high = _first(lambda index: above(index) <= cut, most)
+    low = -_first(lambda index: below(index) <= cut, most)
+    if high - low > MOST_CELLS:
+        raise Rejected(RULE, "an event has more cells than this checker's limit")
+    grid.spend(CURVE_WORK // 2 * terms * (high - low + 1))
+    return low, [_bounded(curve, t) for t in grid.ladder(low, high)]
+
+
+def _unexplained(point: Interval, inverse: Interval) -> int:
+    """At most 1 - (1 - D(t)) / t: Q's mass that the polygon puts at t = 0, given D(t) and 1 / t."""
+    return ONE - ((ONE - point[1]) * inverse[0] >> BITS)
+
+
+def discretise(curve: Curve, grid: Grid, *, terms: int) -> tuple[Loss, Loss]:
+    """The masses of the polygon's pair, and those of the pair turned round; each at least the exact one.
+
+    p_i = H d_(i+1) - (2H + 1) d_i + (H + 1) d_(i-1), with d_(high+1) = d_high, and 1 - d_low + H (d_(low+1) - d_low)
+    at the lowest point; q_i = p_i / t_i. Infinite losses: d_high, and Q's mass at t = 0.
+    """
+    low, points = _points(curve, grid, terms)
+    h, size = grid.steps, len(points)
+    n, d = h.as_integer_ratio()
+    forward, backward = [], []
+    for i, (inverse, (least, _)) in enumerate(zip(grid.ladder(1 - low - size, -low)[::-1], points, strict=True)):
+        rise = n * (points[i + 1][1] - least) if i + 1 < size else 0
+        fall = (n + d) * (points[i - 1][1] - least) if i else d * (ONE - least)
+        mass = max(0, rise + fall) * grid.unit
+        forward.append(_up(mass, d * ONE))
+        backward.append(_up(mass * inverse[1], d * ONE * ONE))
+    lost = _unexplained(points[0], grid.power(-low))
+    return (
+        Loss(start=low, masses=forward, infinite=_up(points[-1][1] * grid.unit, ONE), count=1),
+        Loss(start=1 - low - size, masses=backward[::-1], infinite=_up(lost * grid.unit, ONE), count=1),
+    )
+
+
+# ── Composition ──
+
+
+def _product(left: list[int], right: list[int], grid: Grid) -> list[int]:
+    """The exact convolution: both lists written with as many decimal digits an entry as no sum can exceed.
+
+    ``decimal`` multiplies integers of any length exactly; a context that traps every rounding says so if not.
+    """
+    width = len(str(max(1, sum(left)) * max(1, sum(right))))  # a sum of zero must not narrow the other's entries
+    size = len(left) + len(right) - 1
+    if width * size > MOST_DIGITS:
+        raise Rejected(RULE, "a product is larger than this checker's limit")
+    grid.spend(width * size)
+    exact = Context(
+        prec=(size + 1) * width, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, Rounded, InvalidOperation, Overflow]
+    )
+    numbers = [
+        exact.create_decimal("".join(f"{mass:0{width}d}" for mass in reversed(masses)))
+        for masses in ([left] if left is right else [left, right])
+    ]
+    text = f"{exact.multiply(numbers[0], numbers[-1]):f}".zfill(size * width)
+    return [int(text[end - width : end]) for end in range(len(text), len(text) - size * width, -width)]
+
+
+def compose(left: Loss, right: Loss, grid: Grid) -> Loss:
+    """The law of the sum of two losses: masses rounded up, the top cut to infinity, the bottom raised to the cut."""
+    count = left.count + right.count
+    unit, allowed = grid.unit, int(grid.trim * count * grid.unit)
+    if abs(left.start + right.start) > 16 * MOST_EPSILON * grid.steps:
+        raise Rejected(RULE, "losses beyond this checker's limit")
+    masses = [_up(mass, unit) for mass in _product(left.masses, right.masses, grid)]
+    total, other = sum(left.masses), sum(right.masses)
+    infinite = _up(left.infinite * (other + right.infinite) + total * right.infinite, unit)
+    end, cut = len(masses), 0
+    while end > 1 and cut + masses[end - 1] <= allowed:
+        end -= 1
+        cut += masses[end]
+    start, raised = 0, 0
+    while start < end - 1 and raised + masses[start] <= allowed:
+        raised += masses[start]
+        start += 1
+    masses = masses[start:end]
+    masses[0] += raised
+    return Loss(start=left.start + right.start + start, masses=masses, infinite=infinite + cut, count=count)
+
+
+def repeat(event: Loss, count: int, grid: Grid) -> Loss:
+    """``count`` times the same event, by squaring."""
+    result = event
+    for bit in f"{count:b}"[1:]:
+        result = compose(result, result, grid)
+        if bit == "1":
+            result = compose(result, event, grid)
+    return result
+
+
+def delta_at(loss: Loss, epsilon: Fraction, grid: Grid) -> Fraction:
+    """Infinite mass plus the sum of mass (1 - exp(epsilon) / t_i) where positive, rounded up."""
+    ratio = multiply(exp(enclose(epsilon)), grid.power(-loss.start))[0]
+    n, d = grid.steps.as_integer_ratio()
+    total = loss.infinite * ONE
+    for mass in loss.masses:
+        total += mass * max(0, ONE - ratio)
+        ratio = ratio * n // (n + d)
+    return Fraction(total, grid.unit * ONE)
+
+
+# ── The certificate ──
+
+
+# law: builder of its curve, fields, terms of its curve, and whether (P, Q) and (Q, P) have one curve
+LAWS: dict[str, tuple[Callable[[Event], Curve], set[str], int, bool]] = {
+    "gaussian": (_gaussian, {"squared_ratio"}, 2, True),
+    "opposite gaussians": (_opposite, {"squared_ratio", "share"}, 4, True),
+    "gaussian mixture": (_mixture, {"squared_ratio", "weights"}, 2, False),
+    "laplace": (_laplace, {"ratio"}, 2, True),
+    "geometric": (_geometric, {"epsilon", "distance"}, 8, True),
+    "randomised response": (_randomised_response, {"epsilon", "values"}, 2, True),
+    "approximate": (_approximate, {"epsilon", "lost"}, 2, True),
+    "discrete": (_discrete, {"outcomes"}, 2, False),
+}
+FIELDS = {"rate"}.union(*(fields for _, fields, _, _ in LAWS.values()))
+
+
+def _read_event(value: object) -> tuple[Fraction, Curve, int, int, bool]:
+    """(squared ratio of a Gaussian that is not sampled, else 0; curve; count; work a point; symmetric)."""
+    event = read_object(value, RULE, {"law", "count"}, FIELDS)
+    build, fields, terms, symmetric = LAWS[read_choice(event["law"], RULE, LAWS)]
+    read_object(event, RULE, {"law", "count", *fields}, {"rate"})
+    count, curve = read_integer(event["count"], RULE, least=1, most=MOST_COUNT), build(event)
+    terms = max([terms, *(len(part) for part in event.values() if isinstance(part, list))])
+    if "rate" in event:
+        rate = read_fraction(event["rate"], RULE, above=0, most=1)
+        return Fraction(0), _sampled(curve, rate), count, terms, False
+    return _squared(event) * count if build is _gaussian else Fraction(0), curve, count, terms, symmetric
+
+
+def upper_delta(document: Mapping[str, object]) -> Fraction:
+    """An upper bound on delta at the document's epsilon, the greater of both directions.
+
+    Raises:
+        Rejected: a field is missing, unknown or out of range, or the work exceeds the limit.
+    """
+    body = read_object(document, RULE, {"events", "grid", "epsilon", "delta"})
+    hints = read_object(body["grid"], RULE, {"steps", "digits", "trim"})
+    grid = Grid(
+        steps=read_fraction(hints["steps"], RULE, least=1, most=1 << 17),
+        unit=int(10 ** read_integer(hints["digits"], RULE, least=4, most=50)),
+        trim=read_fraction(hints["trim"], RULE, least=0, most=1),
+    )
+    epsilon = read_fraction(body["epsilon"], RULE, least=0, most=MOST_EPSILON)
+    events = [_read_event(event) for event in read_list(body["events"], RULE, least=1, most=MOST_EVENTS)]
+    # Gaussians compose exactly: their squared ratios add
+    squared = sum((squared for squared, *_ in events), Fraction(0))
+    curves = [(gaussian(squared), 1, 2)] if squared else []
+    curves += [(curve, count, terms) for squared, curve, count, terms, _ in events if not squared]
+    pairs = [(discretise(curve, grid, terms=terms), count) for curve, count, terms in curves]
+    one_way = all(symmetric for *_, symmetric in events)
+    worst = Fraction(0)
+    for direction in (0,) if one_way else (0, 1):
+        losses = [repeat(pair[direction], count, grid) for pair, count in pairs]
+        losses.sort(key=lambda loss: len(loss.masses))
+        whole = losses[0]
+        for loss in losses[1:]:
+            whole = compose(whole, loss, grid)
+        worst = max(worst, delta_at(whole, epsilon, grid))
+    return worst
+
+
+def check_numeric(document: Mapping[str, object]) -> None:
+    """Accept the statement "these events together are (epsilon, delta)-private", or raise Rejected."""
+    delta = read_fraction(document.get("delta"), RULE, above=0, most=1)
+    try:
+        bound = upper_delta(document)
+    except ValueError as fault:  # an enclosure that does not fit: a hint or a size out of its range
+        raise Rejected(RULE, str(fault)) from fault
+    if bound > delta:
+        raise Rejected(RULE, "delta is not proved at this epsilon on this grid")
