@@ -288,3 +288,87 @@ LSVI = holds_for_all(
     ],
     {"currency": "zcdp", "rho": "rho"}, "C-ZCDP", "rho*(5*H-3)*(K-1)/(4*H**5*K)", codes=("sequential",), model="joint",
 )  # fmt: skip
+
+LINEAR_REFUTED: dict[str, Any] = {
+    "format": "privcheck-certificate/1",
+    "kind": "refuted",
+    "declared": VAPVI["declared"] | {
+        "name": "a Gram matrix with half the variance",
+        "releases": [release("gram", linear("outer"), "gaussian-matrix", variance="H/(4*rho)", diagonal=2)],
+        "parameters": {"H": integer(2), "rho": real(1)},
+        "claim": {"currency": "approx", "epsilon": "rho", "delta": "1/10", "source": "by hand"},
+    },
+    "assumed": assumed("attainable"),
+    "evidence": {"pair": [[{"features": {"phi": [[1, 0], ["3/5", "4/5"]]}}],
+                          [{"features": {"phi": [[0, 1], ["-4/5", "3/5"]]}}]],
+                 "using": ["gram"]},
+    "conclusion": UCB_VI["conclusion"],
+}  # fmt: skip
+
+AUDIT: dict[str, Any] = {
+    "format": "privcheck-certificate/1",
+    "kind": "audit",
+    "declared": {"name": "releases of dp-apvi", "source": "by hand", "method": "guesses",
+                 "guarantee": {"currency": "pure", "epsilon": "9/10"}, "alpha": "1/100"},
+    "assumed": [{"code": "runs-took-place", "what": "a thousand runs with fair hidden bits", "by": "seed 7"}],
+    "evidence": {"runs": 1000, "guesses": 1000, "correct": 750},
+    "conclusion": {"verdict": "refuted at level alpha", "scope": "these counts", "about": "guarantee"},
+}  # fmt: skip
+
+EVENTS: dict[str, Any] = AUDIT | {
+    "declared": AUDIT["declared"] | {"method": "events", "guarantee": {"currency": "approx", "epsilon": 1, "delta": "1/100"}},
+    "evidence": {"first": {"runs": 1000, "count": 700}, "second": {"runs": 1000, "count": 100},
+                 "first_at_least": "65/100", "second_at_most": "13/100"},
+}  # fmt: skip
+
+
+def chained(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
+    """The rows, each with the digest of the one before, and the last digest."""
+    previous, found = "", []
+    for row in rows:
+        found.append({**row, "previous": previous})
+        text = json.dumps(found[-1], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        previous = "sha256:" + sha256(text.encode("ascii")).hexdigest()
+    return found, previous
+
+
+def row(charge: str, amount: Any, state: str = "committed", grant: str = "team") -> dict[str, Any]:
+    return {"charge": charge, "grant": grant, "state": state, "amount": amount, "row": "00"}
+
+
+ROWS = [row("a", "1/10", "reserved"), row("b", "1/5"), row("a", "1/10"), row("c", "3/10", "reserved"),
+        row("c", "3/10", "released"), row("d", "1/5")]  # fmt: skip
+
+
+def ledger(rows: list[dict[str, Any]], **changed: Any) -> dict[str, Any]:
+    """A certificate of a chain of rows."""
+    found, head = chained(rows)
+    return {
+        "format": "privcheck-certificate/1",
+        "kind": "ledger",
+        "declared": {"name": "trips", "source": "by hand", "unit": "rider, 1 trajectory, replace-one, central",
+                     "currency": "rho", "grants": {"team": "3/5"},
+                     "policy": {"epsilon": "7", "delta": "1/1000000", "order": "5"}, "head": head} | changed,
+        "assumed": [],
+        "evidence": {"rows": found},
+        "conclusion": {"verdict": "keeps the policy", "scope": "these rows", "about": "ledger"},
+    }  # fmt: skip
+
+
+LEDGER = ledger(ROWS)
+
+NUMERIC: dict[str, Any] = {
+    "format": "privcheck-certificate/1",
+    "kind": "numeric",
+    "declared": {"name": "ten Laplaces", "source": "by hand", "events": [{"law": "laplace", "ratio": "1/10", "count": 10}],
+                 "epsilon": "1/2", "delta": "1/10"},
+    "assumed": [],
+    "evidence": {"grid": {"steps": 100, "digits": 15, "trim": "1/1000000000"}},
+    "conclusion": {"verdict": "holds", "scope": "these numbers", "about": "events"},
+}  # fmt: skip
+
+ALL = {
+    "apvi": DP_APVI, "ucb-vi": UCB_VI, "gaussian": GAUSSIAN, "apvi for all": APVI_FOR_ALL, "bounded apvi": BOUNDED_APVI,
+    "vapvi": VAPVI, "ucbvi": UCBVI, "pate": PATE, "rappor": RAPPOR, "lsvi": LSVI, "linear refuted": LINEAR_REFUTED,
+    "audit": AUDIT, "events": EVENTS, "ledger": LEDGER, "numeric": NUMERIC,
+}  # fmt: skip

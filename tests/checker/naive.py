@@ -1,0 +1,223 @@
+"""The statements of certificates, computed in floats by other means: what an accepted certificate says must be true here.
+
+No line is shared with the checker. Terms are evaluated by Python; costs of releases come from formulas written again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+FUNCTIONS = {
+    "sqrt": math.sqrt, "log": math.log, "exp": math.exp, "max": lambda *each: max(each), "min": lambda *each: min(each),
+    "bit_length": lambda n: int(n).bit_length(),
+}  # fmt: skip
+RANGES = {"one": (1, 1), "reward": (0, 1), "cost": (0, 1), "centred-reward": (-0.5, 0.5)}
+
+
+def value(term: Any, at: Mapping[str, float]) -> float:
+    if isinstance(term, int):
+        return float(term)
+    if isinstance(term, str):
+        return at[term] if term in at else float(Fraction(term))
+    operation, *arguments = term
+    numbers = [value(each, at) for each in arguments]
+    match operation:
+        case "+":
+            return math.fsum(numbers)
+        case "*":
+            return math.prod(numbers)
+        case "-":
+            return numbers[0] - numbers[1]
+        case "/":
+            return numbers[0] / numbers[1]
+        case "^":
+            return float(numbers[0] ** numbers[1])
+        case _:
+            return float(FUNCTIONS[operation](*numbers))
+
+
+def moved(declared: Any, release: Any, at: Mapping[str, float]) -> tuple[float, float]:
+    """ℓ₁ and squared ℓ₂ sensitivity, step by step, for the whole unit."""
+    statistic, relation = release["statistic"], declared["relation"]
+    pair, m = relation.startswith("replace"), value(declared["unit"]["trajectories"], at)
+
+    def number(name: str, **more: float) -> float:
+        return value(statistic[name], {**at, **more})
+
+    match statistic["kind"]:
+        case "table":
+            low, high = RANGES[statistic["weight"]]
+            norms = []
+            for h in range(int(number("steps"))):
+                shared = h == 0 and relation == "replace-one-same-start" and "next" not in statistic["cells"]
+                largest = max(abs(low), abs(high))
+                if shared:
+                    norms.append((high - low, (high - low) ** 2))
+                elif pair:
+                    norms.append((2 * largest, max(2 * largest**2, (high - low) ** 2)))
+                else:
+                    norms.append((largest, largest**2))
+            square = sum(s for _, s in norms)
+            if statistic["pooled"]:
+                square = sum(math.sqrt(s) for _, s in norms) ** 2
+            found = sum(l1 for l1, _ in norms), square
+        case "linear":
+            square = 0.0
+            for h in range(1, int(number("steps")) + 1):
+                length = number("weight") * number("feature")
+                length *= number("feature") if statistic["part"] == "outer" else number("target", h=h)
+                square += length**2 * ((2 if statistic["part"] == "outer" else 4) if pair else 1)
+            found = math.inf, square
+        case "bounded":
+            factor = 2 if pair else 1
+            found = factor * number("l1"), (factor * number("l2")) ** 2
+        case "bits":
+            count = (2 if pair else 1) * number("ones")
+            found = count, count
+        case "selection":
+            found = number("moves"), number("moves") ** 2
+        case _:
+            return number("l1"), number("l2") ** 2
+    return m * found[0], m**2 * found[1]
+
+
+def cost(declared: Any, release: Any, at: Mapping[str, float], currency: str) -> float:
+    law, mechanism = release["mechanism"]["law"], release["mechanism"]
+    l1, square = moved(declared, release, at)
+
+    def number(name: str) -> float:
+        return value(mechanism[name], at)
+
+    schedule = release["schedule"]
+    times = 1.0
+    if schedule["kind"] == "repeat":
+        times = value(schedule["times"], at) if schedule["noise"] == "fresh" else math.inf
+    if schedule["kind"] == "tree":
+        leaves = value(schedule["leaves"], at)
+        times = 1 + math.floor(math.log2(leaves)) if leaves else 0
+    if "gaussian" in law:
+        share = number("variance") * (min(2, Fraction(mechanism["diagonal"])) if law == "gaussian-matrix" else 1)
+        return times * float(square / share) / (1 if currency == "gdp" else 2)
+    one = {
+        "laplace": lambda: l1 / number("scale"),
+        "discrete-laplace": lambda: l1 / number("scale"),
+        "randomised-response": lambda: l1 * math.log(number("keep") * (number("answers") - 1) / (1 - number("keep"))),
+        "exponential": lambda: l1 * number("epsilon"),
+        "permute-and-flip": lambda: l1 * number("epsilon"),
+        "noisy-max": lambda: 2 * l1 / number("scale"),
+        "sparse-vector": lambda: l1 / number("threshold_scale")
+        + (1 if mechanism["one_sided"] else 2) * number("positives") * l1 / number("query_scale"),
+        "theorem": lambda: number("pure"),
+    }[law]()
+    return times * (one**2 / 2 if currency == "zcdp" else one)
+
+
+def phi(x: float) -> float:
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
+def curve(square: float, epsilon: float) -> float:
+    mu = math.sqrt(square)
+    return phi(mu / 2 - epsilon / mu) - math.exp(epsilon) * phi(-mu / 2 - epsilon / mu) if mu else 0.0
+
+
+def slack(document: Any, at: Mapping[str, float]) -> float:
+    """Claim less cost of a certificate that holds, at parameters, under its own conclusion's rule; relative to the claim."""
+    declared, end = document["declared"], document["steps"][-1]
+    currency = {"P": "pure", "Z": "zcdp", "G": "gdp"}[end["rule"][2]]
+    common, parts = 0.0, {"": 0.0}
+    for release in declared["releases"]:
+        one = cost(declared, release, at, currency)
+        if "part" in release:
+            parts[release["part"]] = parts.get(release["part"], 0.0) + one
+        else:
+            common += one
+    total = common + max(parts.values())
+    claim = {key: value(each, at) for key, each in declared["claim"].items() if key not in ("currency", "source")}
+    match end["rule"]:
+        case "C-PURE" | "C-PURE-APPROX":
+            return (claim["epsilon"] - total) / max(claim["epsilon"], 1e-300)
+        case "C-ZCDP":
+            return (claim["rho"] - total) / max(claim["rho"], 1e-300)
+        case "C-GDP":
+            return (claim["mu"] ** 2 - total) / max(claim["mu"] ** 2, 1e-300)
+        case "C-GDP-APPROX":
+            return (claim["delta"] - curve(total, claim["epsilon"])) / max(claim["delta"], 1e-300)
+        case "C-ZCDP-ORDER":
+            a = float(Fraction(end["order"]))
+            needed = total * a + math.log(1 - 1 / a) - math.log(claim["delta"] * a) / (a - 1)
+            return (claim["epsilon"] - needed) / max(claim["epsilon"], 1e-300)
+        case _:
+            needed = total + 2 * math.sqrt(total * math.log(1 / claim["delta"]))
+            return (claim["epsilon"] - needed) / max(claim["epsilon"], 1e-300)
+
+
+def difference(release: Any, pair: Any, at: Mapping[str, float]) -> Counter[Any]:
+    """The change of a table, linear sum or vector between the two sides of a pair."""
+    statistic, total = release["statistic"], Counter[Any]()
+    for sign, side in zip((1, -1), pair, strict=True):
+        for data in side:
+            if statistic["kind"] in ("bits", "bounded"):
+                for i, x in enumerate(data["vectors"][release["name"]]):
+                    total[i] += sign * Fraction(x)
+                continue
+            for h in range(int(value(statistic["steps"], at))):
+                if statistic["kind"] == "table":
+                    reward = Fraction(data["rewards"][h])
+                    weight = {"one": Fraction(1), "reward": reward, "cost": 1 - reward}.get(statistic["weight"])
+                    at_step = {"state": data["states"][h], "action": data["actions"][h], "next": data["states"][h + 1]}
+                    cell = tuple(sorted((name, at_step[name]) for name in statistic["cells"]))
+                    total[None if statistic["pooled"] else h, cell] += sign * (
+                        reward - Fraction(1, 2) if weight is None else weight
+                    )
+                    continue
+                vector = [Fraction(x) for x in data["features"][statistic["features"]][h]]
+                weight = Fraction(data.get("weights", {}).get(release["name"], [1] * (h + 1))[h])
+                for i, x in enumerate(vector):
+                    if statistic["part"] == "sum":
+                        total[h, i] += sign * weight * x * Fraction(data["targets"][release["name"]][h])
+                    else:
+                        for j, y in enumerate(vector[: i + 1]):
+                            total[h, i, j] += sign * weight * x * y
+    return Counter({key: x for key, x in total.items() if x})
+
+
+def excess(document: Any, at: Mapping[str, float]) -> float:
+    """Loss of a refuting pair relative to the claim, less 1: Laplace against ε, Gaussian against ρ, μ or a curve."""
+    declared, evidence = document["declared"], document["evidence"]
+    pure = square = 0.0
+    for release in declared["releases"]:
+        if release["name"] not in evidence["using"]:
+            continue
+        change, mechanism, schedule = difference(release, evidence["pair"], at), release["mechanism"], release["schedule"]
+        times = 1.0
+        if schedule["kind"] == "repeat":
+            if schedule["noise"] == "shared":
+                return math.inf if change and value(schedule["times"], at) >= 2 else -1.0
+            times = value(schedule["times"], at)
+        if schedule["kind"] == "tree":
+            times = int(value(schedule["leaves"], at)).bit_length()
+        if "gaussian" in mechanism["law"]:
+            for key, x in change.items():
+                diagonal = mechanism["law"] == "gaussian-matrix" and len(key) == 3 and key[1] == key[2]
+                variance = value(mechanism["variance"], at) * (float(Fraction(mechanism["diagonal"])) if diagonal else 1)
+                square += times * float(x) ** 2 / variance
+        elif mechanism["law"] == "randomised-response":
+            keep = value(mechanism["keep"], at)
+            pure += times * len(change) * math.log(keep * (value(mechanism["answers"], at) - 1) / (1 - keep))
+        else:
+            pure += times * float(sum(abs(x) for x in change.values())) / value(mechanism["scale"], at)
+    claim = {key: value(each, at) for key, each in declared["claim"].items() if key not in ("currency", "source")}
+    match declared["claim"]["currency"]:
+        case "pure":
+            return math.inf if square else pure / max(claim["epsilon"], 1e-300) - 1
+        case "zcdp":
+            return square / 2 / max(claim["rho"], 1e-300) - 1
+        case "gdp":
+            return square / max(claim["mu"] ** 2, 1e-300) - 1
+        case _:
+            return curve(square, claim["epsilon"]) / max(claim["delta"], 1e-300) - 1
