@@ -45,13 +45,17 @@ def needed(declared: Declared, kind: str) -> set[str]:
     if kind == "refuted":
         return {"attainable"} if any(each.statistic.kind == "linear" for each in declared.releases) else set()
     codes = {"data-in-range", "unit"}
-    if len(declared.releases) > 1 or any(each.schedule.kind in ("repeat", "tree") for each in declared.releases):
+    if len(declared.releases) > 1 or any(
+        each.schedule.kind in ("repeat", "sampled", "tree") for each in declared.releases
+    ):
         codes.add("sequential")
     for release in declared.releases:
         if release.statistic.kind in ("stated", "selection"):
             codes.add(f"stated-sensitivity: {release.name}")
         if release.mechanism.kind == "theorem":
             codes.add(f"theorem: {release.name}")
+        if release.schedule.kind == "sampled":
+            codes.add(f"secret-sample: {release.name}")
         if release.schedule.kind in ("tree", "disjoint") or release.part is not None:
             codes.add(f"public-schedule: {release.name}")
     return codes
@@ -76,7 +80,13 @@ def check(data: bytes) -> str:
         UnknownKind: a version or kind that this checker does not know.
     """
     allow()
-    document = parse(data)
+    try:
+        return _check(parse(data))
+    except (ArithmeticError, MemoryError, RecursionError, ValueError) as fault:  # whatever fails is not accepted
+        raise Rejected("work", f"{type(fault).__name__}: numbers beyond what this checker computes with") from fault
+
+
+def _check(document: object) -> str:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise UnknownKind(f"not a document of format {FORMAT}")
     kind = document.get("kind")

@@ -136,8 +136,8 @@ def _check_law(release: Release) -> None:
         raise Rejected(law, f"{release.name}: a selection goes with a selecting mechanism")
 
 
-def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast) -> Term:
-    """Upper bound on the cost of `release` to a unit: ε ("pure"), ρ ("zcdp") or μ² ("gdp").
+def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast, *, each: bool = False) -> Term:
+    """Upper bound on the cost of `release` to a unit: ε ("pure"), ρ ("zcdp") or μ² ("gdp"); of `each` noisy value.
 
     Raises:
         Rejected: a mechanism without a cost in `currency`, noise used twice, a size that may be negative.
@@ -163,7 +163,7 @@ def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast)
             one = ("*", HALF, ("^", one, TWO))
         elif currency == "gdp":
             raise Rejected(law, f"{release.name}: no cost as gdp")
-    return ("*", times(release, declared, at_least), one)
+    return one if each else ("*", times(release, declared, at_least), one)
 
 
 def times(release: Release, declared: Declared, at_least: AtLeast) -> Term:
@@ -177,6 +177,8 @@ def times(release: Release, declared: Declared, at_least: AtLeast) -> Term:
             return count
         case "tree":  # T-TREE
             return ("bit_length", schedule.terms["leaves"])
+        case "sampled":  # T-SAMPLED
+            raise Rejected("T-SAMPLED", f"{release.name}: a random sample goes with C-NUMERIC")
         case kind:  # T-ONCE, T-LOCAL, T-DISJOINT
             local = kind == "local"
             if local != (declared.model == "local") or (local and not declared.relation.startswith("replace")):

@@ -44,6 +44,7 @@ SCHEDULES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "disjoint": ((), ()),
     "repeat": (("times",), ("noise",)),
     "tree": (("leaves",), ()),
+    "sampled": (("times", "rate"), ()),
 }
 CLAIMS: Mapping[str, tuple[str, ...]] = {
     "pure": ("epsilon",),

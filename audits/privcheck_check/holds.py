@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from privcheck_check import enclosures
-from privcheck_check.costs import AtLeast, cost
-from privcheck_check.declared import Declared
+from privcheck_check.costs import AtLeast, cost, times
+from privcheck_check.declared import Declared, Release
+from privcheck_check.numeric import check_numeric
 from privcheck_check.terms import (
     ONE,
     ZERO,
@@ -18,6 +19,7 @@ from privcheck_check.terms import (
     multiply,
     read_term,
     square_root,
+    whole,
 )
 from privcheck_check.values import Rejected, read_fraction, read_list, read_object, read_text
 
@@ -88,14 +90,57 @@ def _conclude(route: str, declared: Declared, total: Term, at_least: AtLeast, la
     return order_epsilon(evaluate(total, at), evaluate(delta, at), order)[1] <= evaluate(epsilon, at)[0]
 
 
+def _stated(
+    value: object, release: Release, currency: str, declared: Declared, at_least: AtLeast, *, each: bool
+) -> Term:
+    """The cost that a step states of `release`, proved to be no less than the derived one."""
+    step, rule = read_object(value, "steps", ("rule", "release", "at_most")), release.mechanism.kind
+    if (step["rule"], step["release"]) != (rule, release.name):
+        raise Rejected("steps", f"expected rule {rule} about {release.name!r}")
+    stated = read_term(step["at_most"], "steps", declared.parameters)
+    if not at_least(stated, cost(release, declared, currency, at_least, each=each)):
+        raise Rejected(rule, f"{release.name}: a cost as {currency} above the stated bound")
+    return stated
+
+
+def _numeric(steps: list[object], declared: Declared, at_least: AtLeast) -> None:
+    """C-NUMERIC: every release as an event at the cost of one noisy value, composed on a grid."""
+    end, at = read_object(steps[-1], "C-NUMERIC", ("rule", "grid")), declared.values
+    if declared.claim.kind != "approx" or len(steps) != len(declared.releases) + 1:
+        raise Rejected("C-NUMERIC", "a step for each release and a claim in ε and δ")
+    events: list[dict[str, object]] = []
+    for release, value in zip(declared.releases, steps, strict=False):
+        gaussian = release.mechanism.kind in ("gaussian", "gaussian-matrix")
+        stated = _stated(value, release, "gdp" if gaussian else "pure", declared, at_least, each=True)
+        exact = evaluate(stated, at)
+        if exact[0] != exact[1]:
+            raise Rejected("C-NUMERIC", f"{release.name}: the stated cost is no fraction")
+        event: dict[str, object] = {"law": "gaussian", "squared_ratio": str(exact[1])}
+        if not gaussian:
+            event = {"law": "approximate", "epsilon": str(exact[1]), "lost": 0}
+        if release.schedule.kind == "sampled":  # T-SAMPLED: Poisson samples of units; one unit more or less
+            rate = evaluate(release.schedule.terms["rate"], at)
+            if declared.relation != "add-remove" or rate[0] != rate[1]:
+                raise Rejected("T-SAMPLED", "one unit added or removed, and a rate that is a fraction")
+            event |= {"rate": str(rate[1]), "count": whole(evaluate(release.schedule.terms["times"], at))}
+        else:
+            event["count"] = whole(evaluate(times(release, declared, at_least), at))
+        events.append(event)
+    claim = {name: evaluate(declared.claim.terms[name], at)[0] for name in ("epsilon", "delta")}
+    check_numeric({"events": events, "grid": end["grid"]} | {name: str(end) for name, end in claim.items()})
+
+
 def check_steps(value: object, declared: Declared, at_least: AtLeast, *, numbers: bool) -> str:
     """Check a derivation: a cost for every release, the total of every part, the claim; the route that it took.
 
     Raises:
         Rejected: a step missing, out of order, under another rule, or a bound that is not proved.
     """
-    steps = read_list(value, "steps", least=3, most=300)
+    steps = read_list(value, "steps", least=2, most=300)
     releases = declared.releases
+    if numbers and isinstance(steps[-1], dict) and steps[-1].get("rule") == "C-NUMERIC":
+        _numeric(steps, declared, at_least)
+        return "C-NUMERIC"
     if len(steps) != len(releases) + 2:
         raise Rejected("steps", f"expected a step for each of {len(releases)} releases, a total and a conclusion")
     end = read_object(steps[-1], "steps", ("rule",), ("order",))
@@ -107,12 +152,7 @@ def check_steps(value: object, declared: Declared, at_least: AtLeast, *, numbers
         raise Rejected(route, "does not conclude the claim")
     parts: dict[str | None, list[Term]] = {}
     for release, each in zip(releases, steps[:-2], strict=True):
-        step = read_object(each, "steps", ("rule", "release", "at_most"))
-        if (step["rule"], step["release"]) != (release.mechanism.kind, release.name):
-            raise Rejected("steps", f"expected rule {release.mechanism.kind} about {release.name!r}")
-        stated = read_term(step["at_most"], "steps", declared.parameters)
-        if not at_least(stated, cost(release, declared, currency, at_least)):
-            raise Rejected(release.mechanism.kind, f"{release.name}: a cost as {currency} above the stated bound")
+        stated = _stated(each, release, currency, declared, at_least, each=False)
         parts.setdefault(release.part, []).append(stated)
     step = read_object(steps[-2], "steps", ("rule", "at_most"))
     total = read_term(step["at_most"], "steps", declared.parameters)

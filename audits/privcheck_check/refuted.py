@@ -176,6 +176,7 @@ class _Statistic:
     def _linear(self, total: dict[object, Fraction], data: Trajectory, sign: int) -> None:
         terms, outer = self.part.terms, self.part.fields["part"] == "outer"
         steps = self.size("steps")
+        self.require(steps <= STEPS, "too many steps")
         vectors = data.features.get(str(self.part.fields["features"]), [])
         targets = [ONE] * steps if outer else data.targets.get(self.name, [])
         weights = data.weights.get(self.name, [ONE] * steps)

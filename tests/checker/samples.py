@@ -372,3 +372,23 @@ ALL = {
     "vapvi": VAPVI, "ucbvi": UCBVI, "pate": PATE, "rappor": RAPPOR, "lsvi": LSVI, "linear refuted": LINEAR_REFUTED,
     "audit": AUDIT, "events": EVENTS, "ledger": LEDGER, "numeric": NUMERIC,
 }  # fmt: skip
+
+SGD: dict[str, Any] = {
+    "format": "privcheck-certificate/1",
+    "kind": "holds-at",
+    "declared": {
+        "name": "dp-sgd", "source": "by hand", "relation": "add-remove", "unit": {"who": "user", "trajectories": 1},
+        "model": "central",
+        "parameters": {"noise": real("11/10"), "C": real(3), "rate": real("1/100", most=1), "rounds": integer(100)},
+        "releases": [release("gradients", {"kind": "bounded", "l1": 300, "l2": "C"}, "gaussian",
+                             {"kind": "sampled", "times": "rounds", "rate": "rate"}, variance="C**2*noise**2"),
+                     release("choice", {"kind": "selection", "moves": 1}, "exponential", epsilon="1/10")],
+        "claim": {"currency": "approx", "epsilon": 2, "delta": "1/100000", "source": "by hand"},
+    },
+    "assumed": assumed("sequential", "secret-sample: gradients", "stated-sensitivity: choice"),
+    "steps": [{"rule": "gaussian", "release": "gradients", "at_most": "100/121"},
+              {"rule": "exponential", "release": "choice", "at_most": "1/10"},
+              {"rule": "C-NUMERIC", "grid": {"steps": 250, "digits": 20, "trim": "1/1000000000"}}],
+    "conclusion": HOLDS,
+}  # fmt: skip
+ALL["sgd"] = SGD
