@@ -21,7 +21,23 @@ WORDS = [
     "refuted", "B-MAX", "B-MIN", "B-BITS", "B-LOG", "+", "*", "-", "/", "^", "max", "min", "log", "sqrt", "bit_length",
     "guesses", "events", "committed", "released", "reserved", "mu2", "fails", "holds", "visits", "transitions",
 ]  # fmt: skip
-NUMBERS: list[Any] = [0, 1, 2, 3, -1, -2, "1/2", "-1/2", "1/1000", 10**9, "1/1000000000000", 10**60, f"1/{10**60}", True, None]
+NUMBERS: list[Any] = [
+    0,
+    1,
+    2,
+    3,
+    -1,
+    -2,
+    "1/2",
+    "-1/2",
+    "1/1000",
+    10**9,
+    "1/1000000000000",
+    10**60,
+    f"1/{10**60}",
+    True,
+    None,
+]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -150,7 +166,8 @@ def neighbours(document: Any) -> bool:
     elif not first or not second:
         return False
     if declared["relation"] == "replace-one-same-start" and any(
-        (a["states"][0], a["actions"][0]) != (b["states"][0], b["actions"][0]) for a, b in zip(first, second, strict=True)
+        (a["states"][0], a["actions"][0]) != (b["states"][0], b["actions"][0])
+        for a, b in zip(first, second, strict=True)
     ):
         return False
     for release in declared["releases"]:

@@ -109,8 +109,10 @@ def cost(declared: Any, release: Any, at: Mapping[str, float], currency: str) ->
         "exponential": lambda: l1 * number("epsilon"),
         "permute-and-flip": lambda: l1 * number("epsilon"),
         "noisy-max": lambda: 2 * l1 / number("scale"),
-        "sparse-vector": lambda: l1 / number("threshold_scale")
-        + (1 if mechanism["one_sided"] else 2) * number("positives") * l1 / number("query_scale"),
+        "sparse-vector": lambda: (
+            l1 / number("threshold_scale")
+            + (1 if mechanism["one_sided"] else 2) * number("positives") * l1 / number("query_scale")
+        ),
         "theorem": lambda: number("pure"),
     }[law]()
     return times * (one**2 / 2 if currency == "zcdp" else one)
@@ -200,7 +202,11 @@ def excess(document: Any, at: Mapping[str, float]) -> float:
     for release in declared["releases"]:
         if release["name"] not in evidence["using"]:
             continue
-        change, mechanism, schedule = difference(release, evidence["pair"], at), release["mechanism"], release["schedule"]
+        change, mechanism, schedule = (
+            difference(release, evidence["pair"], at),
+            release["mechanism"],
+            release["schedule"],
+        )
         times = 1.0
         if schedule["kind"] == "repeat":
             if schedule["noise"] == "shared":
@@ -211,7 +217,9 @@ def excess(document: Any, at: Mapping[str, float]) -> float:
         if "gaussian" in mechanism["law"]:
             for key, x in change.items():
                 diagonal = mechanism["law"] == "gaussian-matrix" and len(key) == 3 and key[1] == key[2]
-                variance = value(mechanism["variance"], at) * (float(Fraction(mechanism["diagonal"])) if diagonal else 1)
+                variance = value(mechanism["variance"], at) * (
+                    float(Fraction(mechanism["diagonal"])) if diagonal else 1
+                )
                 square += times * float(x) ** 2 / variance
         elif mechanism["law"] == "randomised-response":
             keep = value(mechanism["keep"], at)

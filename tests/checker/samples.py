@@ -155,7 +155,9 @@ def term(text: str) -> Any:
                 return number
             case ast.Name(id=name):
                 return name
-            case ast.BinOp(left=left, op=ast.Pow(), right=ast.BinOp(left=ast.Constant(value=p), right=ast.Constant(value=q))):
+            case ast.BinOp(
+                left=left, op=ast.Pow(), right=ast.BinOp(left=ast.Constant(value=p), right=ast.Constant(value=q))
+            ):
                 return ["^", of(left), f"{p}/{q}"]
             case ast.BinOp(left=left, op=operator, right=right):
                 return [OPERATORS[type(operator)], of(left), of(right)]
@@ -167,7 +169,9 @@ def term(text: str) -> Any:
     return of(ast.parse(text, mode="eval").body)
 
 
-def release(name: str, statistic: dict[str, Any], law: str, schedule: dict[str, Any] = ONCE, **terms: Any) -> dict[str, Any]:
+def release(
+    name: str, statistic: dict[str, Any], law: str, schedule: dict[str, Any] = ONCE, **terms: Any
+) -> dict[str, Any]:
     """A release; the mechanism's terms as formulas."""
     mechanism = {key: term(value) if isinstance(value, str) else value for key, value in terms.items()}
     return {"name": name, "statistic": statistic, "mechanism": {"law": law} | mechanism, "schedule": schedule}

@@ -165,6 +165,7 @@ def test_a_sum_over_steps_is_one_for_all_parameters() -> None:
 def test_a_tree_has_as_many_nodes_over_a_leaf_as_charged() -> None:
     for leaves in range(1, 70):
         worst = max(
-            sum((leaf >> k) + 1 << k <= leaves for k in range(10)) for leaf in range(leaves)  # complete nodes only
+            sum((leaf >> k) + 1 << k <= leaves for k in range(10))
+            for leaf in range(leaves)  # complete nodes only
         )
         assert worst == leaves.bit_length()

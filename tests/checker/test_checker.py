@@ -1,0 +1,224 @@
+"""The command, the format, and certificates made false by hand, rule by rule."""
+
+import ast
+import copy
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import mutations
+import privcheck_check
+import samples
+from privcheck_check.check import check
+from privcheck_check.values import FILE_BYTES, Rejected, UnknownKind, parse, read_fraction, read_integer
+
+PACKAGE = Path(privcheck_check.__file__).parent
+SCHEMA = Path(__file__).parents[2] / "docs" / "certificate.schema.json"
+
+
+def verdict(document: dict[str, Any]) -> str:
+    """The rule that rejects the document, sealed again, or "accepted"."""
+    try:
+        check(mutations.data(samples.sealed(document)))
+    except Rejected as fault:
+        return fault.rule
+    return "accepted"
+
+
+def edited(document: dict[str, Any], *path: Any, to: Any) -> dict[str, Any]:
+    found = copy.deepcopy(document)
+    at = found
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = to
+    return found
+
+
+def test_it_imports_the_standard_library_alone_and_asserts_nothing() -> None:
+    for path in PACKAGE.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            assert not isinstance(node, ast.Assert), path
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                root = name.partition(".")[0]
+                assert root == "privcheck_check" or root in sys.stdlib_module_names, (path, name)
+
+
+def run(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """The command, alone on its path: no site packages."""
+    environment = {"PYTHONPATH": str(PACKAGE.parent), "PATH": os.environ["PATH"], "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-S", *options, "-m", "privcheck_check", str(path)]
+    return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, check=False, timeout=60)
+
+
+def test_exit_codes(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    for document, status, word in (
+        (samples.sealed(samples.DP_APVI), 0, "accepted: "),
+        (edited(samples.sealed(samples.DP_APVI), "declared", "name", to="other"), 1, "rejected: digest"),
+        (edited(samples.DP_APVI, "kind", to="proved"), 3, "unknown kind: "),
+        (edited(samples.DP_APVI, "format", to="privcheck-certificate/2"), 3, "unknown kind: "),
+    ):
+        path.write_text(json.dumps(document))
+        found = run(path)
+        assert (found.returncode, found.stdout.startswith(word)) == (status, True), found
+        assert found.stdout.count("\n") == 1
+    assert run(path, "-O").returncode == 3
+    path.write_bytes(b" " * (FILE_BYTES + 1))
+    assert run(path).returncode == 1
+    assert run(tmp_path / "none.json").returncode == 2
+
+
+def test_a_name_cannot_write_a_second_line(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    document = edited(samples.DP_APVI, "declared", "name", to="x\naccepted: \x1b[2K everything \ud800")
+    path.write_text(json.dumps(samples.sealed(document)))
+    found = run(path)
+    assert found.returncode == 0
+    assert found.stdout.count("\n") == 1
+    assert "\x1b" not in found.stdout
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+def test_samples_are_accepted_and_fit_the_schema(name: str) -> None:
+    document = samples.sealed(samples.ALL[name])
+    assert verdict(document) == "accepted"
+    schema = jsonschema_rs.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+    schema.validate(document)
+    assert not schema.is_valid(document | {"more": 1})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1, "a": 1}', "[1.0]", "[1e3]", "[NaN]", "[Infinity]", "[-Infinity]", "[" * 25 + "]" * 25, "[" + "9" * 401 + "]", "[01]",
+     "{", "", '"\\ud800', "[1,]"],
+)  # fmt: skip
+def test_text_that_is_no_certificate(text: str) -> None:
+    with pytest.raises(Rejected, match="format"):
+        parse(text.encode())
+
+
+def test_brackets_inside_strings_are_no_nesting() -> None:
+    assert parse(json.dumps(["[" * 500 + '\\"' + "{" * 500]).encode()) == ["[" * 500 + '\\"' + "{" * 500]
+
+
+@pytest.mark.parametrize(
+    "value", [True, 1.0, None, "1.0", "1/0", "01", "1/-2", " 1", "1/2/3", "٣", "1_0", "-", [1], "9" * 401]
+)
+def test_values_that_are_no_numbers(value: object) -> None:
+    with pytest.raises(Rejected):
+        read_fraction(value, "here")
+    with pytest.raises(Rejected):
+        read_integer(value, "here", least=2)
+
+
+SMALL = ("declared", "releases", 0, "mechanism")
+FALSE: list[tuple[str, dict[str, Any], str]] = [
+    # how it was made false, the certificate, the rule that has to reject it
+    ("less noise", edited(samples.DP_APVI, *SMALL, "variance", to=["/", ["*", "199/100", "H"], "rho"]), "gaussian"),
+    ("less noise, for all", edited(samples.APVI_FOR_ALL, *SMALL, "variance", to=samples.term("(2*H - 1)/rho")), "gaussian"),
+    ("another relation", edited(samples.LSVI, "declared", "unit", "trajectories", to=2), "gaussian"),
+    ("a larger unit", edited(samples.BOUNDED_APVI, "declared", "unit", "trajectories", to=["+", "m", 1]), "gaussian"),
+    ("a total too small", edited(samples.DP_APVI, "steps", 2, "at_most", to="999/1000"), "T-COMPOSE"),
+    ("a claim too small", edited(samples.DP_APVI, "declared", "claim", "rho", to="999/1000"), "C-ZCDP"),
+    ("a smaller delta", edited(samples.GAUSSIAN, "declared", "claim", "delta", to="1/1000000000000"), "C-GDP-APPROX"),
+    ("one noise for all values", edited(samples.LSVI, "declared", "releases", 0, "schedule", "noise", to="shared"), "T-REPEAT"),
+    ("a release without a step", edited(samples.DP_APVI, "steps", to=samples.DP_APVI["steps"][1:]), "steps"),
+    ("a bound without proof", edited(samples.UCBVI, "bounds", 0, "at_least", to=samples.term("2*bit_length(K-1)")), "B-MAX"),
+    ("an unknown assumption", edited(samples.DP_APVI, "assumed", to=[]), "assumed"),
+    ("a divisor that may be 0", edited(samples.UCBVI, *SMALL, "scale", to=samples.term("6*H*bit_length(K-1)/epsilon")),
+     "for all parameters"),
+    ("no noise at the least value", edited(samples.APVI_FOR_ALL, "declared", "parameters", "H", "least", to=0),
+     "for all parameters"),
+    ("a delta above one", edited(samples.PATE, "declared", "parameters", "delta", "most", to=2), "for all parameters"),
+    ("no noise at f = 2", edited(samples.RAPPOR, "declared", "parameters", "f", "most", to=2), "randomised-response"),
+    ("a size that may be negative", edited(samples.LSVI, "declared", "releases", 0, "statistic", "steps",
+                                           to=samples.term("H-2")), "S-SIZE"),
+    ("joint DP of a central model", edited(samples.DP_APVI, "joint", to={"outputs": "construction", "by": "x"}), "J-BILLBOARD"),
+    ("another start", edited(samples.UCB_VI, "evidence", "pair", 1, 0, "states", 0, to=1), "R-PAIR"),
+    ("two users for one", edited(samples.UCB_VI, "evidence", "pair", 1, to=samples.UCB_VI["evidence"]["pair"][1] * 2), "R-PAIR"),
+    ("the same user", edited(samples.UCB_VI, "evidence", "pair", 1, to=samples.UCB_VI["evidence"]["pair"][0]), "refuted"),
+    ("no user at all", edited(samples.UCB_VI, "evidence", "pair", 1, to=[]), "R-PAIR"),
+    ("a state out of range", edited(samples.UCB_VI, "evidence", "pair", 1, 0, "states", 20, to=6), "R-RANGE"),
+    ("a reward out of range", edited(samples.UCB_VI, "evidence", "pair", 1, 0, "rewards", 0, to="3/2"), "R-RANGE"),
+    ("a shorter trajectory", edited(samples.UCB_VI, "evidence", "pair", 1, 0, "actions", to=[0] * 19), "R-RANGE"),
+    ("one release alone", edited(samples.UCB_VI, "evidence", "using", to=["visits"]), "refuted"),
+    ("a release twice", edited(samples.UCB_VI, "evidence", "using", to=["visits", "visits", "costs"]), "evidence"),
+    ("a larger claim", edited(samples.UCB_VI, "declared", "claim", "epsilon", to=2), "refuted"),
+    ("a feature too long", edited(samples.LINEAR_REFUTED, "evidence", "pair", 0, 0, "features", "phi", 1, to=["4/5", "4/5"]),
+     "R-RANGE"),
+    ("a steeper guarantee", edited(samples.AUDIT, "declared", "guarantee", "epsilon", to=1), "A-TAIL"),
+    ("a smaller alpha", edited(samples.AUDIT, "declared", "alpha", to="1/1000"), "A-TAIL"),
+    ("runs left out", edited(edited(samples.AUDIT, "evidence", "guesses", to=900), "declared", "guarantee",
+                             to={"currency": "gdp", "mu": "1/10"}), "A-GUESSES"),
+    ("limits too close", edited(samples.EVENTS, "evidence", "second_at_most", to="3/10"), "A-EVENTS"),
+    ("limits too wide", edited(samples.EVENTS, "evidence", "first_at_least", to="69/100"), "A-TAIL"),
+    ("a larger charge", samples.ledger([*samples.ROWS, samples.row("e", "1/5")]), "G-SUMS"),
+    ("a charge given back twice", samples.ledger([*samples.ROWS, samples.row("c", "3/10", "released")]), "G-SUMS"),
+    ("a committed charge given back", samples.ledger([*samples.ROWS, samples.row("b", "1/5", "released")]), "G-SUMS"),
+    ("a row dropped", edited(samples.LEDGER, "evidence", "rows", to=samples.LEDGER["evidence"]["rows"][1:]), "G-CHAIN"),
+    ("rows cut off", edited(samples.LEDGER, "evidence", "rows", to=samples.LEDGER["evidence"]["rows"][:-1]), "G-CHAIN"),
+    ("caps above the policy", samples.ledger(samples.ROWS, grants={"team": 1}), "G-CAPS"),
+    ("a cost too small", edited(samples.SGD, "steps", 0, "at_most", to="99/121"), "gaussian"),
+    ("another rate", edited(samples.SGD, "declared", "parameters", "rate", "value", to="1/10"), "numeric"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "rule"), [each[1:] for each in FALSE], ids=[each[0] for each in FALSE])
+def test_a_certificate_made_false_is_rejected_by_its_rule(document: dict[str, Any], rule: str) -> None:
+    assert verdict(document) == rule
+
+
+def test_a_parameter_cannot_take_the_name_of_an_opaque_term() -> None:
+    """A floor of its own for `max(1, bit_length(K − 1))` would prove anything."""
+    for name in ("max((1) / 1)", "#2", "+H", "h", "log(2)"):
+        document = edited(samples.UCBVI, "declared", "parameters", name, to=samples.integer(10**6, 10**6))
+        assert verdict(document) == "declared"
+
+
+def test_two_bounds_on_one_factor_are_not_confused() -> None:
+    """M ≥ b and M ≥ 1 have different remainders: with one name for both, M − b and M − 1 would cancel."""
+    document = edited(samples.UCBVI, "steps", 3, "at_most", to=samples.term("epsilon*bit_length(K-1)"))
+    document["bounds"] += [{"rule": "B-MAX", "term": samples.term("max(1, bit_length(K-1))"), "at_least": 1}]
+    assert verdict(document) == "C-PURE"
+    document["declared"]["claim"]["epsilon"] = samples.term("epsilon/2")
+    assert verdict(document) == "C-PURE"
+
+
+@pytest.mark.parametrize(
+    "term",
+    [["^", ["^", ["^", "rho", 64], 64], 64], ["exp", ["^", "H", 8]], ["/", 1, ["-", "H", 20]], ["log", ["-", "H", 30]],
+     ["sqrt", -1], ["bit_length", "1/2"], ["^", "H", "1/3"], ["^", "H", 65], ["max"], ["-", 1], "unknown", ["eval", 1],
+     ["+", *[["*", *["H"] * 60]] * 60]],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["DP_APVI", "APVI_FOR_ALL"])
+def test_hostile_terms_are_rejected(term: Any, name: str) -> None:
+    document = getattr(samples, name)
+    assert verdict(edited(document, *SMALL, "variance", to=["/", "1/1000", term])) != "accepted"
+    assert verdict(edited(document, "steps", 0, "at_most", to=["+", "rho", ["*", -1, term]])) != "accepted"
+
+
+def test_work_is_bounded() -> None:
+    wide = ["+", *[["*", *["H"] * 8, ["+", "H", "rho"]] for _ in range(60)]]
+    for _ in range(3):
+        wide = ["^", wide, 8]
+    assert verdict(edited(samples.APVI_FOR_ALL, "steps", 0, "at_most", to=wide)) != "accepted"
+    long = edited(samples.VAPVI, "declared", "parameters", "H", "value", to=10**9)
+    assert verdict(edited(long, "kind", to="holds-at")) != "accepted"
+
+
+def test_joint_dp_says_on_whose_word() -> None:
+    document = edited(samples.UCBVI, "joint", to={"outputs": "lockstep", "by": "1000 pairs, seed 3"})
+    document["conclusion"] = document["conclusion"] | {"about": "outputs"}
+    sentence = check(mutations.data(samples.sealed(document)))
+    assert "evidence and no proof (1000 pairs, seed 3)" in sentence
+    with pytest.raises(UnknownKind):
+        check(b'{"format": "privcheck-certificate/1", "kind": ["holds-at"]}')
