@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privcheck_check.declared import WEIGHTS, Declared, Release
-from privcheck_check.terms import HALF, ONE, ZERO, Term
+from privcheck_check.terms import HALF, ONE, ZERO, Term, evaluate, whole
 from privcheck_check.values import Rejected, read_fraction
 
 AtLeast = Callable[[Term, Term], bool]
@@ -71,10 +71,13 @@ def sensitivity(release: Release, declared: Declared, at_least: AtLeast) -> Sens
     """
     statistic, terms = release.statistic, release.statistic.terms
     times: Term = declared.trajectories
+    whole(evaluate(times, declared.values))
     _require(at_least(times, ONE), "S-UNIT", "the unit has fewer than one trajectory")
     for name, term in terms.items():
         if not _mentions_step(term):
             _require(at_least(term, ZERO), "S-SIZE", f"{release.name}: {name} may be negative")
+        if name in ("steps", "states", "actions", "bits", "ones"):
+            whole(evaluate(term, declared.values))
     pair = declared.relation.startswith("replace")
     match statistic.kind:
         case "table":
@@ -173,6 +176,7 @@ def times(release: Release, declared: Declared, at_least: AtLeast) -> Term:
         case "repeat":  # T-REPEAT
             _require(schedule.fields["noise"] == "fresh", "T-REPEAT", f"{release.name}: one noise for all values")
             count = schedule.terms["times"]
+            whole(evaluate(count, declared.values))
             _require(at_least(count, ZERO), "T-REPEAT", f"{release.name}: a negative count")
             return count
         case "tree":  # T-TREE

@@ -31,7 +31,7 @@ def _up(value: Fraction) -> Fraction:
 
 def _power(base: Fraction, exponent: int) -> Fraction:
     value = ONE
-    for bit in bin(exponent)[2:]:
+    for bit in f"{exponent:b}":
         value = _up(value * value * (base if bit == "1" else ONE))
     return value
 

@@ -4,7 +4,6 @@ A product is a sorted tuple of (factor, exponent), a sum maps products to coeffi
 values (`log(…)`, `max(…)`, …), all proved not to be negative when they are made. Rules: docs/certificates.md, A-*, B-*.
 """
 
-from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import ceil, comb, isqrt
 from typing import TypeAlias
@@ -25,7 +24,7 @@ from privcheck_check.terms import (
     spend,
     square_root,
 )
-from privcheck_check.values import Rejected, read_list, read_object
+from privcheck_check.values import Rejected, read_choice, read_list, read_object
 
 Product: TypeAlias = tuple[tuple[str, Fraction], ...]
 Sum: TypeAlias = dict[Product, Fraction]
@@ -95,7 +94,7 @@ class Prover:
 
     def __init__(self, declared: Declared) -> None:
         self.parameters = declared.parameters
-        self.opaque: dict[str, str] = {}  # the operation of each opaque factor
+        self.integers = {name for name, each in declared.parameters.items() if each.integer}
         self.constants: dict[str, Ends] = {}  # enclosures of the opaque values without symbols
         self.floors: dict[str, Fraction] = {name: each.least for name, each in declared.parameters.items()}
         self.floors["h"] = ONE
@@ -197,8 +196,10 @@ class Prover:
                 floor = self._floor(operation, parts)
             if floor < 0:
                 raise Rejected(RULE, f"{operation}: not known to be at least 0")
-            self.floors[name], self.opaque[name] = floor, operation
-            if operation == "exp":
+            self.floors[name] = floor
+            if operation == "bit_length":
+                self.integers.add(name)
+            if operation == "exp" and not floor:
                 self.above.add(name)
         return {((name, ONE),): ONE}, UNIT
 
@@ -225,17 +226,9 @@ class Prover:
         top, bottom = value
         return bottom == UNIT and all(
             coefficient.denominator == 1
-            and all(
-                e.denominator == 1
-                and e > 0
-                and (self.opaque[n] == "bit_length" if n in self.opaque else self._integer(n))
-                for n, e in product
-            )
+            and all(e.denominator == 1 and e > 0 and name in self.integers for name, e in product)
             for product, coefficient in top.items()
         )
-
-    def _integer(self, name: str) -> bool:
-        return name in self.parameters and self.parameters[name].integer
 
     def _over_steps(self, count: Quotient, body: Quotient) -> Quotient:
         """Σ over h = 1 … n, powers of h by Faulhaber's polynomials (A-STEPS)."""
@@ -325,15 +318,12 @@ class Prover:
         return False
 
     def positive(self, value: Sum) -> bool:
-        """Whether the sum is proved to be above 0: no coefficient negative, a product of positive factors among them."""
+        """Whether the sum is proved to be above 0: no coefficient negative, one product of positive factors."""
         shifted = self._shifted(value, scale=True, explicit=False)
-        return (
-            shifted is not None
-            and all(each >= 0 for each in shifted.values())
-            and any(
-                all(name[1:] in self.above - set(filter(self._falls, self.above)) for name, _ in p) for p in shifted
-            )
-        )
+        if shifted is None or any(each < 0 for each in shifted.values()):
+            return False
+        strict = {f"+{name}" for name in self.above if not self._falls(name)}
+        return any(coefficient and strict.issuperset(name for name, _ in p) for p, coefficient in shifted.items())
 
     def at_least(self, left: Term, right: Term) -> bool:
         """Whether left ≥ right is proved for all parameters."""
@@ -346,32 +336,30 @@ class Prover:
             found = read_object(each, "bounds", ("rule", "term", "at_least"))
             term, lower = (read_term(found[side], "bounds", self.parameters) for side in ("term", "at_least"))
             left, right = self.normal(term), self.normal(lower)
-            rules: Mapping[object, Callable[[Term, Term, Quotient, Quotient], bool]] = {
-                "B-MAX": self._by_max, "B-MIN": self._by_min, "B-BITS": self._by_bits, "B-LOG": self._by_log,
-            }  # fmt: skip
-            rule = found["rule"]
-            if not isinstance(rule, str) or rule not in rules:
-                raise Rejected("bounds", "unknown rule")
-            names = list(left[0])
-            factor = [[ONE] == [e for _, e in each] and coefficient == 1 for each, coefficient in left[0].items()]
-            if left[1] != UNIT or right[1] != UNIT or factor != [True]:
+            rule = read_choice(found["rule"], "bounds", ("B-BITS", "B-LOG", "B-MAX", "B-MIN"))
+            factor = [product for product, coefficient in left[0].items() if coefficient == 1]
+            if (
+                len(left[0]) != 1
+                or not factor
+                or left[1] != UNIT
+                or right[1] != UNIT
+                or [e for _, e in factor[0]] != [ONE]
+            ):
                 raise Rejected(rule, "a bound is about one factor, by a sum")
-            if not rules[rule](term, lower, left, right):
+            if not self._follows(rule, term, lower, left, right):
                 raise Rejected(rule, "the inequality does not follow")
-            self.bounds.append((names[0][0][0], right[0]))
+            self.bounds.append((factor[0][0][0], right[0]))
 
-    def _by_max(self, term: Term, lower: Term, left: Quotient, right: Quotient) -> bool:
-        return isinstance(term, tuple) and term[0] == "max" and any(self.normal(each) == right for each in term[1:])
-
-    def _by_min(self, term: Term, lower: Term, left: Quotient, right: Quotient) -> bool:
-        return isinstance(lower, tuple) and lower[0] == "min" and any(self.normal(each) == left for each in lower[1:])
-
-    def _by_bits(self, term: Term, lower: Term, left: Quotient, right: Quotient) -> bool:
-        if not isinstance(term, tuple) or term[0] != "bit_length" or not self.at_least(term[1], ONE):
-            return False
-        return self.normal(("/", ("log", term[1]), ("log", Fraction(2)))) == right
-
-    def _by_log(self, term: Term, lower: Term, left: Quotient, right: Quotient) -> bool:
-        if not isinstance(term, tuple) or not isinstance(lower, tuple) or (term[0], lower[0]) != ("log", "log"):
-            return False
-        return self.at_least(term[1], lower[1]) and self.positive(self.normal(lower[1])[0])
+    def _follows(self, rule: str, term: Term, lower: Term, left: Quotient, right: Quotient) -> bool:
+        operations = tuple(each[0] if isinstance(each, tuple) else None for each in (term, lower))
+        match rule, operations:
+            case "B-MAX", ("max", _):
+                return any(self.normal(each) == right for each in term[1:])
+            case "B-MIN", (_, "min"):
+                return any(self.normal(each) == left for each in lower[1:])
+            case "B-BITS", ("bit_length", _):
+                same = self.normal(("/", ("log", term[1]), ("log", Fraction(2)))) == right
+                return same and self.at_least(term[1], ONE)
+            case "B-LOG", ("log", "log"):
+                return self.at_least(term[1], lower[1]) and self.positive(self.normal(lower[1])[0])
+        return False

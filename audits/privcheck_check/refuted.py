@@ -103,7 +103,15 @@ def _neighbours(declared: Declared, first: list[Trajectory], second: list[Trajec
         if len(first) != len(second):
             raise Rejected("R-PAIR", "as many trajectories on either side")
         for one, other in zip(first, second, strict=True):
-            if (one.states[:1], one.actions[:1]) != (other.states[:1], other.actions[:1]) or not one.actions:
+            starts = [  # what the first state and action determine
+                (
+                    each.states[:1],
+                    each.actions[:1],
+                    *({k: v[:1] for k, v in m.items()} for m in (each.features, each.weights)),
+                )
+                for each in (one, other)
+            ]
+            if starts[0] != starts[1] or not one.actions:
                 raise Rejected("R-PAIR", "step 1's state and action are not in common")
 
 

@@ -222,3 +222,33 @@ def test_joint_dp_says_on_whose_word() -> None:
     assert "evidence and no proof (1000 pairs, seed 3)" in sentence
     with pytest.raises(UnknownKind):
         check(b'{"format": "privcheck-certificate/1", "kind": ["holds-at"]}')
+
+
+def test_a_divisor_that_vanishes_at_one_place_is_not_positive() -> None:
+    """e^z − 1 is 0 at z = 0, and 1 − f at f = 1, though both are at least 0."""
+    parameters = samples.APVI_FOR_ALL["declared"]["parameters"]
+    for name, range_, divisor in (
+        ("z", samples.integer(3, 0), ["-", ["exp", "z"], 1]),
+        ("f", samples.real("1/2", most=1), ["-", 1, "f"]),
+        ("z", samples.integer(3, 0), ["*", "z", "rho"]),
+        ("z", samples.integer(3, 0), ["+", "z", ["bit_length", "z"]]),
+    ):
+        document = edited(samples.APVI_FOR_ALL, "declared", "parameters", to=parameters | {name: range_})
+        document = edited(document, *SMALL, "variance", to=["/", samples.term("2*H/rho"), ["*", "1/1000", divisor]])
+        assert verdict(document) == "for all parameters"
+        allowed = edited(document, "declared", "parameters", name, to=range_ | {"least": "1/4" if name == "f" else 1})
+        assert verdict(allowed) in ({"for all parameters"} if name == "f" else {"gaussian"})
+
+
+def test_an_opaque_target_does_not_change_with_the_step() -> None:
+    statistic = samples.linear("sum", "max(1, H-h)")
+    assert verdict(edited(samples.VAPVI, "declared", "releases", 1, "statistic", to=statistic)) == "for all parameters"
+
+
+def test_a_shared_start_has_shared_features() -> None:
+    users = [[{"states": [0], "actions": [0], "features": {"phi": [[1, 0], [x, 1 - x]]}}] for x in (0, 1)]
+    document = edited(samples.LINEAR_REFUTED, "declared", "relation", to="replace-one-same-start")
+    document = edited(document, "declared", "claim", "delta", to="1/100")
+    assert verdict(edited(document, "evidence", "pair", to=users)) == "accepted"
+    users[1][0]["features"] = {"phi": [[0, 1], [1, 0]]}
+    assert verdict(edited(document, "evidence", "pair", to=users)) == "R-PAIR"

@@ -37,13 +37,13 @@ def test_a_false_mutant_is_rejected(name: str) -> None:
     document = samples.sealed(samples.ALL[name])
     assert outcome(mutations.data(document)) == "accepted"
     rejected = 0
-    for _ in range(60):
+    for _ in range(40):
         mutant = mutations.mutated(document, rng)
         found = outcome(mutations.data(mutant))
         rejected += found != "accepted"
         if found == "accepted":
             assert mutations.is_true(mutant, rng), mutant
-    assert rejected >= 20
+    assert rejected >= 15
 
 
 @pytest.mark.parametrize("name", samples.ALL)
@@ -51,7 +51,7 @@ def test_spoiled_text_is_rejected(name: str) -> None:
     rng = random.Random(f"{name} 2")
     document = samples.sealed(samples.ALL[name])
     text = json.dumps(document)
-    for _ in range(25):
+    for _ in range(16):
         data = mutations.spoiled(text, rng)
         if outcome(data) == "accepted":  # a byte of a free text may change, nothing else
             changed = json.loads(data)
