@@ -31,8 +31,8 @@ def _require(holds: bool, rule: str, reason: str) -> None:
 
 def _table(release: Release, relation: str, at_least: AtLeast) -> Sensitivity:  # S-TABLE
     statistic = release.statistic
-    low, high = WEIGHTS[str(statistic.fields["weight"])]
-    largest, spread = max(abs(low), abs(high)), high - low
+    offset, slope = WEIGHTS[str(statistic.fields["weight"])]
+    largest, spread = max(abs(offset), abs(offset + slope)), abs(slope)
     steps = statistic.terms["steps"]
     pair = relation.startswith("replace")
     l1, square = (2 * largest, max(2 * largest**2, spread**2)) if pair else (largest, largest**2)

@@ -30,7 +30,7 @@ def _up(value: Fraction) -> Fraction:
 
 
 def _power(base: Fraction, exponent: int) -> Fraction:
-    value = ONE
+    value: Fraction = ONE
     for bit in f"{exponent:b}":
         value = _up(value * value * (base if bit == "1" else ONE))
     return value
@@ -50,7 +50,7 @@ def tail(runs: int, least: int, probability: Fraction) -> Fraction:
         if top.bit_length() > 2 * DIGITS:
             excess = top.bit_length() - DIGITS
             top, shift = -(-top >> excess), shift + excess
-    first = _power(_up(probability), least) * _power(_up(1 - probability), runs - least) * top * 2**shift
+    first = _power(_up(probability), least) * _power(_up(1 - probability), runs - least) * (top << shift)
     odds = _up(probability / (1 - probability))
     up, down = odds.numerator, odds.denominator
     entry = total = 1 << DIGITS  # terms relative to the first, rounded up
@@ -135,9 +135,9 @@ def check_ledger(declared: object, evidence: object) -> tuple[str, tuple[str, st
     rows = read_list(read_object(evidence, "evidence", ("rows",))["rows"], "evidence")
     spent: dict[str, Fraction] = dict.fromkeys(caps, ZERO)
     charges: dict[str, tuple[str, Fraction, str]] = {}
-    previous = ""
-    for each in rows:
-        row = read_object(each, "G-SUMS", ("charge", "grant", "state", "amount", "row", "previous"))
+    previous: object = ""
+    for entry in rows:
+        row = read_object(entry, "G-SUMS", ("charge", "grant", "state", "amount", "row", "previous"))
         if row["previous"] != previous:
             raise Rejected("G-CHAIN", "a row does not follow the one before it")
         previous = "sha256:" + sha256(canonical(row)).hexdigest()

@@ -10,11 +10,11 @@ from privcheck_check.values import Rejected, read_choice, read_fraction, read_li
 RELATIONS = ("add-remove", "replace-one", "replace-one-same-start", "zero-out")
 MODELS = ("central", "joint", "local", "shuffle")
 CELLS = ("action", "next", "state")
-WEIGHTS = {  # of one step's entry, as a function of the reward r in [0, 1]
-    "one": (Fraction(1), Fraction(1)),
+WEIGHTS = {  # of one step's entry: offset + slope · reward, the reward in [0, 1]
+    "one": (Fraction(1), Fraction(0)),
     "reward": (Fraction(0), Fraction(1)),
-    "cost": (Fraction(0), Fraction(1)),
-    "centred-reward": (Fraction(-1, 2), Fraction(1, 2)),
+    "cost": (Fraction(1), Fraction(-1)),
+    "centred-reward": (Fraction(-1, 2), Fraction(1)),
 }
 # fields of each kind of statistic, mechanism, schedule and claim: those that are terms, those that are not
 STATISTICS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

@@ -186,7 +186,7 @@ class Prover:
             raise Rejected(RULE, f"{operation}: too long an argument, or one that changes with the step")
         if name not in self.floors:
             if all(bottom == UNIT and set(top) <= {()} for top, bottom in parts):
-                values = (operation, *(top.get((), ZERO) for top, _ in parts))
+                values: Term = (operation, *(top.get((), ZERO) for top, _ in parts))
                 low, high = evaluate(values, {})
                 if low == high:
                     return ({(): low} if low else {}), UNIT
@@ -259,7 +259,8 @@ class Prover:
         found = _exponents(value, name)
         if found <= {ZERO}:
             return value
-        falls, floor, more = lower is None and self._falls(name), self.floors[name], {((extra, ONE),): ONE}
+        falls, floor = lower is None and self._falls(name), self.floors[name]
+        more: Sum = {((extra, ONE),): ONE}
         if falls:
             base = {product: each / (self.parameters[name].most or ONE) for product, each in _add(UNIT, more).items()}
         else:
@@ -351,15 +352,14 @@ class Prover:
             self.bounds.append((factor[0][0][0], right[0]))
 
     def _follows(self, rule: str, term: Term, lower: Term, left: Quotient, right: Quotient) -> bool:
-        operations = tuple(each[0] if isinstance(each, tuple) else None for each in (term, lower))
-        match rule, operations:
-            case "B-MAX", ("max", _):
-                return any(self.normal(each) == right for each in term[1:])
-            case "B-MIN", (_, "min"):
-                return any(self.normal(each) == left for each in lower[1:])
-            case "B-BITS", ("bit_length", _):
-                same = self.normal(("/", ("log", term[1]), ("log", Fraction(2)))) == right
-                return same and self.at_least(term[1], ONE)
-            case "B-LOG", ("log", "log"):
-                return self.at_least(term[1], lower[1]) and self.positive(self.normal(lower[1])[0])
+        match rule, term, lower:
+            case "B-MAX", ("max", *arguments), _:
+                return any(self.normal(each) == right for each in arguments)
+            case "B-MIN", _, ("min", *arguments):
+                return any(self.normal(each) == left for each in arguments)
+            case "B-BITS", ("bit_length", count), _:
+                same = self.normal(("/", ("log", count), ("log", Fraction(2)))) == right
+                return same and self.at_least(count, ONE)
+            case "B-LOG", ("log", x), ("log", y):
+                return self.at_least(x, y) and self.positive(self.normal(y)[0])
         return False
