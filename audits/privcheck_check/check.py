@@ -111,7 +111,12 @@ def _check(document: object) -> str:
 
 
 def _refuted(found: Mapping[str, object], declared: Declared) -> tuple[str, Conclusion]:
-    return f"{declared.name}: {check_refuted(found['evidence'], declared)}", ("fails", "these numbers", "releases")
+    sentence = f"{declared.name}: {check_refuted(found['evidence'], declared)} is above the {_claim(declared)}"
+    return sentence, ("fails", "these numbers", "releases")
+
+
+def _claim(declared: Declared) -> str:
+    return f"{declared.claim.kind} claim ({declared.claim.fields['source']}) on {declared.relation} of a {declared.who}"
 
 
 def _holds(found: Mapping[str, object], declared: Declared, kind: str) -> tuple[str, Conclusion]:
@@ -121,7 +126,9 @@ def _holds(found: Mapping[str, object], declared: Declared, kind: str) -> tuple[
         prover.state(found["bounds"])
         scope, at_least = "all parameters", prover.at_least
     route = check_steps(found["steps"], declared, at_least, numbers=kind == "holds-at")
-    sentence = f"{declared.name}: the releases cost no more than claimed, for {scope}, by {route}"
+    sentence = f"{declared.name}: the releases keep the {_claim(declared)}, for {scope}, by {route}"
+    words = sorted(each for each in needed(declared, kind) if each.startswith(("stated", "theorem")))
+    sentence += f", given {'; '.join(words)}" if words else ""
     if "joint" not in found:
         return sentence, ("holds", scope, "releases")
     if declared.model != "joint":  # J-BILLBOARD

@@ -198,8 +198,9 @@ def read_declared(value: object) -> Declared:
     if len({each.name for each in releases}) < len(releases):
         raise Rejected(rule, "two releases of one name")
     claim = found["claim"]
-    if not isinstance(claim, dict) or not isinstance(claim.get("source"), str):
-        raise Rejected("declared: claim", "without 'source'")
+    if not isinstance(claim, dict):
+        raise Rejected("declared: claim", "expected an object")
+    read_text(claim.get("source"), "declared: claim", most=200)
     claim_fields: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         kind: (terms, ("source",)) for kind, terms in CLAIMS.items()
     }

@@ -8,8 +8,8 @@ split from (P, Q). Its masses are rounded up, convolved exactly, and rounded up 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, Context, Inexact, InvalidOperation, Overflow, Rounded
+from dataclasses import dataclass, replace
+from decimal import MAX_EMAX, MIN_EMIN, Context, Inexact, InvalidOperation, Rounded
 from fractions import Fraction
 
 from privcheck_check.enclosures import BITS, ONE, Interval, divide, enclose, exp, log, multiply, normal, sqrt
@@ -22,12 +22,13 @@ MOST_COUNT = 10**9
 MOST_EPSILON = 64
 MOST_CELLS = 1 << 17  # of one event's grid
 MOST_DIGITS = 1 << 24  # of one product: about 200 MB
-MOST_WORK = 100_000_000  # digits of all products; ten million take about a second
-MOST_NEWTON = 5_000
+MOST_WORK = 150_000_000  # digits of all products; fifteen million take about a second
+MOST_NEWTON = 5_000_000  # terms of a mixture's ratio in all steps to its roots
 CURVE_WORK = 600  # a point of a curve with two terms, in the same currency
 
 Curve = Callable[[Interval], Interval]
 Event = Mapping[str, object]
+Parts = list[tuple[Interval, Interval]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class Grid:
     work: int = MOST_WORK
 
     def spend(self, work: int) -> None:
-        """Pay before allocating; Rejected when one step or all are too large."""
+        """Pay before allocating; Rejected when nothing is left."""
         self.work -= work
         if self.work < 0:
             raise Rejected(RULE, "the composition is larger than this checker's limit")
@@ -57,23 +58,23 @@ class Grid:
         return result
 
     def ladder(self, low: int, high: int) -> list[Interval]:
-        """t_low..t_high, by steps from t_0 = 1, rounded outward."""
-        up, down, ratio = [(ONE, ONE)], [(ONE, ONE)], 1 + 1 / self.steps
-        for rungs, count, n, d in (
-            (up, high, *ratio.as_integer_ratio()),
-            (down, -low, *(1 / ratio).as_integer_ratio()),
-        ):
+        """t_low..t_high, low <= 0 <= high, by steps from t_0 = 1, rounded outward."""
+        ratio, sides = 1 + 1 / self.steps, []
+        for count, side in ((-low, 1 / ratio), (high, ratio)):
+            n, d = side.as_integer_ratio()
+            rungs = [(ONE, ONE)]
             for _ in range(count):
-                least, most = rungs[-1]
-                rungs.append((least * n // d, _up(most * n, d)))
-        return [up[i] if i >= 0 else down[-i] for i in range(low, high + 1)]
+                rungs.append((rungs[-1][0] * n // d, _up(rungs[-1][1] * n, d)))
+            sides.append(rungs)
+        return sides[0][:0:-1] + sides[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Units of mass at losses (start + i) log(1 + 1/H) and at infinity; the number of events behind it."""
+    """Units of mass at losses (start + i stride) log(1 + 1/H) and at infinity; the number of events behind it."""
 
-    start: int
+    start: int  # a multiple of the stride
+    stride: int = 1
     masses: list[int]
     infinite: int
     count: int
@@ -113,12 +114,10 @@ def _half(x: Interval) -> Interval:
     return x[0] >> 1, (x[1] + 1) >> 1
 
 
-def _above(
-    t: Interval, x: Interval, top: list[tuple[Interval, Interval]], bottom: list[tuple[Interval, Interval]]
-) -> Interval:
+def _above(t: Interval, x: Interval, top: Parts, bottom: Parts) -> Interval:
     """P(X > x) - t Q(X > x) for mixtures (weight, mean) of normal laws of spread one."""
 
-    def tail(parts: list[tuple[Interval, Interval]]) -> Interval:
+    def tail(parts: Parts) -> Interval:
         terms = [multiply(weight, normal((mean[0] - x[1], mean[1] - x[0]))) for weight, mean in parts]
         return sum(low for low, _ in terms), sum(high for _, high in terms)
 
@@ -156,43 +155,39 @@ def _mixture(event: Event) -> Curve:
     P/Q = sum of c_k z^k, c_k = w_k exp(k (K - k) m m / 2), z = exp(m (x - K m / 2)), K the last k, increases in z.
     Newton's method from the last root proposes a root, and the signs at both ends of an interval about it prove it.
     """
-    squared = _squared(event)
-    weights = [
-        read_fraction(w, RULE, least=0, most=1) for w in read_list(event["weights"], RULE, least=2, most=MOST_OUTCOMES)
-    ]
-    if sum(weights) != 1 or weights[0] == 1:
-        raise Rejected(RULE, "the weights do not sum to one, or all weight is on zero")
-    m = sqrt(enclose(squared))
-    coefficients = [
-        multiply(enclose(w), exp(enclose(k * (len(weights) - 1 - k) * squared / 2))) for k, w in enumerate(weights)
-    ]
+    squared, weights = _squared(event), _probabilities(event["weights"])
+    last, m = len(weights) - 1, sqrt(enclose(squared))
+    if weights[0] == 1:
+        raise Rejected(RULE, "a mixture has all its weight at zero")
+    coefficients = [multiply(enclose(w), exp(enclose(k * (last - k) * squared / 2))) for k, w in enumerate(weights)]
     parts = [(enclose(w), (k * m[0], k * m[1])) for k, w in enumerate(weights) if w]
-    centre = _half(((len(weights) - 1) * m[0], (len(weights) - 1) * m[1]))
+    centre = _half((last * m[0], last * m[1]))
+    iterations = iter(range(MOST_NEWTON // (last + 1)))
     guess = ONE
 
-    def value(z: int, end: int) -> int:
-        total = 0
+    def value(z: int) -> Interval:
+        low = high = 0
         for c in reversed(coefficients):
-            total = (c[end] + (total * z >> BITS)) if end == 0 else c[end] - (-total * z >> BITS)
-        return total
+            low, high = c[0] + (low * z >> BITS), c[1] - (-high * z >> BITS)
+        return low, high
 
     def curve(t: Interval) -> Interval:
         nonlocal guess
-        if t[0] <= coefficients[0][1]:
-            return ONE - t[1], ONE - t[0]  # P/Q >= w_0 everywhere
+        if t[0] <= coefficients[0][1]:  # P/Q >= w_0, so D(t) = 1 - t up to w_0 and less beyond
+            return ONE - t[1], ONE - min(t[0], coefficients[0][0])
         z = guess
-        for _ in range(MOST_NEWTON):
+        for _ in iterations:
             total = slope = 0
-            for c in reversed(coefficients):
+            for c, _ in reversed(coefficients):
                 slope = total + (slope * z >> BITS)
-                total = c[0] + (total * z >> BITS)
+                total = c + (total * z >> BITS)
             step = (total - t[0] << BITS) // max(1, slope)
             z = max(1, z - step)
             if abs(step) <= z >> 100:
                 break
         guess = z
         low, high = z - (z >> 96) - 1, z + (z >> 96) + 1
-        if low < 1 or value(low, 1) > t[0] or value(high, 0) < t[1]:
+        if low < 1 or value(low)[1] > t[0] or value(high)[0] < t[1]:
             raise ValueError("no root of a mixture's ratio is found")
         return _above(t, _plus(centre, divide(log((low, high)), m)), parts, [((ONE, ONE), (0, 0))])
 
@@ -210,7 +205,7 @@ def _laplace(event: Event) -> Curve:
     return curve
 
 
-def _finite(outcomes: list[tuple[Interval, Interval]]) -> Curve:
+def _finite(outcomes: Parts) -> Curve:
     """Finitely many outcomes: the sum of (p - t q) where positive."""
 
     def curve(t: Interval) -> Interval:
@@ -254,13 +249,18 @@ def _geometric(event: Event) -> Curve:
 
 
 def _discrete(event: Event) -> Curve:
-    outcomes = []
-    for entry in read_list(event["outcomes"], RULE, least=1, most=MOST_OUTCOMES):
-        p, q = (read_fraction(number, RULE, least=0, most=1) for number in read_list(entry, RULE, least=2, most=2))
-        outcomes.append((p, q))
-    if sum(p for p, _ in outcomes) != 1 or sum(q for _, q in outcomes) != 1:
-        raise Rejected(RULE, "the outcomes' probabilities do not sum to one")
-    return _finite([(enclose(p), enclose(q)) for p, q in outcomes])
+    """Outcomes with the probabilities listed."""
+    p, q = _probabilities(event["p"]), _probabilities(event["q"])
+    if len(p) != len(q):
+        raise Rejected(RULE, "the two laws do not list the same outcomes")
+    return _finite([(enclose(a), enclose(b)) for a, b in zip(p, q, strict=True)])
+
+
+def _probabilities(value: object) -> list[Fraction]:
+    found = [read_fraction(p, RULE, least=0, most=1) for p in read_list(value, RULE, least=1, most=MOST_OUTCOMES)]
+    if sum(found) != 1:
+        raise Rejected(RULE, "probabilities do not sum to one")
+    return found
 
 
 def _sampled(curve: Curve, rate: Fraction) -> Curve:
@@ -298,14 +298,11 @@ def _points(curve: Curve, grid: Grid, terms: int) -> tuple[int, list[Interval]]:
     """D at t_low..t_high, and low; outside lies no more than the grid's trim, unless losses are too large."""
     cut, most = int(grid.trim * ONE), int(MOST_EPSILON * grid.steps)
 
-    def above(index: int) -> int:
-        return _bounded(curve, grid.power(index))[1]
+    def at(index: int) -> Interval:
+        return _bounded(curve, grid.power(index))
 
-    def below(index: int) -> int:
-        return _unexplained(_bounded(curve, grid.power(-index)), grid.power(index))
-
-    high = _first(lambda index: above(index) <= cut, most)
-    low = -_first(lambda index: below(index) <= cut, most)
+    high = _first(lambda index: at(index)[1] <= cut, most)
+    low = -_first(lambda index: _unexplained(at(-index), grid.power(index)) <= cut, most)
     if high - low > MOST_CELLS:
         raise Rejected(RULE, "an event has more cells than this checker's limit")
     grid.spend(CURVE_WORK // 2 * terms * (high - low + 1))
@@ -324,8 +321,7 @@ def discretise(curve: Curve, grid: Grid, *, terms: int) -> tuple[Loss, Loss]:
     at the lowest point; q_i = p_i / t_i. Infinite losses: d_high, and Q's mass at t = 0.
     """
     low, points = _points(curve, grid, terms)
-    h, size = grid.steps, len(points)
-    n, d = h.as_integer_ratio()
+    size, (n, d) = len(points), grid.steps.as_integer_ratio()
     forward, backward = [], []
     for i, (inverse, (least, _)) in enumerate(zip(grid.ladder(1 - low - size, -low)[::-1], points, strict=True)):
         rise = n * (points[i + 1][1] - least) if i + 1 < size else 0
@@ -352,10 +348,8 @@ def _product(left: list[int], right: list[int], grid: Grid) -> list[int]:
     size = len(left) + len(right) - 1
     if width * size > MOST_DIGITS:
         raise Rejected(RULE, "a product is larger than this checker's limit")
-    grid.spend(width * size)
-    exact = Context(
-        prec=(size + 1) * width, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, Rounded, InvalidOperation, Overflow]
-    )
+    grid.spend((width + 20) * size)
+    exact = Context(prec=(size + 1) * width, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, Rounded, InvalidOperation])
     numbers = [
         exact.create_decimal("".join(f"{mass:0{width}d}" for mass in reversed(masses)))
         for masses in ([left] if left is right else [left, right])
@@ -364,8 +358,28 @@ def _product(left: list[int], right: list[int], grid: Grid) -> list[int]:
     return [int(text[end - width : end]) for end in range(len(text), len(text) - size * width, -width)]
 
 
+def coarsen(loss: Loss, grid: Grid) -> Loss:
+    """The same on every other point: a mass between two of them is split so that neither P nor Q loses any.
+
+    With G the ratio of neighbours: 1 / (1 + G) of it goes down and G / (1 + G) up, each rounded up.
+    """
+    odd, (low, high) = loss.start // loss.stride % 2, grid.power(loss.stride)
+    sparse = [0] * ((len(loss.masses) + odd) // 2 + 1)
+    for i, mass in enumerate(loss.masses, start=odd):
+        if i % 2:
+            sparse[i // 2] += _up(mass * ONE, ONE + low)
+            sparse[i // 2 + 1] += _up(mass * high, ONE + high)
+        else:
+            sparse[i // 2] += mass
+    return replace(loss, start=loss.start - odd * loss.stride, stride=2 * loss.stride, masses=sparse)
+
+
 def compose(left: Loss, right: Loss, grid: Grid) -> Loss:
     """The law of the sum of two losses: masses rounded up, the top cut to infinity, the bottom raised to the cut."""
+    while left.stride < right.stride:
+        left = coarsen(left, grid)
+    while right.stride < left.stride:
+        right = coarsen(right, grid)
     count = left.count + right.count
     unit, allowed = grid.unit, int(grid.trim * count * grid.unit)
     if abs(left.start + right.start) > 16 * MOST_EPSILON * grid.steps:
@@ -377,13 +391,18 @@ def compose(left: Loss, right: Loss, grid: Grid) -> Loss:
     while end > 1 and cut + masses[end - 1] <= allowed:
         end -= 1
         cut += masses[end]
-    start, raised = 0, 0
-    while start < end - 1 and raised + masses[start] <= allowed:
-        raised += masses[start]
-        start += 1
-    masses = masses[start:end]
+    first, raised = 0, 0
+    while first < end - 1 and raised + masses[first] <= allowed:
+        raised += masses[first]
+        first += 1
+    masses = masses[first:end]
     masses[0] += raised
-    return Loss(start=left.start + right.start + start, masses=masses, infinite=infinite + cut, count=count)
+    start = left.start + right.start + first * left.stride
+    result = Loss(start=start, stride=left.stride, masses=masses, infinite=infinite + cut, count=count)
+    # cells widen with the root of the count: each widening adds as much variance as 1/20 of the first grid
+    while 64 * result.stride**2 <= count:
+        result = coarsen(result, grid)
+    return result
 
 
 def repeat(event: Loss, count: int, grid: Grid) -> Loss:
@@ -399,11 +418,11 @@ def repeat(event: Loss, count: int, grid: Grid) -> Loss:
 def delta_at(loss: Loss, epsilon: Fraction, grid: Grid) -> Fraction:
     """Infinite mass plus the sum of mass (1 - exp(epsilon) / t_i) where positive, rounded up."""
     ratio = multiply(exp(enclose(epsilon)), grid.power(-loss.start))[0]
-    n, d = grid.steps.as_integer_ratio()
+    down = grid.power(-loss.stride)[0]
     total = loss.infinite * ONE
     for mass in loss.masses:
         total += mass * max(0, ONE - ratio)
-        ratio = ratio * n // (n + d)
+        ratio = ratio * down >> BITS
     return Fraction(total, grid.unit * ONE)
 
 
@@ -419,8 +438,9 @@ LAWS: dict[str, tuple[Callable[[Event], Curve], set[str], int, bool]] = {
     "geometric": (_geometric, {"epsilon", "distance"}, 8, True),
     "randomised response": (_randomised_response, {"epsilon", "values"}, 2, True),
     "approximate": (_approximate, {"epsilon", "lost"}, 2, True),
-    "discrete": (_discrete, {"outcomes"}, 2, False),
+    "discrete": (_discrete, {"p", "q"}, 2, False),
 }
+BODY = {"events", "grid", "epsilon", "delta"}
 FIELDS = {"rate"}.union(*(fields for _, fields, _, _ in LAWS.values()))
 
 
@@ -437,13 +457,13 @@ def _read_event(value: object) -> tuple[Fraction, Curve, int, int, bool]:
     return _squared(event) * count if build is _gaussian else Fraction(0), curve, count, terms, symmetric
 
 
-def upper_delta(document: Mapping[str, object]) -> Fraction:
+def upper_delta(document: object) -> Fraction:
     """An upper bound on delta at the document's epsilon, the greater of both directions.
 
     Raises:
         Rejected: a field is missing, unknown or out of range, or the work exceeds the limit.
     """
-    body = read_object(document, RULE, {"events", "grid", "epsilon", "delta"})
+    body = read_object(document, RULE, BODY)
     hints = read_object(body["grid"], RULE, {"steps", "digits", "trim"})
     grid = Grid(
         steps=read_fraction(hints["steps"], RULE, least=1, most=1 << 17),
@@ -469,9 +489,9 @@ def upper_delta(document: Mapping[str, object]) -> Fraction:
     return worst
 
 
-def check_numeric(document: Mapping[str, object]) -> None:
+def check_numeric(document: object) -> None:
     """Accept the statement "these events together are (epsilon, delta)-private", or raise Rejected."""
-    delta = read_fraction(document.get("delta"), RULE, above=0, most=1)
+    delta = read_fraction(read_object(document, RULE, BODY)["delta"], RULE, above=0, most=1)
     try:
         bound = upper_delta(document)
     except ValueError as fault:  # an enclosure that does not fit: a hint or a size out of its range

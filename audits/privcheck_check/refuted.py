@@ -295,4 +295,4 @@ def check_refuted(value: object, declared: Declared) -> str:
             _touch(loss, release, declared, change)
     order = read_fraction(found["order"], "evidence", above=1, most=1_000) if "order" in found else None
     _require(_exceeds(loss, declared, order), "refuted", "the loss of the pair is not above the claim")
-    return f"a pair of neighbours loses more than claimed, through {', '.join(names)[:200]}"
+    return f"the loss of a pair of neighbours, through {', '.join(names)[:200]},"

@@ -12,10 +12,9 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-import mutations
+import certificate_mutations as mutations
+import certificate_samples as samples
 import privcheck_check
-import samples
 from privcheck_check.check import check
 from privcheck_check.values import FILE_BYTES, Rejected, UnknownKind, parse, read_fraction, read_integer
 
@@ -98,7 +97,8 @@ def test_samples_are_accepted_and_fit_the_schema(name: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['{"a": 1, "a": 1}', "[1.0]", "[1e3]", "[NaN]", "[Infinity]", "[-Infinity]", "[" * 25 + "]" * 25, "[" + "9" * 401 + "]", "[01]",
+    ['{"a": 1, "a": 1}', "[1.0]", "[1e3]", "[NaN]", "[Infinity]", "[-Infinity]", "[" * 25 + "]" * 25,
+     "[" + "9" * 401 + "]", "[01]",
      "{", "", '"\\ud800', "[1,]"],
 )  # fmt: skip
 def test_text_that_is_no_certificate(text: str) -> None:
@@ -124,15 +124,18 @@ SMALL = ("declared", "releases", 0, "mechanism")
 FALSE: list[tuple[str, dict[str, Any], str]] = [
     # how it was made false, the certificate, the rule that has to reject it
     ("less noise", edited(samples.DP_APVI, *SMALL, "variance", to=["/", ["*", "199/100", "H"], "rho"]), "gaussian"),
-    ("less noise, for all", edited(samples.APVI_FOR_ALL, *SMALL, "variance", to=samples.term("(2*H - 1)/rho")), "gaussian"),
+    ("less noise, for all", edited(samples.APVI_FOR_ALL, *SMALL, "variance", to=samples.term("(2*H - 1)/rho")),
+     "gaussian"),
     ("another relation", edited(samples.LSVI, "declared", "unit", "trajectories", to=2), "gaussian"),
     ("a larger unit", edited(samples.BOUNDED_APVI, "declared", "unit", "trajectories", to=["+", "m", 1]), "gaussian"),
     ("a total too small", edited(samples.DP_APVI, "steps", 2, "at_most", to="999/1000"), "T-COMPOSE"),
     ("a claim too small", edited(samples.DP_APVI, "declared", "claim", "rho", to="999/1000"), "C-ZCDP"),
     ("a smaller delta", edited(samples.GAUSSIAN, "declared", "claim", "delta", to="1/1000000000000"), "C-GDP-APPROX"),
-    ("one noise for all values", edited(samples.LSVI, "declared", "releases", 0, "schedule", "noise", to="shared"), "T-REPEAT"),
+    ("one noise for all values", edited(samples.LSVI, "declared", "releases", 0, "schedule", "noise", to="shared"),
+     "T-REPEAT"),
     ("a release without a step", edited(samples.DP_APVI, "steps", to=samples.DP_APVI["steps"][1:]), "steps"),
-    ("a bound without proof", edited(samples.UCBVI, "bounds", 0, "at_least", to=samples.term("2*bit_length(K-1)")), "B-MAX"),
+    ("a bound without proof", edited(samples.UCBVI, "bounds", 0, "at_least", to=samples.term("2*bit_length(K-1)")),
+     "B-MAX"),
     ("an unknown assumption", edited(samples.DP_APVI, "assumed", to=[]), "assumed"),
     ("a divisor that may be 0", edited(samples.UCBVI, *SMALL, "scale", to=samples.term("6*H*bit_length(K-1)/epsilon")),
      "for all parameters"),
@@ -142,10 +145,13 @@ FALSE: list[tuple[str, dict[str, Any], str]] = [
     ("no noise at f = 2", edited(samples.RAPPOR, "declared", "parameters", "f", "most", to=2), "randomised-response"),
     ("a size that may be negative", edited(samples.LSVI, "declared", "releases", 0, "statistic", "steps",
                                            to=samples.term("H-2")), "S-SIZE"),
-    ("joint DP of a central model", edited(samples.DP_APVI, "joint", to={"outputs": "construction", "by": "x"}), "J-BILLBOARD"),
+    ("joint DP of a central model", edited(samples.DP_APVI, "joint", to={"outputs": "construction", "by": "x"}),
+     "J-BILLBOARD"),
     ("another start", edited(samples.UCB_VI, "evidence", "pair", 1, 0, "states", 0, to=1), "R-PAIR"),
-    ("two users for one", edited(samples.UCB_VI, "evidence", "pair", 1, to=samples.UCB_VI["evidence"]["pair"][1] * 2), "R-PAIR"),
-    ("the same user", edited(samples.UCB_VI, "evidence", "pair", 1, to=samples.UCB_VI["evidence"]["pair"][0]), "refuted"),
+    ("two users for one", edited(samples.UCB_VI, "evidence", "pair", 1, to=samples.UCB_VI["evidence"]["pair"][1] * 2),
+     "R-PAIR"),
+    ("the same user", edited(samples.UCB_VI, "evidence", "pair", 1, to=samples.UCB_VI["evidence"]["pair"][0]),
+     "refuted"),
     ("no user at all", edited(samples.UCB_VI, "evidence", "pair", 1, to=[]), "R-PAIR"),
     ("a state out of range", edited(samples.UCB_VI, "evidence", "pair", 1, 0, "states", 20, to=6), "R-RANGE"),
     ("a reward out of range", edited(samples.UCB_VI, "evidence", "pair", 1, 0, "rewards", 0, to="3/2"), "R-RANGE"),
@@ -153,7 +159,8 @@ FALSE: list[tuple[str, dict[str, Any], str]] = [
     ("one release alone", edited(samples.UCB_VI, "evidence", "using", to=["visits"]), "refuted"),
     ("a release twice", edited(samples.UCB_VI, "evidence", "using", to=["visits", "visits", "costs"]), "evidence"),
     ("a larger claim", edited(samples.UCB_VI, "declared", "claim", "epsilon", to=2), "refuted"),
-    ("a feature too long", edited(samples.LINEAR_REFUTED, "evidence", "pair", 0, 0, "features", "phi", 1, to=["4/5", "4/5"]),
+    ("a feature too long", edited(samples.LINEAR_REFUTED, "evidence", "pair", 0, 0, "features", "phi", 1, to=["4/5",
+     "4/5"]),
      "R-RANGE"),
     ("a steeper guarantee", edited(samples.AUDIT, "declared", "guarantee", "epsilon", to=1), "A-TAIL"),
     ("a smaller alpha", edited(samples.AUDIT, "declared", "alpha", to="1/1000"), "A-TAIL"),

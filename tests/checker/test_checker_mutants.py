@@ -2,15 +2,12 @@
 
 import json
 import random
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-import mutations
-import samples
+import certificate_mutations as mutations
+import certificate_samples as samples
 from privcheck_check.check import check
 from privcheck_check.values import Rejected, UnknownKind
 

@@ -1,4 +1,4 @@
-"""The statements of certificates, computed in floats by other means: what an accepted certificate says must be true here.
+"""The statements of certificates, computed in floats by other means: what is accepted must be true here.
 
 No line is shared with the checker. Terms are evaluated by Python; costs of releases come from formulas written again.
 """
@@ -128,7 +128,7 @@ def curve(square: float, epsilon: float) -> float:
 
 
 def slack(document: Any, at: Mapping[str, float]) -> float:
-    """Claim less cost of a certificate that holds, at parameters, under its own conclusion's rule; relative to the claim."""
+    """Claim less cost of a certificate that holds, at parameters, by its conclusion's rule; relative to the claim."""
     declared, end = document["declared"], document["steps"][-1]
     if end["rule"] == "C-NUMERIC":  # the composition has its own tests: here, what each noisy value is charged
         found = []

@@ -27,7 +27,8 @@ def real(value: int | str, **more: Any) -> dict[str, Any]:
 
 def table(cells: list[str], weight: str = "one", steps: Any = "H") -> dict[str, Any]:
     return {
-        "kind": "table", "cells": cells, "weight": weight, "pooled": False, "steps": steps, "states": "S", "actions": "A",
+        "kind": "table", "cells": cells, "weight": weight, "pooled": False, "steps": steps,
+        "states": "S", "actions": "A",
     }  # fmt: skip
 
 
@@ -320,7 +321,8 @@ AUDIT: dict[str, Any] = {
 }  # fmt: skip
 
 EVENTS: dict[str, Any] = AUDIT | {
-    "declared": AUDIT["declared"] | {"method": "events", "guarantee": {"currency": "approx", "epsilon": 1, "delta": "1/100"}},
+    "declared": AUDIT["declared"] | {"method": "events",
+                                     "guarantee": {"currency": "approx", "epsilon": 1, "delta": "1/100"}},
     "evidence": {"first": {"runs": 1000, "count": 700}, "second": {"runs": 1000, "count": 100},
                  "first_at_least": "65/100", "second_at_most": "13/100"},
 }  # fmt: skip
@@ -364,7 +366,8 @@ LEDGER = ledger(ROWS)
 NUMERIC: dict[str, Any] = {
     "format": "privcheck-certificate/1",
     "kind": "numeric",
-    "declared": {"name": "ten Laplaces", "source": "by hand", "events": [{"law": "laplace", "ratio": "1/10", "count": 10}],
+    "declared": {"name": "ten Laplaces", "source": "by hand",
+                 "events": [{"law": "laplace", "ratio": "1/10", "count": 10}],
                  "epsilon": "1/2", "delta": "1/10"},
     "assumed": [],
     "evidence": {"grid": {"steps": 100, "digits": 15, "trim": "1/1000000000"}},

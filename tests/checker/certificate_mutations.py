@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import math
@@ -9,14 +10,15 @@ import random
 from fractions import Fraction
 from typing import Any
 
-import naive
-import samples
+import certificate_samples as samples
+import certificate_twins as naive
 
 WORDS = [
     "add-remove", "replace-one", "replace-one-same-start", "zero-out", "laplace", "gaussian", "discrete-laplace",
     "discrete-gaussian", "gaussian-matrix", "noisy-max", "exponential", "once", "local", "disjoint", "fresh", "shared",
-    "one", "reward", "cost", "centred-reward", "state", "action", "next", "sum", "outer", "pure", "zcdp", "gdp", "approx",
-    "central", "joint", "local", "C-PURE", "C-ZCDP", "C-GDP", "C-PURE-APPROX", "C-ZCDP-APPROX", "C-GDP-APPROX", "T-COMPOSE",
+    "one", "reward", "cost", "centred-reward", "state", "action", "next", "sum", "outer", "pure", "zcdp", "gdp",
+    "approx", "central", "joint", "C-PURE", "C-ZCDP", "C-GDP", "C-PURE-APPROX", "C-ZCDP-APPROX", "C-GDP-APPROX",
+    "T-COMPOSE",
     "H", "K", "S", "A", "rho", "epsilon", "delta", "scale", "m", "h", "integer", "real", "holds-at", "holds-for-all",
     "refuted", "B-MAX", "B-MIN", "B-BITS", "B-LOG", "+", "*", "-", "/", "^", "max", "min", "log", "sqrt", "bit_length",
     "guesses", "events", "committed", "released", "reserved", "mu2", "fails", "holds", "visits", "transitions",
@@ -97,10 +99,8 @@ def mutated(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
             at[path[-1]] = copy.deepcopy(rng.choice([document.get("declared"), document.get("assumed"), 7]))
     if rng.random() < 0.9 and "declared" in found:
         if found.get("kind") == "ledger" and isinstance(found.get("evidence"), dict) and rng.random() < 0.7:
-            try:
+            with contextlib.suppress(TypeError, KeyError):
                 found["evidence"]["rows"], found["declared"]["head"] = samples.chained(found["evidence"]["rows"])
-            except (TypeError, KeyError):
-                pass
         try:
             return samples.sealed(found)
         except (TypeError, ValueError):
