@@ -3,9 +3,9 @@
     python benchmarks/certificate_mutants.py [--mutants 10000] [certificate.json …]
 
 Without files it takes the certificates written by hand in `tests/checker/certificate_samples.py`. Every mutant changes
-numbers, signs, rules, exponents, relations, neighbours, releases or the text itself; those accepted are judged by the naive twin
-of the tests. The table goes to standard output; exit code 1 if a false statement was accepted or the checker raised
-another error.
+numbers, signs, rules, exponents, relations, neighbours, releases or the text itself; those accepted are judged by the
+naive twin of the tests. The table goes to standard output; exit code 1 if a false statement was accepted or the checker
+raised another error.
 """
 
 from __future__ import annotations
