@@ -197,7 +197,7 @@ def _normal_table() -> list[tuple[int, list[int]]]:
     phi(x0 + d) = sum of c_n d^n, c_0 = phi(x0), (n+1) c_(n+1) = -x0 c_n - c_(n-1): with x0 = j/16 the integers
     h_n = 16^n n! c_n / c_0 obey h_(n+1) = -j h_n - 256 n h_(n-1). Phi(x0 + d) - Phi(x0) = sum of c_n d^(n+1) / (n+1).
 
-    Error of one increase, |d| <= 1/32: c_0 is within 2^13 units, and sum |c_n / c_0| |d|^(n+1) <= |d| e^(x0 |d| + d d/2)
+    One increase, |d| <= 1/32: c_0 is within 2^13 units, and sum |c_n / c_0| |d|^(n+1) <= |d| e^(x0 |d| + d d/2)
     < .052; floors of coefficients (times |d|) and of products are below 3 units; terms left out: |phi(z)| <=
     e^8 / sqrt(2 pi) < 1190 on the circle of radius 4, so |c_n| <= 1190 / 4^n (Cauchy), and those from n = 32 are below
     1190 / (32 * 33) 2^-224 * 1.01 < 2 units. Together below 2^9 units. Phi(0) = 1/2; a step of the table adds two
