@@ -124,10 +124,13 @@ def _masses(event: Event) -> tuple[Array, Array]:
     x = np.linspace(-9 - mean, 9 + mean * (len(weights) - 1), 20_001)
 
     def bell(centre: float) -> Array:
-        density: Array = np.exp(-((x - centre) ** 2) / 2)
-        return density / density.sum()
+        density = np.exp(-((x - centre) ** 2) / 2)
+        normal: Array = density / density.sum()
+        return normal
 
     if law == "opposite gaussians":
         return (1 - share) * bell(0) + share * bell(mean), (1 - share) * bell(0) + share * bell(-mean)
-    mixed: Array = np.sum([w * bell(k * mean) for k, w in enumerate(weights)], axis=0)
+    mixed = np.zeros_like(x)
+    for k, w in enumerate(weights):
+        mixed += w * bell(k * mean)
     return mixed, bell(0)

@@ -96,6 +96,7 @@ def test_square_roots_quotients_products_and_pi() -> None:
             assert 0 <= found[1] - max(quotients) < Fraction(1, ONE)
     _contains(enclosures.PI, mpmath.pi, width=mpmath.mpf(2))
     _contains(enclosures.LN2, mpmath.log(2), width=mpmath.mpf(2))
+    assert enclosures.sqrt((0, 0)) == (0, 0)
     with pytest.raises(ValueError, match="negative"):
         enclosures.sqrt((-1, 1))
     with pytest.raises(ValueError, match="not positive"):
