@@ -76,6 +76,21 @@ def test_the_normal_distribution_contains_the_value() -> None:
     assert _real(Fraction(high, ONE)) >= mpmath.ncdf(1)
 
 
+def test_functions_of_an_interval_contain_the_values_at_both_ends() -> None:
+    rng = random.Random(7)  # noqa: S311
+    for _ in range(100):
+        low, high = sorted(rng.randrange(1, 5 * ONE) for _ in range(2))
+        for function, exact in (
+            (enclosures.exp, mpmath.exp),
+            (enclosures.log, mpmath.log),
+            (enclosures.sqrt, mpmath.sqrt),
+            (enclosures.normal, mpmath.ncdf),
+        ):
+            found = function((low, high))
+            assert _real(Fraction(found[0], ONE)) <= exact(_real(Fraction(low, ONE)))
+            assert _real(Fraction(found[1], ONE)) >= exact(_real(Fraction(high, ONE)))
+
+
 def test_square_roots_quotients_products_and_pi() -> None:
     rng = random.Random(6)  # noqa: S311
     for _ in range(300):
