@@ -123,6 +123,8 @@ def _pure(release: Release, moved: Sensitivity, at_least: AtLeast) -> Term:  # M
             return ("+", ("/", moved.l1, terms["threshold_scale"]), answers_cost)
         case "theorem":
             return terms["pure"]
+        case "shuffled-bits":
+            raise Rejected(law, f"{release.name}: counters behind a shuffler go with C-NUMERIC")
         case _:
             raise Rejected(law, f"{release.name}: not pure DP")
 
@@ -149,6 +151,7 @@ def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast,
     for name, term in terms.items():
         _require(at_least(term, ZERO), law, f"{release.name}: {name} may be negative")
     _check_law(release)
+    _require(not release.shared, "L-SHARED", f"{release.name}: one draw of noise for all cells of a value")
     moved = sensitivity(release, declared, at_least)
     one: Term
     if law in ("gaussian", "gaussian-matrix", "discrete-gaussian"):
@@ -167,6 +170,26 @@ def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast,
         elif currency == "gdp":
             raise Rejected(law, f"{release.name}: no cost as gdp")
     return one if each else ("*", times(release, declared, at_least), one)
+
+
+def counters(release: Release, declared: Declared, at_least: AtLeast) -> Term:
+    """Upper bound on the number of counters of bits that a unit changes, each by one (S-COUNTERS).
+
+    Raises:
+        Rejected: a statistic that is no such counters, or a unit of several trajectories.
+    """
+    statistic, law = release.statistic, "shuffled-bits"
+    _require(at_least(release.mechanism.terms["noise_bits"], ONE), law, f"{release.name}: no noise bits")
+    _require(not release.shared, law, f"{release.name}: one draw of noise for all cells of a value")
+    _require(release.schedule.kind in ("once", "disjoint"), law, f"{release.name}: more than one value a unit")
+    table = statistic.kind == "table" and statistic.fields["weight"] in ("one", "reward")
+    known = (table and not statistic.fields["pooled"]) or statistic.kind in ("bits", "stated")
+    _require(known, law, f"{release.name}: not counters of bits")
+    _require(at_least(ONE, declared.trajectories), law, f"{release.name}: a unit of several trajectories")
+    moved = sensitivity(release, declared, at_least).l1
+    if moved is None:
+        raise Rejected(law, f"{release.name}: no ℓ₁ sensitivity in the table")
+    return moved
 
 
 def times(release: Release, declared: Declared, at_least: AtLeast) -> Term:

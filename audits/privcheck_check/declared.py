@@ -37,6 +37,7 @@ MECHANISMS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "noisy-max": (("scale",), ()),
     "sparse-vector": (("threshold_scale", "query_scale", "positives"), ("one_sided",)),
     "theorem": (("pure",), ("theorem",)),
+    "shuffled-bits": (("noise_bits",), ()),
 }
 SCHEDULES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "once": ((), ()),
@@ -44,8 +45,9 @@ SCHEDULES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "disjoint": ((), ()),
     "repeat": (("times",), ("noise",)),
     "tree": (("leaves",), ()),
-    "sampled": (("times", "rate"), ()),
+    "sampled": (("times", "rate"), ("sample",)),
 }
+STEPWISE = ("feature", "target", "weight")  # terms of `linear` that may use the step h
 CLAIMS: Mapping[str, tuple[str, ...]] = {
     "pure": ("epsilon",),
     "zcdp": ("rho",),
@@ -75,13 +77,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A statistic with its mechanism and schedule; `part` names the public part of the users that it is about."""
+    """A statistic with its mechanism and schedule; `part` names the public part of the users that it is about.
+
+    `shared`: one draw of noise is added to all cells of a value.
+    """
 
     name: str
     statistic: Part
     mechanism: Part
     schedule: Part
     part: str | None
+    shared: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +137,7 @@ def _part(
     found = read_object(value, rule, (key, *terms, *fields))
     return Part(
         kind=kind,
-        terms={each: read_term(found[each], rule, symbols | ({"h"} if each == "target" else set())) for each in terms},
+        terms={each: read_term(found[each], rule, symbols | ({"h"} if each in STEPWISE else set())) for each in terms},
         fields={each: found[each] for each in fields},
     )
 
@@ -154,7 +160,7 @@ def _statistic(value: object, rule: str, symbols: set[str]) -> Part:
 
 
 def _release(value: object, symbols: set[str]) -> Release:
-    found = read_object(value, "declared: release", ("name", "statistic", "mechanism", "schedule"), ("part",))
+    found = read_object(value, "declared: release", ("name", "statistic", "mechanism", "schedule"), ("part", "shared"))
     name = read_text(found["name"], "declared: release", most=80)
     rule = f"declared: {name}"
     mechanism = _part(found["mechanism"], rule, MECHANISMS, symbols, "law")
@@ -167,12 +173,17 @@ def _release(value: object, symbols: set[str]) -> Release:
         read_text(mechanism.fields["theorem"], rule)
     if "noise" in schedule.fields:
         read_choice(schedule.fields["noise"], rule, ("fresh", "shared"))
+    if "sample" in schedule.fields:
+        read_text(schedule.fields["sample"], rule, most=80)
+    if "shared" in found:
+        read_choice(found["shared"], rule, ("cells",))
     return Release(
         name=name,
         statistic=_statistic(found["statistic"], rule, symbols),
         mechanism=mechanism,
         schedule=schedule,
         part=read_text(found["part"], rule, most=80) if "part" in found else None,
+        shared="shared" in found,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from privcheck_check import enclosures
-from privcheck_check.costs import AtLeast, cost, times
+from privcheck_check.costs import AtLeast, cost, counters, times
 from privcheck_check.declared import Declared, Release
 from privcheck_check.numeric import check_numeric
 from privcheck_check.terms import (
@@ -103,31 +103,64 @@ def _stated(
     return stated
 
 
+def _event(value: object, release: Release, declared: Declared, at_least: AtLeast) -> dict[str, object]:
+    """One release as an event of the numeric kind, from the stated cost of one noisy value."""
+    at, law = declared.values, release.mechanism.kind
+    if law == "shuffled-bits":  # M-SHUFFLED: every counter that changes is Bin(m, 1/2) against Bin(m, 1/2) + 1
+        step = read_object(value, "steps", ("rule", "release", "at_most"))
+        stated = read_term(step["at_most"], "steps", declared.parameters)
+        if (step["rule"], step["release"]) != (law, release.name):
+            raise Rejected("steps", f"expected rule {law} about {release.name!r}")
+        if not at_least(stated, counters(release, declared, at_least)):
+            raise Rejected(law, f"{release.name}: more counters change than stated")
+        bits = evaluate(release.mechanism.terms["noise_bits"], at)[0]
+        return {"law": "binomial", "trials": int(bits), "count": whole(evaluate(stated, at))}
+    gaussian = law in ("gaussian", "gaussian-matrix")
+    stated = _stated(value, release, "gdp" if gaussian else "pure", declared, at_least, each=True)
+    exact = evaluate(stated, at)
+    if exact[0] != exact[1]:
+        raise Rejected("C-NUMERIC", f"{release.name}: the stated cost is no fraction")
+    if gaussian:
+        event: dict[str, object] = {"law": "gaussian", "squared_ratio": str(exact[1])}
+    else:
+        event = {"law": "approximate", "epsilon": str(exact[1]), "lost": 0}
+    if release.schedule.kind != "sampled":
+        return event | {"count": whole(evaluate(times(release, declared, at_least), at))}
+    rate = evaluate(release.schedule.terms["rate"], at)  # T-SAMPLED: Poisson samples; one unit more or less
+    if declared.relation != "add-remove" or rate[0] != rate[1]:
+        raise Rejected("T-SAMPLED", "one unit added or removed, and a rate that is a fraction")
+    return event | {"rate": str(rate[1]), "count": whole(evaluate(release.schedule.terms["times"], at))}
+
+
+def _join(events: list[tuple[str, dict[str, object]]]) -> list[dict[str, object]]:
+    """T-SAMPLED: noisy values of one sample are one noisy value, of the sum of their squared ratios."""
+    joined: dict[str, dict[str, object]] = {}
+    found = [event for sample, event in events if not sample]
+    for sample, event in events:
+        if not sample:
+            continue
+        before = joined.setdefault(sample, {**event, "squared_ratio": "0"})
+        same = all(before[name] == event[name] for name in ("law", "rate", "count"))
+        if not same or event["law"] != "gaussian":
+            raise Rejected("T-SAMPLED", f"sample {sample!r}: Gaussian noise, one rate and one number of rounds")
+        total = read_fraction(before["squared_ratio"], "T-SAMPLED") + read_fraction(event["squared_ratio"], "T-SAMPLED")
+        before["squared_ratio"] = str(total)
+    return found + list(joined.values())
+
+
 def _numeric(steps: list[object], declared: Declared, at_least: AtLeast) -> None:
-    """C-NUMERIC: every release as an event at the cost of one noisy value, composed on a grid."""
-    end, at = read_object(steps[-1], "C-NUMERIC", ("rule", "grid")), declared.values
+    """C-NUMERIC: every release as an event at the cost of one noisy value, composed on a grid, for each part."""
+    end = read_object(steps[-1], "C-NUMERIC", ("rule", "grid"))
     if declared.claim.kind != "approx" or len(steps) != len(declared.releases) + 1:
         raise Rejected("C-NUMERIC", "a step for each release and a claim in ε and δ")
-    events: list[dict[str, object]] = []
+    parts: dict[str | None, list[tuple[str, dict[str, object]]]] = {}
     for release, value in zip(declared.releases, steps, strict=False):
-        gaussian = release.mechanism.kind in ("gaussian", "gaussian-matrix")
-        stated = _stated(value, release, "gdp" if gaussian else "pure", declared, at_least, each=True)
-        exact = evaluate(stated, at)
-        if exact[0] != exact[1]:
-            raise Rejected("C-NUMERIC", f"{release.name}: the stated cost is no fraction")
-        event: dict[str, object] = {"law": "gaussian", "squared_ratio": str(exact[1])}
-        if not gaussian:
-            event = {"law": "approximate", "epsilon": str(exact[1]), "lost": 0}
-        if release.schedule.kind == "sampled":  # T-SAMPLED: Poisson samples of units; one unit more or less
-            rate = evaluate(release.schedule.terms["rate"], at)
-            if declared.relation != "add-remove" or rate[0] != rate[1]:
-                raise Rejected("T-SAMPLED", "one unit added or removed, and a rate that is a fraction")
-            event |= {"rate": str(rate[1]), "count": whole(evaluate(release.schedule.terms["times"], at))}
-        else:
-            event["count"] = whole(evaluate(times(release, declared, at_least), at))
-        events.append(event)
-    claim = {name: evaluate(declared.claim.terms[name], at)[0] for name in ("epsilon", "delta")}
-    check_numeric({"events": events, "grid": end["grid"]} | {name: str(end) for name, end in claim.items()})
+        sample = str(release.schedule.fields.get("sample", ""))
+        parts.setdefault(release.part, []).append((sample, _event(value, release, declared, at_least)))
+    claim = {name: str(evaluate(declared.claim.terms[name], declared.values)[0]) for name in ("epsilon", "delta")}
+    always = parts.pop(None, [])  # releases about all users count with every part
+    for events in list(parts.values()) or [[]]:
+        check_numeric({"events": _join(always + events), "grid": end["grid"]} | claim)
 
 
 def check_steps(value: object, declared: Declared, at_least: AtLeast, *, numbers: bool) -> str:

@@ -23,6 +23,7 @@ MOST_EPSILON = 64
 MOST_CELLS = 1 << 17  # of one event's grid
 MOST_DIGITS = 1 << 24  # of one product: about 200 MB
 MOST_WORK = 150_000_000  # digits of all products; fifteen million take about a second
+MOST_COINS = 10**7
 MOST_NEWTON = 5_000_000  # terms of a mixture's ratio in all steps to its roots
 CURVE_WORK = 600  # a point of a curve with two terms, in the same currency
 
@@ -429,6 +430,40 @@ def delta_at(loss: Loss, epsilon: Fraction, grid: Grid) -> Fraction:
 # ── The certificate ──
 
 
+def _binomial(event: Event) -> Curve:
+    """X + 1 against X, X of m fair coins: the ratio x / (m - x + 1) rises, so the best sets are x >= k."""
+    m = read_integer(event["trials"], RULE, least=1, most=MOST_COINS)
+    half, low, high = (m + 1) // 2, [ONE], [ONE]  # weights of half, half + 1, ..., over that of half, the largest
+    while high[-1] > 1 and half + len(low) <= m:
+        k = half + len(low)  # C(m, k) = C(m, k - 1) (m - k + 1) / k
+        low.append(low[-1] * (m - k + 1) // k)
+        high.append(_up(high[-1] * (m - k + 1), k))
+    last = half + len(low) - 1  # beyond: a geometric series of the ratio (m - last) / (last + 1)
+    rest = _up(high[-1] * (m - last), 2 * last + 1 - m) if last < m else 0
+    tails = [(0, rest)]
+    for least, most in zip(reversed(low), reversed(high), strict=True):
+        tails.append((tails[-1][0] + least, tails[-1][1] + most))
+    tails.reverse()  # tails[i]: weights of half + i and above
+    even = ONE if m % 2 == 0 else 0  # the middle of an odd number of weights is counted once
+    total = (2 * tails[0][0] - even, 2 * tails[0][1] - even)
+
+    def above(k: int) -> Interval:
+        """P(X >= k)."""
+        if k < half:
+            least, most = above(m - k + 1)
+            return ONE - most, ONE - least
+        least, most = tails[min(k - half, len(tails) - 1)] if k <= m else (0, 0)
+        return (least << BITS) // total[1], _up(most << BITS, total[0])
+
+    def at(t: int) -> Interval:
+        """D(t) at t in units: x t' >= t (m - x + 1) with t' one in units."""
+        k = _up(t * (m + 1), t + ONE)
+        (low_p, high_p), (low_q, high_q) = above(k - 1), above(k)
+        return low_p - _up(t * high_q, ONE), high_p - (t * low_q >> BITS)
+
+    return lambda t: (at(t[1])[0], at(t[0])[1])
+
+
 # law: builder of its curve, fields, terms of its curve, and whether (P, Q) and (Q, P) have one curve
 LAWS: dict[str, tuple[Callable[[Event], Curve], set[str], int, bool]] = {
     "gaussian": (_gaussian, {"squared_ratio"}, 2, True),
@@ -439,6 +474,7 @@ LAWS: dict[str, tuple[Callable[[Event], Curve], set[str], int, bool]] = {
     "randomised response": (_randomised_response, {"epsilon", "values"}, 2, True),
     "approximate": (_approximate, {"epsilon", "lost"}, 2, True),
     "discrete": (_discrete, {"p", "q"}, 2, False),
+    "binomial": (_binomial, {"trials"}, 2, True),
 }
 BODY = {"events", "grid", "epsilon", "delta"}
 FIELDS = {"rate"}.union(*(fields for _, fields, _, _ in LAWS.values()))

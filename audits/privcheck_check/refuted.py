@@ -169,13 +169,13 @@ def _add_linear(release: Release, at: Mapping[str, Fraction], total: Sums, data:
     targets = [ONE] * steps if outer else data.targets.get(release.name, [])
     weights = data.weights.get(release.name, [ONE] * steps)
     _within(release, steps <= min(len(vectors), len(targets), len(weights)), "fewer steps than declared")
-    longest, heaviest = (max(ZERO, evaluate(terms[name], at)[0]) for name in ("feature", "weight"))
     for h in range(steps):
-        vector, target, weight = vectors[h], targets[h], weights[h]
+        vector, target, weight, here = vectors[h], targets[h], weights[h], {**at, "h": Fraction(h + 1)}
+        longest, heaviest = (max(ZERO, evaluate(terms[name], here)[0]) for name in ("feature", "weight"))
         short = len(vector) <= FEATURES and add(*((x * x, ZERO) for x in vector))[0] <= longest**2
         _within(release, short, "too long a feature")
         _within(release, 0 <= weight <= heaviest, "a weight out of range")
-        most = evaluate(terms["target"], {**at, "h": Fraction(h + 1)})[0]
+        most = evaluate(terms["target"], here)[0]
         _within(release, outer or (-most if fields["signed"] else 0) <= target <= most, "a target out of range")
         for i, x in enumerate(vector):
             if not outer:
@@ -199,9 +199,24 @@ def _change(release: Release, declared: Declared, pair: list[list[Trajectory]]) 
     return {key: x for key, x in total.items() if x}
 
 
+def _cells(release: Release, at: Mapping[str, Fraction]) -> int:
+    """The number of cells of one value of a table."""
+    terms, fields = release.statistic.terms, release.statistic.fields
+    steps, states, actions = (whole(evaluate(terms[name], at)) for name in ("steps", "states", "actions"))
+    sizes, count = {"state": states, "next": states, "action": actions}, 1 if fields["pooled"] else steps
+    for name, size in sizes.items():
+        count *= size if isinstance(fields["cells"], list) and name in fields["cells"] else 1
+    return count
+
+
 def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> None:
     """L-LAPLACE, L-GAUSSIAN, L-RESPONSE, L-SHARED: add the loss of one release to `loss`."""
     values, law = declared.values, release.mechanism.kind
+    if release.shared:  # L-SHARED, of the cells of one value
+        if release.statistic.kind != "table":
+            raise Rejected("L-SHARED", f"{release.name}: not a table")
+        loss.noiseless |= len(set(change.values())) > 1 or len(change) < _cells(release, values)
+        return
     if release.schedule.kind == "repeat" and release.schedule.fields["noise"] == "shared":
         loss.noiseless |= evaluate(release.schedule.terms["times"], values)[0] >= 2
         return

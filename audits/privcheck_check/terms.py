@@ -183,7 +183,11 @@ def evaluate(term: Term, at: Mapping[str, Fraction]) -> Ends:
         case "/":
             return multiply(ends[0], invert(ends[1]))
         case "^":
-            return _power(ends[0], ends[1][0])
+            inner, exponent = term[1], ends[1][0]
+            if isinstance(inner, tuple) and inner[0] == "^" and exponent == 2 and inner[2] == HALF:  # (√x)² = x
+                base = evaluate(inner[1], at)
+                return base if base[0] >= 0 else _power(ends[0], exponent)
+            return _power(ends[0], exponent)
         case "sqrt":
             return square_root(ends[0])
         case "log":

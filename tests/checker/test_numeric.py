@@ -17,7 +17,7 @@ from typing import Any
 import mpmath
 import pytest
 
-from privcheck.verification.certificate_hints import numeric_certificate
+from privcheck.verification.certificates.grids import numeric_certificate
 from privcheck_check import numeric
 from privcheck_check.enclosures import ONE, enclose
 from privcheck_check.values import Rejected

@@ -7,6 +7,7 @@ certified.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Final
@@ -18,10 +19,12 @@ from privcheck.declare.mechanisms import (
     Gaussian,
     Laplace,
     Mechanism,
+    ShuffledBits,
     SymmetricGaussian,
 )
 from privcheck.declare.procedures import (
     NoisyMax,
+    NoisyVotes,
     OwnMechanism,
     Procedure,
     ScoredChoice,
@@ -30,7 +33,8 @@ from privcheck.declare.procedures import (
 )
 from privcheck.declare.relations import AddRemoveOne, Relation, ReplaceOne
 from privcheck.declare.releases import Release
-from privcheck.declare.schedules import Batches, EveryEpisode, Once, PerUser, Schedule, Tree
+from privcheck.declare.samples import Poisson, Sample
+from privcheck.declare.schedules import Batches, EveryEpisode, Once, PerUser, Sampled, Schedule, Tree
 from privcheck.declare.statistics import ClippedSums, FeatureSums, GramMatrices, OneStepEach
 from privcheck.declare.statistics.counts import CellSums, PooledSums, passed, rewarded, visited
 from privcheck.errors import CertificateError, ParameterError
@@ -118,12 +122,13 @@ def _release(one: Procedure, declaration: Declaration, values: Values) -> Json:
 
 
 def _noisy(one: Release, declaration: Declaration, values: Values, where: str) -> Json:
-    if one.draw.name or "cells" in one.draw.across:
-        raise CertificateError(f"{where}: noise that several cells or releases share has no form")
+    if one.draw.name:
+        raise CertificateError(f"{where}: noise that several releases share has no form")
     return {
         "statistic": _statistic(one, declaration, values, where),
-        "mechanism": _mechanism(one.mechanism, values, where),
-        "schedule": _schedule(one, where),
+        "mechanism": _mechanism(one, values, where),
+        "schedule": _schedule(one, declaration, where),
+        **({"shared": "cells"} if "cells" in one.draw.across else {}),
     }
 
 
@@ -248,23 +253,45 @@ _LAWS: Final[Mapping[type[Any], tuple[str, str]]] = {
 }
 
 
-def _mechanism(mechanism: Mechanism, values: Values, where: str) -> Json:
+def _mechanism(release: Release, values: Values, where: str) -> Json:
+    mechanism: Mechanism = release.mechanism
     if type(mechanism) in _LAWS:
         law, spread = _LAWS[type(mechanism)]
         return {"law": law, spread: _exactly(mechanism.spread, values, where)}
     if isinstance(mechanism, SymmetricGaussian):
         variance = _exactly(mechanism.spread, values, where)
         return {"law": "gaussian-matrix", "variance": variance, "diagonal": 2 if mechanism.kind == "goe" else 1}
+    if isinstance(mechanism, ShuffledBits) and not mechanism.law.integers:
+        fair = all(mechanism.probability.number(at) >= 1 / 2 for at in release.settings(values))
+        if fair:  # of users who draw ⌈τ/n⌉ bits each there are at least ⌈τ⌉ in all
+            return {
+                "law": "shuffled-bits",
+                "noise_bits": math.ceil(mechanism.threshold.number(values, rounding="down")),
+            }
+        raise CertificateError(f"{where}: noise bits of a probability below ½ have no form")
     raise CertificateError(f"{where}: {mechanism.words} has no form")
 
 
-def _schedule(release: Release, where: str) -> Json:
+def _sampled(schedule: Sampled, declaration: Declaration, where: str) -> Json:
+    sampling, sample = schedule, ""
+    if isinstance(schedule, Sample):
+        shared = {id(one.schedule) for one in declaration.statistics_released if isinstance(one.schedule, Sample)}
+        sampling, sample = schedule.sampling, f"sample {1 + sorted(shared).index(id(schedule))}"
+    if not isinstance(sampling, Poisson) or sampling.most is not None:
+        raise CertificateError(f"{where}: {schedule.words} has no form")
+    times, rate = term(sampling.rounds, where), term(sampling.rate, where)
+    return {"kind": "sampled", "times": times, "rate": rate, "sample": sample}
+
+
+def _schedule(release: Release, declaration: Declaration, where: str) -> Json:
     schedule: Schedule = release.schedule
     shared = "outputs" in release.draw.across
     if isinstance(schedule, EveryEpisode):
         return {"kind": "repeat", "times": term(schedule.outputs, where), "noise": "shared" if shared else "fresh"}
     if shared:
         raise CertificateError(f"{where}: one draw over {schedule.words} has no form")
+    if isinstance(schedule, Sampled):
+        return _sampled(schedule, declaration, where)
     if isinstance(schedule, Tree):
         if schedule.leaves_of_a_user != _ONE:
             raise CertificateError(f"{where}: a tree with several leaves of one user has no form")
@@ -297,6 +324,10 @@ def _selection(one: Procedure, where: str) -> Json:
             schedule, positives = {"kind": "repeat", "times": positives, "noise": "fresh"}, "1"
         mechanism = {"law": "sparse-vector", **written, "positives": positives, "one_sided": one.monotone}
         statistic = {"kind": "selection", "moves": term(one.sensitivity, where)}
+    elif isinstance(one, NoisyVotes) and one.noise == "laplace":
+        mechanism = {"law": "noisy-max", "scale": term(one.spread, where)}
+        statistic = {"kind": "selection", "moves": "1"}
+        schedule = {"kind": "repeat", "times": term(one.queries, where), "noise": "fresh"}
     elif isinstance(one, UnaryEncoding) and one.kept == -one.flipped:
         odds = exp(one.kept)
         keep = term((odds / (1 + odds)).simplified(), where)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
 from privcheck.declare.procedures import Procedure
 from privcheck.declare.releases import Release
+from privcheck.declare.schedules import load_of
 from privcheck.errors import CertificateError
 from privcheck.pricing import Priced
 from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from privcheck.terms.symbols import Expr, largest, total
 from privcheck.verification.certificates.canonical import Json, number, term
+from privcheck.verification.certificates.grids import grid_hints
 
-_ABOVE: Final = 1 + Fraction(1, 2**100)  # its enclosures are of 192 bits
+_LARGEST_EPSILON: Final = 64
+_ABOVE: Final = 1 + Fraction(1, 2**100)  # roots and logarithms are enclosed to 192 bits on the checker's way
 _CURRENCIES: Final = {
     "C-PURE": "pure",
     "C-ZCDP": "zcdp",
@@ -85,8 +89,8 @@ def _nodes(part: Any) -> Iterator[list[Any]]:
             yield from _nodes(one)
 
 
-def derive_at(priced: Priced, written: Sequence[Json]) -> Json:
-    """Body of a derivation at the parameters.
+def derive_at(priced: Priced, written: Sequence[Json]) -> Iterator[Json]:
+    """Yield bodies of derivations at the parameters: by exact costs, then by costs that are rounded up a little.
 
     Args:
         priced: The declaration at its parameters.
@@ -97,19 +101,79 @@ def derive_at(priced: Priced, written: Sequence[Json]) -> Json:
     """
     route = _route(priced)
     currency, declaration = _CURRENCIES[route], priced.declaration
-    costs = {
-        one.name: _bound(_cost(priced, one, currency), release, priced)
-        for one, release in zip(declaration.releases, written, strict=True)
-    }
-    steps: list[Json] = [
-        {"rule": release["mechanism"]["law"], "release": release["name"], "at_most": number(costs[release["name"]])}
-        for release in written
-    ]
-    whole = max(
-        sum((costs[one.name] for one in declaration.joined_for(group)), Fraction(0)) for group in declaration.groups
-    )
-    steps += [{"rule": "T-COMPOSE", "at_most": number(whole)}, {"rule": route}]
-    return {"steps": steps}
+    exact = {one.name: _bound(_cost(priced, one, currency), priced) for one in declaration.releases}
+    for slack in (Fraction(1), _ABOVE):
+        costs = {name: amount * slack for name, amount in exact.items()}
+        steps: list[Json] = [
+            {"rule": release["mechanism"]["law"], "release": release["name"], "at_most": number(costs[release["name"]])}
+            for release in written
+        ]
+        whole = max(
+            sum((costs[one.name] for one in declaration.joined_for(group)), Fraction(0)) for group in declaration.groups
+        )
+        yield {"steps": [*steps, {"rule": "T-COMPOSE", "at_most": number(whole)}, {"rule": route}]}
+
+
+def derive_numeric(priced: Priced, written: Sequence[Json]) -> Json:
+    """Body of a derivation at the parameters by numeric composition: the cost of one value of each release.
+
+    Args:
+        priced: The declaration at its parameters.
+        written: Its releases in the canonical form.
+
+    Raises:
+        CertificateError: The claim is not of (ε, δ), or a release has neither a Gaussian nor a pure price.
+    """
+    claim, declaration = priced.declaration.claim.guarantee, priced.declaration
+    if not isinstance(claim, ApproxDP):
+        raise CertificateError(f"the claim: no numeric composition decides {type(claim).__name__}")
+    steps: list[Json] = []
+    events: list[Json] = []
+    for one, release in zip(declaration.releases, written, strict=True):
+        law, schedule = release["mechanism"]["law"], release["schedule"]
+        amount = _bound(_cost_of_one(priced, one, law), priced)
+        amount = Fraction(math.ceil(amount)) if law == "shuffled-bits" else amount * _ABOVE
+        steps.append({"rule": law, "release": one.name, "at_most": number(amount)})
+        if law == "shuffled-bits":
+            events.append({"law": "binomial", "trials": release["mechanism"]["noise_bits"], "count": int(amount)})
+            continue
+        gaussian = law in {"gaussian", "gaussian-matrix"}
+        event: Json = {"law": "gaussian", "squared_ratio": str(amount)}
+        event = event if gaussian else {"law": "approximate", "epsilon": str(amount), "lost": 0}
+        sampled = {"rate": str(_at(schedule["rate"], priced))} if schedule["kind"] == "sampled" else {}
+        events.append({**event, **sampled, "count": max(1, int(_times(one, priced)))})
+    epsilon, delta = (Fraction(x.number(priced.values, rounding="down")) for x in (claim.epsilon, claim.delta))
+    if not (0 < epsilon <= _LARGEST_EPSILON and 0 < delta < 1):
+        raise CertificateError("the claim: its ε or δ is out of the range of numeric compositions")
+    return {"steps": [*steps, {"rule": "C-NUMERIC", "grid": grid_hints(events, epsilon=epsilon, delta=delta)}]}
+
+
+def _cost_of_one(priced: Priced, one: Procedure, law: str) -> Expr:
+    """Cost of one noisy value: μ² of Gaussian noise, ε of other noise, the number of counters behind a shuffler."""
+    relation = priced.declaration.relation
+    if isinstance(one, Release):
+        moved = one.mechanism.whiten(one.contributed(relation))
+        if law == "shuffled-bits":
+            return moved.l1
+        cost = one.mechanism.gdp_squared(moved) if "gaussian" in law else one.mechanism.pure(moved)
+    else:
+        pure = one.cost(relation).pure
+        cost = None if pure is None else pure / one.facts.rounds
+    if cost is None:
+        raise CertificateError(f"release {one.name!r}: no price of one value")
+    return cost
+
+
+def _times(one: Procedure, priced: Priced) -> Fraction:
+    times = load_of(one.schedule).total if isinstance(one, Release) else one.facts.rounds
+    return Fraction(times.number(priced.values, rounding="up"))
+
+
+def _at(written: Any, priced: Priced) -> Fraction:
+    """Value of a rate: a number or a parameter."""
+    if isinstance(written, list):
+        raise CertificateError("the rate of a sample is neither a number nor a parameter")
+    return priced.values[written] if written in priced.values else Fraction(written)
 
 
 def _route(priced: Priced) -> str:
@@ -146,20 +210,7 @@ def _cost(priced: Priced, one: Procedure, currency: str) -> Expr:
     return cost
 
 
-def _bound(cost: Expr, release: Json, priced: Priced) -> Fraction:
-    """The cost as a fraction, rounded up; a little further if the checker encloses roots or logarithms on its way."""
+def _bound(cost: Expr, priced: Priced) -> Fraction:
+    """The cost as a fraction, rounded up."""
     known = cost.rational(priced.values)
-    if known is None:
-        return Fraction(cost.number(priced.values, rounding="up"))
-    rational = not any(word in _words(release) for word in ("log", "exp", "sqrt")) and not _has_roots(release)
-    return known if rational else known * _ABOVE
-
-
-def _words(part: Any) -> set[str]:
-    """Operations of all terms in a document."""
-    return {str(node[0]) for node in _nodes(part) if node}
-
-
-def _has_roots(part: Any) -> bool:
-    """Whether a power with a fraction as exponent occurs."""
-    return any(node[0] == "^" and "/" in str(node[2]) for node in _nodes(part) if len(node) == 3)
+    return Fraction(cost.number(priced.values, rounding="up")) if known is None else known

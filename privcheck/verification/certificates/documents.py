@@ -12,11 +12,11 @@ from typing import Any, Final
 from privcheck.declare.declaration import Declaration
 from privcheck.declare.procedures import OwnMechanism
 from privcheck.declare.releases import Release
-from privcheck.declare.schedules import Batches, EveryEpisode, Tree
+from privcheck.declare.schedules import Batches, EveryEpisode, Sampled, Tree
 from privcheck.errors import CertificateError
 from privcheck.pricing import Priced
 from privcheck.verification.certificates.canonical import Json, describe_declaration, is_stated
-from privcheck.verification.certificates.derivations import derive_at, derive_for_all
+from privcheck.verification.certificates.derivations import derive_at, derive_for_all, derive_numeric
 from privcheck.verification.certificates.refutations import refute_with_pair
 from privcheck.verification.verdict import Verification, judge
 
@@ -93,7 +93,10 @@ def _bodies(priced: Priced, verdict: Verification, written: Sequence[Json]) -> I
     with suppress(CertificateError):
         for body in derive_for_all(priced, written):
             yield "holds-for-all", body
-    yield "holds-at", derive_at(priced, written)
+    with suppress(CertificateError):
+        for body in derive_at(priced, written):
+            yield "holds-at", body
+    yield "holds-at", derive_numeric(priced, written)
 
 
 def _assumptions(declaration: Declaration, kind: str) -> Iterator[tuple[str, str, str]]:
@@ -116,6 +119,8 @@ def _assumptions(declaration: Declaration, kind: str) -> Iterator[tuple[str, str
             yield f"stated-sensitivity: {one.name}", f"the sensitivity of {one.facts.output}", "the declaration"
         schedule = getattr(one, "schedule", None)
         fact = getattr(schedule, "fact", None)
+        if isinstance(schedule, Sampled):
+            yield f"secret-sample: {one.name}", "who is in a sample is not told", "the agent"
         if isinstance(schedule, Tree | Batches | EveryEpisode) or one.users:
             by = fact.by if fact is not None else "the declaration"
             yield f"public-schedule: {one.name}", "who is in which leaf, batch or part does not depend on the data", by

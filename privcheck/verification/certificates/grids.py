@@ -96,6 +96,16 @@ def _loss_variance(event: Event, *, least: float) -> tuple[float, float]:
     return float((p * (loss - mean) ** 2).sum() / p.sum()), float(np.ptp(usual)) if usual.size else 1.0
 
 
+def _binomial_masses(trials: int) -> tuple[Array, Array]:
+    """Masses of X + 1 and X, X of so many fair coins, within eight deviations."""
+    from scipy.special import gammaln
+
+    reach = min(trials, round(trials / 2 + 8 * math.sqrt(trials) + 8))
+    x = np.arange(max(0.0, trials - reach), reach + 1.0)
+    q = np.exp(gammaln(trials + 1) - gammaln(x + 1) - gammaln(trials - x + 1) - trials * math.log(2))
+    return np.append(0.0, q), np.append(q, 0.0)
+
+
 def _masses(event: Event) -> tuple[Array, Array]:
     """The event's pair as two arrays of masses, before sampling."""
     law = event["law"]
@@ -113,6 +123,8 @@ def _masses(event: Event) -> tuple[Array, Array]:
         scale = float(Fraction(event["epsilon"]))
         p, q = np.exp(-scale * abs(x)), np.exp(-scale * abs(x - distance))
         return p / p.sum(), q / q.sum()
+    if law == "binomial":
+        return _binomial_masses(int(event["trials"]))
     if law == "laplace":
         ratio = float(Fraction(event["ratio"]))
         x = np.linspace(-40, 40 + ratio, 20_001)
