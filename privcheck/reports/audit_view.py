@@ -84,18 +84,18 @@ def trade_off_plot(view: Audited, *, name: str) -> Plot | None:
         return None
     runs = " and ".join(figure(number) for number in data.runs)
     caption = (
-        "f-DP trade-off curve of the score: the least type-II error (the test says D, and it was D′) at each type-I "
-        f"error (it says D′, and it was D). Band: where the true curve of the tests at {_count(data.type_one)}, "
-        f"fixed in advance, lies with {percent(data.confidence, rounding='down')} confidence everywhere at once, by "
+        "f-DP trade-off curve of the score: the least type-II error (the test says D for a run on D′) at each type-I "
+        "error (it says D′ for a run on D). Band: contains the true curve of the tests at {_count(data.type_one)}, "
+        f"fixed in advance, at every point at once with {percent(data.confidence, rounding='down')} confidence, by "
         f"exact binomial intervals from {runs} runs on D and on D′. A mechanism that keeps its claim has no test below "
-        "the claim's curve; other tests might lie lower than these. The verdict does not rest on this picture."
+        "the claim's curve; other tests might lie lower than these. The verdict does not depend on this picture."
     )
     crossed = [f"{who} at a type-I error of {figure(where[0], digits=2)}" for who, curve in
                (("the claim", data.claim), ("the accountant's curve", data.accountant))
                if (where := _below(data, curve)) is not None]  # fmt: skip
     if crossed:
         below = " and below ".join(crossed)
-        caption += f" The whole band lies below {below}: at the band's confidence that alone refutes it."
+        caption += f" The whole band lies below {below}: this alone refutes it at the band's confidence."
     if _is_logarithmic(data):
         caption += " Both axes are logarithmic."
     paint = partial(_paint_trade_off, data=data)
@@ -121,15 +121,15 @@ def history_plot(view: Audited, *, name: str) -> Plot | None:
     together = (
         "All points hold together: the bound is valid at any time."
         if data.anytime
-        else "Each point comes from the first so many runs and is valid by itself, not together with the others; the "
-        "last one is the audit's."
+        else "Each point uses the runs up to it and is valid by itself, not jointly with the others; the last point is "
+        "the bound of the audit."
     )
     caption = f"Lower bound on ε against the number of runs under each neighbour, at {level} confidence. {together}"
     if _finite(data.reachable):
-        seeing = " of all that is released" if view.view == "policy" else ""
+        seeing = " of all releases" if view.view == "policy" else ""
         caption += (
-            f" Grey: what the best test{seeing} could be expected to certify with as many runs, were the "
-            "declared law exactly true; single audits scatter around it."
+            f" Grey: the bound that the best test{seeing} is expected to certify with as many runs if the declared law "
+            f"is exactly true; single audits scatter around it."
         )
     paint = partial(_paint_history, view=view, data=data)
     title = f"Lower bound on ε against trials, at the end {figure(data.epsilon_lower[-1], rounding='down')}"
@@ -158,7 +158,10 @@ def bars_plot(view: Audited, *, name: str) -> Plot | None:
     if part.caption:
         caption = part.caption
     elif part.one_sided:
-        caption = "How far one user moved each release, over what is charged for it; above 1 more than is charged."
+        caption = (
+            "Distance by which one user moved each release, over the charged sensitivity; above 1 it exceeds the "
+            "charge."
+        )
     else:
         level = percent(view.confidence, rounding="down")
         caption = (
@@ -166,7 +169,7 @@ def bars_plot(view: Audited, *, name: str) -> Plot | None:
             f"together with all other tests of this audit at {level} confidence. An interval without 1 is a violation."
         )
     if len(drawn) > len(kept):
-        caption += f" Shown are the {len(kept)} furthest from 1 of {len(drawn)}."
+        caption += f" Shown: the {len(kept)} of {len(drawn)} furthest from 1."
     for bar in part.bars:
         if bar.ratio is None:
             caption += f" Not drawn: {bar.name}, {bar.words}."
@@ -421,7 +424,7 @@ def side_by_side(pair: ShownPair) -> tables.ReportTable | None:
     names = [spell_out(column) for column in columns]
     heads = [f"{dataset}: {names[k]}" for dataset in ("D", "D′") for k in differing]
     heads += [f"both: {names[k]}" for k in same]
-    caption = f"{pair.title} Coloured, and marked by ≠: what differs. {pair.note}".strip()
+    caption = f"{pair.title} Differences are coloured and marked by ≠. {pair.note}".strip()
     return tables.table(caption, (pair.row, *heads, "differs"), body)
 
 

@@ -67,10 +67,11 @@ def sentence(name: str, view: Audited) -> str:
 def _say_nothing_found(view: Audited) -> str:
     """Text for an audit without a result."""
     if words(view.evidence, "audited_at") and view.epsilon_lower:
-        return f"Nothing was audited at the parameters asked for. {_violation(view)}"
+        return f"Nothing was audited at the requested parameters. {_violation(view)}"
     return (
-        f"With {figure(view.trials)} runs under each neighbour the audit says nothing: with so few even a "
-        "mechanism that reveals nothing may look like one that reveals everything. Ask for more (--trials)."
+        f"With {figure(view.trials)} runs under each neighbour the audit is inconclusive: with so few runs, even a "
+        f"mechanism that reveals nothing may look like one that reveals everything. Increase the number of runs "
+        f"(--trials)."
     )
 
 
@@ -81,7 +82,7 @@ def _elsewhere(view: Audited) -> str:
         return ""
     meaning = words(evidence, "violation_meaning")
     told = f": {meaning}" if meaning else ""
-    return f" At {at} the claim is refuted{told}; the verdict is about the parameters asked for."
+    return f" At {at} the claim is refuted{told}; the verdict is about the requested parameters."
 
 
 def explain_limits(views: Mapping[str, Audited]) -> str:
@@ -92,11 +93,11 @@ def explain_limits(views: Mapping[str, Audited]) -> str:
         said = "This does not show that the mechanism is private, only that it was not refuted here."
         return f"{said} {left[0]}" if left else said
     if all(view.view == "lockstep" for view in accused):
-        return "That is exact: it was computed on two concrete neighbours, and no chance is involved."
+        return "This is exact: it was computed on two concrete neighbours and involves no chance."
     joint = [view for view in accused if view.claim.startswith("joint") and view.view == "releases"]
     rests = (
-        " What is refuted is the claim about the releases, on which the proof of joint DP rests: joint DP is then "
-        "without a proof; it is not refuted by this."
+        " This refutes the claim about the releases, a premise of the proof of joint DP: joint DP is then unproved, "
+        "but not refuted."
     )
     least = min(view.confidence for view in accused if view.view != "lockstep")
     return (
@@ -140,7 +141,7 @@ def _early_end(view: Audited) -> str:
     if words(evidence, "ended") != "stopped":
         return ""
     runs, most = figure(evidence.get("runs")), figure(evidence.get("most_runs"))
-    return f" The audit stopped as soon as that was settled, after {runs} runs in all of {most} at most."
+    return f" The audit stopped as soon as this was decided, after {runs} of at most {most} runs."
 
 
 def _violation(view: Audited) -> str:
@@ -149,7 +150,7 @@ def _violation(view: Audited) -> str:
     if lower is None:
         refuted = words(view.evidence, "refuted")
         if rho := _in_rho(view):
-            return f"With {level} confidence {rho}. What is refuted is the {refuted}."
+            return f"With {level} confidence {rho}. This refutes the {refuted}."
         return f"With {level} confidence the audit refutes the {refuted or 'claim'}; see the figures below."
     kept = _limits(view)
     limits = {"the claim allows": view.epsilon_claimed, _CHARGES: view.epsilon_upper}
@@ -158,13 +159,13 @@ def _violation(view: Audited) -> str:
     said = f"With {level} confidence {_bound(view)}" + (f", more than {told}." if told else ".")
     if not told:
         said += f" As for ρ, {rho}." if (rho := _in_rho(view)) else ""
-        return f"{said} What is refuted is the {words(view.evidence, 'refuted') or 'claim'}."
+        return f"{said} This refutes the {words(view.evidence, 'refuted') or 'claim'}."
     if _CHARGES in above:
-        return f"{said} The running code does not do what was declared, or the accountant is wrong."
+        return f"{said} The running code differs from its declaration, or the accountant is wrong."
     if _CHARGES not in kept:
         declared = view.view != "black box"  # a function declares nothing
-        return f"{said} The accountant knows no finite bound for what was declared." if declared else said
-    return f"{said} The code may well do what was declared: for that the accountant charges {kept[_CHARGES]}."
+        return f"{said} The accountant has no finite bound for the declaration." if declared else said
+    return f"{said} The code may well match its declaration, for which the accountant charges {kept[_CHARGES]}."
 
 
 def _consistent(view: Audited) -> str:
@@ -179,7 +180,7 @@ def _consistent(view: Audited) -> str:
     said += f"least {_loss(view)}{limits}."
     reachable = view.reachable
     if reachable is not None:
-        test = "The best test of what is released" if view.view == "policy" else "The best test"
+        test = "The best test of all releases" if view.view == "policy" else "The best test"
         said += f" {test} was expected to certify {figure(reachable, rounding='down')} with as many runs."
     return said
 
@@ -189,30 +190,31 @@ def _lockstep(view: Audited) -> str:
     pairs, policies = figure(view.trials), evidence.get("policies")
     if value_of(evidence.get("departures")):
         return (
-            f"Behind the same billboard the agent played another policy {figure(evidence.get('departures'))} times of "
-            f"{figure(policies)}, or handed back other figures beside it, once one user's data were different: it sees "
-            "what is not released, and the billboard lemma does not hold of it."
+            f"With the same billboard, a change in one user's data changed the agent's policy, or other figures that "
+            f"it returned, {figure(evidence.get('departures'))} times of {figure(policies)}: the agent sees more than "
+            f"the releases, and the billboard lemma does not apply to it."
         )
     if view.verdict == "consistent":
         also = words(evidence, "compared")
-        alike = f" Behind the same billboard all {figure(policies)} policies were the same, bit for bit"
+        alike = f" With the same billboard, all {figure(policies)} policies were identical, bit for bit"
         alike += f"; compared: {also}." if also else "."
         return (
-            f"On none of {pairs} pairs of neighbours did the user move a release further than is charged for it."
+            f"On none of {pairs} pairs of neighbours did the user move a release further than the charged sensitivity."
             f"{alike if policies else ''}"
         )
     if view.verdict == "undecided":
-        return f"Nothing is known about part of what the agent hands back: {words(evidence, 'doubt')}."
+        return f"Part of the agent's output could not be compared: {words(evidence, 'doubt')}."
     norm = words(evidence, "norm")
     norm = {"l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "step": "ℓ₂ at one step"}.get(norm, norm)
     if value_of(evidence.get("moved")) is None:
         return (
-            f"D and D′ did not release the same slices of “{words(evidence, 'release')}”: that itself tells them apart."
+            f"D and D′ did not release the same slices of “{words(evidence, 'release')}”: this alone distinguishes "
+            f"them."
         )
     return (
         f"One user moved “{words(evidence, 'release')}” by {figure(evidence.get('moved'), rounding='down')} in {norm}, "
-        f"and {figure(evidence.get('charged'), rounding='up')} is charged: every guarantee that rests on this "
-        "sensitivity is void."
+        f"above the charged sensitivity of {figure(evidence.get('charged'), rounding='up')}: every guarantee that "
+        f"depends on it is void."
     )
 
 
@@ -220,5 +222,5 @@ def _noise(view: Audited) -> str:
     evidence = view.evidence
     if view.verdict == "consistent":
         tests = figure(evidence.get("tests"))
-        return f"None of {tests} tests saw noise of another law or scale than declared, or noise used twice."
-    return f"The noise is not what was declared: {words(evidence, 'refuted') or view.witness}."
+        return f"None of {tests} tests found noise of an undeclared law or scale, or noise used twice."
+    return f"The noise differs from its declaration: {words(evidence, 'refuted') or view.witness}."

@@ -33,8 +33,8 @@ _CHANGED: Final[dict[RelationName, str]] = {
     "zero-out": "the records of one {who} were blank",
 }
 _DRAWN: Final[dict[TrustModel, str]] = {
-    "central": "Whoever held the data saw them all and added the noise",
-    "joint": "Whoever held the data saw them all and added the noise",
+    "central": "The holder of the data saw them all and added the noise",
+    "joint": "The holder of the data saw them all and added the noise",
     "shuffle": "Each {who} added noise, and a shuffler, which has to be trusted, hid who sent what",
     "local": "Each {who} added noise before anything was sent",
 }
@@ -142,7 +142,7 @@ def _meaning(guarantee: PublishedGuarantee, who: str) -> Iterator[str]:
     yield f"In formal terms, {formal}."
     if cost.delta == 0 and cost.epsilon < _LARGEST:
         factor = figure(math.exp(cost.epsilon) * _UP, rounding="up")
-        yield f"The odds of anything that one believes about one {who} change by a factor of {factor} at most."
+        yield f"The odds of any belief about one {who} change by a factor of at most {factor}."
 
 
 def _about(record: PolicyRecord, run: Ran | RanOnline, title: str, source: str, learned_for: str) -> Iterator[str]:
@@ -167,20 +167,20 @@ def _protected(guarantee: PublishedGuarantee, who: str, *, withheld: bool) -> It
     several = "record" if unit.trajectories == 1 else f"up to {unit.trajectories} records together"
     changed = _CHANGED[unit.relation].format(who=who)
     if unit.relation != "add-remove":
-        hidden = "hidden by no noise; none of these files has it" if withheld else "not hidden"
+        hidden = "not hidden by noise, and in none of these files" if withheld else "not hidden"
         changed += f". The number of people in the data is {hidden}"
     yield (
         f"Each {who}, with their {several}. The bound above compares what was released with what would have been "
         f"released if {changed}."
     )
-    yield f"Who one {who} is, was stated by: {_plain(unit.stated_by)}."
+    yield f"The definition of one {who} was stated by: {_plain(unit.stated_by)}."
     yield f"{_DRAWN[unit.model].format(who=who)} ({_plain(guarantee.noise)})."
     given = guarantee.verdict.given
     rests = f"The claim {_plain(spell_out(guarantee.claim))} was judged, and holds ({guarantee.verdict.method}"
     yield f"{rests}{', given ' + _plain(', '.join(given)) if given else ''})."
     yield (
-        f"{len(guarantee.rests_on)} facts are assumed or stated and not proved; `guarantee.json` lists them, and on "
-        "whose word each is."
+        f"{len(guarantee.rests_on)} facts are assumed or stated and not proved; `guarantee.json` lists each with its "
+        f"source."
     )
     yield from (f"No noise covers this: {_plain(as_sentence(warning))}" for warning in guarantee.not_covered)
     if guarantee.receipt is not None:
@@ -194,7 +194,7 @@ def _compared(record: PolicyRecord, guarantee: PublishedGuarantee, run: Ran | Ra
     )
     value = record.value
     if value.true is None:
-        yield "Its worth was compared with nothing, nor with how anybody decides today: nobody knows its true value."
+        yield "Its value was compared neither with another policy nor with current practice: the true value is unknown."
     else:
         known = run.value.references if isinstance(run, Ran) else {"optimal policy": run.optimal_value}
         others = ", ".join(f"{_plain(name)} {figure(worth)}" for name, worth in known.items())
@@ -204,7 +204,9 @@ def _compared(record: PolicyRecord, guarantee: PublishedGuarantee, run: Ran | Ra
 
 
 def _limits(record: PolicyRecord, run: Ran | RanOnline, who: str, not_for: Sequence[str]) -> Iterator[str]:
-    yield "To decide about a person without somebody who answers for the decision: it was tried on nobody."
+    yield (
+        "To decide about a person without somebody accountable for the decision: the policy was never tried on people."
+    )
     if run.did_not_learn is not None:
         yield "For any decision at all: nothing was learned."
     yield f"For other states, actions or people than those of {_plain(record.learned_from)}."

@@ -51,7 +51,7 @@ def headline(standings: Sequence[Standing], *, delta: float) -> str:
     """
     known = [one for one in standings if one.value is not None]
     if not known:
-        return "What these policies are worth nobody knows: on users' own data there is no true value to compare."
+        return "The true value of these policies is unknown: users' own data give none to compare."
     private = [one for one in known if one.guarantee is not None]
     plain = [one for one in known if one.guarantee is None]
     said = [_say_group(private, delta=delta, private=True)] if private else []
@@ -220,9 +220,9 @@ VIEWS = {
 }
 _TONES: dict[str, Tone] = {"holds": "good", "fails": "bad", "undecided": "open"}
 SIMULATED = (
-    "These runs drew seeded floating-point noise, which is right for a comparison and wrong for a release: whoever has "
+    "These runs drew seeded floating-point noise, which is right for a comparison and wrong for a release: anyone with "
     "the seed can remove it. The guarantees are those of the same algorithms with fresh noise; nothing here protects "
-    "anybody's data."
+    "any data."
 )
 
 
@@ -325,16 +325,16 @@ def _warn_of_unlike(standings: Sequence[Standing]) -> Iterator[Notice]:
         kinds.setdefault(f"{VIEWS[given.view]}, neighbours “{given.relation}”", []).append(name)
     if len(kinds) > 1:
         parts = "; ".join(f"{', '.join(names)}: {kind}" for kind, names in kinds.items())
-        text = f"These ε are about unlike things, so the smaller one need not be the stronger guarantee. {parts}."
-        yield Notice(tone="plain", title="Guarantees of unlike kinds", text=text)
+        text = f"These ε measure different things, so the smaller one need not be the stronger guarantee. {parts}."
+        yield Notice(tone="plain", title="Guarantees of different kinds", text=text)
 
 
 JSON_NAME: Final = "sweep.json"
 HTML_NAME: Final = "sweep.html"
 _FOLDED: Final = 24  # rows: a longer table is folded
 _OWN: Final = (
-    "All points learned from the same users. With noise for a release they would be that many releases about them: "
-    "together they cost the sum of their guarantees, and choosing the best of them is one more look at the data."
+    "All points learned from the same users. With release noise each point would be another release about them: the "
+    "costs add up, and choosing the best point is one more look at the data."
 )
 
 
@@ -376,7 +376,7 @@ def render_sweep_again(directory: Path) -> Path:
     try:
         page = sweep_page(from_json(Sweep, json.loads(file.read_bytes().decode("utf-8")), "sweep"))
     except (OSError, ValueError, ParameterError) as error:
-        message = f"{file}: expected what `privcheck sweep NAME… --over … --out DIR` wrote; {error!s}"
+        message = f"{file}: expected the output of `privcheck sweep NAME… --over … --out DIR`; {error!s}"
         raise FileFormatError(message) from None
     write_together(directory, {HTML_NAME: page})
     return directory / HTML_NAME

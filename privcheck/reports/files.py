@@ -186,7 +186,7 @@ def refuse_other_ledger(directory: Path, recorded: LedgerSummary | None) -> None
     last = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])["chain"]
     if last != recorded.digest:
         raise LedgerError(
-            f"{path.name}: not the ledger of this report; the report's ends in {recorded.digest}, this in {last}"
+            f"{path.name}: not the ledger of this report, which ends in {recorded.digest}; this one ends in {last}"
         )
 
 
@@ -300,7 +300,7 @@ def read_runs(file: Path) -> Compared | RanOnline | Ran:
 
 
 def _unreadable(file: Path, error: Exception) -> FileFormatError:
-    return FileFormatError(f"{file}: expected what `privcheck run NAME --out DIR` wrote; {error!s}")
+    return FileFormatError(f"{file}: expected the output of `privcheck run NAME --out DIR`; {error!s}")
 
 
 def _page_of_runs(result: RanOnline | Compared | Ran) -> str:

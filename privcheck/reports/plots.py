@@ -244,11 +244,11 @@ def privacy_plot(report: Report) -> Plot | None:
         least = report.budget.guarantee.pure_epsilon
         where = "at no ε" if least is None else f"from ε = {figure(least, rounding='up')} on"
         caption += (
-            f" The claim is of pure DP, judged where δ is 0; what is declared reaches that {where}. A curve below "
+            f" The claim is of pure DP, judged at δ = 0; the declared releases reach it {where}. A curve below "
             "the claim's at smaller ε is no sign that the claim holds."
         )
     if data.upper and data.lower and find_crossing(data) is None:
-        caption += " The strip between the two bounds is what the audit leaves open."
+        caption += " The audit leaves the strip between the two bounds open."
     caption += _say_pure(report)
     paint = partial(_paint_privacy, data=data, floor=floor)
     return both_widths(paint, name="privacy", height=(330, 310), title="Privacy curve", caption=caption)
@@ -261,8 +261,8 @@ def _say_pure(report: Report) -> str:
         return ""
     claimed = figure(audit.epsilon_claimed, rounding="up")
     text = (
-        f" The claim is pure, ε = {claimed} at δ = 0, where a logarithmic axis has no place for it: there the releases "
-        f"lose at most {figure(total.pure_epsilon, rounding='up')}."
+        f" The claim is pure, ε = {claimed} at δ = 0, which a logarithmic axis cannot show: at δ = 0 the releases lose "
+        f"at most {figure(total.pure_epsilon, rounding='up')}."
     )
     if total.pure_epsilon > audit.epsilon_claimed:
         text += " A curve that is lower at every δ > 0 in the picture does not make such a claim true."

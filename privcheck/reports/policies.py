@@ -161,7 +161,7 @@ def load_policy(path: Path | str) -> Policy:
     except (ValueError, RecursionError) as error:
         raise FileFormatError(f"{unreadable}: {error}") from None
     if record.digest != hashlib.sha256(raw).hexdigest():
-        message = f"{directory / JSON_NAME} is about another {ARRAY_NAME}: one of the two was changed"
+        message = f"{directory / JSON_NAME} does not match {ARRAY_NAME}: one of the two was changed"
         raise FileFormatError(f"{message}; run the agent again, or find the file that belongs to it")
     try:
         with np.load(io.BytesIO(raw), allow_pickle=False) as file:

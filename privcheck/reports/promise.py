@@ -79,7 +79,7 @@ def promise(report: Report) -> Promise | None:
     total = budget.guarantee
     epsilon, delta = (total.epsilon, total.delta) if total.epsilon is not None else (total.pure_epsilon, 0.0)
     if epsilon is None or math.isinf(epsilon):
-        text = "For what is declared no finite ε is known, and an attacker may be right every time."
+        text = "No finite ε is known for the declaration, so an attacker may be right every time."
         return Promise(strength="none", text=text)
     said = [capitalise(_say(epsilon, delta, _distance(report)))]
     failed = report.verify is not None and report.verify.verdict == "fails"
@@ -88,7 +88,7 @@ def promise(report: Report) -> Promise | None:
         said.append(f"By ε alone the claim would allow {claimed}.")
     caught = any(view.verdict == "violation" and view.agent_ran for _, view in audit_views(report))
     if caught:
-        said.append("The running code was caught in losing more: none of this is true of it.")
+        said.append("An audit found that the running code loses more: none of this applies to it.")
     strength = "none" if caught else grade(epsilon, delta)
     return Promise(strength=strength, text=" ".join(said), claimed=not failed)
 
@@ -130,17 +130,22 @@ def concerned(report: Report) -> str:
     verify, made = report.verify, promise(report)
     refuted = any(view.verdict == "violation" for _, view in audit_views(report))
     if refuted and (verify is None or verify.verdict == "holds"):
-        return "Whoever runs this code: it leaks more than was claimed. Withdraw what was released with it."
+        return "Everyone who runs this code: it leaks more than claimed. Withdraw its releases."
     if verify is None:
-        return "Whoever relies on the claim: an audit can refute it and cannot prove it." if report.audit else ""
+        return "Everyone who relies on the claim: an audit can refute it and cannot prove it." if report.audit else ""
     if verify.verdict == "fails":
         return (
-            "Whoever runs it as printed, and whoever cites its claim: users lose more than they were promised, by the "
-            "declared noise itself."
+            "Everyone who runs it as printed or cites its claim: users lose more than promised, already by the "
+            "declared noise."
         )
     if verify.verdict == "undecided":
-        return "Whoever relies on the claim: it was neither proved nor refuted, and nobody should until it is."
+        return (
+            "Everyone who relies on the claim: it was neither proved nor refuted. Do not rely on it until it is "
+            "decided."
+        )
     weak = made is not None and made.strength in {"weak", "none"}
-    told = "the claim is true, and promises little" if weak else "the claim may be relied on for what is declared"
-    rest = " Whoever changes the code: an audit shows whether it still does what is declared." if report.run else ""
-    return f"Whoever signs off the budget: at these parameters {told}.{rest}"
+    told = "the claim is true, and promises little" if weak else "the claim may be relied on for the declared releases"
+    rest = (
+        " Everyone who changes the code: an audit shows whether it still matches its declaration." if report.run else ""
+    )
+    return f"Everyone who approves the budget: at these parameters {told}.{rest}"

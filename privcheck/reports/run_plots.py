@@ -144,9 +144,9 @@ def _band(run: RanOnline, name: str) -> Band:
 def _privacy(runs: Sequence[RanOnline]) -> Plot:
     title = "Privacy spent, by the ledger"
     caption = (
-        f"{title}: what the user who has paid most has paid after each episode, in pure ε where there is one, else in "
-        "ρ (zCDP). A budget at some height would have ended the run where its line crosses it; the guarantee is "
-        "that of the whole run, also where one stops before."
+        f"{title}: spending on the most-charged user after each episode, in pure ε where there is one, else in "
+        "ρ (zCDP). A budget at some height would have ended the run where its line crosses it; the guarantee is that "
+        "of the whole run, even if it stops earlier."
     )
     paint = partial(_paint_spent, runs=runs)
     return both_widths(paint, name="run-spent", height=_HEIGHTS, title=title, caption=caption)

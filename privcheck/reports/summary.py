@@ -125,7 +125,7 @@ LOSS_AT_MOST, PRESET = "Loss at most", "Preset"  # labels of figures
 _METHODS = {
     "proved": "symbolically, for all parameters",
     "checked": "numerically, at the parameters above",
-    "given": "by the accountant, as long as what its author states is true",
+    "given": "by the accountant, provided that the author's statements are true",
     "witness": "by two neighbouring datasets whose exact privacy loss was computed",
 }
 _JOINT = {
@@ -434,21 +434,21 @@ def _warn_of_nothing_learned(report: Report) -> Iterator[Notice]:
 def _contradictions(report: Report, name: str, view: Audited) -> Iterator[Notice]:
     """Yield the contradictions between an audit and the rest of the report."""
     if view.verdict == "violation" and report.verify is not None:
-        against = ", although the claim was found to hold: the running code is not what was declared"
+        against = ", although the claim was found to hold: the running code differs from its declaration"
         if name == "releases" and (elsewhere := words(view.evidence, "audited_at")):
             against = f", at {elsewhere}; at the parameters above the claim was found to hold"
         holds = verdict(report).tone == "good"
         text = f"The audit of the view “{name}” found a violation{against if holds else ''}."
         yield Notice(tone="bad", title="Audit: violation", text=text)
     if at := words(view.evidence, "violation_at"):
-        text = f"The audit of the view “{name}” refutes the claim at {at}, and not at the parameters asked for."
+        text = f"The audit of the view “{name}” refutes the claim at {at}, but not at the requested parameters."
         yield Notice(tone="bad", title="Audit: violation at other parameters", text=text)
     lower, upper = view.epsilon_lower, view.epsilon_upper
     if lower is not None and upper is not None and lower > upper:
         text = (
             f"In the view “{name}” the audit's lower bound ε ≥ {figure(lower, rounding='down')} exceeds the "
-            f"accountant's upper bound ε ≤ {figure(upper, rounding='up')}. One of them is wrong, or the running "
-            "code does not do what was declared."
+            f"accountant's upper bound ε ≤ {figure(upper, rounding='up')}. One of them is wrong, or the running code "
+            f"differs from its declaration."
         )
         yield Notice(tone="bad", title="The two bounds contradict each other", text=text)
 
@@ -464,7 +464,7 @@ def _warn_of_declared_only(report: Report) -> Iterator[Notice]:
     """Yield a notice that the audits are about the declaration alone, if no view ran the agent."""
     if audit_wording.agent_not_run(dict(audit_views(report))):
         text = (
-            "What was audited are the releases as declared, drawn by our own channel. Nothing here says that running "
+            "The audit tested the declared releases, drawn by privcheck's own channel. It does not show that running "
             "code draws this noise, or that it releases nothing else."
         )
         yield Notice(tone="open", title="No agent was run", text=text)
@@ -481,14 +481,14 @@ def _noise(report: Report) -> Iterator[Notice]:
     elif ledger.noise.startswith("simulated"):
         text = (
             "The run drew seeded floating-point noise, which is right for simulations and audits and wrong for a "
-            "release: whoever has the seed can remove the noise, and floating-point outputs tell neighbours apart."
+            "release: anyone with the seed can remove the noise, and floating-point outputs distinguish neighbours."
         )
         yield Notice(tone="open", title="Simulated noise: not for release", text=text)
     elif ledger.noise.startswith("release") and report.budget is not None:
         text = (
             "Verdict, budget, least noise and ledger are those of the discrete noise that was drawn; sensitivities and "
-            "standard deviations of statistics that are no counts are in units of the grid that they were rounded to. "
-            "The formulas and the audits are those of the declared noise."
+            "standard deviations of statistics other than counts are in units of their rounding grid. The formulas and "
+            "the audits are those of the declared noise."
         )
         yield Notice(tone="plain", title="Release noise is discrete", text=text)
     elif not ledger.noise:

@@ -90,7 +90,7 @@ def budget_table(report: Report) -> ReportTable | None:
         for item in (report.budget.releases if report.budget else ())
     ]
     columns = ("release", "#times", "#Δ₁", "#Δ₂", "mechanism", "#std", "cost")
-    caption = "What is released, its ℓ₁ and ℓ₂ sensitivities Δ₁ and Δ₂, what is added, and what it costs."
+    caption = "Releases with their ℓ₁ and ℓ₂ sensitivities Δ₁ and Δ₂, their noise and their cost."
     return table(caption, columns, body)
 
 
@@ -131,8 +131,8 @@ def least_noise_table(report: Report) -> ReportTable | None:
     )
     if _is_pure(report) and least.target.delta > 0:
         caption += (
-            f" Another unit than the rest of this page: a δ of {delta} is less to ask than pure ε-DP (δ = 0), of which "
-            "claim and verdict speak, and less noise is enough for it."
+            f" A different target from the rest of this page: δ = {delta} asks less than pure ε-DP (δ = 0), which "
+            f"claim and verdict are about, so less noise is enough."
         )
     return table(caption, ("release", "noise needed", "declared std", "needed std", "needed/declared"), body)
 
@@ -167,7 +167,7 @@ def findings_table(report: Report) -> ReportTable | None:
         ]
         for item in gravest_first(report)
     ]
-    return table("What verification found, the gravest first.", ("severity", "code", "where", "finding"), body)
+    return table("Findings of the verification, the gravest first.", ("severity", "code", "where", "finding"), body)
 
 
 def gravest_first(report: Report) -> list[VerdictFinding]:
@@ -189,7 +189,9 @@ def grounds_table(report: Report) -> ReportTable | None:
         ]
         for item in (report.verify.rests_on if report.verify else ())
     ]
-    caption = "What the verdict rests on, the weakest first: stated by the author, assumed, checked, proved."
+    caption = (
+        "Assumptions and evidence of the verdict, the weakest first: stated by the author, assumed, checked, proved."
+    )
     return table(caption, ("kind", "basis", "where", "fact", "by", "checked by"), body)
 
 
@@ -234,7 +236,8 @@ def audit_table(report: Report) -> ReportTable | None:
         "#confidence", "#trials", "#time", "#trials/s",
     )  # fmt: skip
     caption = (
-        "Lower bounds on the loss, beside what the best test is expected to certify with as many trials (runs under "
+        "Lower bounds on the loss, beside the bound that the best test is expected to certify with as many trials "
+        "(runs under "
         "each of the two neighbours): single audits scatter around it."
     )
     return table(caption, columns, body)
@@ -267,9 +270,11 @@ def ledger_table(ledger: LedgerSummary | None) -> ReportTable | None:
         for item in (ledger.releases if ledger else ())
     ]
     columns = ("release", "law", "spread", "#charged ℓ₁", "#charged ℓ₂", "#slices")
-    caption = "What left the curator in the run's first replicate, as recorded."
+    caption = "Releases of the run's first replicate, as recorded."
     if ledger is not None and "plan of spending" in ledger.written:
-        caption = "What the run's first replicate was to release: a plan of spending, before anything was drawn."
+        caption = (
+            "Planned releases of the run's first replicate: a plan of spending, written before anything was drawn."
+        )
     return table(caption, columns, body)
 
 
@@ -359,7 +364,7 @@ def _parts(report: Report) -> Iterator[Part]:
         yield Part(key="budget", title="Budget", gist=_budget(report))
     if show is not None and (show.releases or show.derivation):
         steps = len(show.derivation)
-        gist = f"{_count(len(show.releases), 'release')}, {_count(steps, 'step')} from what one user moves to the cost"
+        gist = f"{_count(len(show.releases), 'release')}, {_count(steps, 'step')} from sensitivity to cost"
         yield Part(key="derivation", title="Derivation", gist=gist)
     views = dict(summary.audit_views(report))
     if views:
@@ -388,7 +393,7 @@ def _findings(report: Report) -> str:
     said = ", ".join(f"{number} {kind}" for kind, number in kinds.items()) or "none"
     weak = Counter(item.kind or item.basis for item in verify.rests_on)
     grounds = ", ".join(f"{number} {basis}" for basis, number in weak.items())
-    return f"{said}; the verdict rests on facts: {grounds}" if grounds else said
+    return f"{said}; assumptions and evidence: {grounds}" if grounds else said
 
 
 def _budget(report: Report) -> str:

@@ -96,7 +96,7 @@ def _grounds(report: Report, width: int) -> Iterator[str]:
     every = report.verify.rests_on if report.verify else ()
     weak = [item for item in every if item.basis in {"stated", "assumed"}]
     if weak:
-        yield "rests on"
+        yield "assumptions and evidence"
     for item in weak:
         yield from _wrap(spell_out(f"{item.kind or item.basis}, {item.where}: {item.what} — {item.by}"), width, "  ")
 

@@ -369,12 +369,12 @@ def _figures(report: Report) -> Iterator[tuple[float, str]]:
 
 
 _ORDER: Final = ("refuted", "undecided", "unproved", "holds, given", "holds", "not applicable")
-_SAID: Final = {"holds": "holds", "holds, given": "holds, given what is stated"}
+_SAID: Final = {"holds": "holds", "holds, given": "holds, given its stated facts"}
 _MEANING: Final = {
     "printed": "Judged as printed: {}.",
-    "published code": "What was judged is published code: {}.",
-    "repaired": "What was judged is a repair of a text, and the verdict says nothing of the text itself: {}.",
-    "reconstructed": "What was judged is a reconstruction, and the verdict says nothing of the paper: {}.",
+    "published code": "The verdict is about published code: {}.",
+    "repaired": "The verdict is about a repaired text, not the text itself: {}.",
+    "reconstructed": "The verdict is about a reconstruction, not the paper: {}.",
     "own": "An algorithm of its declaration's author: {}.",
 }
 

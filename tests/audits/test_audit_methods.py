@@ -201,7 +201,7 @@ def test_the_command_takes_a_method(options, code, said):
         (
             "private-ucb-vi-central",
             ["--method", "sequential", "--trials", "1000000"],
-            r"more than the claim allows .* The audit stopped as soon as that was settled, after [\d\s]+ runs in all",
+            r"more than the claim allows .* The audit stopped as soon as this was decided, after [\d\s]+ of at most",
         ),
     ],
 )

@@ -256,7 +256,7 @@ def test_users_own_data_are_looked_at_once_a_point_and_the_page_says_how_often(t
     )
     assert result.own_data
     assert [one.standing.value for one in result.points] == [None, None]
-    assert "nobody knows" in result.headline
+    assert "is unknown" in result.headline
     assert "2 looks at the same users" in (tmp_path / "out" / "sweep.html").read_text()
     again = privcheck.sweep(
         ["dp-apvi"], over=over, data=data, users=privcheck.Users(one_episode_is_one_user=True), out=tmp_path / "out"

@@ -93,7 +93,7 @@ def test_without_privacy_is_said_apart():
 
 def test_what_is_not_known_is_not_said():
     unknown = replace(GOOD, value=None, share=None)
-    assert "nobody knows" in said(unknown)
+    assert "is unknown" in said(unknown)
     assert "84 %" in said(unknown, replace(GOOD, algorithm="known"))
     negative = replace(GOOD, value=-2.0, share=None, optimum=-1.0)
     assert said(negative) == "good reaches a value of −2 at (1, 10⁻⁵)-JDP."

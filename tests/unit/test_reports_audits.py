@@ -79,9 +79,9 @@ def test_an_audit_that_refutes_nothing_is_consistent_and_never_a_pass():
 @pytest.mark.parametrize(
     ("lower", "upper", "said"),
     [
-        (1.4, 1.5, "more than the claim allows (ε = 1). The code may well do what was declared"),
-        (1.6, 1.5, "and than the accountant charges (ε = 1.5). The running code does not do what was declared"),
-        (1.4, None, "The accountant knows no finite bound"),
+        (1.4, 1.5, "more than the claim allows (ε = 1). The code may well match its declaration"),
+        (1.6, 1.5, "and than the accountant charges (ε = 1.5). The running code differs from its declaration"),
+        (1.4, None, "The accountant has no finite bound"),
     ],
 )
 def test_a_violation_says_what_is_exceeded(lower, upper, said):
@@ -92,7 +92,7 @@ def test_a_violation_says_what_is_exceeded(lower, upper, said):
     assert "at most 1 %" in found.meaning
     assert "joint" not in found.meaning
     joint = verdict(report(replace(one, claim="joint ε-DP (Corollary 5.2)")))
-    assert "it is not refuted by this" in joint.meaning  # a proof may fail and its claim be true
+    assert "joint DP is then unproved, but not refuted" in joint.meaning  # a proof may fail and its claim be true
 
 
 def test_of_several_views_a_violation_counts_and_the_others_are_named():
@@ -100,9 +100,9 @@ def test_of_several_views_a_violation_counts_and_the_others_are_named():
     bad = audited("lockstep", epsilon_lower=None, reachable=None, verdict="violation", evidence=evidence)
     found = verdict(report(audited(), bad))
     assert found.headline == "Violation"
-    assert "In the view “lockstep”: One user moved “visits” by 5 in ℓ₂, and 4 is charged" in found.sentence
+    assert "In the view “lockstep”: One user moved “visits” by 5 in ℓ₂, above the charged sensitivity of 4" in found.sentence
     assert "The other views refuted nothing: releases." in found.sentence
-    assert found.meaning.startswith("That is exact")
+    assert found.meaning.startswith("This is exact")
     good = verdict(report(audited(), audited("noise", evidence={"tests": 12})))
     assert good.sentence == "None of 2 audits refuted anything: releases, noise."
 
@@ -111,7 +111,10 @@ def test_a_lockstep_violation_need_not_be_a_distance():
     kept = {**BARS, "bars": BARS["bars"][:1]}
     evidence = {"release": "visits", "norm": "l1", "moved": 4.0, "charged": 4.0, "policies": 8, "departures": 3}
     departed = audited("lockstep", epsilon_lower=None, verdict="violation", evidence=evidence, bars=kept)
-    assert "the agent played another policy 3 times of 8" in verdict(report(departed)).sentence
+    assert (
+        "changed the agent's policy, or other figures that it returned, 3 times of 8"
+        in verdict(report(departed)).sentence
+    )
     missing = {"release": "visits", "norm": "l1", "moved": "slices differ", "charged": 4.0}
     slices = audited("lockstep", epsilon_lower=None, verdict="violation", evidence=missing, bars=BARS)
     assert "did not release the same slices of “visits”" in verdict(report(slices)).sentence
@@ -155,7 +158,7 @@ def test_a_page_shows_all_pictures_once_and_is_whole():
     ids = re.findall(r'\sid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert page == render_html(report(audited(**pictures), audited("policy", **pictures)))
-    assert page.count("not together with the others") == 6  # caption, and the description of both widths, of two views
+    assert page.count("not jointly with the others") == 6  # caption, and the description of both widths, of two views
     assert page.count(">≠<") == 4
 
 
@@ -189,12 +192,12 @@ def test_curves_in_the_corner_are_drawn_on_logarithmic_axes():
 
 def test_the_history_says_what_each_point_is_worth():
     plot = history_plot(audited(history=HISTORY), name="x")
-    assert "valid by itself, not together with the others; the last one is the audit's" in plot.caption
+    assert "valid by itself, not jointly with the others; the last point is the bound of the audit" in plot.caption
     assert {"claimed, ε = 1", "accountant: at most, ε = 1", "the best test"} <= set(texts(plot.wide))
     at_any_time = history_plot(audited(history={**HISTORY, "anytime": True}), name="x")
     assert "valid at any time" in at_any_time.caption
     of_policies = history_plot(audited("policy", history=HISTORY), name="x")
-    assert "of all that is released" in of_policies.caption
+    assert "of all releases" in of_policies.caption
 
 
 def test_bars_stand_for_what_can_be_compared_worst_first():
@@ -205,7 +208,7 @@ def test_bars_stand_for_what_can_be_compared_worst_first():
     assert "Not drawn: slices, the two runs did not release the same slices." in plot.caption
     assert "var(--bad)" in plot.wide
     many = {**BARS, "bars": [{"name": f"r{k}", "ratio": 1 - k / 100, "violated": False} for k in range(40)]}
-    assert "the 24 furthest from 1 of 40" in bars_plot(audited("lockstep", bars=many), name="x").caption
+    assert "the 24 of 40 furthest from 1" in bars_plot(audited("lockstep", bars=many), name="x").caption
 
 
 def test_the_pair_side_by_side_marks_what_differs():

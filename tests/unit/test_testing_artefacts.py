@@ -25,7 +25,7 @@ def test_a_page_says_verdict_pair_and_code_and_shows_what_was_seen(claim, stop, 
     assert "assert 1 &lt; 2" in text
     assert "test_x.py::test_told" in text
     assert "accountant" not in text
-    assert ("in all of 300 at most" in text) == stop
+    assert ("of at most 300 runs" in text) == stop
     assert ("<svg" in text) == (found.trade_off is not None or found.claimed > 0)
     assert (found.trade_off is None) == (found.ended == "stopped")
     audited = load_report(tmp_path).audit
