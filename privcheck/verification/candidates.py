@@ -150,7 +150,7 @@ def draw_record(declaration: Declaration, values: Mapping[str, Fraction], rng: n
         message = f"{declaration.name}: its records raised {type(error).__name__}: {error}; expected one user's data"
         raise DeclarationError(f"{message}; {asked}") from error
     if user is None:
-        raise DeclarationError(f"{declaration.name}: its records drew None, which is a user who is absent; {asked}")
+        raise DeclarationError(f"{declaration.name}: its records drew None, which means an absent user; {asked}")
     return user
 
 
@@ -377,7 +377,7 @@ def kinds_of_data(releases: Sequence[Release]) -> tuple[str, ...]:
         elif isinstance(statistic, ClippedSums):
             kinds[f"vectors, one a {statistic.per}, in an {_BALLS[statistic.ball]} ball"] = None
         else:
-            kinds["records" if isinstance(statistic, Stated) else "trajectories or data of one's own"] = None
+            kinds["records" if isinstance(statistic, Stated) else "trajectories or custom data"] = None
     return tuple(kinds)
 
 
@@ -387,11 +387,13 @@ def explain_unknown_data(declaration: Declaration) -> str:
         return ""
     kinds = [kinds_of_data(declaration.seen_by(group)) for group in declaration.groups]
     if mixed := next((several for several in kinds if len(several) > 1), ()):
-        message = f"its releases are of different data ({'; '.join(mixed)}), and no user is known who has all of it"
-        return f"{message}; declare each kind apart, or {_REMEDY}"
+        message = (
+            f"its releases read different kinds of data ({'; '.join(mixed)}), and no user with all of them is known"
+        )
+        return f"{message}; declare each kind separately, or {_REMEDY}"
     values = declaration.values()
     if any("trajectories" in several[0] for several in kinds if several) and not trajectory_sizes(declaration, values):
-        return f"nobody says what one user's data is: {_REMEDY}"
+        return f"the declaration does not describe one user's data: {_REMEDY}"
     return ""
 
 
@@ -409,22 +411,22 @@ def explain_no_pair(declaration: Declaration, values: Mapping[str, Fraction]) ->
 def _explain_records(declaration: Declaration, values: Mapping[str, Fraction]) -> str:
     reasons = [_fault(declaration, pair, values) for pair in recorded_pairs(declaration, values)]
     if not reasons:
-        return f"nobody says which of its `records` share step 1 ({declaration.relation.words}): give `candidates`"
+        return f"it is not stated which of its `records` share step 1 ({declaration.relation.words}): give `candidates`"
     return f"no two of its `records` are neighbours ({_first(reasons)}); draw one user's data as `compute` takes it"
 
 
 def _too_long(declaration: Declaration, values: Mapping[str, Fraction]) -> str:
     """Reason why no trajectories or vectors are tested."""
     if any("regressors" in kinds_of_data(declaration.seen_by(group)) for group in declaration.groups):
-        return "one user's vectors are too many numbers to be held in memory, or of two dimensions; audit smaller sizes"
+        return "one user's vectors do not fit in memory, or have two dimensions; audit smaller sizes"
     sizes, rows = trajectory_sizes(declaration, values), most_trajectories(declaration.relation, values)
     if sizes is not None and sizes[0] * rows <= LONGEST and max(sizes) <= LARGEST:
         pairs = extreme_pairs(declaration.relation, *sizes, trajectories=rows)
         reasons = [_fault(declaration, pair, values) for pair in pairs]
         return f"its statistics refuse trajectories ({_first(reasons)}): {_REMEDY}"
     return (
-        "no pair of neighbours can be held in memory: trajectories are written out up to "
-        f"{LONGEST} steps, states and actions are numbers up to {LARGEST}; audit smaller sizes"
+        "no pair of neighbours fits in memory: trajectories have at most {LONGEST} steps, codes of states and actions "
+        "are at most {LARGEST}; audit smaller sizes"
     )
 
 

@@ -36,7 +36,7 @@ Basis = Literal["proved", "checked", "stated", "assumed"]
 Kind = Literal["derived", "stated by the author", "assumed about data", "public fact", "modelling"]
 _READER: Final = "the reader of tables, where users are named (`user` column)"
 _DOORS: Final = "the reader of tables and the ledger, which compare units (`privcheck.Unit`)"
-_RUNS: Final = "whoever runs it"
+_RUNS: Final = "the operator"
 _EVERYWHERE: Final = "all releases"
 
 
@@ -92,14 +92,16 @@ def grounds(
     rests_on = [_from_stated(one) for one in tried]
     tried_prices = {one.release for one in tried if one.of == "price"}
     rests_on += [
-        _stated(r.name, f"the price of {r.mechanism.words}", "nothing: not a noise of ours")
+        _stated(r.name, f"the price of {r.mechanism.words}", "nothing: not a built-in noise")
         for r in declaration.noisy
         if not _has_price(r) and r.name not in tried_prices
     ]
     rests_on += [_from_price(one) for one in declaration.others if one.name not in tried_prices]
     if by_pair and declaration.candidates is not None and not all(map(is_derived, _statistics(declaration))):
-        what = "the candidates that the declaration names are data that two users may have"
-        rests_on.append(_stated(_EVERYWHERE, what, "its author; sizes, bounds and relation were asked of every pair"))
+        what = "the candidates of the declaration are possible data of two users"
+        rests_on.append(
+            _stated(_EVERYWHERE, what, "its author; sizes, bounds and relation were checked for every pair")
+        )
     rests_on += [
         _assumed(
             _EVERYWHERE,
@@ -143,17 +145,17 @@ def doubts(declaration: Declaration, tried: Sequence[Tried], values: Mapping[str
     """
     doubts = [
         Doubt(
-            why=f"{one.release}: nothing could try the stated {one.of} of {one.statistic} ({one.how})",
-            remedy="give the declaration `records`, which draw one user's data, so that its sensitivity can be tried"
+            why=f"{one.release}: the stated {one.of} of {one.statistic} could not be tested ({one.how})",
+            remedy="give the declaration `records`, which draw one user's data, so that its sensitivity can be tested"
             if one.of == "sensitivity"
-            else f"{one.how}, so that the price of {one.statistic} can be tried",
+            else f"{one.how}, so that the price of {one.statistic} can be tested",
         )
         for one in tried
         if not one.pairs
     ]
     tried_prices = {one.release for one in tried if one.of == "price"}
     *ours, last = (kind.__name__ for kind in PRICED)
-    noise, procedure = f"declare {', '.join(ours)} or {last} noise", "declare it by a procedure of ours, or audit it"
+    noise, procedure = f"declare {', '.join(ours)} or {last} noise", "declare it by a built-in procedure, or audit it"
     doubts += [
         Doubt(
             why=f"{one.name}: no theorem here bounds the cost of {one.facts.words}",
@@ -167,7 +169,7 @@ def doubts(declaration: Declaration, tried: Sequence[Tried], values: Mapping[str
             continue
         if assumption.attained.number(values, rounding="up") > assumption.assumed.number(values, rounding="down"):
             broken = f"{assumption.what} attains {assumption.attained}, and the cost is that of {assumption.assumed}"
-            remedy = "say which column it bounds (`Assumption(bounds=…)`), so that what is attained is charged"
+            remedy = "say which column it bounds (`Assumption(bounds=…)`), so that the attained value is charged"
             doubts.append(Doubt(why=broken, remedy=f"{assumption.repair}, or {remedy}"))
     return tuple(doubts)
 
@@ -182,7 +184,7 @@ def for_all_parameters(declaration: Declaration) -> bool:
 
 def _what_a_user_has(relation: Relation) -> str:
     if relation.trajectories == expression(1):
-        return f"one {relation.unit} is all that a user has ({relation.words})"
+        return f"a user has only one {relation.unit} ({relation.words})"
     return f"a {relation.unit} has at most {relation.trajectories} trajectories ({relation.words})"
 
 
@@ -196,7 +198,7 @@ def _from_stated(one: Tried) -> Ground:
 def _from_price(procedure: Procedure) -> Ground:
     what = f"the price of {procedure.facts.words}"
     if not _has_price(procedure):
-        return _stated(procedure.name, what, "its author: not a procedure of ours")
+        return _stated(procedure.name, what, "its author: not a built-in procedure")
     by = "the theorem in its line of the derivation"
     return Ground(kind="derived", basis="proved", where=procedure.name, what=what, by=by)
 
@@ -209,7 +211,7 @@ def _preconditions(declaration: Declaration) -> list[Ground]:
     preconditions = []
     for one in declaration.releases:
         kept = set(one.statistic.preconditions) if isinstance(one, Release) else set()
-        by = "nothing here: whoever runs it keeps to it"
+        by = "nothing here: the operator has to comply"
         preconditions += [_assumed(one.name, words, by) for words in one.facts.preconditions if words not in kept]
     for release in declaration.statistics_released:
         door: str | None = None
@@ -221,7 +223,7 @@ def _preconditions(declaration: Declaration) -> list[Ground]:
         elif is_derived(release.statistic):
             by = door = "`Trajectories` and the reader of tables, which refuse other data"
         else:
-            by = "the statistic's own `compute`, its author says"
+            by = "the statistic's `compute`, according to its author"
         preconditions += [_assumed(_EVERYWHERE, words, by, door=door) for words in release.statistic.preconditions]
     return preconditions
 
@@ -266,7 +268,7 @@ def _modelling(declaration: Declaration, values: Mapping[str, Fraction]) -> list
         facts.append(_modelled(shared.name, what, _RUNS))
     for name in sampling:
         several = "" if declaration.relation.trajectories == expression(1) else ", each with all of its trajectories"
-        what = f"users are sampled{several}, and not trajectories or steps; who is in a sample is not told"
+        what = f"users are sampled{several}, not trajectories or steps; the members of a sample are kept secret"
         facts.append(_modelled(name, what, _RUNS))
     if sampling:
         apart = f" of {', '.join(sampling)}" if len(sampling) > 1 else ""
@@ -275,10 +277,10 @@ def _modelling(declaration: Declaration, values: Mapping[str, Fraction]) -> list
     adaptive = [one.name for one in declaration.releases] if _is_adaptive(declaration) else []
     if adaptive:
         what = (
-            "outputs leave one after the other: what is asked next, and of whom, may depend on earlier outputs and on "
-            "public facts, and no interaction begins while another is unfinished"
+            "outputs are released one after another: the next query and its users may depend on earlier outputs and on "
+            "public facts, and no interaction begins before the previous one has ended"
         )
-        facts.append(_modelled(", ".join(adaptive), what, "adaptive composition; whoever runs it keeps the order"))
+        facts.append(_modelled(", ".join(adaptive), what, "adaptive composition; the operator keeps the order"))
     return facts
 
 

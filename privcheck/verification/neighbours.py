@@ -83,7 +83,7 @@ def _find_not_shared(relation: Relation, users: Sequence[Any]) -> str:
             if apart := [n for n in ours if n in theirs and not np.array_equal(ours[n][:, 0], theirs[n][:, 0])]:
                 return f"{apart[0]} differs at step 1, whose state and action are in common"
         return ""
-    return "step 1's state and action must be in common, and in data of another kind they are unknown"
+    return "step 1's state and action must be in common, but custom data do not show them"
 
 
 def _find_broken(release: Release, user: Any, values: Mapping[str, Fraction]) -> str:

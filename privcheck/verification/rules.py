@@ -31,24 +31,24 @@ CODES: Final[dict[str, str]] = {
     "claim-refuted": "two neighbouring datasets lose more than the claim allows",
     "claim-unproved": "the composed cost exceeds the claim, and no witness exceeds it",
     "claim-not-for-all-parameters": "the claim holds at the given parameters and fails at others",
-    "claim-data-dependent": "the claimed numbers are computed from the data, and say nothing of its neighbours",
+    "claim-data-dependent": "the claimed numbers are computed from the data and do not cover its neighbours",
     "claim-order-only": "the claim is stated up to an unstated constant",
-    "wrong-relation": "the stated sensitivity is the one of another neighbouring relation",
-    "noise-shared": "one draw of noise hides several values, whose difference is therefore exact",
-    "message-as-sum": "each message leaves the shuffler, where the proof analyses their sum",
+    "wrong-relation": "the stated sensitivity belongs to another neighbouring relation",
+    "noise-shared": "several values share one draw of noise, so their difference is exact",
+    "message-as-sum": "the shuffler releases each message, but the proof analyses only their sum",
     "tree-levels": "the proof counts fewer tree nodes for a user than there are",
     "tree-levels-slack": "the proof counts more tree nodes for a user than there are",
-    "release-uncounted": "the proof never charges something that leaves",
-    "release-repeated": "something leaves more often than the proof charges it",
-    "release-missing": "the proof charges outputs that never leave",
-    "budget-exceeded": "a release costs more than the paper gives it",
+    "release-uncounted": "the proof does not charge a release",
+    "release-repeated": "a release happens more often than the proof charges it",
+    "release-missing": "the proof charges outputs that are never released",
+    "budget-exceeded": "a release costs more than the paper allots to it",
     "epsilon-sum": "the releases' budgets add up to more than the claim",
     "delta-sum": "the releases' failure probabilities add up to more than the claim's",
     "basic-composition": "composing the same releases exactly costs less, for free",
-    "assumption-violated": "the paper's own setting breaks a bound that the sensitivities rest on",
-    "assumption-unenforced": "nothing in the algorithm as printed enforces a bound that the sensitivities rest on",
-    "candidate-refused": "a pair that the declaration gives as a witness is not a pair of neighbours",
-    "joint-precondition": "actions depend on others' data past the billboard, so that joint DP does not follow",
+    "assumption-violated": "the paper's own setting breaks a bound that the sensitivities assume",
+    "assumption-unenforced": "the algorithm as printed does not enforce a bound that the sensitivities assume",
+    "candidate-refused": "a declared witness is not a pair of neighbours",
+    "joint-precondition": "actions depend on others' data not only through the billboard, so joint DP does not follow",
     "claim-slack": "the releases cost less than the claim: noise could be saved",
     "stated-sensitivity-refuted": "a pair of neighbours moves the statistic further than the paper states",
     "stated-sensitivity-slack": "the paper states more than any pair of neighbours moves the statistic",
@@ -132,7 +132,7 @@ class Case:
     @property
     def paid_words(self) -> str:
         """Remark on such a step if the claim holds all the same; else empty."""
-        return "; the claim holds all the same: other steps are loose enough to pay for it" if self.paid else ""
+        return "; the claim still holds: other steps are loose enough to compensate" if self.paid else ""
 
     @property
     def paid(self) -> bool:
@@ -152,7 +152,7 @@ def claim_findings(case: Case) -> Iterator[Finding]:
     upper, lower = case.upper, case.lower
     figures = {"upper/claim": f"{upper:.9g}", "lower/claim": f"{lower:.9g}"}
     if case.verdict == "fails":
-        lost = f"loses {lower:.6g} times what is claimed" if math.isfinite(lower) else "is told apart for certain"
+        lost = f"loses {lower:.6g} times the claim" if math.isfinite(lower) else "is distinguished with certainty"
         message = f"a pair of neighbours {lost}"
         yield _finding("claim-refuted", "critical", message, figures, case.witness)
     elif case.verdict == "undecided":
@@ -171,19 +171,19 @@ def _missing_theorems(declaration: Declaration) -> Iterator[str]:
     """Yield the theorems missing for a verdict, for outputs with bounds that are known not to meet."""
     for one in declaration.joined:
         if isinstance(one, MatrixMechanism):
-            yield f"{one.name}: missing is the worst set of steps of a user of an encoder with both signs"
+            yield f"{one.name}: the worst set of a user's steps is not known for an encoder with both signs"
         if not isinstance(one, Release):
             continue
         law, schedule = one.mechanism.law, one.schedule
         if isinstance(schedule, Sampled) and not law.gaussian:
             yield (
-                f"{one.name}: missing is the joint law of all numbers of a sampled table with {law.name} noise; its "
-                "pairs are told apart by one number a round"
+                f"{one.name}: the joint law of all numbers of a sampled table with {law.name} noise is not known; its "
+                "pairs are distinguished by one number a round"
             )
         if isinstance(schedule, Poisson) and schedule.most is not None:
-            yield f"{one.name}: missing is a tight price of a Poisson sample of few users that is cut off"
+            yield f"{one.name}: a tight price of a truncated Poisson sample of few users is not known"
         if law.shuffled:
-            yield f"{one.name}: missing is the joint law of all counters' messages behind the shuffler"
+            yield f"{one.name}: the joint law of all counters' messages behind the shuffler is not known"
 
 
 def order_only(case: Case) -> Iterator[Finding]:
@@ -210,8 +210,8 @@ def data_dependent(case: Case) -> Iterator[Finding]:
     figures = {"upper/claim": f"{case.upper:.9g}", "lower/claim": f"{case.lower:.9g}"}
     kept = "; the releases cost no more on any data" if case.paid else ""
     message = (
-        f"the claimed numbers are computed from {claim.data_dependent}: they are about one dataset, not its neighbours,"
-        f" and telling them tells of the data{kept}"
+        f"the claimed numbers are computed from {claim.data_dependent}: they describe one dataset, not its neighbours, "
+        f"and publishing them leaks about the data{kept}"
     )
     message += "" if case.paid else f". On the worst data the cost is {case.upper:.6g} times the claim"
     severity: Severity = "negligible" if case.paid else "theoretical"
@@ -243,7 +243,7 @@ def check_budgets(case: Case) -> Iterator[Finding]:
         if spent > given * (1 + NEAR):
             times = over(spent, given)
             figures = {"budget": str(budget), "cost/budget": f"{times:.6g}"}
-            message = f"this release costs {times:.6g} times the {budget} that the paper gives it"
+            message = f"this release costs {times:.6g} times the {budget} that the paper allots to it"
             yield Finding(
                 code="budget-exceeded",
                 severity=case.unpaid,
@@ -393,10 +393,10 @@ def message_as_sum(case: Case) -> Iterator[Finding]:
             continue
         probability, users, m = max(shown)
         message = (
-            f"every user sends one integer, and the multiset of integers leaves the shuffler, of which the proof "
-            f"analyses the sum: among {users} users a message {m + 1} shows a bit 1 among others' bits 0, or a message "
-            f"0 a bit 0 among others' bits 1, with probability up to {probability:.4g} a counter. Each bit as a "
-            "message of its own would tell nothing but the sum"
+            "every user sends one integer, and the shuffler releases the multiset of integers, but the proof analyses "
+            f"only their sum: among {users} users a message {m + 1} shows a bit 1 among others' bits 0, or a message "
+            f"0 a bit 0 among others' bits 1, with probability up to {probability:.4g} a counter. With a separate "
+            "message for each bit, only the sum would be revealed"
         )
         yield Finding(
             code="message-as-sum",
@@ -436,8 +436,8 @@ def check_assumptions(case: Case) -> Iterator[Finding]:
 
 def _what_is_charged(assumption: Assumption) -> str:
     if assumption.bounds:
-        return "Charged is what is attained"
-    return "What is charged is the assumed bound, so that no claim holds: say which column it bounds"
+        return "The attained value is charged"
+    return "The assumed bound is charged, so no claim holds: say which column it bounds"
 
 
 def check_candidates(case: Case) -> Iterator[Finding]:
@@ -627,8 +627,8 @@ def written_alike(declaration: Declaration, release: Release) -> tuple[str, ...]
 def declare_once(copies: Sequence[str]) -> str:
     """Remedy for releases of one table that share one draw, in words."""
     return (
-        f"if {' and '.join(map(repr, copies))} are one table, it is one release: declare it once, what is done with an "
-        "output costs nothing more"
+        f"if {' and '.join(map(repr, copies))} are one table, it is one release: declare it once; post-processing of "
+        "an output costs nothing more"
     )
 
 

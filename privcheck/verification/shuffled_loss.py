@@ -76,8 +76,8 @@ def shuffled_epsilon(
     if (most := max(counters)) > delta:
         users = noises[counters.index(most)][same[0].name].senders
         return math.inf, (
-            f"in a batch of {users} users, all noise bits of a counter that the user moves are alike with probability "
-            f"{most:.6g} under D, and it then shows a number that D′ cannot send"
+            f"in a batch of {users} users, all noise bits of a counter that the user moves are equal with probability "
+            f"{most:.6g} under D, and the counter then shows a number that D′ cannot produce"
         )
     integers = [r for r in same if r.mechanism.law.integers]
     shown = [_probability_of_showing([(noise[r.name], moved[r.name]) for r in integers]) for noise in noises]
@@ -85,16 +85,16 @@ def shuffled_epsilon(
         noise = noises[shown.index(most)][integers[0].name]
         m = noise.bits[0]
         return math.inf, (
-            f"in a batch of {noise.senders} users, everybody else holding the data of D′, a message {m + 1} where "
-            f"nobody else holds a 1, or 0 where everybody else does, has probability {most:.6g} under D and 0 under D′"
+            f"in a batch of {noise.senders} users, with all other users' data as in D′, a message {m + 1} where no "
+            f"other user holds a 1, or 0 where all others do, has probability {most:.6g} under D and 0 under D′"
         )
     quietest = min(noises, key=lambda noise: sum(n.scale for n in noise.values()))
-    loss, words = _sum_epsilon(same, moved, quietest, delta), "the sums of the messages tell the two apart"
+    loss, words = _sum_epsilon(same, moved, quietest, delta), "the sums of the messages distinguish the two"
     for others in ("D′", "D"):
         joint = _joint_epsilon(_all_counters(same, moved, quietest, others_of_first=others == "D"), delta)
         if joint > loss:
-            loss, words = joint, "the messages of all counters together tell the two apart"
-            words += f", everybody else holding the data of {others}" if integers else ""
+            loss, words = joint, "the messages of all counters together distinguish the two"
+            words += f", with all other users' data as in {others}" if integers else ""
     users = quietest[same[0].name].senders
     batch = f"a batch of {users} users" if users > 1 else "a batch whose noise bits are dealt out"
     return loss, f"in {batch}, {words}" if loss > 0 else ""

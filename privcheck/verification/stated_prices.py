@@ -90,7 +90,7 @@ def try_mechanism(declaration: Declaration, one: OwnMechanism, values: Mapping[s
             _check_points(one.name, known.words, worst, cost.pure.number(values, rounding="up"), near=_NEAR)
             tried += 1
     if (crowd := one.draw_crowd(at)) is not None and (why := _differ(one, one.draw(rng, crowd, _DRAWN, at), crowd, at)):
-        said = f"what its sampler draws has not the density that log_density says, on {crowd!s:.120}: {why}"
+        said = f"the draws of its sampler do not have the density of its log_density, on {crowd!s:.120}: {why}"
         raise DeclarationError(f"{one.name}: {said}")
     how = "the laws of its outputs against the price, its sampler against its density"
     if one.outputs is None and one.edges is None:
@@ -261,9 +261,9 @@ def _check_price(
     for unit, loses, allowed in _losses(*law, cost, events, values):
         if loses > allowed * near + 1e-9:
             message = (
-                f"{where[0]}: a pair of neighbours loses {loses:.6g} ({unit}), and its author states {allowed:.6g}"
+                f"{where[0]}: a pair of neighbours loses {loses:.6g} ({unit}), but its author states {allowed:.6g}"
             )
-            raise DeclarationError(f"{message}: {where[1]}. State what it loses")
+            raise DeclarationError(f"{message}: {where[1]}. State its true loss")
 
 
 def _losses(
@@ -320,13 +320,13 @@ def _find_fault(one: OwnMechanism, runs: OwnRuns, at: Mapping[str, float], rng: 
             return f"its sampler draws outputs whose log_density is −∞ on {data!s:.120}"
         losses.append(runs.log_ratio(drawn))
         if why := _differ(one, drawn, data, at):
-            return f"what its sampler draws has not the density that log_density says, on {data!s:.120}: {why}"
+            return f"the draws of its sampler do not have the density of its log_density, on {data!s:.120}: {why}"
     for low, high in (_PART, (-_PART[1], -_PART[0])):
         on_first, on_second = ((low < loss) & (loss < high) for loss in losses)
         found, said = float(on_first.mean()), float(np.exp(losses[1][on_second]).sum()) / size
         if abs(found - said) > (1 + math.e) * _far(size):
             return (
-                f"what its sampler draws has not the density that log_density says: a loss in ({low:g}, {high:g}) "
+                f"the draws of its sampler do not have the density of its log_density: a loss in ({low:g}, {high:g}) "
                 f"has probability {found:.4g} by the draws on D, {said:.4g} by those on D′"
             )
     return ""
@@ -423,7 +423,10 @@ def _compare_means(
     allowed = math.sqrt(2 * variance * limit / size) + _DEEP * limit / (3 * size) + _INEXACT
     if abs(found - true) <= allowed:
         return ""
-    return f"the mean of ln p is {found:.5g} over the draws and {true:.5g} over the density: a wrong scale does that"
+    return (
+        f"the mean of ln p is {found:.5g} over the draws and {true:.5g} over the density: the usual cause is a wrong "
+        "scale"
+    )
 
 
 def _find_repeated(drawn: NDArray[Any]) -> str:
@@ -479,7 +482,7 @@ def _check_points(name: str, words: str, worst: float, epsilon: float, *, near: 
     """
     if worst > epsilon * near + 1e-9:
         message = f"{name}: at an output the densities of neighbours differ by a factor e^{worst:.6g}, and its"
-        raise DeclarationError(f"{message} author states ε = {epsilon:.6g}: {words}. State what it loses")
+        raise DeclarationError(f"{message} author states ε = {epsilon:.6g}: {words}. State its true loss")
 
 
 def _moved_law(noise: Noise, move: float) -> Outcomes:

@@ -68,9 +68,9 @@ class Allowed:
             worst = int(sizes.argmax())
             if not sizes[worst] <= most * _NEAR:
                 message = (
-                    f"{who} moves further than its own sensitivity says: by {sizes[worst]:.6g} in {norm}, and "
+                    f"{who} moves further than its stated sensitivity: by {sizes[worst]:.6g} in {norm}, and "
                     f"{most:.6g} is stated ({self.relation.words}{self.at}). In D the user has {_tell(first)}, in D′ "
-                    f"{_tell(others[worst])}. State what it moves"
+                    f"{_tell(others[worst])}. State the distance that it moves"
                 )
                 raise DeclarationError(message)
         parts = (moved > 0) & (np.abs(moved - self.norms[2]) > (_NEAR - 1) * self.norms[2])
@@ -328,7 +328,7 @@ def try_stated(priced: Priced, release: Release) -> Tried:
     if own:
         words.append("the declaration's own records and candidates")
     if not pairs + own:
-        why = problem or why or "nobody knows its data: give the declaration `records`, which draw one user's data"
+        why = problem or why or "its data is unknown: give the declaration `records`, which draw one user's data"
     name = release.statistic.name
     said = "; ".join(words) or why
     return Tried(release=release.name, statistic=name, pairs=pairs + own, how=said, furthest=furthest)

@@ -135,7 +135,7 @@ def judge(priced: Priced) -> Verification:
     if lower > upper * (1 + NEAR):
         message = (
             f"{declaration.name}: a witness loses {lower:.9g} of the claim, above the composed cost {upper:.9g}: a "
-            "statistic moves further than its own sensitivity says"
+            "statistic moves further than its stated sensitivity"
         )
         raise DeclarationError(message)
     verdict: Literal["holds", "fails", "undecided"] = "undecided"
@@ -299,15 +299,11 @@ def _joint(declaration: Declaration, verdict: str) -> Literal["follows", "unprov
 def _least_change(priced: Priced, *, verdict: str, upper: float, lower: float, doubted: Sequence[Doubt]) -> str:
     declaration, values = priced.declaration, priced.values
     if leaking := declaration.shared_draws:
-        fresh = (
-            f"draw fresh noise for every output of {', '.join(leaking)}: no amount of noise that is reused is enough"
-        )
+        fresh = f"draw fresh noise for every output of {', '.join(leaking)}: no amount of reused noise is enough"
         copies = dict.fromkeys(written_alike(declaration, declaration.release(name)) for name in leaking)
         return "; ".join([*(declare_once(alike) for alike in copies if alike), fresh])
     if verdict != "holds" and any(r.mechanism.law.integers for r in declaration.noisy):
-        return (
-            "send every bit as a message of its own: the messages then tell nothing but the sum that the proof analyses"
-        )
+        return "send every bit as a separate message: the messages then reveal only the sum, which the proof analyses"
     remedies = [doubt.remedy for doubt in doubted]
     remedies += [DATA_DEPENDENT_REMEDY] if declaration.claim.data_dependent else []
     if verdict == "undecided" and remedies:
@@ -323,7 +319,7 @@ def _least_change(priced: Priced, *, verdict: str, upper: float, lower: float, d
     words = {
         "holds": "every noise's standard deviation may be multiplied by {} and the claim still holds",
         "fails": "multiply every noise's standard deviation by {} and the claim holds",
-        "undecided": "multiply every noise's standard deviation by {} and the claim holds, whatever the truth here",
+        "undecided": "multiply every noise's standard deviation by {} and the claim holds, whether or not it holds now",
     }
     return "" if factor is None else words[verdict].format(_rounded_up(factor))
 

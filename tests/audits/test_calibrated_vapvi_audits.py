@@ -83,7 +83,7 @@ def test_lockstep_and_policies_find_an_agent_that_plans_from_exact_tables():
 def test_half_of_the_sensitivity_is_found_by_verification_and_by_lockstep(monkeypatch):
     true = tables.move_at_most
     monkeypatch.setattr(tables, "move_at_most", lambda *given: true(*given) / 2)
-    with pytest.raises(DeclarationError, match="moves further than its own sensitivity says"):
+    with pytest.raises(DeclarationError, match="moves further than its stated sensitivity"):
         verify(declare_calibrated({}), declare_calibrated({}).values())
     found = audit("lockstep", 18)
     assert found.verdict == "violation"
@@ -105,7 +105,7 @@ def test_a_statistic_that_says_that_features_are_acute_is_refuted_by_opposite_on
     honest = declared.release("tables").statistic
     acute = replace_least(honest, 0)
     wrong = replace(declared, releases=(replace(declared.release("tables"), statistic=acute),))
-    with pytest.raises(DeclarationError, match="moves further than its own sensitivity says"):
+    with pytest.raises(DeclarationError, match="moves further than its stated sensitivity"):
         verify(wrong, wrong.values({"S": 6, "gram_weight": "1/10"}))
 
 

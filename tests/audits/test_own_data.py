@@ -211,7 +211,7 @@ def test_a_sensitivity_that_is_stated_too_small_is_found_by_lockstep_and_by_veri
     found = audit(declaration, "lockstep")
     assert found.verdict == "violation"
     assert found.evidence["moved"] > found.evidence["charged"]
-    with pytest.raises(DeclarationError, match="further than its own sensitivity says"):
+    with pytest.raises(DeclarationError, match="further than its stated sensitivity"):
         verify(declaration, {})
     assert audit(SHORT[name]("1"), "lockstep").verdict == "consistent"
 
@@ -306,7 +306,7 @@ UNKNOWN = {
         "none of its `candidates` are neighbours (pair 1: 1 of the two hold the user",
     ),
     "no candidates": (lambda: declared(Spent(), candidates=lambda _: []), "it has no `candidates`; return pairs"),
-    "two kinds": (mixed, "of different data (vectors, one a record, in an ℓ₂ ball; records)"),
+    "two kinds": (mixed, "read different kinds of data (vectors, one a record, in an ℓ₂ ball; records)"),
     "records that no statistic knows": (
         lambda: declared(Spent(clip=raising), records=draw_spent),
         "no two of its `records` are neighbours (own: KeyError: 'no such column')",
@@ -322,7 +322,7 @@ UNKNOWN = {
             FeatureSums(name="sums", steps=10**7, dimension=5, vector=Column("phi", 1, ""), target=Column("V", 1, "")),
             noise=Gaussian(variance=1), claim=ZCDP(10**9),
         ),
-        "too many numbers",
+        "do not fit in memory",
     ),
 }  # fmt: skip
 

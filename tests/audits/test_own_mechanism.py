@@ -118,7 +118,7 @@ def test_every_kind_of_price_is_tried_or_undecided(price, claim):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"price": lambda scale: PureDP(Fraction(19, 20) / scale)}, r"loses 1 \(ε\), and its author states 0.95"),
+        ({"price": lambda scale: PureDP(Fraction(19, 20) / scale)}, r"loses 1 \(ε\), but its author states 0.95"),
         ({"price": lambda scale: PureDP(Fraction(19, 20) / scale), "edges": None}, r"a factor e\^1, and"),
         ({"price": lambda scale: ZCDP(1 / (3 * scale**2))}, "ρ"),
         ({"price": lambda scale: GaussianDP(1 / (2 * scale))}, "ρ"),
@@ -276,7 +276,7 @@ def test_a_sampler_that_is_right_on_the_worst_pairs_alone_is_refused():
 
     counted = {**LAPLACE, "log_density": log_density, "neighbours": None, "records": lambda rng, scale: 1.0,
                "edges": span_of_sums}  # fmt: skip
-    with pytest.raises(DeclarationError, match=r"not the density .* on \(1\.0, 1\.0, 1\.0"):
+    with pytest.raises(DeclarationError, match=r"not have the density .* on \(1\.0, 1\.0, 1\.0"):
         judged(of=counted, sampler=shrinks)
 
 

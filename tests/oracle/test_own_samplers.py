@@ -81,10 +81,12 @@ def wrong_at_large_epsilon(rng, data, size, scale):
 
 
 WRONG = {
-    "three per cent too small": (LAPLACE, scaled(0.97), "a wrong scale does that"),
-    "three per cent too large": (LAPLACE, scaled(1.03), "a wrong scale does that"),
+    "three per cent too small": (LAPLACE, scaled(0.97), "the usual cause is a wrong scale"),
+    "three per cent too large": (LAPLACE, scaled(1.03), "the usual cause is a wrong scale"),
     "three per cent of Gaussian noise": (
-        GAUSSIAN, lambda rng, data, size, scale: data + rng.normal(0, 0.97 * scale, size), "a wrong scale does that"
+        GAUSSIAN,
+        lambda rng, data, size, scale: data + rng.normal(0, 0.97 * scale, size),
+        "the usual cause is a wrong scale",
     ),
     "the data far out": (LAPLACE, answers_itself, r"draws are 50, which has probability 0"),
     "the data among others": (LAPLACE, answers_near, r"draws are 0, which has probability 0"),
@@ -185,7 +187,7 @@ def test_neither_neighbours_nor_records_is_refused():
 
 
 def test_approximate_prices_with_a_wrong_scale_are_found_too():
-    with pytest.raises(DeclarationError, match="a wrong scale does that"):
+    with pytest.raises(DeclarationError, match="the usual cause is a wrong scale"):
         judged(
             LAPLACE, ApproxDP(epsilon, "1e-5"), price=lambda scale: ApproxDP(1 / scale, "1e-5"), sampler=scaled(0.97)
         )

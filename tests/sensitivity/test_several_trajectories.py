@@ -201,7 +201,7 @@ def test_an_authors_statistic_that_forgets_the_other_trajectories_is_broken():
         def sensitivity(self, relation):
             return true.sensitivity(type(relation)("user"))
 
-    with pytest.raises(DeclarationError, match="moves further than its own sensitivity says"):
+    with pytest.raises(DeclarationError, match="moves further than its stated sensitivity"):
         judge(declare(statistic=Forgetful()))
 
 

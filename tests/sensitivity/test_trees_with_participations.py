@@ -190,5 +190,5 @@ def test_what_one_leaf_moves_is_what_a_paper_states_and_an_author_too():
             wrong = relation.trajectories == expression(1)
             return replace(derived, l1=derived.l1 / 2, l2=derived.l2 / 2, linf=derived.linf / 2) if wrong else derived
 
-    with pytest.raises(DeclarationError, match="moves further than its own sensitivity says"):
+    with pytest.raises(DeclarationError, match="moves further than its stated sensitivity"):
         verify(declare(statistic=OfOne()), values)

@@ -363,7 +363,7 @@ MISTAKES = {
     "a stated shape of another size": (
         lambda: judged(statistic=stated(compute=lambda rows: np.zeros(3)), records=None), "of the shape (1, 1)",
     ),
-    "records that draw nobody": (lambda: judged(records=lambda *_: None), "drew None, which is a user who is absent"),
+    "records that draw nobody": (lambda: judged(records=lambda *_: None), "drew None, which means an absent user"),
     "records that raise": (lambda: judged(records=lambda values, _: values["x"]), "raised KeyError: 'x'; expected one"),
     "records of one argument": (lambda: judged(records=lambda _: 1.0), "write records=lambda values, rng: …"),
     "a record of one argument": (

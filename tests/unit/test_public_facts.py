@@ -117,7 +117,7 @@ SAMPLINGS = (
 def test_numbers_of_a_sampling_are_in_the_verdict(schedule, relation, what, why):
     one = declared(released(schedule=schedule), relation=relation)
     assert why in check_said(one, "public fact", what, "visits")["by"]
-    check_said(one, "modelling", "users are sampled, and not trajectories", "visits")
+    check_said(one, "modelling", "users are sampled, not trajectories", "visits")
     check_said(one, "modelling", "the samples are drawn independently", "visits")
 
 
@@ -138,7 +138,7 @@ def test_users_with_several_trajectories_are_sampled_whole():
 
 def test_the_order_of_adaptive_releases_is_in_the_verdict_and_of_a_single_output_is_not():
     several = declared(released("a"), released("b"))
-    check_said(several, "modelling", "no interaction begins while another is unfinished", "a, b")
+    check_said(several, "modelling", "no interaction begins before the previous one has ended", "a, b")
     asked = SparseVector("answers", threshold_scale=2, query_scale=4, queries=3, positives=1)
     check_said(declared(procedures=(asked,)), "modelling", "no interaction begins", "answers")
     alone = verified(declared(released()))

@@ -56,7 +56,7 @@ def test_what_no_neighbours_break_holds_given_it_and_is_attained(relation):
 
 
 def test_an_understatement_is_refused_and_an_underpaid_claim_fails():
-    with pytest.raises(DeclarationError, match=r"moves further than its own sensitivity says: by 50 in ℓ₁, and 47\.5"):
+    with pytest.raises(DeclarationError, match=r"moves further than its stated sensitivity: by 50 in ℓ₁, and 47\.5"):
         judged(spent(l1="95/2"))
     assert judged(spent(), claim=PureDP(epsilon / 2)).verdict == "fails"
 

@@ -51,7 +51,7 @@ def test_mutants_of_a_declaration_do_not():
     honest = LAPLACE.declare({})
     with pytest.raises(AssertionError, match="noise: "):
         assert_declaration(rescaled_noise(honest, 0.5), SMALL, trials=500)
-    with pytest.raises(AssertionError, match="further than its own sensitivity"):
+    with pytest.raises(AssertionError, match="further than its stated sensitivity"):
         assert_declaration(short_sensitivity(honest, "1/2"), SMALL, trials=500, views=("lockstep",))
 
 

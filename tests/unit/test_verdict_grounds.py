@@ -66,7 +66,7 @@ def test_what_is_attained_is_charged(horizon):
     assert found.upper_ratio == pytest.approx(horizon**2, rel=1e-12)  # the ℓ₂ sensitivity is 2H√H, not 2√H
     assert found.lower_ratio == pytest.approx(horizon**2, rel=1e-12)
     message = next(f.message for f in found.findings if f.code == "assumption-violated")
-    assert message.endswith("Charged is what is attained")
+    assert message.endswith("The attained value is charged")
 
 
 def test_a_broken_bound_that_nothing_charges_never_holds():
@@ -74,7 +74,7 @@ def test_a_broken_bound_that_nothing_charges_never_holds():
     assert (found.verdict, found.upper_ratio) == ("undecided", 1.0)
     assert "clip V" in found.repair
     assert "bounds=" in found.repair
-    assert "Charged is what is attained" not in "".join(f.message for f in found.findings)
+    assert "The attained value is charged" not in "".join(f.message for f in found.findings)
 
 
 def test_a_bound_that_is_broken_elsewhere_only_is_checked_and_not_proved():
@@ -217,7 +217,7 @@ def own(of, size: Expr | int | str, *, l1=None, linf=None, **changes: Any) -> Re
 
 
 def test_a_false_sensitivity_is_broken():
-    with pytest.raises(DeclarationError, match=r"own moves further than its own sensitivity says: by 2 in ℓ₁"):
+    with pytest.raises(DeclarationError, match=r"own moves further than its stated sensitivity: by 2 in ℓ₁"):
         judged(declared(own(switches, 1)))
 
 
@@ -261,12 +261,12 @@ def test_own_data_needs_records():
     found = judged(alone)
     assert (found.verdict, found.upper_ratio) == ("undecided", 1.0)
     assert "records" in found.repair
-    assert "nothing could try" in next(f.message for f in found.findings if f.code == "claim-unproved")
+    assert "could not be tested" in next(f.message for f in found.findings if f.code == "claim-unproved")
     tried = replace(alone, records=lambda _, rng: rng.uniform(size=2).round())
     found = judged(tried)
     assert (found.verdict, found.method, found.given) == ("holds", "checked", ("own",))
     assert found.lower_ratio == pytest.approx(2 / 1.5**2)
-    with pytest.raises(DeclarationError, match="moves further than its own sensitivity says"):
+    with pytest.raises(DeclarationError, match="moves further than its stated sensitivity"):
         judged(replace(alone, records=lambda _, rng: 2 * rng.uniform(size=2).round()))
     with pytest.raises(DeclarationError, match="its records raised ZeroDivisionError"):
         judged(replace(alone, records=lambda *_: 1 / 0))
@@ -311,7 +311,7 @@ def test_tables_with_weights_of_ones_own_are_not_ours():
     assert is_derived(ours)
     triple = replace(ours, weight=lambda data, _: np.full(data.users, 3.0))
     assert not is_derived(triple)
-    with pytest.raises(DeclarationError, match="moves further than its own sensitivity says"):
+    with pytest.raises(DeclarationError, match="moves further than its stated sensitivity"):
         judged(declared(Release("counts", triple, Gaussian(variance=2 * H / rho))))
 
 
@@ -321,7 +321,7 @@ def test_a_price_of_noise_of_ones_own_that_a_pair_contradicts_is_refused():
         def zcdp(self, sensitivity):
             return expression(0)
 
-    with pytest.raises(DeclarationError, match=r"\(ρ\), and its author states 0"):
+    with pytest.raises(DeclarationError, match=r"\(ρ\), but its author states 0"):
         judged(declared(replace(COUNTS, mechanism=Free(variance=exact("0.001") * rho))))
 
 

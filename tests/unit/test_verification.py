@@ -228,7 +228,7 @@ def test_a_witness_above_the_composed_cost_is_a_contradiction_not_a_verdict():
             return dataclasses.replace(found, l2=found.l2 * exact("0.95"), l1=found.l1 * exact("0.95"))
 
     wrong = with_release(declaration, statistic=Understated())
-    with pytest.raises(DeclarationError, match="moves further than its own sensitivity"):
+    with pytest.raises(DeclarationError, match="moves further than its stated sensitivity"):
         verify(wrong, declaration.values(SMALL))
 
 
