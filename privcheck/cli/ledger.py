@@ -98,7 +98,7 @@ def quote(
 @store_option
 @token_option
 @grant_option
-@click.option("--algorithm", metavar="NAME", help="A registered algorithm whose claim holds, at what it costs.")
+@click.option("--algorithm", metavar="NAME", help="A registered algorithm whose claim holds, at its cost.")
 @set_option
 @block_option
 @condition_option
@@ -128,7 +128,7 @@ def charge(
     if algorithm is None or conditions or any(value is not None for value in event.values()):
         raise click.UsageError("give --algorithm with its --set, or an event with its --unit, and not both")
     if unit is not None:
-        raise click.UsageError("leave --unit out beside --algorithm: an algorithm declares for whom it is priced")
+        raise click.UsageError("leave --unit out beside --algorithm: an algorithm declares its unit of privacy")
     from privcheck.commands.run_charges import charge_algorithm
     from privcheck.commands.settings import parse_sets
 
@@ -145,7 +145,7 @@ def charge(
 @unit_option
 @event_options
 @key_option
-@click.option("--seconds", type=Count(), default=3600, show_default=True, help="How long it runs.")
+@click.option("--seconds", type=Count(), default=3600, show_default=True, help="Duration of the reservation.")
 @json_option
 def reserve(
     *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], conditions: tuple[str, ...],
@@ -187,7 +187,7 @@ def commit(charge_id: str, *, store: str, token_file: Path | None, as_json: bool
 @click.argument("charge_id", metavar="ID")
 @store_option
 @token_option
-@click.option("--evidence", required=True, metavar="TEXT", help="How it is known that nothing was drawn.")
+@click.option("--evidence", required=True, metavar="TEXT", help="Evidence that no noise was drawn.")
 @json_option
 def release(charge_id: str, *, store: str, token_file: Path | None, evidence: str, as_json: bool) -> None:
     """Give back the reservation ID if no noise was drawn for it; after it has expired, only another officer can.
@@ -206,7 +206,7 @@ def release(charge_id: str, *, store: str, token_file: Path | None, evidence: st
 @click.argument("dataset", required=False)
 @store_option
 @token_option
-@click.option("--charge", "charge_id", metavar="ID", help="One charge: what it is for, and under which conditions.")
+@click.option("--charge", "charge_id", metavar="ID", help="One charge: its purpose and conditions.")
 @json_option
 def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id: str | None, as_json: bool) -> None:
     """Show every dataset, or one: its policy, its grants and their remaining budgets; or one charge.
@@ -235,14 +235,20 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id:
     "--receipt", "receipts", multiple=True, metavar="FILE|JSON", help="A receipt that you kept; may be repeated."
 )
 @click.option("--receipts", "file", type=Place(exists=True, dir_okay=False), help="A file of receipts, one per line.")
-@click.option("--heads", "place", metavar="PLACE", help="Where heads were pushed: a file, https://… or git:REPOSITORY.")
+@click.option(
+    "--heads",
+    "place",
+    metavar="PLACE",
+    help="The place to which heads were pushed: a file, https://… or git:REPOSITORY.",
+)
 @click.option(
     "--checkpoint",
     type=Place(dir_okay=False),
     metavar="FILE",
-    help="Go on behind the rows that FILE, of your last check, has seen, and write it anew; from the start without it.",
+    help="Continue after the rows checked in FILE, the checkpoint of your last check, and rewrite it; start from the "
+    "first row if FILE does not exist.",
 )
-@click.option("--rebuild", is_flag=True, help="First write the list of open reservations anew, from the rows.")
+@click.option("--rebuild", is_flag=True, help="First rebuild the list of open reservations from the rows.")
 @click.option("--accept", is_flag=True, help="After the comparison, open a restored copy for writing again.")
 @click.option(
     "--freeze-lost", is_flag=True, help="With --accept, even if rows are lost: freeze the grants of their datasets."

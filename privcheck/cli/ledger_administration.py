@@ -20,7 +20,8 @@ store_option = click.option(
 token_option = click.option(
     "--token-file",
     type=Place(dir_okay=False),
-    help="A file with your token, else PRIVCHECK_LEDGER_TOKEN; without one, who may write a SQLite file is officer.",
+    help="A file with your token, else PRIVCHECK_LEDGER_TOKEN; without one, anyone who may write a SQLite file is "
+    "officer.",
 )
 grant_option = click.option("--grant", "grant_name", required=True, metavar="G", help="The grant to charge.")
 block_option = click.option(
@@ -28,22 +29,22 @@ block_option = click.option(
     "blocks",
     multiple=True,
     metavar="B",
-    help="Of a divided dataset: a block of the grant; by default all.",
+    help="For a divided dataset: a block of the grant; by default all.",
 )
 condition_option = click.option(
     "--condition",
     "conditions",
     multiple=True,
     type=click.Choice(["outputs", "billboard"]),
-    help="Of joint DP: a condition of the billboard lemma that was found met; all are needed.",
+    help="For joint DP: a condition of the billboard lemma that was found to hold; all are needed.",
 )
 unit_option = click.option(
     "--unit",
     metavar="UNIT",
-    help="For whom an event was priced, as 'patient, 8 trajectories, replace-one, central'; or 'dataset': you state "
-    "that it was priced for the dataset's unit.",
+    help="The unit of privacy of an event's price, as 'patient, 8 trajectories, replace-one, central'; or 'dataset': "
+    "you state that it was priced for the dataset's unit.",
 )
-key_option = click.option("--key", metavar="K", help="The same request with the same key is charged once.")
+key_option = click.option("--key", metavar="K", help="A repeated request with the same key is charged once.")
 
 
 def event_options(command: Any) -> Any:
@@ -54,7 +55,7 @@ def event_options(command: Any) -> Any:
         click.option("--gaussian-rho", metavar="RHO", help="Gaussian noise, by its ρ."),
         click.option("--gaussian-std", metavar="STD", help="Gaussian noise, by its standard deviation."),
         click.option("--laplace-epsilon", metavar="E", help="Laplace noise, by its ε."),
-        click.option("--pure-epsilon", metavar="E", help="An ε-DP mechanism about which nothing else is known."),
+        click.option("--pure-epsilon", metavar="E", help="An ε-DP mechanism with no other known property."),
         click.option("--sensitivity", metavar="D", help="ℓ2 sensitivity, with --gaussian-std; by default 1."),
         click.option("--count", metavar="N", help="How often; by default 1."),
     )
@@ -66,16 +67,16 @@ def event_options(command: Any) -> Any:
 @click.command()
 @store_option
 @token_option
-@click.option("--dataset", required=True, metavar="NAME", help="The dataset whose budget it is part of.")
-@click.option("--currency", metavar="rho|mu2|epsilon", help="What is summed: ρ, μ² or ε.")
-@click.option("--cap", metavar="C", help="The most that may be spent.")
+@click.option("--dataset", required=True, metavar="NAME", help="The dataset whose budget is granted.")
+@click.option("--currency", metavar="rho|mu2|epsilon", help="The summed quantity: ρ, μ² or ε.")
+@click.option("--cap", metavar="C", help="The most that may be charged.")
 @click.option("--plan", type=Place(exists=True, dir_okay=False), help="Instead: events fixed in advance, a JSON file.")
-@click.option("--lost", metavar="D", help="δ set aside for releases that lose some outright; by default 0.")
-@click.option("--delta", metavar="D", help="δ at which ε is stated.")
+@click.option("--lost", metavar="D", help="δ set aside for releases with a δ of their own; by default 0.")
+@click.option("--delta", metavar="D", help="δ at which the grant's ε is stated.")
 @unit_option
 @click.option("--name", required=True, metavar="G", help="The grant's name.")
 @click.option(
-    "--block", "blocks", multiple=True, metavar="B", help="Of a divided dataset: a block it covers; may be repeated."
+    "--block", "blocks", multiple=True, metavar="B", help="For a divided dataset: a covered block; may be repeated."
 )
 @json_option
 def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
@@ -124,8 +125,8 @@ def block(
 @store_option
 @token_option
 @click.option("--dataset", required=True, metavar="NAME", help="The new dataset.")
-@click.option("--epsilon", required=True, metavar="E", help="ε of all that is ever released from it.")
-@click.option("--delta", required=True, metavar="D", help="δ of all that is ever released from it.")
+@click.option("--epsilon", required=True, metavar="E", help="ε of all its releases together, for ever.")
+@click.option("--delta", required=True, metavar="D", help="δ of all its releases together, for ever.")
 @click.option(
     "--unit",
     required=True,
@@ -136,11 +137,9 @@ def block(
     "--allow-asserted-unit",
     "asserted_units",
     is_flag=True,
-    help="Charge also runs whose unit somebody asserted (one episode is one user) and no column showed.",
+    help="Charge also runs whose unit was only asserted (one episode is one user), not shown by a column.",
 )
-@click.option(
-    "--remainder", default="rho", show_default=True, help="Currency of what is granted after the first charge."
-)
+@click.option("--remainder", default="rho", show_default=True, help="Currency of grants made after the first charge.")
 @click.option("--until", metavar="TIME", help="When charging ends, such as 2027-01-31T12:00:00Z; by default never.")
 @json_option
 def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
@@ -167,7 +166,7 @@ def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any)
 @store_option
 @token_option
 @click.option("--verdict", type=click.Choice(["consistent", "violation"]), required=True, help="The audit's.")
-@click.option("--report", required=True, metavar="TEXT", help="Where it can be read, or its digest.")
+@click.option("--report", required=True, metavar="TEXT", help="Location of the report, or its digest.")
 @json_option
 def evidence(charge_id: str, *, store: str, token_file: Path | None, verdict: str, report: str, as_json: bool) -> None:
     """Record the result of an audit of the charge ID; a violation freezes its grant permanently.
@@ -214,7 +213,7 @@ def freeze(grant_name: str, *, store: str, token_file: Path | None, reason: str,
 @click.option("--grant", "grants", multiple=True, metavar="G", help="A grant that it may charge; may be repeated.")
 @click.option("--expires", metavar="TIME", help="When it expires, such as 2027-01-31T12:00:00Z.")
 @click.option("--revoke", is_flag=True, help="Revoke the token of that name.")
-@click.option("--list", "listed", is_flag=True, help="Show whose tokens there are; none is told again.")
+@click.option("--list", "listed", is_flag=True, help="List the tokens' owners; no token is shown again.")
 @json_option
 def token(
     *, store: str, token_file: Path | None, name: str | None, role: str | None, grants: tuple[str, ...],
@@ -264,7 +263,7 @@ def backup(file: Path, *, store: str, token_file: Path | None, as_json: bool) ->
 @store_option
 @click.option(
     "--replace", "replace_newer", is_flag=True,
-    help="Even where what is there is in use, newer, another ledger or broken; it is kept beside it.",
+    help="Even if the present file is in use, newer, another ledger or broken; it is kept beside the new one.",
 )  # fmt: skip
 @json_option
 def restore(file: Path, *, store: str, replace_newer: bool, as_json: bool) -> None:
@@ -288,7 +287,7 @@ public_key_option = click.option(
     "key",
     required=True,
     type=Place(exists=True, dir_okay=False),
-    help="The ledger's public key, as `ledger key` prints it; have it from somebody else than the file.",
+    help="The ledger's public key, as `ledger key` prints it; get it from another source than the file.",
 )
 
 
@@ -339,7 +338,7 @@ def verify_receipt(file: Path, *, key: Path, as_json: bool) -> None:
 
 @click.group()
 def heads() -> None:
-    """Show, keep and compare signed heads: the state of the ledger's chains at some time.
+    """Show, keep and compare signed heads: the state of the ledger's chains at a time.
 
     \b
     Examples:

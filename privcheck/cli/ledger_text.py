@@ -42,7 +42,7 @@ def describe_granted(result: dict[str, Any]) -> str:
     head = f"grant {grant['name']}: {grant['currency']} ≤ {grant['cap']} of {grant['dataset']}"
     head += ", from the remainder" if grant["late"] else ""
     at = f"ε ≤ {float(grant['epsilon']):.6g} at δ = {grant['delta']}, by {grant['theorem']}"
-    plan = [] if grant["unit"] is None else [f"its events were priced for: {_say_unit(grant['unit'])}"]
+    plan = [] if grant["unit"] is None else [f"unit of its events' price: {_say_unit(grant['unit'])}"]
     return "\n".join([head, at, *plan, f"policy, {_say_policy(result['policy'])}"])
 
 
@@ -63,7 +63,7 @@ def describe_blocks(result: dict[str, Any]) -> str:
 def describe_quote(result: dict[str, Any]) -> str:
     """Text of a quote: the cost, and how often it fits."""
     times = "any number of times" if result["times"] is None else f"{result['times']:,} times"
-    what = f"it would cost {_cost(result)}; {result['remaining']} is left, in which it fits {times}"
+    what = f"it would cost {_cost(result)}; {result['remaining']} is left, enough for it {times}"
     return what if result["reason"] is None else f"{what}\nrefused: {result['reason']}"
 
 
@@ -72,7 +72,8 @@ def describe_decision(result: dict[str, Any]) -> str:
     left = f"{result['remaining']} of {result['balance']['cap']} ({result['balance']['currency']}) is left"
     if recorded := result["balance"]["recorded"]:
         left = (
-            f"recorded, not added: who took part in all has lost ε ≤ {recorded['epsilon']} at δ = {recorded['delta']}"
+            f"recorded, not added: a user who took part in all has lost ε ≤ {recorded['epsilon']} at δ = "
+            f"{recorded['delta']}"
         )
     if result["state"] == "refused":
         return f"refused: {result['reason']}; {left}"
@@ -98,7 +99,7 @@ def describe_charge(result: dict[str, Any]) -> str:
     told = [
         ("charge", charge["id"]),
         ("grant", f"{charge['grant']} of {charge['dataset']}"),
-        ("state", charge["state"] + (", expired: an officer has to look at it" if charge["expired"] else "")),
+        ("state", charge["state"] + (", expired: an officer has to decide" if charge["expired"] else "")),
         ("cost", _short(charge["cost"]["amount"])),
         ("by", f"{charge['actor']}, {charge['at'][:19]}"),
         ("event", str(charge["event"])),
@@ -121,21 +122,21 @@ def describe_checked(result: dict[str, Any]) -> str:
             f"{name}: read from row {seq + 1}; the rows before were checked earlier" for name, seq in since.items()
         ]
     heads = [(name, str(head["seq"]), head["hash"]) for name, head in result["datasets"].items()]
-    note = "a chain that was cut at its end fits together too: give a --receipt or --heads that were kept"
+    note = "a chain cut at its end is consistent too: give a kept --receipt or --heads"
     return "\n".join([*found, "", columns([("dataset", "rows", "head"), *heads]), "", note])
 
 
 def describe_accepted(result: dict[str, Any]) -> str:
     """Text of an acceptance: whether the store is open for writing again, and which rows are missing."""
     told = [f"problem: {problem}" for problem in result["problems"]]
-    told += [f"lost: {_chain(name)}: rows were written that are not there" for name in result["lost"]]
+    told += [f"lost: {_chain(name)}: rows that were written are missing" for name in result["lost"]]
     told += [f"not compared: {name}: give the receipt of its last charge" for name in result["uncompared"]]
     if not result["accepted"]:
-        what = "put back a newer copy, or give --freeze-lost: what was charged there then counts as all"
+        what = "restore a newer copy, or give --freeze-lost, which counts the whole caps there as spent"
         return "\n".join([*told, f"not accepted, and read-only: {what}"])
     frozen = f"; frozen: {', '.join(result['frozen'])}" if result["frozen"] else ""
-    ended = f"; tokens ended, make new ones: {', '.join(result['revoked'])}" if result["revoked"] else ""
-    return "\n".join([*told, f"accepted: the ledger is written again{frozen}{ended}"])
+    ended = f"; tokens revoked, make new ones: {', '.join(result['revoked'])}" if result["revoked"] else ""
+    return "\n".join([*told, f"accepted: the ledger accepts writes again{frozen}{ended}"])
 
 
 def describe_backup(result: dict[str, Any]) -> str:
@@ -145,22 +146,22 @@ def describe_backup(result: dict[str, Any]) -> str:
         f"{result['file']}: {count:,} rows of the ledger {result['store']}, of {result['at']}; its chains fit together"
     )
     heads = [(name, str(head["seq"]), head["hash"]) for name, head in result["datasets"].items()]
-    doubt = [f"it was in doubt when it was copied: {result['doubt']}"] if result["doubt"] else []
+    doubt = [f"it was read-only when it was copied: {result['doubt']}"] if result["doubt"] else []
     return "\n".join([first, *doubt, "", columns([("dataset", "rows", "head"), *heads])])
 
 
 def describe_restored(result: dict[str, Any]) -> str:
     """Text of a restored backup, and how to open it for writing."""
-    kept = [f"what was there is kept: {result['kept']}"] if result["kept"] else []
-    first = f"{result['store']}: put back, as of {result['backup']['at']}"
+    kept = [f"the replaced file is kept: {result['kept']}"] if result["kept"] else []
+    first = f"{result['store']}: restored, as of {result['backup']['at']}"
     if not result["doubt"]:
-        return "\n".join([first, *kept, "nothing was acknowledged after it: the ledger is written on"])
+        return "\n".join([first, *kept, "no later write was acknowledged: the ledger accepts writes"])
     verify = f"privcheck ledger verify --store {shlex.quote(result['url'])} --receipts receipts.jsonl --accept"
     return "\n".join([
         first,
         *kept,
         f"read-only: {result['doubt']}",
-        "an officer compares it with all receipts that were kept, and where rows are lost freezes their datasets:",
+        "an officer compares it with all kept receipts, and freezes the datasets of lost rows:",
         f"  {verify}",
         f"  {verify} --freeze-lost",
     ])  # fmt: skip
@@ -169,7 +170,7 @@ def describe_restored(result: dict[str, Any]) -> str:
 def describe_token(result: dict[str, Any]) -> str:
     """Text of a new or revoked token."""
     if result.get("revoked"):
-        return f"the token of {result['name']} is ended"
+        return f"the token of {result['name']} is revoked"
     return f"{result['role']} {result['name']}; the token, which is not shown again: {result['token']}"
 
 
@@ -181,14 +182,14 @@ def describe_tokens(result: dict[str, Any]) -> str:
 
 def describe_frozen(result: dict[str, Any]) -> str:
     """Text of a frozen grant."""
-    return f"grant {result['grant']} is frozen: nothing more is charged to it"
+    return f"grant {result['grant']} is frozen: it accepts no more charges"
 
 
 def describe_evidence(result: dict[str, Any]) -> str:
     """Text of recorded audit evidence."""
     if result["verdict"] == "violation":
         return f"{result['charge']}: an audit found a violation; its grant is frozen"
-    return f"{result['charge']}: an audit found nothing against it"
+    return f"{result['charge']}: an audit found no violation"
 
 
 def describe_event(result: dict[str, Any]) -> str:
@@ -405,7 +406,7 @@ def read_event(
     }
     given = {field: pair for field, pair in short.items() if pair[1] is not None}
     if len(given) + (event is not None) + (event_file is not None) != 1:
-        raise click.UsageError(f"say once what is released: {_WAYS}")
+        raise click.UsageError(f"give exactly one event: {_WAYS}")
     if event is not None or event_file is not None:
         if sensitivity is not None or count is not None:
             raise click.UsageError("--sensitivity and --count go into the event's JSON")
@@ -426,7 +427,7 @@ def read_unit(unit: str | None) -> str:
     """
     if unit is None:
         message = (
-            "expected --unit beside an event: for whom it was priced, as 'patient, 8 trajectories, replace-one, "
+            "expected --unit beside an event: the unit of its price, as 'patient, 8 trajectories, replace-one, "
             "central'; or --unit dataset, by which you state that it was priced for the dataset's unit (ledger show)"
         )
         raise click.UsageError(message)
@@ -462,7 +463,7 @@ def read_receipts(file: Path) -> list[Receipt]:
     """
     lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     if wrong := [line for line in lines if not line.lstrip().startswith("{")]:
-        message = f"expected receipts as JSON, one a line, got {wrong[0][:60]!r}"
+        message = f"expected receipts as JSON, one per line, got {wrong[0][:60]!r}"
         raise ParameterError(message, name="receipts", given=wrong[0])
     return [read_receipt(line) for line in lines]
 

@@ -238,12 +238,12 @@ def policy(file: Path, *, out: Path | None, as_json: bool) -> None:
 
 @main.command()
 @click.argument("directory", type=Place())
-@click.option("--out", type=Place(file_okay=False), required=True, help="The new folder; nothing may be in it.")
+@click.option("--out", type=Place(file_okay=False), required=True, help="The new folder; it must be empty.")
 @delta_option
-@click.option("--for", "learned_for", default="", metavar="TEXT", help="For whom or what the policy was learned.")
-@click.option("--not-for", multiple=True, metavar="TEXT", help="What else it must not be used for; may be repeated.")
+@click.option("--for", "learned_for", default="", metavar="TEXT", help="The intended users or purpose of the policy.")
+@click.option("--not-for", multiple=True, metavar="TEXT", help="A further use to exclude; may be repeated.")
 @click.option("--date", "dated", default="", metavar="DAY", help="The day on the card, as 2026-11-24; none by default.")
-@click.option("--accept-uncovered", is_flag=True, help="Publish what no noise covers too; the card says so.")
+@click.option("--accept-uncovered", is_flag=True, help="Publish facts not covered by noise too; the card says so.")
 @json_option
 def publish(directory: Path, *, out: Path, delta: str | None, as_json: bool, **said: Any) -> None:
     """Make a folder to share from the run in DIRECTORY: policy, guarantee, record of releases and a one-page card.
@@ -273,7 +273,7 @@ def publish(directory: Path, *, out: Path, delta: str | None, as_json: bool, **s
 @click.option("--out", type=Place(), help="Directory of the package; NAME by default.")
 @json_option
 def new(name: str, *, kind: str, out: Path | None, as_json: bool) -> None:
-    """Write a package of your own: a declaration, what it declares, tests and a CI file that pass.
+    """Write a new package: a declaration and its implementation, with tests and a CI file that pass.
 
     \b
     Examples:

@@ -131,7 +131,7 @@ noise_option = click.option(
     default="simulated",
     show_default=True,
     help="Where the run's noise comes from: simulated is seeded and protects nobody; release is exact and unseedable, "
-    "for what is published (extra [release]).",
+    "for publication (extra [release]).",
 )
 seed_option = click.option("--seed", type=Count(least=0), default=0, show_default=True, help="Random seed.")
 workers_option = click.option(
@@ -152,9 +152,11 @@ data_option = click.option(
 )
 _USERS = (
     click.option("--column", "user_column", metavar="user=NAME", help="The file's column that names each row's user."),
-    click.option("--who", metavar="NOUN", help="What one user is called, such as patient; by default from the column."),
-    click.option("--max-trajectories", type=Count(), metavar="M", help="At most how many episodes a user has."),
-    click.option("--one-episode-is-one-user", is_flag=True, help="State that each episode is another user's."),
+    click.option("--who", metavar="NOUN", help="The noun for one user, such as patient; by default from the column."),
+    click.option("--max-trajectories", type=Count(), metavar="M", help="The most episodes of a user."),
+    click.option(
+        "--one-episode-is-one-user", is_flag=True, help="State that each episode belongs to a different user."
+    ),
 )
 
 
@@ -198,12 +200,12 @@ features_option = click.option(
 ledger_option = click.option(
     "--ledger", metavar="URL", help="A team's budget, as for `privcheck ledger`; charged before the first draw."
 )
-grant_option = click.option("--grant", metavar="G", help="Which grant of --ledger is charged.")
+grant_option = click.option("--grant", metavar="G", help="The grant of --ledger to charge.")
 out_option = click.option("--out", type=Place(file_okay=False), help="Write everything to this directory.")
 dry_run_option = click.option(
     "--dry-run",
     is_flag=True,
-    help="Print what would be done, at which sizes and cost, and about how long it would take; draw and write nothing.",
+    help="Print the plan with its sizes, cost and approximate duration; draw and write nothing.",
 )
 yes_option = click.option(
     "--yes", is_flag=True, help="Start even if it will take more than about an hour or 8 GB of memory."

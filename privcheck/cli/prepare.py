@@ -11,7 +11,7 @@ from privcheck.cli.options import Count, Place, ProgressBars, finish, json_optio
 from privcheck.support.files import write_whole
 
 _CONFIRM = (
-    'confirm that each label is public knowledge, add those that the data lack, set "inferred" to false, and give it '
+    'confirm that each label is public, add labels missing from the data, set "inferred" to false, and give it '
     "to --codebook"
 )
 
@@ -21,57 +21,57 @@ _CONFIRM = (
 @click.option("--out", type=Place(), help="The trajectories: a .parquet or .csv file.")
 @click.option(
     "--column", "columns", multiple=True, metavar="OURS=THEIRS",
-    help="What the file calls a column; may be repeated. Ours: "
+    help="The file's name of a column; may be repeated. Ours: "
     "episode, step, state, action, reward, next_state, user."
 )  # fmt: skip
-@click.option("--draft", type=Place(), help="Only write a recipe, TOML: guesses of every choice, for you to confirm.")
-@click.option("--recipe", type=Place(), help="Prepare by a recipe that was confirmed, in place of all other choices.")
-@click.option("--layout", help="Of --draft: a known layout (mimic, omop, minari, d3rlpy); else one that fits.")
+@click.option("--draft", type=Place(), help="Only write a recipe, TOML: a guess for every choice, for you to confirm.")
+@click.option("--recipe", type=Place(), help="Prepare by a confirmed recipe, instead of all other choices.")
+@click.option("--layout", help="With --draft: a known layout (mimic, omop, minari, d3rlpy); by default one that fits.")
 @click.option("--codebook", type=Place(), help="The public labels of states and actions, JSON.")
-@click.option("--draft-codebook", type=Place(), help="Only write the labels that occur, for you to confirm.")
-@click.option("--states", type=Count(), help="S, of files that hold codes; ended episodes get code S.")
-@click.option("--reward-range", nargs=2, type=float, metavar="LOW HIGH", help="Public bounds, mapped to [0, 1].")
+@click.option("--draft-codebook", type=Place(), help="Only write the labels in the data, for you to confirm.")
+@click.option("--states", type=Count(), help="S, for files with codes; ended episodes get code S.")
+@click.option(
+    "--reward-range", nargs=2, type=float, metavar="LOW HIGH", help="Public bounds of the reward, mapped to [0, 1]."
+)
 @click.option("--clip-rewards", is_flag=True, help="Clip rewards to their bounds.")
 @click.option("--horizon", type=Count(), metavar="H", help="Steps per episode; longer episodes are cut.")
+@click.option("--missing", default="refuse", show_default=True, help="Episodes with a missing value: refuse or drop.")
+@click.option("--short", default="refuse", show_default=True, help="Episodes shorter than H: refuse, pad or drop.")
 @click.option(
-    "--missing", default="refuse", show_default=True, help="What to do with episodes that lack a value: refuse or drop."
+    "--pad-reward", type=float, help="The reward of padded steps, in the file's unit; by default 0, or the lower bound."
 )
-@click.option(
-    "--short", default="refuse", show_default=True, help="What to do with episodes shorter than H: refuse, pad or drop."
-)
-@click.option("--pad-reward", type=float, help="The reward of padded steps, in the file's unit; 0, or the least.")
-@click.option("--who", metavar="NOUN", help="What one user is called, such as patient; by default from the column.")
-@click.option(
-    "--max-trajectories", type=Count(), metavar="M", help="At most how many episodes a user has; by default 1."
-)
+@click.option("--who", metavar="NOUN", help="The noun for one user, such as patient; by default from the column.")
+@click.option("--max-trajectories", type=Count(), metavar="M", help="The most episodes of a user; by default 1.")
 @click.option(
     "--keep",
     default="refuse",
     show_default=True,
-    help="Which M episodes to keep of a user who has more: first or random; refuse refuses the table.",
+    help="The M episodes to keep of a user who has more: first or random; refuse refuses the table.",
 )
 @click.option(
     "--one-episode-is-one-user",
     is_flag=True,
-    help="State that each episode is another user's, of a table without users.",
+    help="State that each episode belongs to a different user, for a table without users.",
 )
 @click.option("--sort", is_flag=True, help="Sort the rows by episode and step first; holds the file in memory.")
 @click.option("--times", metavar="order|WIDTH", help="Steps are times: number rows by them, or bin them (4h).")
-@click.option("--time-format", metavar="FORMAT", help="How text says a time, such as %d.%m.%Y %H:%M; else ISO 8601.")
+@click.option("--time-format", metavar="FORMAT", help="Format of times in text, such as %d.%m.%Y %H:%M; else ISO 8601.")
 @click.option(
     "--several",
     default="refuse",
     show_default=True,
-    help="Which row counts where several of an episode are of one step or time: first or last.",
+    help="The row to use if an episode has several at one step or time: first or last.",
 )
-@click.option("--encoding", default="utf-8", show_default=True, help="Of a text file, such as latin-1 or cp1252.")
-@click.option("--delimiter", help="Of a text file; a comma, in .tsv a tab.")
-@click.option("--decimal", default=".", show_default=True, help="The mark before a fraction in a text file: . or ,")
+@click.option(
+    "--encoding", default="utf-8", show_default=True, help="Encoding of a text file, such as latin-1 or cp1252."
+)
+@click.option("--delimiter", help="Separator in a text file; by default a comma, in .tsv a tab.")
+@click.option("--decimal", default=".", show_default=True, help="The decimal mark in a text file: . or ,")
 @click.option(
     "--malformed",
     default="refuse",
     show_default=True,
-    help="What to do with rows of a text file with too few or too many values: refuse or drop.",
+    help="Rows of a text file with too few or too many values: refuse or drop.",
 )
 @click.option("--show-values", is_flag=True, help="Messages quote values of rows, which are private.")
 @seed_option
@@ -148,4 +148,4 @@ def _refuse_beside(option: str, *allowed: str) -> None:
         and context.get_parameter_source(str(parameter.name)) is click.core.ParameterSource.COMMANDLINE
     ]
     if given:
-        raise click.UsageError(f"{option} says all choices itself: leave out {', '.join(given)}")
+        raise click.UsageError(f"{option} sets all choices itself: leave out {', '.join(given)}")

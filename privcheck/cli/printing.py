@@ -189,7 +189,7 @@ def describe_draft(result: Draft, raw: Path, recipe: Path) -> str:
             "",
             counted,
             "",
-            "the first rows as they will be read, private as all of this:",
+            "the first rows as they will be read, private like everything above:",
             columns(result.rows),
         ]
     )
@@ -200,7 +200,7 @@ def describe_prepared(result: Prepared) -> str:
     changed = [f"{what}: {count:,}" for what, count in sorted(result.changed.items())]
     lines = [
         f"{result.data}: {result.episodes:,} episodes of {result.steps} steps, from {result.rows:,} rows",
-        f"changed: {', '.join(changed) or 'nothing'} (row by row in {result.changes}, which is as private as the data)",
+        f"changed: {', '.join(changed) or 'nothing'} (row by row in {result.changes}, as private as the data)",
         f"protected: {result.unit.words}; stated by: {result.unit.stated_by}",
         *([] if result.codebook is None else [f"labels: {result.codebook}"]),
         *(f"depends on the data: {choice}" for choice in result.depends_on_data),
@@ -286,7 +286,7 @@ def describe_online_runs(result: RanOnline | Compared) -> str:
     failed = [f"{run.algorithm} {run.did_not_learn.words}." for run in runs if run.did_not_learn is not None]
     said_first = [wrap(result.headline), ""] if isinstance(result, Compared) else []
     if isinstance(result, Compared) and any(one.simulated for one in result.standings):
-        notes.append("The noise was simulated: nothing here protects anybody's data.")
+        notes.append("The noise was simulated: nothing here protects any data.")
     table = columns([heading, *rows])
     return "\n".join([*said_first, *failed, head, "", table, *([""] if notes else []), *notes])
 

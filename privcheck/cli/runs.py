@@ -73,9 +73,9 @@ METHODS_HELP = (
 @set_option
 @out_option
 @click.option(
-    "--ledger", metavar="URL", help="A team's budget: record the verdict there; a violation freezes the grant."
+    "--ledger", metavar="URL", help="A team's ledger: record the verdict there; a violation freezes the grant."
 )
-@click.option("--charge", metavar="ID", help="The charge of --ledger that is audited.")
+@click.option("--charge", metavar="ID", help="The audited charge of --ledger.")
 @dry_run_option
 @yes_option
 @json_option
@@ -166,7 +166,7 @@ def run(
         return
     refuse_long(foreseen.parts, yes=yes)
     if delta is not None and len(names) == 1:
-        raise click.UsageError("--delta goes with several NAMEs, whose guarantees are compared; see `privcheck budget`")
+        raise click.UsageError("--delta goes with several NAMEs, to compare their guarantees; see `privcheck budget`")
     how |= {"env": env, "parameters": given, "out": out}
     acts = registry.algorithm(names[0]).online is not None
     result: Ran | RanOnline | Compared
@@ -175,7 +175,7 @@ def run(
             result = api.run(names[0], progress=bars, **files, **how)
         else:
             if (how.pop("ledger"), how.pop("grant")) != (None, None):
-                raise click.UsageError("--ledger goes with one NAME: every run is a charge of its own")
+                raise click.UsageError("--ledger goes with one NAME: every run is a separate charge")
             refuse_files([registry.algorithm(name) for name in names], place)
             command = ["privcheck", *sys.argv[1:]]
             result = api.compare(names, progress=bars, delta=delta, command=command, **how)

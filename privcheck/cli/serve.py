@@ -22,7 +22,7 @@ _SHUTDOWN: Final = 5  # seconds for requests that are under way when the service
     metavar="URL",
     default="ledger.db",
     show_default=True,
-    help="The ledger: a path, sqlite:///path or postgresql://host/name; created if there is none.",
+    help="The ledger: a path, sqlite:///path or postgresql://host/name; created if missing.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="Port; 0 for any.")
@@ -31,17 +31,15 @@ _SHUTDOWN: Final = 5  # seconds for requests that are under way when the service
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="A proxy on this machine ends TLS, and says from where requests come (X-Forwarded-For).",
+    help="A proxy on this machine terminates TLS and names the requests' origin (X-Forwarded-For).",
 )
-@click.option(
-    "--push-heads", metavar="PLACE", help="Push signed heads there: a file, https://host/path or git:REPOSITORY."
-)
+@click.option("--push-heads", metavar="PLACE", help="Push signed heads to a file, https://host/path or git:REPOSITORY.")
 @click.option(
     "--every",
     type=click.FloatRange(1, 86400),
     default=300,
     show_default=True,
-    help="Seconds from one push to the next.",
+    help="Seconds between pushes.",
 )
 def serve(
     *, store: str, host: str, port: int, tls_cert: Path | None, tls_key: Path | None, behind_proxy: bool,
@@ -118,5 +116,5 @@ def check_address(host: str, *, tls: bool, behind_proxy: bool) -> None:
     except ValueError:
         own = False
     if not own:
-        message = f"--host {host} may be reached by other machines, and tokens would travel in clear text"
+        message = f"--host {host} may be reached by other machines, so tokens would travel in clear text"
         raise ParameterError(f"{message}: give --tls-cert and --tls-key, or --behind-proxy", name="host", given=host)
