@@ -382,17 +382,19 @@ def join_verdicts(found: Iterable[report.Verified | report.Unverified]) -> repor
 def sentence(verification: Verification) -> str:
     """The verdict as a sentence."""
     up, low = ratio(verification.upper_ratio, rounding="up"), ratio(verification.lower_ratio, rounding="down")
-    known = (
-        f"the worst known pair loses {low} of it" if verification.witness else "no pair that loses anything is known"
-    )
+    known = f"the worst known pair loses {low} of it" if verification.witness else "no pair with any loss is known"
     if verification.verdict == "holds":
         scope = "; no more than the claim for any parameters, proved" if verification.method == "proved" else ""
         said = f"The releases cost at most {up} of the claim, and {known}{scope}."
-        return f"{said} Given what is stated of {', '.join(verification.given)}." if verification.given else said
+        return (
+            f"{said} This relies on the stated facts of {', '.join(verification.given)}."
+            if verification.given
+            else said
+        )
     if verification.verdict == "fails":
         if math.isinf(verification.lower_ratio):
-            return "Two neighbouring datasets are told apart beyond every ε: no finite loss bounds these releases."
-        return f"Two neighbouring datasets lose {low} times what is claimed; the accountant's bound is {up} times it."
+            return "Two neighbouring datasets are distinguished beyond every ε: no finite ε bounds these releases."
+        return f"Two neighbouring datasets lose {low} times the claim; the accountant's bound is {up} times the claim."
     return f"The accountant's bound is {up} times the claim and {known}: not decided."
 
 

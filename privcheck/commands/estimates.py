@@ -171,7 +171,7 @@ def refuse_long(parts: Sequence[PlannedPart], *, yes: bool) -> None:
     message = (
         f"{largest.what} ({sizes}): the command takes about {say_seconds(seconds)} and {say_bytes(most)} of memory, an "
         f"estimate that may be wrong by a factor of ten; the limits are {say_seconds(SECONDS)} and {say_bytes(BYTES)}. "
-        "Make the numbers smaller, or give --yes to start all the same; nothing was drawn or written"
+        "Make the numbers smaller, or give --yes to start anyway; nothing was drawn or written"
     )
     raise ParameterError(message, name="yes")
 

@@ -67,7 +67,7 @@ def interrupted(error: BaseException) -> Failure:
 def _of_code(error: BaseException) -> Failure:
     """The failure of code: a registered package's, with its file and line, or an internal error."""
     if (culprit := find_culprit(error)) is not None:
-        return describe("package", culprit, hint="mend the package, or uninstall it")
+        return describe("package", culprit, hint="repair the package, or uninstall it")
     message = f"internal error, nothing was decided: {error!r}"
     return describe("internal", message, hint="please report it", code=INTERNAL)
 

@@ -130,18 +130,16 @@ def say_columns(judged: Judged) -> tuple[str, ...]:
     return (text, say_verdict(result), say_turns(judged) or "–", *say_ratios(result), result.joint or "–")
 
 
-WRITTEN = (
-    "Written by `privcheck verify --all --pages docs/findings`: every figure is computed from the declarations, none "
-    "is typed."
-)
+WRITTEN = "Written by `privcheck verify --all --pages docs/findings`: every figure is computed from the declarations."
 _DELTA = 1e-5  # where the claim itself has no δ
 _WORDS = (
-    "**How to read the tables.** A system is judged by what it publishes, at the parameters given with it. *Holds, "
-    "proved*: for all parameters. *Holds, checked*: at these. *Holds, given* a name: as long as what its author "
-    "states is true. *Fails, witness*: two datasets that differ in one user are told apart better than the claim "
-    "allows, computed exactly. *Cost/claim* is the accountant's upper bound over the claim, rounded up; *worst "
-    "pair/claim* is what the worst pair known loses, rounded down. A loose step that another makes up for is a "
-    "finding, not a failure. Joint DP *follows* from the published statistics by the billboard lemma where their "
+    "**How to read the tables.** A system is judged by its releases, at the parameters given with it. *Holds, "
+    "proved*: for all parameters. *Holds, checked*: at these. *Holds, given* a name: provided that its author's "
+    "statements are true. *Fails, witness*: two datasets that differ in one user can be distinguished better than the "
+    "claim allows, computed exactly. *Cost/claim* is the accountant's upper bound over the claim, rounded up; *worst "
+    "pair/claim* is the loss of the worst known pair over the claim, rounded down. A loose step that another step "
+    "compensates is a finding, not a failure. Joint DP *follows* from the published statistics by the billboard lemma "
+    "where their "
     "claim holds; otherwise it is *unproved*, and never refuted by them."
 )
 
@@ -167,7 +165,7 @@ def count_verdicts(systems: Sequence[Judged]) -> str:
         here = [one for one in systems if one.result.origin is not None and one.result.origin.kind == kind]
         if here:
             said.append(f"{kind} ({words}): {_say_counts(here)}")
-    return f"At the parameters given with each, by whose text it is: {'; '.join(said)}."
+    return f"At the parameters given with each, by origin of the text: {'; '.join(said)}."
 
 
 def _say_counts(systems: Sequence[Judged]) -> str:
@@ -214,9 +212,9 @@ def _statements(systems: Sequence[Judged]) -> Iterator[str]:
     ]
     if rows:
         yield (
-            "**Statement by statement.** A system's headline follows from this table: it *fails* where one of its "
-            "statements about the published statistics is refuted, *holds* where they all hold, and says nothing "
-            "of the paper where none of them applies to it."
+            "**Statement by statement.** A system's headline follows from this table: it *fails* if one of its "
+            "statements about the published statistics is refuted and *holds* if they all hold; it is no verdict on "
+            "the paper if none of them applies."
         )
         yield ""
         yield from table(("statement", "system", "verdict", "why"), rows)
@@ -230,9 +228,9 @@ def _answers(paper: registry.Paper) -> Iterator[str]:
     yield from ("", "## How to contest this page", "")
     yield (
         "Every verdict is recomputed by `privcheck verify NAME`, and `privcheck show NAME` prints what was declared, "
-        "with its source. Whoever finds a system misread can change its `declaration.py` in a few lines and run the "
-        "command again. A correction with the place in the text that contradicts us changes this page, and the "
-        "changelog says so."
+        "with its source. If a system was misread, change its `declaration.py` in a few lines and run the command "
+        "again. A correction that cites the contradicting place in the text changes this page, and is noted in the "
+        "changelog."
     )
 
 
@@ -255,10 +253,10 @@ def _system(judged: Judged) -> Iterator[str]:
     yield ""
     if result.witness is not None:
         whole = f"`privcheck verify {result.algorithm} --json` prints it whole"
-        yield f"The worst pair known: {result.witness.words}. {capitalise(whole)}."
+        yield f"The worst known pair: {result.witness.words}. {capitalise(whole)}."
         yield ""
         if result.witness.pair is not None:
-            yield f"![what the two users do, and their loss beside the claim]({result.algorithm}.svg)"
+            yield f"![the data of the two users, and their loss beside the claim]({result.algorithm}.svg)"
             yield ""
     for one in result.statements:
         yield from _quote(one.statement)
@@ -336,8 +334,8 @@ def _need(setting: Chosen, epsilon: float, delta: float) -> str:
         return f"What the claim promises, {at}, needs this much noise:"
     if isinstance(claim, PureDP):
         return (
-            f"The claim is pure, δ = 0. Who settles for {at}, which is less than the claim promises, needs this much "
-            "noise; it is no repair of the claim itself:"
+            f"The claim is pure, δ = 0. The weaker guarantee {at} needs this much noise; this does not repair the "
+            "claim itself:"
         )
     return f"At {at}, which follows from the claim, this much noise is needed; the claim itself promises more:"
 
@@ -388,8 +386,8 @@ def _index(papers: Papers) -> Iterator[str]:
     yield (
         "A paper on private reinforcement learning publishes some statistics with noise and claims a guarantee for "
         "them. Here each such system is declared, release by release, and its claim is verified: the releases' cost is "
-        "derived for the neighbouring datasets that the claim is about, and a pair of neighbours is looked for that "
-        "loses more. A system that fails has such a pair, drawn on its paper's page."
+        "derived for the neighbouring datasets that the claim is about, and a pair of neighbours with a larger loss is "
+        "sought. A system that fails has such a pair, drawn on its paper's page."
     )
     yield ""
     yield from _words()
@@ -412,13 +410,15 @@ def _index(papers: Papers) -> Iterator[str]:
 def _words() -> Iterator[str]:
     """Yield the explanation of the tables' terms, which are those of `privcheck verify`."""
     yield "* *verdict*: at the parameters on the system's page, as `privcheck verify NAME` says it. *Holds, proved* is"
-    yield "  for all parameters, *holds, checked* for these, *holds, given* a name as long as what the author of that"
-    yield "  states is true. *Fails, witness* names a pair of neighbouring datasets that loses more than is claimed."
-    yield "* *text*: whose it is. *Printed* is as the paper has it, *published code* what its authors' program does:"
+    yield "  for all parameters, *holds, checked* for these, *holds, given* a name provided that its author's"
+    yield (
+        "  statements are true. *Fails, witness* names a pair of neighbouring datasets that loses more than the claim."
+    )
+    yield "* *text*: its origin. *Printed* is the paper's text, *published code* its authors' program:"
     yield "  only these are verdicts on a paper. *Repaired* is a text with a change that the verdict needs,"
     yield "  *reconstructed* has noise or constants that no text states, *own* is an algorithm of this project."
     yield "* *elsewhere*: where the verdict differs, under another reading of the paper or at other parameters."
     yield "* *cost/claim*: the accountant's upper bound over the claim, rounded up. Above 1 nothing is proved."
-    yield "* *worst pair/claim*: what the worst pair known loses over the claim, rounded down. Above 1 the claim is"
+    yield "* *worst pair/claim*: the loss of the worst known pair over the claim, rounded down. Above 1 the claim is"
     yield "  false."
     yield "* *joint DP*: *follows* by the billboard lemma where the claim holds for the statistics, else *unproved*."

@@ -62,7 +62,7 @@ def _why_acting(setting: Chosen, result: OnlineResult, regret: Regret, *, stayed
             f"there can be (H = {H} at the first step) at {share} steps and states"
         )
     if stayed:
-        return "unchanged", f"its policy never changed: all {K} episodes were played as the first, before any data"
+        return "unchanged", f"its policy never changed: all {K} episodes were played like the first, before any data"
     if private and _twin_learned(regret):
         return "noise", f"of its noise: without it ({regret.twin}) the same constants learn here"
     because = "its last policies are worth no more than uniformly random ones"
@@ -85,7 +85,7 @@ def judge_learned(setting: Chosen, result: RunResult, gap: Gap) -> NotLearned | 
         gap: Gap between its policies and the optimum, if the true values are known.
     """
     if result.worthless == 1:
-        because = "every Q̂ is 0: its penalty for what is uncertain exceeds what can be earned, at every step and state"
+        because = "every Q̂ is 0: its penalty for uncertainty exceeds what can be earned, at every step and state"
         return NotLearned(because=because, advice=_advise(setting), cause="penalty")
     if gap.share_of_uniform is None or gap.share_of_uniform < 1:
         return None

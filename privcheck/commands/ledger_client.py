@@ -147,7 +147,9 @@ def make_ledger(url: str) -> Json:
         ParameterError: The URL is that of a service, which makes its own ledger.
     """
     if is_service(url):
-        message = f"{hide_passwords(url)} is a service: a ledger is made where its store is, by privcheck serve"
+        message = (
+            f"{hide_passwords(url)} is a service: its ledger is made on the machine of its store, by privcheck serve"
+        )
         raise ParameterError(f"{message} there, or privcheck ledger init --store PATH", name="store", given=url)
     check_installed()  # before there is a file
     store = create_store(url)
@@ -181,7 +183,7 @@ def open_book(url: str, token_file: Path | None) -> tuple[Book, Actor]:
     book = Book(open_store(url))
     if not token and not book.store.url.startswith("sqlite:"):
         book.store.close()
-        message = f"expected a token in {TOKEN} or --token-file: only who may write a SQLite file needs none"
+        message = f"expected a token in {TOKEN} or --token-file: only users who may write a SQLite file need none"
         raise AuthorityError(message, known=False)
     command = click.get_current_context(silent=True)
     if command is not None:
@@ -218,13 +220,13 @@ def is_service(url: str) -> bool:
 
 def _refuse_service(url: str) -> None:
     if is_service(url):
-        message = f"{hide_passwords(url)} is a service: its store is backed up and put back where that is"
+        message = f"{hide_passwords(url)} is a service: its store is backed up and restored on its own machine"
         raise ParameterError(f"{message}: give --store PATH or postgresql://…", name="store", given=hide_passwords(url))
 
 
 def _open_service(url: str, token: str) -> _Service:
     if not token:
-        message = f"{hide_passwords(url)} asks who pays: expected a token in {TOKEN} or --token-file"
+        message = f"{hide_passwords(url)} needs the payer's token: expected one in {TOKEN} or --token-file"
         raise AuthorityError(message, known=False)
     from privcheck.ledger.client import Client
 
@@ -390,8 +392,10 @@ class _Service:
     ) -> Json:
         self._refuse(heads)
         if checkpoint is not None:
-            message = f"{hide_passwords(self.client.url)} is a service, which reads its store itself: a checkpoint is"
-            raise ParameterError(f"{message} for who reads the store; leave it out", name="checkpoint")
+            message = (
+                f"{hide_passwords(self.client.url)} is a service, which reads its store itself, and a checkpoint is"
+            )
+            raise ParameterError(f"{message} for readers of the store; leave it out", name="checkpoint")
         return self.client.verify([receipt.to_dict() for receipt in receipts])
 
     def public_key(self) -> Json:
@@ -403,11 +407,13 @@ class _Service:
 
     def _refuse(self, kept: Sequence[object]) -> None:
         if kept:
-            message = "a service shows its heads, and compares none: ask where its store is, with --store PATH"
+            message = (
+                "a service shows its heads but compares none: run this on the machine of its store, with --store PATH"
+            )
             raise ParameterError(message, name="store", given=self.client.url)
 
     def rebuild(self) -> None:
-        message = f"{hide_passwords(self.client.url)} is a service: its list is rebuilt where its store is"
+        message = f"{hide_passwords(self.client.url)} is a service: its list is rebuilt on the machine of its store"
         raise ParameterError(message, name="rebuild")
 
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
@@ -461,7 +467,7 @@ def _state(unit: Stated, claim: Json | None) -> Json:
     given = claim or {}
     own = given.get("unit")
     if own is not None and unit is not None:
-        raise ParameterError(f"the claim has a unit of its own, {own}; expected no other beside it", name="unit")
+        raise ParameterError(f"the claim has its own unit, {own}; expected no other unit beside it", name="unit")
     about = {name: given[name] for name in _STATED if name in given}
     met = [name for name, how in given["joint"].items() if how] if "joint" in given else None
     return {"unit": unit if own is None else own, "conditions": met, "about": about or None}

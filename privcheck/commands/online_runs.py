@@ -293,8 +293,10 @@ def _refuse_release(setting: Chosen, replicates: int, out: Path | None) -> None:
     if not setting.algorithm.publishes:
         known = [registry.algorithm(name) for name in registry.names("algorithms")]
         able = ", ".join(one.name for one in known if one.runs and one.declare is not None and one.publishes)
-        message = f"{setting.algorithm.name} draws its noise inside a compiled kernel, which has simulated noise alone"
-        raise ParameterError(f"{message}; release noise have {able}, and agents of yours that are plain", name="noise")
+        message = f"{setting.algorithm.name} draws its noise inside a compiled kernel, which has only simulated noise"
+        raise ParameterError(
+            f"{message}; release noise is available for {able} and for your own plain agents", name="noise"
+        )
     refuse_torn_ledger(out)
     if out is not None and (out / FILE_NAME).exists():
         message = f"{out} holds the ledger of an earlier run, and a run with release noise is not continued"
@@ -310,7 +312,7 @@ def _refuse_ledger(setting: Chosen, out: Path | None) -> None:
         header, entries = read_ledger(path)
         check_entries(header, entries, setting.priced)
     except LedgerError as error:
-        message = f"{path.parent} holds a ledger that is not of this run: {error}; choose another --out"
+        message = f"{path.parent} holds the ledger of another run: {error}; choose another --out"
         raise LedgerError(message, line=error.line) from None
 
 

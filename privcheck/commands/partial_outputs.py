@@ -52,7 +52,7 @@ def describe_kept(out: Path | None, *, resumes: bool) -> str:
             parts.append(f"the checkpoint {saved}")
             further = True
         ledgers = (folder / LEDGER, partial_path(folder / LEDGER))
-        parts += [f"{ledger}, the record of what was spent" for ledger in ledgers if ledger.exists()]
+        parts += [f"{ledger}, the record of the spending" for ledger in ledgers if ledger.exists()]
         parts += [f"the policy {policy}" for policy in (folder / ARRAY_NAME,) if policy.exists()]
     if not parts:
         return f"nothing of this run was kept in {out}"

@@ -163,8 +163,8 @@ def _release_noise() -> str:
 def _clashes() -> list[str]:
     owners = packages_distributions()
     return [
-        f"the folder {package}/ is also owned by {', '.join(sorted(others))}: one of the two will not be found; "
-        "use an environment of its own for privcheck"
+        f"the folder {package}/ is also owned by {', '.join(sorted(others))}: one of the two will not be found; use a "
+        "separate environment for privcheck"
         for package in OWN
         if (others := set(owners.get(package, [])) - {"privcheck"})
     ]

@@ -156,13 +156,13 @@ def publish(
 
 def _refuse_occupied(out: Path, directory: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        message = f"{out} is not empty, and what is published is one new folder: choose another --out"
+        message = f"{out} is not empty, but a publication is a new folder: choose another --out"
         raise ParameterError(message, name="out", given=str(out))
     if (directory / PRIVATE).resolve() in (out.resolve(), *out.resolve().parents):
         message = f"{out} is in the private part of the run: choose another --out"
         raise ParameterError(message, name="out", given=str(out))
     if (torn := partial_path(out)).exists():
-        message = f"{torn} was left by a publication that was cut short, or another one writes it now: delete it"
+        message = f"{torn} was left by an interrupted publication, or is being written by another one: delete it"
         raise ParameterError(message, name="out", given=str(out))
 
 
@@ -176,7 +176,7 @@ def _refuse_unpublishable(record: PolicyRecord, directory: Path, publisher: Publ
     stated, name = record.guarantee, record.algorithm
     wrong = ""
     if stated is None:
-        wrong = f"{name} is not private, and its policy as public as its data; run a private algorithm"
+        wrong = f"{name} is not private, and its policy exposes its data; run a private algorithm"
     elif not stated.protects:
         wrong = "its noise was simulated and protects nobody; run it again with --noise release"
     elif not stated.compared:
@@ -185,11 +185,11 @@ def _refuse_unpublishable(record: PolicyRecord, directory: Path, publisher: Publ
             f"{name} --view lockstep` says why, and a new run with an agent that it finds consistent is compared"
         )
     elif stated.unit is None:
-        wrong = "it is of an earlier version, which did not say who is protected; run it again"
+        wrong = "it is from an earlier version, which did not record the protected unit; run it again"
     elif record.warnings and not publisher.accepts_uncovered:
         wrong = (
             f"no noise covers this: {'; '.join(record.warnings)}. Run it again without, or accept it with "
-            "--accept-uncovered; it then stands on the card"
+            "--accept-uncovered; the card then lists it"
         )
     if stated is None or wrong:
         raise ParameterError(f"{directory} is not published: {wrong}", name="directory", given=str(directory))
@@ -253,7 +253,7 @@ def _refuse_audited(report: Report | None) -> None:
             found = "a violation" if view.verdict == "violation" else "something undecided"
             message = (
                 f"the audit of {view.algorithm} from the view {name} found {found}: {view.witness or view.method}. It "
-                "is not published; mend the agent and run it again"
+                "is not published; correct the agent and run it again"
             )
             raise ParameterError(message, name="directory")
 
@@ -270,7 +270,7 @@ def _resolve(record: PolicyRecord, report: Report | None, unit: Unit) -> Chosen:
     setting = chosen.protecting(replace(unit, relation=None, model=None)).as_released()
     if setting.setting.protected != unit:
         message = (
-            f"the policy protects {unit.words}, and {record.algorithm} as it is registered here "
+            f"the policy protects {unit.words}, and {record.algorithm} as registered here protects "
             f"{setting.setting.protected.words}: publish with the version that ran it"
         )
         raise ParameterError(message, name="unit", given=unit.words)
@@ -288,7 +288,8 @@ def _refuse_other_record(setting: Chosen, header: dict[str, Any], entries: list[
     except LedgerError as error:
         readings = ", ".join(f"{name}={way}" for name, way in setting.readings.items()) or "none"
         message = (
-            f"{LEDGER_NAME} is not of what {setting.algorithm.name} declares here (readings: {readings}): {error}; "
+            f"{LEDGER_NAME} does not match the declaration of {setting.algorithm.name} here (readings: {readings}): "
+            f"{error}; "
             "publish with the version that ran it, or the folder as it was written"
         )
         raise LedgerError(message, line=error.line) from None
@@ -304,11 +305,12 @@ def _judge(setting: Chosen) -> Verified:
     verified = verify_claim(setting.judged)
     if verified.verdict != "holds":
         message = (
-            f"the verdict on {name} is {verified.verdict!r}, and only what holds is published: {verified.sentence}"
+            f"the verdict on {name} is {verified.verdict!r}, and only verified claims are published: "
+            f"{verified.sentence}"
         )
         raise ParameterError(f"{message}; see: privcheck verify {name}", name="directory")
     if verified.joint not in (None, "follows"):
-        message = f"{name} claims joint DP, which is {verified.joint}, and only what holds is published"
+        message = f"{name} claims joint DP, which is {verified.joint}, and only verified claims are published"
         raise ParameterError(f"{message}; see: privcheck verify {name}", name="directory")
     return verified
 
@@ -369,7 +371,7 @@ def _read_receipt(directory: Path) -> Receipt | None:
     try:
         return Receipt.parse(json.loads(path.read_text(encoding="utf-8"))["receipt"])
     except (OSError, ValueError, KeyError, TypeError, ParameterError) as error:
-        message = f"{path}: expected what the run wrote when it was charged; {error!s:.200}"
+        message = f"{path}: expected the record that the run wrote when it was charged; {error!s:.200}"
         raise FileFormatError(message) from None
 
 

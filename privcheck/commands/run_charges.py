@@ -74,7 +74,7 @@ def charged(
         yield Nobody()
         return
     if ledger is None or grant is None:
-        message = "expected --ledger URL and --grant NAME together: whose budget, and which part of it"
+        message = "expected --ledger URL and --grant NAME together: the budget, and its grant"
         raise ParameterError(message, name="ledger", given=ledger or grant)
     with open_till(ledger) as till:
         charge = _reserve(till, grant, setting.with_noise(noise), replicates, key)
@@ -179,7 +179,7 @@ def _judge_there(service: Client, algorithm: str, sets: Mapping[str, str]) -> st
 
 
 def _not_holding(algorithm: str, verdict: str) -> str:
-    message = f"the verdict on {algorithm} is {verdict!r}, and only what holds is charged"
+    message = f"the verdict on {algorithm} is {verdict!r}, and only verified claims are charged"
     return f"{message}; see: privcheck verify {algorithm}"
 
 
@@ -199,7 +199,7 @@ def import_run(desk: Desk, grant: str, path: Path, *, unit: str | None = None) -
     header, entries = read_ledger(path)
     own = header.get("unit")
     if (own is None) == (unit is None):
-        said = "says no unit of privacy" if own is None else f"says its own unit of privacy, {own}"
+        said = "names no unit of privacy" if own is None else f"names its own unit of privacy, {own}"
         remedy = (
             "give --unit, as 'patient, 8 trajectories, replace-one, central', or --unit dataset, by which you state "
             f"that the run was priced for the dataset's unit (its relation was: {header['relation']})"
@@ -211,7 +211,7 @@ def import_run(desk: Desk, grant: str, path: Path, *, unit: str | None = None) -
     currency = desk.currency(grant)
     event = _as_event(spent, currency)
     if event is None:
-        raise ParameterError(f"{path}: what it records {_NO_COST}, {currency}", name="grant", given=grant)
+        raise ParameterError(f"{path}: its releases {_NO_COST}, {currency}", name="grant", given=grant)
     mark = digest(path.read_text(encoding="utf-8"))
     claim = {name: header[name] for name in ("algorithm", "parameters", "noise")}
     claim["record"] = mark
@@ -226,7 +226,7 @@ def find_audited(setting: Chosen, *, ledger: str | None, charge: str | None) -> 
         ParameterError: One of ledger and charge is missing, or the charge is of another algorithm or other parameters.
     """
     if ledger is None or charge is None:
-        message = "expected --ledger URL and --charge ID together: whose budget, and which charge was audited"
+        message = "expected --ledger URL and --charge ID together: the budget, and the audited charge"
         raise ParameterError(message, name="ledger", given=ledger or charge)
     about = describe_claim(setting, "holds")
     with open_till(ledger) as till:
@@ -234,7 +234,8 @@ def find_audited(setting: Chosen, *, ledger: str | None, charge: str | None) -> 
     for name in ("algorithm", "parameters"):
         if claim.get(name) != about[name]:
             message = (
-                f"charge {charge} is of {name} {claim.get(name)}, and what is audited has {about[name]}; expected "
+                f"charge {charge} is of {name} {claim.get(name)}, and the audited algorithm has {about[name]}; "
+                "expected "
             )
             raise ParameterError(f"{message}the same, or: privcheck ledger evidence", name="charge", given=charge)
 

@@ -35,14 +35,14 @@ from privcheck.terms.unit import say_trajectories
 _PICTURES = (".svg", ".png", ".pdf")
 _NO_LABELS = PolicyLabels()
 _ROWS = 20  # that are shown where nobody asked for all
-_SIMULATED = "the noise was simulated and protects nobody: this policy is not to be published"
+_SIMULATED = "the noise was simulated and protects nobody: this policy must not be published"
 _UNCOMPARED = (
-    "whether policy and claimed value are functions of the releases alone was not compared: not to be published before "
+    "it was not checked that policy and claimed value are functions of the releases alone: do not publish before "
     "`privcheck audit NAME --view lockstep` is consistent"
 )
-_PLAIN = "not a private algorithm: the policy is as public as what it was learned from"
+_PLAIN = "not a private algorithm: the policy exposes the data from which it was learned"
 _KNOWN = "true: its exact expected return in the model; claimed: the agent's own pessimistic estimate"
-_UNKNOWN = "claimed: the agent's own pessimistic estimate, from noisy releases; nobody knows the true value"
+_UNKNOWN = "claimed: the agent's own pessimistic estimate, from noisy releases; the true value is unknown"
 
 
 def keep_policy(

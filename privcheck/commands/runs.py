@@ -87,7 +87,7 @@ def cluster_executor(address: str) -> Iterator[Executor]:
             if theirs != _versions():
                 message = (
                     f"--cluster: worker {worker} has {_name_versions(theirs)}, here is {_name_versions(_versions())}; "
-                    "expected the same versions, because they decide what a seed draws"
+                    "expected the same versions, because they determine the draws of a seed"
                 )
                 raise ParameterError(message, name="cluster", given=address)
         yield cast("Executor", client.get_executor())
@@ -103,11 +103,11 @@ def _name_versions(versions: dict[str, str]) -> str:
 
 _UNKNOWN = (
     "The true value of a policy is unknown for a user's own data; shown is the agent's own estimate from the "
-    "billboard, which is no lower bound. A non-private baseline would be a release of its own, so none is computed."
+    "billboard, which is no lower bound. A non-private baseline would be another release, so none is computed."
 )
 _EXPOSED = (
-    "This agent is not private: its policy and its estimate are computed from the exact data, and showing them to "
-    "anybody is a release that nothing accounts for."
+    "This agent is not private: its policy and its estimate are computed from the exact data, and showing them is a "
+    "release that is not accounted for."
 )
 _WITHHELD = "withheld: private"
 _COUNTS = frozenset({"rows", "users", "episodes"})  # facts that are counts of the data
@@ -273,7 +273,8 @@ def compare_outputs(setting: Chosen, seed: int) -> str:
     if found.verdict == "violation":
         message = (
             f"{setting.algorithm.name} is not released: {found.witness}. `privcheck audit {setting.algorithm.name} "
-            "--view lockstep` shows the figures; simulated noise (--noise simulated) runs it for a look, not to publish"
+            "--view lockstep` shows the figures; simulated noise (--noise simulated) runs it for inspection, not for "
+            "publication"
         )
         raise ParameterError(message, name="noise", given="release")
     return say_compared(found)
@@ -293,7 +294,10 @@ def refuse_no_agent(setting: Chosen) -> None:
         ParameterError: The algorithm has no such agent.
     """
     if not setting.algorithm.from_data:
-        message = f"{setting.algorithm.name} is declared but has no agent to run; `privcheck list` shows which have one"
+        message = (
+            f"{setting.algorithm.name} is declared but has no agent to run; `privcheck list` shows the algorithms with "
+            "an agent"
+        )
         raise ParameterError(message, name=setting.algorithm.name)
 
 
@@ -320,7 +324,7 @@ def refuse_second_release(
         raise ParameterError(message, name="replicates", given=replicates)
     if out is not None and (out / LEDGER).exists():
         message = (
-            f"{out} holds the ledger of an earlier run, the record of what that run has spent: choose another --out. "
+            f"{out} holds the ledger of an earlier run, the record of its spending: choose another --out. "
             "The two runs together cost the sum of both ledgers"
         )
         raise ParameterError(message, name="out", given=str(out))
@@ -335,8 +339,8 @@ def refuse_torn_ledger(out: Path | None) -> None:
     """
     if out is not None and (torn := partial_path(out / LEDGER)).exists():
         message = (
-            f"{torn} is the ledger of a run that was cut short. What stands in it is spent, if anything of it left "
-            "this machine, and drawing again would be a second release: keep it, charge both, and choose another --out"
+            f"{torn} is the ledger of an interrupted run. Its releases are spent if any of them left this machine, and "
+            "drawing again would be a second release: keep it, charge both, and choose another --out"
         )
         raise ParameterError(message, name="out", given=str(out))
 

@@ -135,7 +135,9 @@ class Chosen:
             ParameterError: The algorithm is a non-private baseline.
         """
         if self.declaration is None:
-            message = f"{self.algorithm.name} is not private: it declares no releases, so there is nothing to account"
+            message = (
+                f"{self.algorithm.name} is not private: it declares no releases, so there is nothing to account for"
+            )
             raise ParameterError(message, name=self.algorithm.name)
         return self.declaration
 

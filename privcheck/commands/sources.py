@@ -110,7 +110,7 @@ def anything_to_check(
     """
     if not algorithm.runs and algorithm.declare is not None:
         if place.env is not None or place.files:
-            message = f"{algorithm.name} has no agent: nothing learns from --env, --data, --rewards or --features"
+            message = f"{algorithm.name} has no agent to learn from --env, --data, --rewards or --features"
             raise ParameterError(message, name="env")
         return settle(algorithm, given), None
     where = usual_place(algorithm, place)

@@ -367,8 +367,10 @@ def _find(names: Sequence[str], place: Place) -> list[Algorithm]:
     acting = [one.online is not None for one in algorithms]
     if any(acting) and not all(acting):
         offline = ", ".join(one.name for one in algorithms if one.online is None)
-        message = f"a sweep is of algorithms that act or of such that learn from data; {offline} learns from data"
-        raise ParameterError(f"{message}: sweep it apart from the others", name="name", given=list(names))
+        message = (
+            f"a sweep has either algorithms that act or algorithms that learn from data; {offline} learns from data"
+        )
+        raise ParameterError(f"{message}: sweep it separately from the others", name="name", given=list(names))
     if all(acting):
         for one in algorithms:
             refuse_files([one], place)
@@ -413,7 +415,7 @@ def _refuse_unknown(algorithms: Sequence[Algorithm], over: Grid, given: Mapping[
     names = ", ".join(one.name for one in algorithms)
     for name in (*over, *given):
         if name not in known:
-            raise UnknownNameError(f"parameter of {names} or of where they learn", name, sorted(known))
+            raise UnknownNameError(f"parameter of {names} or of the environment", name, sorted(known))
 
 
 def _is_reading(algorithms: Sequence[Algorithm], name: str) -> bool:
@@ -512,7 +514,7 @@ def sweep_where(
         ParameterError: The cluster cannot be used, both a cluster and an executor are given, or no point could be run.
     """
     if cluster is not None and executor is not None:
-        raise ParameterError("cluster and executor: the points run on one of them; leave one out", name="cluster")
+        raise ParameterError("cluster and executor: the points run on only one of them; leave one out", name="cluster")
     if cluster is None:
         return sweep(plan, out=out, executor=executor, progress=progress)
     with cluster_executor(cluster) as workers:

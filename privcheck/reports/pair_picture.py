@@ -50,7 +50,7 @@ def draw_pair(result: Verified) -> str | None:
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}"',
         '  role="img" font-family="system-ui, Segoe UI, Noto Sans, Helvetica, Arial, sans-serif" font-size="13">',
-        f"<title>The worst pair known for {escape(result.algorithm)}</title>",
+        f"<title>The worst known pair for {escape(result.algorithm)}</title>",
         f"<desc>{about}</desc>",
         f'<rect width="{_WIDTH}" height="{height}" rx="6" fill="{_PAPER}"/>',
         *drawn,

@@ -89,11 +89,11 @@ DATA_DEPENDENT_REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Input of the rules: the declaration with its cost, the worst pair known, and the verdict on the claim.
+    """Input of the rules: the declaration with its cost, the worst known pair, and the verdict on the claim.
 
     Attributes:
         priced: The declaration at its parameters, with its cost.
-        witness: The worst pair known.
+        witness: The worst known pair.
         verdict: "holds", "fails" or "undecided".
         upper: Composed cost over claim.
         lower: The witness's loss over claim.

@@ -52,7 +52,7 @@ class Verification(Brief):
             on these statements, which were tested without a contradiction.
         rests_on: Every assumption and fact that the verdict depends on, the weakest first.
         findings: All findings, the most severe first.
-        witness: The worst pair known.
+        witness: The worst known pair.
         account: The composed cost with its derivation.
     """
 

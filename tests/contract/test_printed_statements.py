@@ -67,7 +67,7 @@ def test_a_page_counts_by_class(paper):
     rows = re.findall(r"^\| \[[a-z0-9-]+\]\(#[a-z0-9-]+\) \|(.*)\|$", text, re.MULTILINE)
     cells = [[cell.strip() for cell in row.split("|")] for row in rows]
     cells = [row for row in cells if len(row) == 7]  # those of the table of systems
-    told = re.search(r"by whose text it is: (.*?)\.(?: |$)", text, re.MULTILINE)
+    told = re.search(r"by origin of the text: (.*?)\.(?: |$)", text, re.MULTILINE)
     assert told is not None
     for part in told[1].split("; "):
         kind = part.split(" (")[0]

@@ -151,7 +151,7 @@ def test_an_interrupted_run_says_what_is_kept(tmp_path, monkeypatch):
     out = tmp_path / "out"
     said = told(*given, "--out", str(out), code=130)
     assert f"kept: the checkpoint {out / 'checkpoint.npz'}" in said
-    assert "the record of what was spent" in said
+    assert "the record of the spending" in said
     assert "the same command goes on from there" in said
     assert (out / "checkpoint.npz").exists()
     assert "nothing was kept" in told(*given, code=130)

@@ -193,9 +193,9 @@ def test_a_run_that_ends_before_its_first_draw_is_released(store, grant, tmp_pat
 
 def test_only_what_holds_is_charged(store, grant):
     failing = ("ledger", "charge", *grant, "--algorithm", "dp-lsvi-ucb-pp-as-printed")
-    assert "only what holds" in call(*failing, code=1)["message"]
+    assert "only verified claims" in call(*failing, code=1)["message"]
     assert call(*failing, "--gaussian-rho", 1, code=2)["error"] == "usage"
-    with pytest.raises(BudgetError, match="only what holds is charged"):
+    with pytest.raises(BudgetError, match="only verified claims are charged"):
         api.run("dp-lsvi-ucb-pp-as-printed", env="linear-synthetic", ledger=store, grant="G")
     assert call("run", "apvi", *SMALL, "--ledger", store, "--grant", "G", code=2)["error"] == "parameter"
     assert call("run", "dp-apvi", *SMALL, "--ledger", store, code=2)["error"] == "parameter"

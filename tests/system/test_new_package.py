@@ -71,7 +71,7 @@ def test_names_that_are_none_are_refused(name, tmp_path):
 def test_names_that_are_taken_are_refused(name, tmp_path):
     result = run_new(name, "--out", tmp_path / "mine")
     assert result.exit_code == 2
-    assert "a name of its own" in result.stderr
+    assert "choose another name" in result.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -330,7 +330,7 @@ def test_what_no_noise_covers_is_published_on_the_publishers_word(mine, tmp_path
 def test_a_claim_that_does_not_hold_is_not_published(mine, tmp_path, monkeypatch, verdict, joint):
     judge = publication.verify_claim
     monkeypatch.setattr(publication, "verify_claim", lambda s: replace(judge(s), verdict=verdict, joint=joint))
-    with pytest.raises(ParameterError, match=r"only what holds is published.*privcheck verify dp-apvi"):
+    with pytest.raises(ParameterError, match=r"only verified claims are published.*privcheck verify dp-apvi"):
         api.publish(mine, out=tmp_path / "out")
     assert not list(tmp_path.glob("out*"))
 

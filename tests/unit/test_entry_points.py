@@ -112,7 +112,7 @@ def test_a_package_that_fails_at_work_is_named_and_ours_is_not(tmp_path, monkeyp
     ended = CliRunner().invoke(main, ["verify", "broken"])
     assert ended.exit_code == 2, ended.output
     assert "privcheck: package broken_agents failed: KeyError: 'missing'" in ended.output
-    assert "broken_agents.py, line 5); mend the package, or uninstall it" in ended.output
+    assert "broken_agents.py, line 5); repair the package, or uninstall it" in ended.output
     assert "internal error" not in ended.output
     monkeypatch.setattr("privcheck.api.calibrate", lambda *_, **__: {}["ours"])
     ended = CliRunner().invoke(main, ["calibrate", "dp-apvi", "--epsilon", "1"])

@@ -243,7 +243,7 @@ def test_a_record_without_a_unit_needs_one_and_a_record_with_one_takes_no_other(
         patch.setattr("privcheck.commands.run_charges.read_ledger", lambda _: (header, []))
         patch.setattr("privcheck.commands.run_charges.price_ledger", lambda *_: cost)
         record.write_text("1")
-        with pytest.raises(ParameterError, match=r"says no unit of privacy; give --unit.*replace one trajectory"):
+        with pytest.raises(ParameterError, match=r"names no unit of privacy; give --unit.*replace one trajectory"):
             import_run(till, "G", record)
         done = import_run(till, "G", record, unit="dataset")
         assert till.find_charge(done["id"])["unit"]["trajectories"] == 8

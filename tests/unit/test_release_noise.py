@@ -226,7 +226,7 @@ def test_a_run_that_was_cut_short_is_not_drawn_again(tmp_path, monkeypatch):
         run(setting, source, noise="release", out=tmp_path)
     torn = (tmp_path / "ledger.jsonl.partial").read_text().splitlines()
     assert len(torn) == 3  # the header, and what left before
-    with pytest.raises(ParameterError, match="cut short"):
+    with pytest.raises(ParameterError, match="interrupted run"):
         run(setting, source, noise="release", out=tmp_path)
     assert (tmp_path / "ledger.jsonl.partial").read_text().splitlines() == torn
 
@@ -252,7 +252,9 @@ def test_calibrated_ucb_vi_draws_release_noise_and_leaves_no_checkpoint(tmp_path
 
 def test_agents_that_draw_in_a_kernel_refuse_and_name_those_that_do_not():
     setting, world = online("private-ucb-vi-central")
-    with pytest.raises(ParameterError, match="release noise have calibrated-ucb-vi, calibrated-vapvi, dp-apvi"):
+    with pytest.raises(
+        ParameterError, match="release noise is available for calibrated-ucb-vi, calibrated-vapvi, dp-apvi"
+    ):
         run_online(setting, world, noise="release")
     setting, world = online("calibrated-ucb-vi", policy="turns")
     with pytest.raises(ParameterError, match="policy=one only"):
@@ -291,7 +293,7 @@ def test_a_policy_is_publishable_only_where_what_it_comes_with_was_compared(tmp_
     unseen = run(setting, source, noise="release", out=tmp_path / "unseen", compared="")
     assert unseen.policy.record.guarantee.protects
     assert "NOT to be published: it was not compared" in shown(tmp_path / "unseen")
-    assert "not to be published before" in unseen.policy.record.value.note
+    assert "do not publish before" in unseen.policy.record.value.note
 
 
 def shown(directory):

@@ -70,7 +70,7 @@ def start_package(name: str, kind: str, directory: Path | None = None) -> Starte
     package = _check_name(name)
     place = Path(name) if directory is None else directory
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise PrivcheckError(f"{place} is there already and not empty: give another --out, nothing was written")
+        raise PrivcheckError(f"{place} already exists and is not empty: give another --out; nothing was written")
     texts = _render(name, package, kind)
     partial = partial_path(place.absolute())
     try:
@@ -98,11 +98,11 @@ def _check_name(name: str) -> str:
         message = f"expected a name of lower-case words joined by hyphens, such as my-ucb-vi, got {name!r}"
         raise ParameterError(message, name="name", given=name)
     if name in names("algorithms"):
-        message = f"an algorithm is registered under the name {name!r} already: give yours a name of its own"
+        message = f"an algorithm is registered under the name {name!r} already: choose another name"
         raise ParameterError(message, name="name", given=name)
     package = name.replace("-", "_")
     if keyword.iskeyword(package) or importlib.util.find_spec(package) is not None:
-        message = f"`import {package}` means something else already: give your package a name of its own"
+        message = f"`import {package}` already means another package: choose another name"
         raise ParameterError(message, name="name", given=name)
     return package
 
