@@ -97,7 +97,7 @@ def one_hot_features(states: int, actions: int) -> FeatureMap:
     cells = states * actions
     if cells > MOST_ONE_HOT:
         message = (
-            f"no features are known, and one coordinate for every state and action would be d = {states}·{actions} = "
+            f"no features are known, and a coordinate for every state and action would be d = {states}·{actions} = "
             f"{cells} dimensions, at most {MOST_ONE_HOT}: give public features of fewer with --features FILE"
         )
         raise ParameterError(message, name="features", given=cells)

@@ -106,7 +106,7 @@ def _rewards(reward: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         message = (
             f"expected rewards in [0, 1], got {reward[where]:g} at {where}, and {int(bad.sum()) - 1} more: rescale "
-            "them with public bounds, (r - least)/(largest - least), before anything is learned"
+            "them with public bounds, (r - least)/(largest - least), before learning"
         )
         raise ParameterError(message, name="reward")
     return _freeze(table)

@@ -52,8 +52,8 @@ def test_a_private_number_of_episodes_is_in_no_file_of_a_release(tmp_path):
         assert str(USERS - hole) not in ran["description"]
         assert {str(ran["facts"][count]).partition(" (")[0] for count in ("rows", "users")} == {"withheld: private"}
         record = load_policy(out).record
-        assert any("the number of episodes that are left is private" in warning for warning in record.warnings)
-        assert "the number of episodes that are left is private" in call("policy", out)
+        assert any("the number of remaining episodes is private" in warning for warning in record.warnings)
+        assert "the number of remaining episodes is private" in call("policy", out)
         call("report", out)
 
 

@@ -142,8 +142,8 @@ LONG = {"episode": [1, 1, 1, 2], "step": [0, 1, 2, 0]}
         ({"step": [3, 4, 0, 1]}, {}, r"does not follow .* row 1 \(3\)"),
         (LONG, {}, r"fewer than 3 steps \(--horizon H .*\): row 4"),
         ({"episode": [1, 2, 2, 2], "step": [0, 0, 1, 2]}, {}, r"more than 1 steps \(.*\): row 2"),
-        ({"episode": [1, 2, 1, 2], "step": [0, 0, 1, 1]}, {}, r"row 3: its episode began before and ended; .* --sort"),
-        ({"episode": [None, 1, 2, 2]}, {}, "row 1 belongs to no episode"),
+        ({"episode": [1, 2, 1, 2], "step": [0, 0, 1, 1]}, {}, r"row 3: its episode began earlier .*--sort"),
+        ({"episode": [None, 1, 2, 2]}, {}, "row 1 has no episode"),
         ({"next_state": ["ill", "ill", "well", "gone"]}, {}, r"not the state of the next row \(.*\): row 3 \(well\)"),
         ({"action": None}, {}, "no column action; it has episode, step, state, reward"),
         ({"state": [0, 1, 1, 2], "action": [0, 1, 0, 0]}, {"codebook": None}, "state of its own for ended episodes"),
@@ -151,10 +151,10 @@ LONG = {"episode": [1, 1, 1, 2], "step": [0, 1, 2, 0]}
         ({"state": [0, 1, -1, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, r"0 \(.*\): row 3 \(-1\)"),
         ({"state": [0, 1, 3, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, "not below --states 3"),
         ({"state": [0, 0.5, 1, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, r"whole number \(.*row 2"),
-        ({}, {"users": Users()}, "does not say who its users are"),
+        ({}, {"users": Users()}, "does not identify its users"),
         ({"user": ["a", "a", "a", "a"]}, {"users": Users()}, "episode 2 of its user begins in row 3, and no --max"),
         ({"user": ["a", "a", "a", "a"]}, {}, "has a column user: leave out --one-episode-is-one-user, or the column"),
-        ({"user": ["a", "b", "c", "c"]}, {"users": Users()}, "row 2: no user, or another one"),
+        ({"user": ["a", "b", "c", "c"]}, {"users": Users()}, "row 2: no user, or a different one"),
     ],
 )  # fmt: skip
 def test_what_the_plan_does_not_cover_is_refused_with_its_row(tmp_path, changes, plan, says):
@@ -168,7 +168,7 @@ def test_what_the_plan_does_not_cover_is_refused_with_its_row(tmp_path, changes,
 def test_of_many_bad_rows_the_first_five_are_shown(tmp_path):
     columns = {name: values * 2 for name, values in ROWS.items()} | {"episode": [1, 1, 2, 2, 3, 3, 4, 4]}
     path = write(tmp_path / "raw.parquet", columns | {"reward": [2.0] * 8})
-    said = r"among its rows 1 to 6:\n.* row 5; and 1 more\n  - what stands there is shown with --show-values$"
+    said = r"among its rows 1 to 6:\n.* row 5; and 1 more\n  - --show-values shows the values$"
     with pytest.raises(TrajectoryError, match=said):
         prepare(path, tmp_path / "trips.parquet", PreparationPlan(codebook=BOOK, users=ALONE))
 
@@ -186,7 +186,7 @@ def test_of_many_bad_rows_the_first_five_are_shown(tmp_path):
         ({"reward_range": (-1.0, 1.0), "pad_reward": 2.0}, "within the rewards' bounds"),
         ({"horizon": 0}, "at least 1"),
         ({"columns": {"patient": "id"}}, "--column patient: expected one of episode"),
-        ({"columns": {"episode": "id", "user": "id"}}, "stands for two"),
+        ({"columns": {"episode": "id", "user": "id"}}, "is used for two"),
         ({"codebook": BOOK, "states": 3}, "the codebook says"),
     ],
 )

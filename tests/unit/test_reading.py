@@ -50,7 +50,7 @@ def test_what_is_written_is_read_back(data, tmp_path, ending):
     expected = {
         "file": path.name, "rows": 14, "users": 7, "H": 2, "S": 3, "A": 2,
         "protected": "user (1 trajectory, of up to 2 steps)",
-        "stated by": "who read the table: one episode is one user",
+        "stated by": "the reader of the table: one episode is one user",
     }  # fmt: skip
     assert {k: v for k, v in reading.facts.items() if k != "format"} == expected
     assert reading.facts["format"] == {"parquet": "Parquet", "csv": "CSV", "npz": "NPZ"}[ending]
@@ -253,7 +253,7 @@ def test_a_public_reward_table(tmp_path):
         (["0,0,1", "0,1,1", "1,0,0", "1,2,0"], "action: expected an id in 0..1: line 5 (2)"),
         (["0,0,1", "0,1,1", "1,0,0", "1,1,1.5"], "line 5 (1.5)"),
         (["0,0,1", "0,1,1", "1,0,0", "1,1,"], "reward: empty: line 5"),
-        ([], "has a header and no rows"),
+        ([], "has a header but no rows"),
     ],
 )  # fmt: skip
 def test_bad_reward_tables(tmp_path, lines, message):

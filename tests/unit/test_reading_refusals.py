@@ -71,7 +71,7 @@ def _edited(*changes):
         ([(4, "0,q,2,0,0,0")], "step: expected a number: line 4 ('q')"),
         ([(4, ",3,2,0,0,0")], "episode: empty: line 4"),
         ([(5, "-1,1,2,1,0,2"), (6, "-1,2,2,1,0,1")], "episode: expected a number of at least 0"),
-        ([(4, "0,3,2,0")], "expected 6 values a line, as in the header: line 4 has 4"),
+        ([(4, "0,3,2,0")], "expected 6 values per line, as in the header: line 4 has 4"),
         ([(4, "0,3,2,0,0,0,9,9")], "line 4 has 8"),
         ([(4, None)], "has no step 3"),
         ([(6, None)], "episode 1 (first on line 5) has no step 2"),
@@ -97,7 +97,7 @@ def test_all_problems_come_in_one_message(tmp_path):
     problems = _problems(_csv(tmp_path, lines))
     kinds = [line.split(":")[0].split(" (")[0] for line in problems]
     assert kinds == [
-        "expected 6 values a line, as in the header", "state", "state", "action", "reward", "reward", "reward",
+        "expected 6 values per line, as in the header", "state", "state", "action", "reward", "reward", "reward",
         "the same episode and step twice", "missing steps", "the chain breaks",
     ]  # fmt: skip
 
@@ -152,7 +152,10 @@ def test_a_user_with_two_episodes_is_refused(tmp_path):
     users = ["ann", "ann", "ann", "bob", "bob", "bob", "ann", "ann", "ann"]
     path = _csv(tmp_path, [f"{row},{user}" for row, user in zip(ROWS, users, strict=True)], HEADER + ",user")
     (line,) = _problems(path, users=Users())
-    assert "a guarantee for 1 would not cover this person: state the most that one has with --max-trajectories" in line
+    assert (
+        "a guarantee for 1 would not cover this person: state the most episodes of a user with --max-trajectories"
+        in line
+    )
     assert line.endswith("user ann: episode 0 (first on line 2) and episode 2 (first on line 8)")
     users[6:] = ["cem", "cem", "bob"]
     path = _csv(tmp_path, [f"{row},{user}" for row, user in zip(ROWS, users, strict=True)], HEADER + ",user")
@@ -168,8 +171,8 @@ def test_a_user_with_two_episodes_is_refused(tmp_path):
         ("empty.csv", b"", "is empty"),
         ("empty.parquet", b"", "is empty"),
         ("empty.npz", b"", "is empty"),
-        ("header.csv", HEADER.encode(), "has a header and no rows"),
-        ("header.csv", HEADER.encode() + b"\n\n", "has a header and no rows"),
+        ("header.csv", HEADER.encode(), "has a header but no rows"),
+        ("header.csv", HEADER.encode() + b"\n\n", "has a header but no rows"),
         ("binary.csv", b"PAR1\x00\x01\xff", "expected a text file"),
         ("latin.csv", HEADER.encode() + b"\n\xe9,1,0,0,0,0\n", "cannot be read as CSV: .*UTF8"),
         ("words.csv", b"hello world\n1\n", "no column episode, step, state, .*found: hello world"),

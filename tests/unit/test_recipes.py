@@ -119,9 +119,9 @@ def write(path, text, encoding="utf-8"):
         (f"episode,step,state,action,reward\n{CELL},1.1.2150,well,wait,0\n", {"sort": True, "times": "4h"},
          "holds string, not times"),
         (f"episode,step,state,action,reward\n{CELL},0,well,wait,0\n{CELL},0,ill,wait,0\n", {"sort": True},
-         "1 rows are of the same step of their episode as another: rows 2. .*--several first"),
+         "1 rows repeat a step of their episode: rows 2. .*--several first"),
         (f"episode,state,action,reward\n{CELL},well,wait,0\nb,ill,wait,0\n{CELL},ill,wait,0\n", {},
-         r"row 3: its episode began before and ended"),
+         r"row 3: its episode began earlier and had ended"),
     ],
 )  # fmt: skip
 def test_a_refusal_names_rows_and_shows_none(tmp_path, text, plan, says):
@@ -141,7 +141,7 @@ def test_torn_rows_are_left_out_and_all_others_keep_their_numbers(tmp_path):
     done = prepare(path, tmp_path / "out.parquet", plan)
     assert (done.episodes, done.steps, done.changed) == (2, 2, {"row left out": 1})
     assert (tmp_path / "out.changes.csv").read_text() == 'row,what,how\n2,row left out,"2 values"\n'
-    assert "the number of rows that are left is private" in " ".join(done.depends_on_data)
+    assert "the number of remaining rows is private" in " ".join(done.depends_on_data)
 
 
 def test_row_numbers_are_those_of_the_file_when_it_is_sorted(tmp_path):
@@ -214,7 +214,7 @@ def test_two_commands_lead_from_a_messy_table_to_trajectories(tmp_path):
         if new != "confirmed = true":
             recipe.write_text(text)
     recipe.write_text(text.replace("confirmed = true", "confirmed = false"))
-    assert "not confirmed; look through it" in call("prepare", path, "--recipe", recipe, "--out", out, code=2)
+    assert "not confirmed; check it" in call("prepare", path, "--recipe", recipe, "--out", out, code=2)
     assert not out.exists()
     recipe.write_text(text)
     done = json.loads(call("prepare", path, "--recipe", recipe, "--out", out, "--json"))
@@ -236,7 +236,7 @@ def test_two_commands_lead_from_a_messy_table_to_trajectories(tmp_path):
         ("[rewards]\nrange = [0, '?']\n", r"rewards.range: still '\?'"),
         ("confirmed = true\n[rewards]\nrange = [0]\n", "expected two numbers"),
         ("confirmed = true\n[labels]\nstates = ['a']\n", "expected the lists states and actions"),
-        ("confirmed = true\n[labels]\nstates = ['a', 'a']\nactions = ['b']\n", "a label stands twice"),
+        ("confirmed = true\n[labels]\nstates = ['a', 'a']\nactions = ['b']\n", "repeated labels"),
         ("confirmed = true\n[labels]\nstates = ['a']\nactions = ['b']\n[aliases]\nstate = {x = 'y'}\n", "alias 'x'"),
         ("confirmed = true\n[steps]\ntimes = '4 weeks'\nsort = true\n", "expected order, or the width"),
         ("confirmed = true\n[steps]\ntimes = '4h'\n", "add --sort"),
@@ -347,7 +347,7 @@ def test_a_table_in_another_language_needs_its_columns_named_and_no_more(tmp_pat
     assert drafted.counts["rows of the same step as another"] == 1
     assert 'decimal = ","' in drafted.recipe
     assert "the data show -0.5 to 1" in drafted.recipe
-    assert "which row of a time counts: first or last; 1 rows are of the same time as another" in drafted.recipe
+    assert "the row of a time to use: first or last; 1 rows repeat a time" in drafted.recipe
     text = drafted.recipe.replace('max_trajectories = "?"', "max_trajectories = 2")
     text = text.replace('range = ["?", "?"]', "range = [-1, 1]").replace("confirmed = false", "confirmed = true")
     prepare(path, tmp_path / "out.parquet", read_recipe(write(tmp_path / "r.toml", text)).plan)
@@ -362,7 +362,7 @@ def test_without_times_a_draft_says_that_the_order_is_that_of_the_rows(tmp_path)
     )
     drafted = draft_recipe(path)
     assert "step" not in [ours for ours, *_ in drafted.guessed]
-    assert "no column of steps or times: rows count as they stand" in drafted.recipe
+    assert "no column of steps or times: rows are steps in their present order" in drafted.recipe
 
 
 @pytest.mark.parametrize("mark", [";", ",", "; "])

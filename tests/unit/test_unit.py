@@ -293,7 +293,7 @@ def test_a_run_of_unknown_users_writes_nothing(tmp_path):
     for command in ("run", "check", "sweep"):
         over = ("--over", "rho=1,2") if command == "sweep" else ()
         refused = call(command, "dp-apvi", *over, "--data", tmp_path / "trips.parquet", "--out", tmp_path / "out")
-        assert (refused.exit_code, "does not say who its users are" in refused.output) == (2, True), refused.output
+        assert (refused.exit_code, "does not identify its users" in refused.output) == (2, True), refused.output
         assert not (tmp_path / "out").exists()
     refused = call("run", "dp-apvi", "--data", tmp_path / "trips.parquet", "--column", "state=sofa")
     assert (refused.exit_code, "--column expects user=NAME here" in refused.output) == (2, True)

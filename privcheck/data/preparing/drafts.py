@@ -41,7 +41,10 @@ from privcheck.terms.unit import name_person
 
 SHOWN: Final = 10  # rows of a draft
 _LABELS: Final = 2000  # that a recipe lists
-_OPTIONAL: Final = {"step": "the column of steps or times", "user": "that of users"}  # which a draft looks for itself
+_OPTIONAL: Final = {
+    "step": "the column of steps or times",
+    "user": "the column of users",
+}  # which a draft looks for itself
 _EITHER: Final = ("episode", "terminal")  # a table has one of them
 _ID: Final = r"(_?id|_?no|_?code|s)?"
 _NAMES: Final = {  # what columns are called
@@ -141,7 +144,7 @@ def draft_recipe(raw: Path, *, layout: str | None = None, columns: Mapping[str, 
     _draft_labels(table, notes)
     _draft_rewards(table, notes)
     if known.get("users", {}).get("one_episode_is_one_user"):
-        notes.say("users.one_episode_is_one_user", True, "simulated data: each episode is another user's")
+        notes.say("users.one_episode_is_one_user", True, "simulated data: each episode belongs to a different user")
     else:
         named |= _draft_users(source, named, given.get("user"), notes, counts)
     preview = replace(plan, columns=named, users=Users(one_episode_is_one_user="user" not in named), **steps)
@@ -150,8 +153,8 @@ def draft_recipe(raw: Path, *, layout: str | None = None, columns: Mapping[str, 
     kinds = ((column.type, column.null_count) for column in read.columns)
     order = ("file", "columns", "steps", "labels", "aliases", "rewards", "episodes", "users")
     head = (
-        f"# How {path.name} becomes trajectories. Look through it: what is {UNKNOWN!r} is yours to say, and what was\n"
-        "# read from the data (labels above all) is private until you confirm that it is public. Then set\n"
+        f"# How {path.name} becomes trajectories. Check it: replace every {UNKNOWN!r} by your choice; values\n"
+        "# read from the data (labels above all) are private until you confirm that they are public. Then set\n"
         "# confirmed = true.\n"
         "confirmed = false\n"
     )
@@ -185,12 +188,12 @@ def _draft_file(path: Path, notes: _Notes) -> PreparationPlan:
     plan = PreparationPlan(encoding=encoding, delimiter=delimiter)
     torn = find_torn(path, plan)
     if encoding != "utf-8":
-        notes.say("file.encoding", encoding, "not UTF-8: look whether names with accents are right below")
+        notes.say("file.encoding", encoding, "not UTF-8: check that names with accents are correct below")
     if delimiter != usual:
         notes.say("file.delimiter", delimiter)
     if torn:
         rows = f"{len(torn)} rows have another number of values than the header, such as row {torn[0][0]}"
-        why = f"{rows}: drop them, or mend them"
+        why = f"{rows}: drop them, or correct them"
         notes.say("file.malformed", UNKNOWN, why)
     return PreparationPlan(encoding=encoding, delimiter=delimiter, malformed="drop" if torn else "refuse")
 
@@ -238,7 +241,7 @@ def _draft_columns(path: Path, there: Sequence[str], known: Mapping[str, str], n
         example = " ".join(f"--column {name}=…" for name in missing)
         more = [f"--column {name}=… for {what}" for name, what in _OPTIONAL.items() if name not in columns]
         also = f" (and, where guesses are wrong, {' and '.join(more)})" if more else ""
-        raise FileFormatError(f"{message}. Say which one it is, and draft again: {example}{also}")
+        raise FileFormatError(f"{message}. Name the column, and draft again: {example}{also}")
     return columns
 
 
@@ -253,10 +256,11 @@ def _draft_steps(
     if "step" not in table.column_names:
         if "terminal" not in table.column_names:
             notes.note(
-                "steps", 'no column of steps or times: rows count as they stand; else add step = "…" to [columns]'
+                "steps",
+                'no column of steps or times: rows are steps in their present order; else add step = "…" to [columns]',
             )
         if again:
-            notes.say("steps.sort", True, "the rows of an episode do not stand together; they keep the file's order")
+            notes.say("steps.sort", True, "the rows of an episode are not adjacent; they keep the file's order")
         return {"sort": again}
     values, form = _read_times(table.column("step"), notes)
     if values is None:
@@ -271,14 +275,14 @@ def _draft_steps(
     if sort:
         notes.say("steps.sort", True)
     if times is not None:
-        notes.say("steps.times", times, '"order" (a row a step), or the width of a bin: "30min", "4h", "1d"')
+        notes.say("steps.times", times, '"order" (one row per step), or the width of a bin: "30min", "4h", "1d"')
     binned = times is not None and times != "order"
     several = known.get("several", "last") if sort and (same or binned) else "refuse"
     if same and times is None:
-        notes.say("steps.several", UNKNOWN, f"{same} rows are of the same step as another: which counts, first or last")
+        notes.say("steps.several", UNKNOWN, f"{same} rows repeat a step: which one to use, first or last")
     elif several != "refuse":
-        why = f"which row of a {'bin' if binned else 'time'} counts: first or last"
-        more = f"; {same} rows are of the same {'step' if times is None else 'time'} as another" if same else ""
+        why = f"the row of a {'bin' if binned else 'time'} to use: first or last"
+        more = f"; {same} rows repeat a {'step' if times is None else 'time'}" if same else ""
         notes.say("steps.several", several, f"{why}{more}")
     return {"sort": sort, "times": times, "time_format": form, "several": several}
 
@@ -324,9 +328,7 @@ def _read_times(step: pa.ChunkedArray, notes: _Notes) -> tuple[NDArray[Any] | No
         parsed = _parse_times(step)
         fits = list(parsed)
         if len(fits) != 1:
-            notes.say(
-                "steps.time_format", UNKNOWN, " or ".join(fits) or "how a time is written, such as %d.%m.%Y %H:%M"
-            )
+            notes.say("steps.time_format", UNKNOWN, " or ".join(fits) or "format of times, such as %d.%m.%Y %H:%M")
             return None, None
         form = fits[0]
         notes.say("steps.time_format", form)
@@ -349,7 +351,7 @@ def _look_at_steps(episode: NDArray[np.int64], step: NDArray[Any]) -> tuple[int,
 
 
 def _draft_labels(table: pa.Table, notes: _Notes) -> None:
-    private = "from the data, hence private until confirmed; add what is missing"
+    private = "from the data, hence private until confirmed; add missing labels"
     for ours, place in (("state", "labels.states"), ("action", "labels.actions")):
         columns = [table.column(name) for name in (ours, f"next_{ours}") if name in table.column_names]
         if all(pa.types.is_integer(column.type) for column in columns):
@@ -371,7 +373,7 @@ def _draft_labels(table: pa.Table, notes: _Notes) -> None:
         labels, aliases = _join_spellings(counted)
         notes.say(place, labels, private)
         if aliases:
-            notes.say(f"aliases.{ours}", aliases, "another spelling = the label that is meant")
+            notes.say(f"aliases.{ours}", aliases, "another spelling = the intended label")
 
 
 def _join_spellings(counted: Mapping[str, int]) -> tuple[list[str], dict[str, str]]:
@@ -391,7 +393,9 @@ def _join_spellings(counted: Mapping[str, int]) -> tuple[list[str], dict[str, st
 def _draft_rewards(table: pa.Table, notes: _Notes) -> None:
     column = table.column("reward")
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        notes.say("rewards.range", [UNKNOWN, UNKNOWN], f"column reward holds {column.type}, not numbers: mend it first")
+        notes.say(
+            "rewards.range", [UNKNOWN, UNKNOWN], f"column reward holds {column.type}, not numbers: correct it first"
+        )
         return
     found = pc.min_max(column).as_py()
     low, high = found["min"], found["max"]
@@ -419,17 +423,17 @@ def _draft_lengths(
         if not shown:
             shown = [("row", *chunk.columns), *(_show(chunk, at) for at in range(min(SHOWN, chunk.rows)))]
     if not lengths:
-        raise FileFormatError(f"{path} has a header and no rows: expected a row a step")
+        raise FileFormatError(f"{path} has a header but no rows: expected one row per step")
     counts |= {"missing values": missing, "episodes without a row for each step": gaps}
     if len(lengths) == 1:
-        notes.say("episodes.horizon", next(iter(lengths)), "H, public: every episode has as many steps")
+        notes.say("episodes.horizon", next(iter(lengths)), "H, public: every episode has this many steps")
     else:
         half = int(np.median(list(lengths.elements())))
         steps = f"{min(lengths)} to {max(lengths)} steps, half of them up to {half}"
         notes.say("episodes.horizon", UNKNOWN, f"H, public: longer episodes are cut; here they have {steps}")
         notes.say("episodes.short", "pad", "shorter episodes: pad in an ended state, drop, or refuse")
     if missing or gaps:
-        why = f"{missing} values are missing, and {gaps} episodes lack the row of a step: drop such episodes, or refuse"
+        why = f"{missing} values are missing, and {gaps} episodes lack a step: drop such episodes, or refuse"
         wider = "; wider bins leave fewer gaps" if gaps and plan.times not in (None, "order") else ""
         notes.say("episodes.missing", UNKNOWN, why + wider)
     return tuple(shown)
@@ -451,7 +455,10 @@ def _draft_users(
     likely = [words.split(" (", maxsplit=1)[0] for words in find_identifiers(found)[1]]
     likely = likely if given is None else [given, *(name for name in likely if name != given)]
     if not likely:
-        why = "no column looks like users: name one as user under [columns], or true: each episode is another user's"
+        why = (
+            "no column looks like users: name one as user under [columns], or set true: each episode belongs to a "
+            "different user"
+        )
         notes.say("users.one_episode_is_one_user", UNKNOWN, why)
         return {}
     name, others = likely[0], ", ".join(likely[1:4])
@@ -459,11 +466,11 @@ def _draft_users(
     pairs = pa.table({"user": found[name], "episode": found["episode"]}).group_by(["user", "episode"]).aggregate([])
     most = max(pc.value_counts(pairs.column("user")).field("counts").to_pylist())
     counts["users"] = pc.count_distinct(found[name]).as_py()
-    notes.say("users.who", name_person(name), "what one user is called")
+    notes.say("users.who", name_person(name), "the noun for one user")
     if most == 1:
-        notes.say("users.max_trajectories", 1, "at most how many episodes a user has, public")
+        notes.say("users.max_trajectories", 1, "the most episodes of a user, public")
     else:
-        why = f"at most how many episodes a user has, public; here up to {most}: a guarantee costs more with each"
+        why = f"the most episodes of a user, public; here up to {most}: a guarantee costs more with each"
         notes.say("users.max_trajectories", UNKNOWN, why)
-        notes.say("users.keep", "first", "of a user with more: first, random, or refuse")
+        notes.say("users.keep", "first", "for a user with more: first, random, or refuse")
     return {"user": name}

@@ -107,7 +107,7 @@ def open_table(path: Path, plan: PreparationPlan) -> Source:
     kind: Any = FORMATS[path.suffix.lower()]
     if kind != "csv" and (plan.encoding, plan.decimal, plan.malformed) != ("utf-8", ".", "refuse"):
         about_text = "--encoding, --decimal and --malformed"
-        message = f"{path}: {about_text} are about text, and this is {path.suffix}: leave them out"
+        message = f"{path}: {about_text} are for text files, but this is {path.suffix}: leave them out"
         raise FileFormatError(message)
     try:
         if kind == "csv":
@@ -195,13 +195,13 @@ def _explain(path: Path, plan: PreparationPlan, error: Exception, columns: Seque
     if isinstance(error, LookupError):
         raise FileFormatError(f"--encoding {plan.encoding}: no such encoding; try utf-8, latin-1 or cp1252") from None
     if "invalid UTF8" in text or "not valid UTF" in text or isinstance(error, UnicodeDecodeError):
-        message = f"{path}: not {plan.encoding} text; say which encoding it has: --encoding latin-1, or cp1252"
+        message = f"{path}: not {plan.encoding} text; say its encoding: --encoding latin-1, or cp1252"
         raise FileFormatError(message) from None
     if "CSV parse error" in text and (torn := find_torn(path, plan)):
         shown = "; ".join(f"row {row} has {count}" for row, count in torn[:_SHOWN])
         more = f"; and {len(torn) - _SHOWN:,} more" if len(torn) > _SHOWN else ""
         message = f"{path}: rows with another number of values than the header: {shown}{more}"
-        raise FileFormatError(f"{message}. Mend them, or leave them out: --malformed drop") from None
+        raise FileFormatError(f"{message}. Correct them, or leave them out: --malformed drop") from None
     found = re.search(r"CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to ([\w.\[\]]+)", text)
     if found is not None:
         place = "" if found[2] is None else f", row {int(found[2]) - 1}"
@@ -209,7 +209,7 @@ def _explain(path: Path, plan: PreparationPlan, error: Exception, columns: Seque
             header = next(reader(file, delimiter=_delimiter(path, plan)), [])
         name = header[int(found[1])] if int(found[1]) < len(header) else f"number {int(found[1]) + 1}"
         message = f"{path}: column {name}{place}: expected a value of type {found[3]}, as in the rows before"
-        raise FileFormatError(f"{message}; mend it, or give the labels with --codebook, which reads text") from None
+        raise FileFormatError(f"{message}; correct it, or give the labels with --codebook, which reads text") from None
     kind = FORMATS[path.suffix.lower()]
     said = type(error).__name__ if "Row #" in text or columns else text.splitlines()[0]
     raise FileFormatError(f"{path}: cannot be read as {kind}: {said}") from None
@@ -242,7 +242,7 @@ def _find_columns(path: Path, there: Sequence[str], plan: PreparationPlan) -> di
     if missing:
         lacks = ", ".join(plan.find(name) for name in COLUMNS if name in missing)
         message = f"{path}: no column {lacks}; it has {', '.join(there)}"
-        raise FileFormatError(f"{message}. Say what is what: --column episode=patient_id --column state=sofa …")
+        raise FileFormatError(f"{message}. Name the columns: --column episode=patient_id --column state=sofa …")
     found = {name: plan.find(name) for name in COLUMNS if plan.find(name) in there}
     return found if "terminal" in plan.columns else {name: find for name, find in found.items() if name != "terminal"}
 
@@ -300,12 +300,12 @@ def _place(table: pa.Table, plan: PreparationPlan, changes: list[Change]) -> pa.
         if same.any():
             rows = table.column(_ROW).to_numpy()[np.flatnonzero(same)]
             shown = ", ".join(map(str, rows[:_SHOWN].tolist()))
-            message = f"{same.sum():,} rows are of the same step of their episode as another: rows {shown}"
-            raise TrajectoryError(f"{message}. Say which one counts: --several first, or --several last")
+            message = f"{same.sum():,} rows repeat a step of their episode: rows {shown}"
+            raise TrajectoryError(f"{message}. Choose one: --several first, or --several last")
         return table
     out = same if plan.several == "first" else np.append(same[1:], False)
     left = table.column(_ROW).to_numpy()[out].tolist()
-    changes.extend((row, "row left out", "another one of its step is kept") for row in left)
+    changes.extend((row, "row left out", "another row of its step is kept") for row in left)
     return table.filter(pa.array(~out))
 
 
@@ -387,7 +387,7 @@ def _chunk(table: pa.Table, starts: NDArray[np.intp], ended: set[Any], changes: 
     episode = columns["episode"]
     if episode.null_count:
         row = numbers[np.flatnonzero(pc.is_null(episode).to_numpy(zero_copy_only=False))[0]]
-        raise FileFormatError(f"row {row} belongs to no episode: expected a name or a number in every row")
+        raise FileFormatError(f"row {row} has no episode: expected a name or a number in every row")
     names = episode.take(pa.array(starts)).to_pylist()
     here = set(names)
     if len(here) < len(names) or not ended.isdisjoint(here):
@@ -402,6 +402,6 @@ def _refuse_again(names: list[Any], ended: set[Any], rows: NDArray[np.intp]) -> 
     before = set(ended)
     for name, row in zip(names, rows.tolist(), strict=True):
         if name in before:
-            message = f"row {row}: its episode began before and ended"
-            raise FileFormatError(f"{message}; rows of an episode have to stand together: --sort (needs memory)")
+            message = f"row {row}: its episode began earlier and had ended"
+            raise FileFormatError(f"{message}; rows of an episode must be adjacent: --sort (needs memory)")
         before.add(name)

@@ -52,7 +52,7 @@ class Codebook:
                 raise ParameterError(f"{name}: expected a list of texts, one at least", name=name, given=labels)
             twice = sorted({label for label in labels if labels.count(label) > 1}) if len(labels) < 5000 else []
             if len(set(labels)) != len(labels):
-                raise ParameterError(f"{name}: a label stands twice: {', '.join(twice[:5])}", name=name, given=labels)
+                raise ParameterError(f"{name}: repeated labels: {', '.join(twice[:5])}", name=name, given=labels)
 
     def save(self, path: Path) -> None:
         """Write the codebook.
@@ -216,7 +216,7 @@ class PreparationPlan:
             if name not in COLUMNS:
                 raise ParameterError(f"--column {name}: expected one of {', '.join(COLUMNS)}", name=name)
         if len(set(self.columns.values())) != len(self.columns):
-            raise ParameterError("--column: one column of the file stands for two of ours", given=dict(self.columns))
+            raise ParameterError("--column: one column of the file is used for two of ours", given=dict(self.columns))
         for name, ways in _WAYS.items():
             if getattr(self, name) not in ways:
                 message = f"--{name.replace('_', '-')}: expected {', '.join(ways)}; got {getattr(self, name)!r}"
@@ -232,7 +232,7 @@ class PreparationPlan:
 
     def _refuse_numbers(self) -> None:
         if self.decimal not in {".", ","} or self.decimal == self.delimiter:
-            message = f"--decimal {self.decimal[:10]}: expected . or , and another mark than --delimiter"
+            message = f"--decimal {self.decimal[:10]}: expected . or , and not the mark of --delimiter"
             raise ParameterError(message, name="decimal", given=self.decimal)
         if self.times is not None:
             read_seconds(self.times)
@@ -285,19 +285,17 @@ class PreparationPlan:
         if self.codebook is not None and self.codebook.inferred:
             said.append(
                 "the codebook lists the states and actions that occur in the data: confirm that it is public "
-                "knowledge, or which values occur leaks without noise"
+                "knowledge, or the set of values that occur leaks without noise"
             )
         if self.malformed == "drop":
-            said.append(
-                "rows with too few or too many values are left out: the number of rows that are left is private"
-            )
+            said.append("rows with too few or too many values are left out: the number of remaining rows is private")
         if self.missing == "drop":
             said.append(
                 "episodes with missing values are dropped one by one, each by its own rows: this costs nothing, but "
-                "the number of episodes that are left is private"
+                "the number of remaining episodes is private"
             )
         if self.short == "drop":
-            said.append("short episodes are dropped one by one: the number of episodes that are left is private")
+            said.append("short episodes are dropped one by one: the number of remaining episodes is private")
         if self.horizon is None:
             said.append("H is the length of the first episode: give --horizon, a public number")
         if self.codebook is None and self.states is None:
@@ -305,7 +303,7 @@ class PreparationPlan:
         if self.keep != "refuse":
             said.append(
                 f"at most {self.most} episodes of a user are kept, by the rows of that user alone: this costs nothing, "
-                "but the number of episodes that are left is private"
+                "but the number of remaining episodes is private"
             )
         if self.clip_rewards and self.reward_range is None:
             said.append("rewards are clipped to [0, 1], which must be their public range")
@@ -376,14 +374,12 @@ def read_recipe(path: Path, *, show_values: bool = False) -> Recipe:
         raise FileFormatError(f"{path}: cannot be read as a recipe (TOML): {error}") from None
     unknown = _find_unknown(given)
     if unknown:
-        message = (
-            f"{path}: {', '.join(unknown)}: still {UNKNOWN!r}; write what holds there, the comments say what is meant"
-        )
+        message = f"{path}: {', '.join(unknown)}: still {UNKNOWN!r}; fill in the value, as the comments explain"
         raise FileFormatError(message)
     confirmed = given.pop("confirmed", False)
     _check_fields(path, given)
     if confirmed is not True:
-        message = f"{path}: not confirmed; look through it, the labels above all, and set confirmed = true"
+        message = f"{path}: not confirmed; check it, the labels above all, and set confirmed = true"
         raise FileFormatError(message)
     return Recipe(plan=_plan_of(path, given, show_values=show_values), digest=hashlib.sha256(data).hexdigest())
 

@@ -28,11 +28,11 @@ from privcheck.terms.unit import Unit
 
 _REMEDY: Final = {
     "missing": "--missing drop leaves such episodes out",
-    "unknown": "the codebook is the public list of all of them: add it there, or mend the data",
-    "reward": "--reward-range LOW HIGH gives the public bounds, --clip-rewards moves what is beyond them",
+    "unknown": "the codebook is the public list of all of them: add it there, or correct the data",
+    "reward": "--reward-range LOW HIGH gives the public bounds, --clip-rewards clips rewards to them",
     "step": "rows of an episode have to count 0, 1, 2, … or 1, 2, 3, …: --sort sorts them, --missing drop drops gaps",
-    "chain": "next_state has to be the state of the next row; leave the column out to have it made",
-    "short": "--horizon H with --short pad or --short drop says what becomes of them",
+    "chain": "next_state has to be the state of the next row; leave the column out to derive it",
+    "short": "--horizon H with --short pad or --short drop handles them",
 }
 
 
@@ -92,7 +92,7 @@ def shape_episodes(chunk: Chunk, plan: PreparationPlan, horizon: int, wanted: ND
     _check_chain(chunk, plan, rows, ends, gaps)
     kept = np.ones(starts.size, bool) if wanted is None else wanted.copy()
     changes = list(chunk.changes)
-    _note(changes, chunk, starts[~kept], "episode dropped", "others of its user are kept")
+    _note(changes, chunk, starts[~kept], "episode dropped", "other episodes of its user are kept")
     broken = np.zeros(starts.size, bool)
     broken[episode[rows.missing | gaps]] = True
     short = lengths < horizon
@@ -180,7 +180,7 @@ def _codes(chunk: Chunk, name: str, labels: tuple[str, ...] | None, plan: Prepar
             column = _whole(chunk, plan, name, column)
         if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
             message = f"column {plan.find(name)} holds {column.type}, not codes: give the public list of labels with "
-            raise TrajectoryError(f"{message}--codebook FILE, or have one drafted with --draft-codebook FILE")
+            raise TrajectoryError(f"{message}--codebook FILE, or draft one with --draft-codebook FILE")
         values: NDArray[np.int64] = pc.fill_null(column.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
         negative = values < 0
         if (negative & ~_nulls(column)).any():
@@ -216,7 +216,7 @@ def _numbers(chunk: Chunk, name: str, plan: PreparationPlan) -> NDArray[np.float
     try:
         numbers = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:
-        message = f"column {plan.find(name)} holds {column.type}, and some of it is no number: expected numbers"
+        message = f"column {plan.find(name)} holds {column.type}, and some values are not numbers: expected numbers"
         raise TrajectoryError(message) from error
     values: NDArray[np.float64] = numbers
     return values
@@ -279,7 +279,7 @@ def _complain(
     problems.add(f"{what} ({_REMEDY[kind]})", at, show)
     read = chunk.numbers.max()
     if of is not None and not plan.show_values:
-        problems.say("what stands there is shown with --show-values")
+        problems.say("--show-values shows the values")
     raise TrajectoryError(f"the raw table cannot be prepared; among its rows 1 to {read:,}:", problems=problems.lines)
 
 
@@ -463,10 +463,11 @@ def _choose_episodes(raw: Path, plan: PreparationPlan) -> set[int] | None:
 
 def _refuse_too_many(plan: PreparationPlan, row: int) -> NoReturn:
     number = f"episode {plan.most + 1} of its user begins in row {row}"
-    said = f"--max-trajectories {plan.most}" if plan.users.max_trajectories else "no --max-trajectories, that is 1"
+    said = f"--max-trajectories {plan.most}" if plan.users.max_trajectories else "no --max-trajectories, which means 1"
     message = (
-        f"a user has more episodes than stated: {number}, and {said} was given. State the most that one has with "
-        "--max-trajectories M, which costs more, or keep that many of each: --keep first, or --keep random with --seed"
+        f"a user has more episodes than stated: {number}, and {said} was given. State the most episodes of a user with "
+        "--max-trajectories M, which costs more, or keep that many of each user: --keep first, or --keep random with "
+        "--seed"
     )
     raise TrajectoryError(message)
 
@@ -484,7 +485,7 @@ def _refuse_two_users(chunk: Chunk, users: pa.Array) -> None:
     other = np.flatnonzero((codes != np.repeat(codes[chunk.starts], lengths)) | (codes < 0))
     if other.size:
         row = chunk.numbers[other[0]]
-        raise FileFormatError(f"row {row}: no user, or another one than in the rows of its episode before it")
+        raise FileFormatError(f"row {row}: no user, or a different one from the earlier rows of its episode")
 
 
 def _with_ended(codebook: Codebook, name: str) -> Codebook:

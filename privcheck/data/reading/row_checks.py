@@ -255,8 +255,8 @@ def _check_users(
 
     episodes = "one episode" if most == 1 else f"{most} episodes"
     problems.add(
-        f"a user with more than {episodes} (a guarantee for {most} would not cover this person: state the most that "
-        "one has with --max-trajectories M, which costs more, or keep fewer of each with `privcheck prepare "
+        f"a user with more than {episodes} (a guarantee for {most} would not cover this person: state the most "
+        "episodes of a user with --max-trajectories M, which costs more, or keep fewer of each with `privcheck prepare "
         "--max-trajectories M --keep first`)",
         beyond,
         both,

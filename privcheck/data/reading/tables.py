@@ -126,7 +126,7 @@ def read_table(path: Path, *, needed: Sequence[str], optional: Sequence[str], pr
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read: {error}") from None
     if not table.rows and not problems.lines:
-        raise FileFormatError(f"{path} has a header and no rows: expected a row a step")
+        raise FileFormatError(f"{path} has a header but no rows: expected one row per step")
     return table
 
 
@@ -162,7 +162,7 @@ def as_table(held: Any, *, needed: Sequence[str], optional: Sequence[str]) -> Ta
     except pa.ArrowException as error:
         raise FileFormatError(f"{kind}: a column cannot be read: {_first_line(error)}") from None
     if not read.num_rows:
-        raise FileFormatError(f"{kind} has no rows: expected a row a step")
+        raise FileFormatError(f"{kind} has no rows: expected one row per step")
     return Table(
         format=kind,
         unit="row",
@@ -237,14 +237,14 @@ def _read_csv(path: Path, needed: Sequence[str], optional: Sequence[str], proble
         raise FileFormatError(f"{path}: cannot be read as CSV: {_first_line(error)}") from None
     if read.num_rows + len(torn) + 1 != lines_in_file:
         raise FileFormatError(
-            f"{path}: expected one row a line, but a value runs over the end of line {_open_quote(path)} "
+            f"{path}: expected one row per line, but a value runs over the end of line {_open_quote(path)} "
             "(a quotation mark that is not closed, or a line break within quotes)"
         )
     lines = np.arange(2, lines_in_file + 1)
     lines = np.delete(lines, np.array([number - 2 for number, _ in torn], dtype=np.intp))
     values = dict(torn)
     problems.add(
-        f"expected {len(names)} values a line, as in the header",
+        f"expected {len(names)} values per line, as in the header",
         np.array([number for number, _ in torn], dtype=np.intp),
         lambda number: f"line {number} has {values[number]}",
     )
@@ -465,7 +465,7 @@ def _without_negative(
 ) -> Identifiers:
     if np.issubdtype(names.dtype, np.signedinteger) and len(names) and names[0] < 0:
         negative = (codes >= 0) & (names[codes] < 0)
-        what = f"{name}: expected a number of at least 0 (−1 often stands for a missing one)"
+        what = f"{name}: expected a number of at least 0 (−1 often means a missing value)"
         problems.add(what, negative, lambda i: f"{table.place(i)} ({names[codes[i]]})")
         codes = np.where(negative, -1, codes)
     return Identifiers(codes=codes, names=names)
@@ -525,8 +525,8 @@ def load_arrays(
             arrays = {name: file[name] for name in (*needed, *optional) if name in names}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError):
         raise FileFormatError(
-            f"{path}: expected an NPZ archive of plain arrays as numpy.savez writes it; got something else, a damaged "
-            "one, or pickled objects, which are never loaded"
+            f"{path}: expected an NPZ archive of plain arrays as numpy.savez writes it; got another or damaged file, "
+            "or pickled objects, which are never loaded"
         ) from None
     missing = [name for name in needed if name not in arrays]
     if missing:

@@ -189,7 +189,7 @@ def gather_facts(
     if inferred:
         facts["warning"] = (
             f"{' and '.join(inferred)} taken from the largest ids in the data, which a single user can change: no "
-            f"noise covers that. Give what is publicly known: {' '.join(f'--set {text}' for text in inferred)}"
+            f"noise covers that. Give the public values: {' '.join(f'--set {text}' for text in inferred)}"
         )
     return FileTrajectories(trajectories=data, facts=facts)
 
@@ -220,8 +220,8 @@ def _read_npz(path: Path, sizes: tuple[int | None, int | None], users: Users) ->
     if not users.one_episode_is_one_user:
         rows = arrays["actions"].shape[0] if arrays["actions"].ndim else 0
         message = (
-            f"{path} was refused: an NPZ file does not say who its users are. If each of its {rows:,} rows is another "
-            f"user's, say so: {SAY_SO}; else write a Parquet or CSV file with a column user"
+            f"{path} was refused: an NPZ file does not identify its users. If each of its {rows:,} rows belongs to a "
+            f"different user, state it: {SAY_SO}; else write a Parquet or CSV file with a column user"
         )
         raise TrajectoryError(message)
     shape = arrays["actions"].shape
@@ -361,14 +361,14 @@ def _unit_of_held(data: Trajectories, users: Users) -> Unit:
     """
     if data.unit is None and not users.one_episode_is_one_user:
         message = (
-            f"these trajectories were refused: they do not say who their users are. If each of the {data.users:,} is "
-            f"another user's, say so: {SAY_SO}; else hand over a table with a column user"
+            f"these trajectories were refused: they do not identify their users. If each of the {data.users:,} belongs "
+            f"to a different user, state it: {SAY_SO}; else hand over a table with a column user"
         )
         raise TrajectoryError(message)
     if data.unit is None:
         return unit_of_table(users, None, named=False, steps=data.horizon)
     if users != NO_STATEMENT:
-        message = f"these trajectories have a unit already ({data.unit.words}): state it where they are read"
+        message = f"these trajectories already have a unit ({data.unit.words}): state it where they are read"
         raise ParameterError(message, name="data")
     return data.unit
 

@@ -106,7 +106,7 @@ def unit_of_table(users: Users, stored: Unit | None, *, named: bool, steps: int)
         trajectories=1,
         steps=steps,
         basis="assertion",
-        stated_by="who read the table: one episode is one user",
+        stated_by="the reader of the table: one episode is one user",
     )
 
 
@@ -152,10 +152,9 @@ def refuse_unknown(
     columns = look(["episode", *others])
     episodes, found = find_identifiers(columns)
     raise TrajectoryError(
-        f"{where} was refused: it does not say who its users are. Its {episodes:,} episodes are {episodes:,} users "
-        "only if none of these has two, and a guarantee for one episode is weaker for whoever has several. "
-        f"{_describe(found)} "
-        f"If each episode is another user's, say so: {SAY_SO}"
+        f"{where} was refused: it does not identify its users. Its {episodes:,} episodes are {episodes:,} users only "
+        f"if no user has two, and a guarantee for one episode is weaker for a user with several. {_describe(found)} If "
+        f"each episode belongs to a different user, state it: {SAY_SO}"
     )
 
 
@@ -192,7 +191,7 @@ def _describe(found: Sequence[str]) -> str:
     listed = ", ".join(found[:_SHOWN])
     name = found[0].split(" (", maxsplit=1)[0]
     return (
-        f"Columns that look like identifiers of users: {listed}. Name it, and how many episodes one may have: "
+        f"Columns that look like identifiers of users: {listed}. Name it, and the most episodes of a user: "
         f"--column user={name} --max-trajectories M."
     )
 
