@@ -35,8 +35,8 @@ from privcheck.support.files import write_through
 
 _MADE: Final = "backup"  # the row of `meta` that says when a backup was made
 _PUT_BACK: Final = "put back"
-_USED: Final = "somebody has it open: stop the service and what charges it"
-_ANYWAY: Final = "put a newer backup back, or give --replace, which keeps what is there beside it"
+_USED: Final = "it is open in another process: stop the service and all programs that charge it"
+_ANYWAY: Final = "restore a newer backup, or give --replace, which keeps the present file beside it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def restore(url: str, file: Path, *, replace_newer: bool, stamp: str) -> Restore
         StoreError: The file is not a backup, or the present ledger is in use, newer, another one or broken.
     """
     if not is_backup(file):
-        raise StoreError(f"{file}: no backup; expected one made by: privcheck ledger backup {file}")
+        raise StoreError(f"{file}: not a backup; expected one made by: privcheck ledger backup {file}")
     if is_postgres(url):
         from privcheck.ledger.postgres import PostgresStore
 
@@ -149,7 +149,7 @@ def _put_back_file(path: Path, file: Path, *, replace_newer: bool, stamp: str) -
             source.close()
             return found, _exchange(part, path, stamp)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be put back: {error.strerror}") from error
+        raise StoreError(f"{path}: cannot be restored: {error.strerror}") from error
     finally:
         for suffix in ("", "-journal", "-wal", "-shm"):
             Path(f"{part}{suffix}").unlink(missing_ok=True)
@@ -163,14 +163,14 @@ def _explain(source: sqlite3.Connection, *, replace_newer: bool) -> Any:
         if replace_newer:
             return
         if there is None:
-            raise StoreError(f"what is there cannot be read, so that nobody knows whether it is newer: {_ANYWAY}")
+            raise StoreError(f"the present file cannot be read and may be newer: {_ANYWAY}")
         mine, theirs = Identity.of(SqliteTransaction(source)), Identity.of(there)
         if mine.store != theirs.store:
             raise StoreError(f"another ledger is there: {_ANYWAY}")
         newer = find_lost(SqliteTransaction(source), find_heads(there))
         if newer or theirs.turn > mine.turn:
             of = f", in {', '.join(newer)}" if newer else ""
-            raise StoreError(f"what is there is newer than the backup{of}: {_ANYWAY}")
+            raise StoreError(f"the present file is newer than the backup{of}: {_ANYWAY}")
 
     return refuse
 
@@ -196,12 +196,12 @@ def _holding(path: Path, *, replace_newer: bool) -> Iterator[SqliteTransaction |
         except sqlite3.Error as error:
             if not replace_newer:
                 used = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-                why = _USED if used else f"what is there cannot be read ({error}): {_ANYWAY}"
+                why = _USED if used else f"the present file cannot be read ({error}): {_ANYWAY}"
                 raise StoreError(f"{path}: {why}") from error
             there = None
         else:
             if there is None and not replace_newer:
-                raise StoreError(f"{path}: what is there is of another version, or no ledger: {_ANYWAY}")
+                raise StoreError(f"{path}: the present file has another version, or is not a ledger: {_ANYWAY}")
         yield there
 
 
@@ -394,9 +394,9 @@ def _freeze(transaction: Transaction, known: Known, actor: Actor, found: Accepte
     frozen, gone = [], sorted({*found.lost, *found.uncompared} - {rows.REGISTRY})
     grants.close_datasets(transaction, gone)
     for dataset in sorted(set(gone) & set(rows.datasets(transaction))):
-        why = "rows of its dataset are lost" if dataset in found.lost else "there was nothing to compare it with"
+        why = "rows of its dataset are lost" if dataset in found.lost else "no receipt was given for comparison"
         for grant in grants.grants_of(transaction, dataset):
-            reason = {"reason": f"an older copy of the ledger was put back, and {why}"}
+            reason = {"reason": f"an older copy of the ledger was restored, and {why}"}
             transitions.note(transaction, known, actor, grant.name, kind="freeze", body=reason, at=at)
             frozen.append(grant.name)
     return tuple(frozen)

@@ -236,7 +236,7 @@ def describe_all_taken(policy: BudgetPolicy, found: Sequence[tuple[Grant, Balanc
     places = {place for grant, _ in found for place in grant.places}
     epsilon = max((_bound_place(policy, found, place) for place in places), default=0.0)
     told = {"epsilon": _write(epsilon), "delta": write_number(policy.delta)}
-    return {**told, "note": f"who took part in every charge; {NOT_A_GUARANTEE}"}
+    return {**told, "note": f"a user who took part in every charge; {NOT_A_GUARANTEE}"}
 
 
 def _bound_place(policy: BudgetPolicy, found: Sequence[tuple[Grant, Balance]], place: str) -> float:
@@ -344,8 +344,8 @@ def read_statement(policy: BudgetPolicy, value: object) -> str:
     if value is None or (isinstance(value, str) and not value.strip()):
         message = (
             f"expected disjoint_users: how it is known that each {policy.who} of {policy.dataset!r} is in one block "
-            "only. Where one can be in several, what is lost adds up over them: charge the dataset as a whole, "
-            "without blocks, or divide it by what does not overlap"
+            "only. If one can be in several, the losses add up over them: charge the dataset as a whole, without "
+            "blocks, or divide it without overlap"
         )
         raise ParameterError(message, name="disjoint_users", given=value)
     return read_text("disjoint_users", value, most=2000)
@@ -380,5 +380,5 @@ def check_cover(grant: Grant, known: Collection[str]) -> None:
         message = f"{grant.dataset!r} has no block {unknown[0]!r}; expected one of: {', '.join(known) or 'none'}"
         raise ParameterError(f"{message}; blocks are made by: privcheck ledger block", name="blocks", given=unknown)
     if known and not grant.blocks:
-        message = f"{grant.dataset!r} is divided; expected which blocks the grant covers, of: {', '.join(known)}"
+        message = f"{grant.dataset!r} is divided; expected the blocks of the grant, out of: {', '.join(known)}"
         raise ParameterError(message, name="blocks", given=())

@@ -69,8 +69,8 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     except (ValueError, KeyError, TypeError, AttributeError):
         found = None
     if found is None:
-        message = f"{path}: no checkpoint of this version, or one that was changed; expected one that verify wrote, or"
-        raise ParameterError(f"{message} no file, where all is read from the start", name="checkpoint", given=str(path))
+        message = f"{path}: not a checkpoint of this version, or changed; expected one written by verify, or"
+        raise ParameterError(f"{message} no file, to read all rows from the start", name="checkpoint", given=str(path))
     return found
 
 
@@ -187,7 +187,7 @@ def _begin(transaction: Transaction, store: str, after: Checkpoint | None) -> tu
     if after is None:
         return {}, []
     if after.store != store:
-        return {}, ["the checkpoint is of another ledger; all was read from the start"]
+        return {}, ["the checkpoint belongs to another ledger; all rows were read from the start"]
     begun: dict[str, _Walk] = {}
     problems = []
     for name, state in sorted(after.chains.items()):
@@ -198,9 +198,9 @@ def _begin(transaction: Transaction, store: str, after: Checkpoint | None) -> tu
             problems.append(str(error))
             continue
         if row is None:
-            problems.append(f"{where}, and is not there: the chain was cut, or is an older copy")
+            problems.append(f"{where}, but is missing: the chain was cut, or is an older copy")
         elif row.hash != state["hash"]:
-            problems.append(f"{where}, and another is in its place: the chain was written anew")
+            problems.append(f"{where}, but another is in its place: the chain was rewritten")
         else:
             begun[name] = _Walk.of(name, state)
     return begun, problems
@@ -301,7 +301,7 @@ class _Walk:
         if row.prev != self.hash:
             self._say(row, "the chain breaks: it does not follow the row before it")
         if not rows.is_sealed(told):
-            self._say(row, "it was changed after it was written: its hash does not fit")
+            self._say(row, "it was changed after it was written: its hash does not match")
         self.hash, self.at = row.hash, row.at
         if row.kind not in _OF_CHARGES:
             self.rare.setdefault(row.kind, []).append(row.seq)
@@ -326,17 +326,17 @@ class _Walk:
         # where it is written as we write it, it need not be read
         told = after if written == after.to_dict() else Balance.of(written)
         if after.sums != told.sums:
-            self._say(row, f"its balance is not the sum of what was charged to {row.grant!r}")
+            self._say(row, f"its balance is not the sum of the charges to {row.grant!r}")
         for place in after.sums:
             self._check_cap(row, grant, after.at(grant, place), f" on block {place}" if place else "")
         if grant.recorded and row.kind == "charge":
             cost = read_cost(row.body["cost"])
             if cost.amount > grant.cap or cost.lost > grant.lost:
-                self._say(row, f"it costs more than grant {grant.name!r} allows a charge")
+                self._say(row, f"it costs more than grant {grant.name!r} allows for one charge")
         if (row.held, row.lost) != told.shares(grant):
             self._say(row, "its share of the cap is not that of its balance")
         if told.frozen != after.frozen:
-            self._say(row, f"grant {row.grant!r} is frozen or is not, without a row that says so")
+            self._say(row, f"grant {row.grant!r} changed its frozen state without a row for it")
         self.balances[row.grant] = told
 
     def _learn(self, row: Entry) -> None:
@@ -353,10 +353,10 @@ class _Walk:
 
     def _open(self, row: Entry, name: str, grant: Grant) -> None:
         if grant.recorded and not (self.policy is not None and self.policy.trust == "local"):
-            self._say(row, f"charges to grant {name!r} are not added, and the dataset is not of the local model")
+            self._say(row, f"charges to grant {name!r} are not added up, but the dataset does not use the local model")
         self.grants[name], self.balances[name] = grant, Balance.new(grant)
         if not set(grant.blocks) <= self._blocks or bool(grant.blocks) != bool(self._blocks):
-            self._say(row, f"grant {name!r} is to other blocks than the dataset has")
+            self._say(row, f"grant {name!r} has blocks that the dataset lacks")
         if grant.kind == "plan":
             self._check_unit(row, grant.unit, grant.plan)
 
@@ -378,7 +378,7 @@ class _Walk:
     def _check_cap(self, row: Entry, grant: Grant, sums: Sums, where: str) -> None:
         held, counts = sums.held(grant.cap), [line["count"] for line in grant.plan]
         if any(n > most for n, most in zip(sums.used, counts, strict=True)):
-            self._say(row, f"more events of plan {grant.name!r} were charged than it has{where}")
+            self._say(row, f"more events were charged to plan {grant.name!r} than it has{where}")
         if not grant.recorded and (held.amount > grant.cap or held.lost > grant.lost):
             over = float(Fraction(held.amount) / grant.cap)
             self._say(row, f"grant {grant.name!r} is overspent{where}: {over:.6g} of its cap {write_number(grant.cap)}")
@@ -400,7 +400,7 @@ class _Walk:
         """Balance after a row about an open reservation."""
         state = row.body["state"]
         if (opened.grant, opened.cost) != (grant.name, cost):
-            self._say(row, f"charge {row.charge} was reserved of grant {opened.grant!r}, or at another cost")
+            self._say(row, f"charge {row.charge} was reserved in grant {opened.grant!r}, or at another cost")
         elif state == "committed":
             return before.commit(grant, opened.places, cost)
         elif state == "released":
@@ -416,20 +416,20 @@ class _Walk:
         lines = count_lines(grant.plan, parse_event(complete_event(row.body["event"]))) if grant.plan else ()
         places = tuple(row.body.get("blocks", ())) or WHOLE
         if not set(places) <= set(grant.places):
-            self._say(row, f"charge {charge} is to other blocks than grant {grant.name!r} covers")
+            self._say(row, f"charge {charge} has blocks that grant {grant.name!r} does not cover")
         if state == "reserved":
             self.reserved[charge] = _Open(
                 grant=grant.name, actor=row.actor, expires=row.body["expires"], cost=cost, places=places, lines=lines
             )
         if state in ("reserved", "committed"):
             return before.spend(grant, places, cost, lines, state)
-        self._say(row, f"charge {charge} cannot be {state} after it was nothing")
+        self._say(row, f"charge {charge} cannot be {state}: it was never reserved")
         return before
 
     def _check_attested(self, row: Entry, opened: _Open) -> None:
         """Check that an expired reservation was not released by its own author."""
         if row.actor == opened.actor and opened.expires is not None and opened.expires <= row.at:
-            self._say(row, f"charge {row.charge} had expired, and {row.actor}, who reserved it, attested it")
+            self._say(row, f"charge {row.charge} had expired, and was attested by {row.actor}, who had reserved it")
 
     def _say(self, row: Entry, what: str) -> None:
         self.problems.append(f"{self.dataset}, row {row.seq}: {what}")
@@ -472,7 +472,7 @@ def _check_receipt(
     except LedgerError as error:
         return str(error)
     if row is None:
-        return f"{where}: a receipt was given for it, and it is not there: the chain was cut, or is an older copy"
+        return f"{where}: a receipt was given for it, but it is missing: the chain was cut, or is an older copy"
     if row.hash != receipt.hash:
-        return f"{where}: a receipt was given for another row in its place: the chain was written anew"
+        return f"{where}: a receipt was given for another row in its place: the chain was rewritten"
     return None

@@ -79,7 +79,7 @@ class Client:
             message = f"the token would travel to {parts.hostname} in clear text: give an https:// URL"
             raise ParameterError(message, name="url", given=self.url)
         if not self.token.isascii() or not self.token.isprintable() or " " in self.token:
-            raise ParameterError("expected a token as `privcheck ledger token` told it", name="token")
+            raise ParameterError("expected a token as printed by `privcheck ledger token`", name="token")
 
     def quote(
         self, *, grant: str, event: Mapping[str, Any], unit: Stated = None,
@@ -252,7 +252,7 @@ class Client:
         """
         if len(receipts) > _RECEIPTS:
             message = f"expected at most {_RECEIPTS} receipts over HTTP, got {len(receipts)}"
-            raise ParameterError(f"{message}: the newest of each dataset, or ask the store itself", name="receipts")
+            raise ParameterError(f"{message}: the newest of each dataset, or use the store itself", name="receipts")
         body = {"receipts": [dict(one) for one in receipts], "freeze": freeze}
         return self._ask("POST", "/accept", body, key=new_key())
 
@@ -277,7 +277,7 @@ class Client:
             if told.get("state") != "running":
                 return told
             self.sleep(1.0)
-        raise StoreError(f"{self.url}: there is no answer yet; ask again")
+        raise StoreError(f"{self.url}: no answer yet; ask again")
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None) -> Json:
         """Send a request; repeat it with the same key if there is no answer."""
@@ -303,7 +303,7 @@ class Client:
             if status not in _AGAIN:
                 raise _error(status, told)
             problem = str(told.get("detail", status))
-        asked = "" if key is None else f"; whether it was written is not known: ask again with the key {key!r}"
+        asked = "" if key is None else f"; it may have been written: ask again with the key {key!r}"
         raise StoreError(f"{self.url} did not answer {self.attempts} times: {problem}{asked}")
 
     def _once(self, method: str, path: str, body: Mapping[str, Any] | None, key: str | None) -> tuple[int, Json]:
@@ -388,7 +388,7 @@ def _part(name: str) -> str:
 def _error(status: int, told: Mapping[str, Any]) -> PrivcheckError:
     """Error that the library itself would have raised in the service."""
     if status < 400:
-        return StoreError(f"expected the service's own URL: this one sends elsewhere (HTTP {status})")
+        return StoreError(f"expected the service's own URL: this one redirects (HTTP {status})")
     message, kind = str(told.get("detail", f"HTTP {status}")), str(told.get("error"))
     field = str((told.get("errors") or [{}])[0].get("field", ""))
     makers: Mapping[str, Callable[[], PrivcheckError]] = {

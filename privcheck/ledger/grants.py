@@ -147,7 +147,7 @@ def write_policy(transaction: Transaction, policy: BudgetPolicy, *, actor: str, 
     registry.lock(transaction)
     _refuse_lost(transaction, policy.dataset)
     if find_policy(transaction, policy.dataset) is not None:
-        message = f"dataset {policy.dataset!r} has its policy already, and it is never changed; take another name"
+        message = f"dataset {policy.dataset!r} already has a policy, which cannot be changed; choose another name"
         raise ParameterError(message, name="dataset", given=policy.dataset)
     transaction.run("INSERT INTO dataset (name) VALUES (?)", (policy.dataset,))
     body = policy.to_dict()
@@ -176,7 +176,7 @@ def write_blocks(
         message = f"expected names of new blocks of {dataset!r}, got {', '.join(new) or 'none'}"
         raise ParameterError(message, name="blocks", given=names)
     if not known and grants_of(transaction, dataset):
-        message = f"{dataset!r} has grants to all of its data; expected blocks to be made before the first grant"
+        message = f"{dataset!r} has grants to all of its data; blocks must be made before the first grant"
         raise ParameterError(f"{message}: open another dataset", name="blocks", given=names)
     body = {"blocks": list(new), "disjoint_users": said}
     rows.append(transaction, dataset=dataset, kind="blocks", actor=actor, body=body, at=at)
@@ -204,12 +204,12 @@ def write_grant(
     registry.lock(transaction)
     transaction.lock(grant.dataset)
     if transaction.one("SELECT 1 FROM budget WHERE name = ?", (grant.name,)) is not None:
-        raise ParameterError(f"there is a grant of the name {grant.name!r} already", name="name", given=grant.name)
+        raise ParameterError(f"a grant of the name {grant.name!r} already exists", name="name", given=grant.name)
     policy = find_policy(transaction, grant.dataset)
     if policy is None:
         message = (
-            f"dataset {grant.dataset!r} has no policy, which says how much is ever released from it and whom that "
-            f"protects; expected one first: privcheck ledger policy --dataset {grant.dataset} --epsilon E --delta D "
+            f"dataset {grant.dataset!r} has no policy, which sets its total budget and its protected unit; make one "
+            f"first: privcheck ledger policy --dataset {grant.dataset} --epsilon E --delta D "
             "--unit 'patient, 8 trajectories, replace-one, central'"
         )
         raise ParameterError(message, name="dataset", given=grant.dataset)
@@ -321,10 +321,8 @@ def _refuse_lost(transaction: Transaction, dataset: str) -> None:
         ParameterError: Rows of the dataset are lost.
     """
     if dataset in _closed(transaction):
-        message = (
-            f"rows of dataset {dataset!r} are lost: an older copy of the ledger was put back, and what was granted"
-        )
-        message += " and charged since then is not known; nothing more is granted on it"
+        message = f"rows of dataset {dataset!r} are lost: an older copy of the ledger was restored, and grants"
+        message += " and charges made since then are unknown; no more grants are possible on it"
         raise ParameterError(message, name="dataset", given=dataset)
 
 
@@ -335,9 +333,7 @@ def _as_recorded(grant: Grant) -> Grant:
         ParameterError: The grant is a plan, which would be counted down.
     """
     if grant.kind == "plan":
-        message = (
-            "charges of the local model are recorded, not counted down: expected a currency and the cap of a charge"
-        )
+        message = "charges of the local model are recorded, not added up: expected a currency and the cap of a charge"
         raise ParameterError(message, name="events")
     return replace(grant, recorded=True, theorem=RECORDED)
 

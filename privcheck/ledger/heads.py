@@ -273,7 +273,7 @@ def check_signatures(evidence: Evidence, key: PublicKey) -> Compared:
         where = f"{name_chain(receipt.dataset)}, receipt of row {receipt.seq}"
         if len(receipt.signature) == _OLD:
             missing.append(
-                f"{where}: it is from before Ed25519, which the store alone can check: ledger verify --receipt"
+                f"{where}: it predates Ed25519, so that only the store can check it: ledger verify --receipt"
             )
         elif not key.verifies(receipt_text(receipt.store, receipt), receipt.signature):
             problems.append(f"{where}: {_blame(receipt.key, key)}")
@@ -338,8 +338,8 @@ def _compare_heads(heads: Sequence[Head], proofs: Sequence[Consistency]) -> tupl
             continue
         where = f"{sizes[size].words}: "
         if tried := failed[size]:
-            what = f"that the head of {max(tried)} rows begins with it does not follow"
-            problems.append(f"{where}a fork, or a made-up proof: {what}")
+            what = f"it does not follow that the head of {max(tried)} rows begins with it"
+            problems.append(f"{where}a fork, or a fabricated proof: {what}")
         else:
             missing.append(f"{where}no proof that the head of {largest} rows begins with it: ledger heads prove")
     return problems, missing
@@ -374,13 +374,13 @@ def _compare_receipts(
         where = f"{name_chain(receipt.dataset)}, receipt of row {receipt.seq}"
         other = places.setdefault((receipt.store, receipt.dataset, receipt.seq), receipt)
         if other.hash != receipt.hash:
-            problems.append(f"{where}: a fork: another receipt is of another row in the same place")
+            problems.append(f"{where}: a fork: another receipt shows another row in the same place")
         about = proofs[receipt.store, receipt.dataset, receipt.seq, receipt.hash]
         tried = [(one, head) for one in about if (head := sizes.get((one.store, one.dataset, one.size))) is not None]
         if any(proof.holds(head) for proof, head in tried):
             continue
         if tried:
-            problems.append(f"{where}: a fork, or a made-up proof: that its row is in a head does not follow")
+            problems.append(f"{where}: a fork, or a fabricated proof: it does not follow that its row is in a head")
         else:
             missing.append(f"{where}: no proof that its row is in a head: ledger heads prove")
     return problems, missing
@@ -388,8 +388,8 @@ def _compare_receipts(
 
 def _blame(fingerprint: str, key: PublicKey) -> str:
     if fingerprint != key.fingerprint:
-        return f"it was signed with another key ({fingerprint[:16] or 'which it does not name'}…), or by nobody"
-    return "it was not signed with this key: it was changed, or made up"
+        return f"it was signed with another key ({fingerprint[:16] or 'which it does not name'}…), or not signed"
+    return "it was not signed with this key: it was changed, or fabricated"
 
 
 def _flat(parts: Iterable[Evidence], take: Callable[[Evidence], tuple[T, ...]]) -> tuple[T, ...]:
@@ -400,7 +400,7 @@ def _read_line(line: str, name: str) -> object:
     try:
         return json.loads(line)
     except ValueError:
-        raise ParameterError(f"expected JSON, one a line, got {line[:60]!r}", name=name, given=line[:80]) from None
+        raise ParameterError(f"expected JSON, one per line, got {line[:60]!r}", name=name, given=line[:80]) from None
 
 
 def _parse_item(item: object, name: str) -> Head | Receipt | Consistency | Inclusion:
@@ -413,7 +413,7 @@ def _parse_item(item: object, name: str) -> Head | Receipt | Consistency | Inclu
         inner = item.get("receipt") or item.get("head") or item
         if isinstance(inner, Mapping) and "hash" in inner:
             return Receipt.parse(inner)
-    message = "expected a receipt that a charge printed, or what privcheck ledger heads show printed"
+    message = "expected a receipt as printed by a charge, or heads as printed by privcheck ledger heads show"
     raise ParameterError(f"{message}, got {str(item)[:60]!r}", name=name, given=str(item)[:80])
 
 

@@ -84,6 +84,6 @@ def _write(told: Mapping[str, Any]) -> str:
 
 def _repeat(key: str, body: str) -> dict[str, Any]:
     if not body:
-        message = f"the request with the key {key!r} was answered with a token, which is told once and not kept; if it"
-        raise StateError(f"{message} did not arrive, revoke that token and ask for one of another name", state="told")
+        message = f"the request with the key {key!r} was answered with a token, which is shown once and not kept; if it"
+        raise StateError(f"{message} did not arrive, revoke that token and make one under another name", state="told")
     return dict(json.loads(body))

@@ -67,7 +67,7 @@ def explain_refusal(grant: Grant, policy: BudgetPolicy, balance: Balance, after:
         now: The time, in UTC.
     """
     if balance.frozen:
-        return f"grant {grant.name!r} is frozen; an officer has to look at it"
+        return f"grant {grant.name!r} is frozen; an officer has to decide"
     if policy.until is not None and policy.until <= now:
         return f"the policy of {policy.dataset!r} ended at {policy.until}"
     for place in after.sums:
@@ -85,12 +85,12 @@ def _explain_place(grant: Grant, balance: Balance, after: Balance, place: str) -
         if used > line["count"]:
             return f"the plan has {line['count'] - before} of {line['count']} left, of {canonical(line)}"
     if grant.recorded and cost.amount > free.amount:
-        most = f"{float(grant.cap):.12g} is the most that one may cost"
+        most = f"{float(grant.cap):.12g} is the most for one message"
         return f"it costs {grant.currency} = {float(cost.amount):.12g} a message, and {most}"
     if cost.amount > free.amount:
         return f"it costs {grant.currency} = {float(cost.amount):.12g}, and {float(free.amount):.12g} is left"
     if cost.lost > free.lost:
-        return f"it loses δ = {float(cost.lost):.6g} outright, and {float(free.lost):.6g} of that is left"
+        return f"it loses δ = {float(cost.lost):.6g} outright, and {float(free.lost):.6g} is left of the δ set aside"
     return None
 
 
@@ -152,8 +152,8 @@ def explain_clock(dataset: str, newest: str, *, at: str) -> str | None:
     far = f"{ahead.days} days" if ahead.days > 1 else f"{ahead.total_seconds() / 3600:.1f} hours"
     return (
         f"{dataset}: its newest row, of {newest[:19]}, is {far} ahead of this machine's clock, {at[:19]}: one of the "
-        "clocks that have written is wrong. Until this clock is there the dataset's time stands still: what has ended "
-        "stays ended, and a reservation ends by whichever clock is first"
+        "writers' clocks is wrong. Until this clock catches up, time stands still for the dataset: expired items stay "
+        "expired, and a reservation ends by the earlier clock"
     )
 
 
@@ -238,7 +238,7 @@ def _check(needed: Unit, taken: tuple[str, bool], given: object, by: str, relati
     whose = f"dataset {dataset!r}"
     if given is None:
         message = (
-            f"expected a unit (--unit): for whom it was priced, as {_EXAMPLE}, or the word {DATASET!r} (--unit "
+            f"expected a unit (--unit), for which it was priced, as {_EXAMPLE}, or the word {DATASET!r} (--unit "
             f"{DATASET}), by which you state that it was priced for the unit of {whose}, {needed.text!r}"
         )
         raise ParameterError(message, name="unit")
@@ -250,12 +250,12 @@ def _check(needed: Unit, taken: tuple[str, bool], given: object, by: str, relati
         named: Any = relation
         mismatch = explain_mismatch(replace(offered, relation=named), needed, whose=whose)
         if mismatch is not None:
-            message = f"an event names the relation {relation} itself: {mismatch}"
+            message = f"an event names the relation {relation}: {mismatch}"
             raise ParameterError(message, name="relation", given=relation)
     if offered.basis == "assertion" and not takes_asserted:
         message = (
             f"the unit of this is only asserted ({offered.words}; stated by: {offered.stated_by}), and the policy of "
-            f"{whose} takes no asserted units: name the column that says who a user is (--column user=…), or open "
+            f"{whose} takes no asserted units: name the column of users (--column user=…), or open "
             "another dataset with privcheck ledger policy … --allow-asserted-unit"
         )
         raise ParameterError(message, name="unit", given=offered.text)
@@ -275,7 +275,7 @@ def needed_unit(policy: BudgetPolicy) -> Unit:
         assert policy.old_unit is not None
         message = (
             f"dataset {policy.dataset!r} is of an earlier version: its policy does not say how many trajectories a "
-            f"user has ({policy.old_unit.words}), so that nothing more is granted, priced or charged; open another "
+            f"user has ({policy.old_unit.words}), so no more grants, quotes or charges are possible; open another "
             f"dataset with --unit, as {_EXAMPLE}"
         )
         raise ParameterError(message, name="unit")
@@ -357,9 +357,9 @@ def _spell_out(policy: BudgetPolicy, met: Mapping[str, str | None]) -> list[dict
     missing = [f"{name}: {words}" for name, words in PRECONDITIONS.items() if not met.get(name)]
     if missing:
         message = (
-            "joint DP does not follow from the billboard lemma, because this was not found true: "
-            f"{'; '.join(missing)}. Expected of what is charged to {policy.dataset!r} a claim whose actions are "
-            "computed from billboard and own data, or an event with the conditions that were looked at"
+            "joint DP does not follow from the billboard lemma, because this was not found to hold: "
+            f"{'; '.join(missing)}. A charge to {policy.dataset!r} needs a claim whose actions are computed from the "
+            "billboard and the user's own data, or an event with the checked conditions"
         )
         raise BudgetError(message, cost=None, remaining=None)
     return [{"name": n, "statement": s, "holds": True, "how": met[n]} for n, s in PRECONDITIONS.items()]

@@ -157,16 +157,16 @@ class Memory:
     def explain(self, identity: Identity) -> str:
         """Reason why this is not the store that was opened; empty if it is."""
         if identity.store != self._store:
-            return f"another ledger is in its place since it was opened; {COMPARE}"
+            return f"it was replaced by another ledger after it was opened; {COMPARE}"
         if identity.epoch != self._epoch:
-            return "an officer has accepted a copy of it since it was opened: open it again (start the service again)"
+            return "an officer accepted a copy of it after it was opened: open it again (restart the service)"
         return ""
 
 
 def explain_lost(lost: Heads) -> str:
     """Message that a store is an older copy, with the rows that are missing."""
     rows = ", ".join(f"row {lost[name][0]} of {name!r}" for name in sorted(lost))
-    return f"it is an older copy: {rows} was written, and is not there; {COMPARE}"
+    return f"it is an older copy: {rows} was written, but is missing; {COMPARE}"
 
 
 def explain_marks(transaction: Transaction, identity: Identity, marks: Marks | None) -> str:
@@ -174,22 +174,22 @@ def explain_marks(transaction: Transaction, identity: Identity, marks: Marks | N
     if marks is None or identity.place:
         return _explain_unmarked(transaction, identity)
     if marks.store not in ("", identity.store):
-        return f"its heads, kept beside it in FILE.heads, are those of another ledger; {COMPARE}"
+        return f"its heads, kept beside it in FILE.heads, belong to another ledger; {COMPARE}"
     if marks.tag and marks.tag == identity.forgone:  # given up in the transaction that accepted this copy
         return ""
     if lost := find_lost(transaction, marks.heads):
         return explain_lost({name: marks.heads[name] for name in lost})
     if identity.turn < marks.turn or (identity.turn == marks.turn and identity.tag != marks.tag):
-        return f"it is an older copy: {marks.turn} transactions were acknowledged, and not all are there; {COMPARE}"
+        return f"it is an older copy: {marks.turn} transactions were acknowledged, but some are missing; {COMPARE}"
     return ""
 
 
 def _explain_unmarked(transaction: Transaction, identity: Identity) -> str:
     if identity.place:
-        return f"it was put back from a backup; {COMPARE}"
+        return f"it was restored from a backup; {COMPARE}"
     # a ledger with names and tokens alone has nothing that could be spent twice
     any_row = transaction.one("SELECT 1 FROM entry WHERE dataset <> ? LIMIT 1", (REGISTRY,))
-    return "" if any_row is None else f"its heads, kept beside it in FILE.heads, are not there; {COMPARE}"
+    return "" if any_row is None else f"its heads, kept beside it in FILE.heads, are missing; {COMPARE}"
 
 
 def heads_path(path: Path) -> Path:

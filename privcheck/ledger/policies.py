@@ -148,10 +148,10 @@ def _as_remainder(policy: BudgetPolicy, late: list[Grant]) -> list[Grant]:
     for one in late:
         cap = restate(one, policy.remainder)
         if cap is None or one.lost:
-            what = "with δ that is lost outright" if one.lost else f"in {one.currency}"
+            what = "with a δ of outright loss" if one.lost else f"in {one.currency}"
             message = (
-                f"dataset {policy.dataset!r} was charged before, and what is granted now may have been chosen from "
-                f"what was released: expected a cap that has a price in {policy.remainder}, got one {what}"
+                f"dataset {policy.dataset!r} was charged before, so a new grant may depend on earlier releases: "
+                f"expected a cap with a price in {policy.remainder}, got one {what}"
             )
             raise BudgetError(message, cost=None, remaining=None)
         total += cap

@@ -302,7 +302,10 @@ class PostgresStore:
         try:
             explain(None)
         except StoreError:
-            message = f"{self.url}: somebody has it open: stop the service and what charges it, or give --replace"
+            message = (
+                f"{self.url}: it is open in another process: stop the service and all programs that charge it, or give "
+                "--replace"
+            )
             raise StoreError(message) from None
 
     def _move_away(self, transaction: PostgresTransaction, tables: Sequence[str], schema: str) -> None:
@@ -327,7 +330,7 @@ class PostgresStore:
         self._check_server(transaction)
         transaction.run(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
         if _find_tables(transaction) != (False, False):
-            message = f"{self.url}: there is already a ledger; use that one, or give an empty database"
+            message = f"{self.url}: the database already has a ledger; use it, or give an empty database"
             raise StoreError(message)
         migrate(transaction, version=0)
         for statement in _GUARDS:
@@ -341,7 +344,7 @@ class PostgresStore:
             self._check_server(transaction)
             version = read_version(transaction) if _find_tables(transaction) == (True, True) else None
         if version is None:
-            message = f"{self.url}: a database, but no ledger; expected one made by: privcheck ledger init"
+            message = f"{self.url}: a database, but not a ledger; make one with: privcheck ledger init"
             raise StoreError(message)
         if version < VERSION:
             with self._transaction(_CHANGING) as transaction:  # two who do so at once wait for each other
@@ -355,7 +358,7 @@ class PostgresStore:
         settings = transaction.one("SELECT current_setting('server_encoding'), current_setting('fsync')")
         if settings != ("UTF8", "on"):
             message = f"{self.url}: expected a database in UTF8 on a server with fsync = on, got {settings}"
-            raise StoreError(f"{message}: what the ledger says is committed could be lost")
+            raise StoreError(f"{message}: committed charges could be lost")
 
     def _explain(self, transaction: PostgresTransaction) -> tuple[str, bool]:
         """Reason why this is not the opened store, and whether rows written by this process are lost."""
@@ -370,7 +373,7 @@ class PostgresStore:
         there = {row[1] for row in rows if row[0] in ("row", "here")}
         identity = Identity.parse(rows)
         if identity.place not in there:
-            return f"it was put back from a backup, or its server was restored or promoted; {COMPARE}", False
+            return f"it was restored from a backup, or its server was restored or promoted; {COMPARE}", False
         if reason := self._memory.explain(identity):
             return reason, False
         lost = {name: head for name, head in newest.items() if head[1] not in there}

@@ -132,7 +132,9 @@ def find_problems(transaction: Transaction) -> list[str]:
             if (row.seq, row.prev) != ((1, "") if last is None else (last.seq + 1, last.hash)):
                 problems.append(f"registry, row {row.seq}: the chain breaks: it does not follow the row before it")
             if not _is_sealed(row):
-                problems.append(f"registry, row {row.seq}: it was changed after it was written: its hash does not fit")
+                problems.append(
+                    f"registry, row {row.seq}: it was changed after it was written: its hash does not match"
+                )
             if (row.kind == "registry") != (row.seq == 1):
                 problems.append(f"registry, row {row.seq}: not a row of the registry")
             last = row
@@ -161,7 +163,7 @@ def _compare(told: _State, found: _State) -> list[str]:
     problems = list(_differ("dataset", told.datasets, found.datasets))
     problems += _differ("grant", told.grants, found.grants)
     problems += [
-        f"grant {name}: it is of dataset {found.grants[name]!r}, and was made for {dataset!r}"
+        f"grant {name}: it belongs to dataset {found.grants[name]!r}, but was made for {dataset!r}"
         for name, dataset in sorted(told.grants.items())
         if found.grants.get(name, dataset) != dataset
     ]
@@ -180,17 +182,17 @@ def _compare(told: _State, found: _State) -> list[str]:
             f"{', '.join(sorted(told.closed)) or 'none'}"
         )
     if told.secret != found.secret:
-        problems.append("the store's key is not the one that it was made with")
+        problems.append("the store's key differs from its original key")
     if told.store != found.store:
-        problems.append("the store's number is not the one that it was made with")
+        problems.append("the store's number differs from its original number")
     return problems
 
 
 def _differ(what: str, told: Iterable[str], found: Iterable[str]) -> Iterable[str]:
     for name in sorted(set(told) - set(found)):
-        yield f"{what} {name}: the registry knows it, and it is not there any more"
+        yield f"{what} {name}: it is in the registry, but was removed"
     for name in sorted(set(found) - set(told)):
-        yield f"{what} {name}: it is there, and the registry does not know it"
+        yield f"{what} {name}: it exists, but is not in the registry"
 
 
 Role = Literal["reader", "analyst", "ci", "officer", "admin"]
@@ -264,7 +266,7 @@ def _article(role: Role) -> str:
 
 
 _PREFIX: Final = "privcheck_"
-_UNKNOWN: Final = "the token is unknown, revoked or over; ask an officer for one: privcheck ledger token"
+_UNKNOWN: Final = "the token is unknown, revoked or expired; ask an officer for one: privcheck ledger token"
 
 
 def make_token(
@@ -287,14 +289,14 @@ def make_token(
     if role not in ROLES:
         raise ParameterError(f"expected role one of {', '.join(ROLES)}; got {role!r}", name="role", given=role)
     if role == "ci" and (len(grants) != 1 or expires is None):
-        raise ParameterError("expected exactly one grant and a time at which it ends for a CI token", name="role")
+        raise ParameterError("expected exactly one grant and an expiry time for a CI token", name="role")
     transaction.claim("name", [f"token {name}"])
     lock(transaction)
     if transaction.one("SELECT 1 FROM token WHERE name = ?", (name,)) is not None:
-        raise ParameterError(f"there is a token of the name {name!r} already", name="name", given=name)
+        raise ParameterError(f"a token of the name {name!r} already exists", name="name", given=name)
     for grant in grants:
         if transaction.one("SELECT 1 FROM budget WHERE name = ?", (grant,)) is None:
-            raise ParameterError(f"expected grants that there are, got {grant!r}", name="grant", given=grant)
+            raise ParameterError(f"expected existing grants, got {grant!r}", name="grant", given=grant)
     token = _PREFIX + secrets.token_urlsafe(32)
     hashed = digest_token(token)
     transaction.run(

@@ -303,6 +303,6 @@ def _read(row: Row | None) -> Entry | None:
 def _sure(row: Row) -> Entry:
     entry = parse_row(row)
     if not is_sealed(row):
-        message = f"{entry.dataset}, row {entry.seq}: it was changed after it was written: its hash does not fit"
+        message = f"{entry.dataset}, row {entry.seq}: it was changed after it was written: its hash does not match"
         raise LedgerError(message, line=entry.seq)
     return entry

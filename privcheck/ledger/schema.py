@@ -72,7 +72,7 @@ def compare(
     indexed = set(transaction.all(statement, (dataset,)))
     walked: set[Row] = {(kind, seq) for kind, places in rare.items() for seq in places}
     problems = [
-        f"{dataset}, row {seq}: the index entry_rare lacks it, or has it as of another kind: rebuild it (REINDEX)"
+        f"{dataset}, row {seq}: the index entry_rare lacks it, or has it under another kind: rebuild it (REINDEX)"
         for _, seq in sorted(walked ^ indexed, key=str)
     ]
     kept = transaction.all("SELECT charge, expires FROM reservation WHERE dataset = ?", (dataset,))
@@ -80,7 +80,7 @@ def compare(
     for charge in sorted({*listed, *reserved}):
         if listed.get(charge) != reserved.get(charge):
             there, is_open = charge in listed, charge in reserved
-            wrong = "lacks it" if not there else "has another end of it" if is_open else "has it, and it is not open"
+            wrong = "lacks it" if not there else "has another end time" if is_open else "lists it, but it is not open"
             problems.append(
                 f"{dataset}, charge {charge}: the table of reservations {wrong}: rebuild it (verify --rebuild)"
             )
@@ -97,7 +97,7 @@ def compare_names(transaction: Transaction, grants: Mapping[str, str]) -> list[s
     named = set(rows.datasets(transaction))
     chains = {str(row[0]) for row in transaction.all("SELECT DISTINCT dataset FROM entry")}
     problems = [
-        f"{name}: it has rows, and the table of datasets lacks it" for name in sorted(chains - named - {rows.REGISTRY})
+        f"{name}: it has rows, but the table of datasets lacks it" for name in sorted(chains - named - {rows.REGISTRY})
     ]
     listed = {str(name): str(of) for name, of in transaction.all("SELECT name, dataset FROM budget")}
     for name in sorted({*listed, *grants}):
@@ -106,7 +106,7 @@ def compare_names(transaction: Transaction, grants: Mapping[str, str]) -> list[s
         elif name not in listed:
             problems.append(f"grant {name}: the table of grants lacks it")
         elif listed[name] != grants[name]:
-            problems.append(f"grant {name}: it is of {grants[name]}, and the table of grants says {listed[name]}")
+            problems.append(f"grant {name}: it belongs to {grants[name]}, but the table of grants says {listed[name]}")
     return problems
 
 
@@ -256,5 +256,8 @@ def check_version(version: int) -> None:
         StoreError: The tables are newer than this program.
     """
     if version > VERSION:
-        message = f"the ledger has tables of version {version}, this program knows {VERSION}; update privcheck"
+        message = (
+            f"the ledger has tables of version {version}, but this program knows versions up to {VERSION}; update "
+            "privcheck"
+        )
         raise StoreError(message, read_only=True)

@@ -201,7 +201,7 @@ def read_secret(transaction: Transaction) -> str:
     """
     row = transaction.one("SELECT value FROM meta WHERE name = 'key'")
     if row is None:
-        raise StoreError("the ledger has no key: its making was cut short; expected a new one: privcheck ledger init")
+        raise StoreError("the ledger has no key: its creation was interrupted; make a new one: privcheck ledger init")
     return str(row[0])
 
 

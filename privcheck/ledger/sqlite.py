@@ -126,7 +126,7 @@ class SqliteStore:
             self._make_file()
         elif not path.is_file():
             shown = hide_passwords(str(path))  # it may have been meant as PostgreSQL's connection string
-            raise StoreError(f"{shown}: no ledger there; expected one made by: privcheck ledger init --store {shown}")
+            raise StoreError(f"{shown}: no such ledger; make one with: privcheck ledger init --store {shown}")
         self._file = _identify(path)
         if create:
             self._create()
@@ -241,7 +241,7 @@ class SqliteStore:
         """Reason why the file at the path is not the one that was opened; empty if it is."""
         if _identify(self._path) == self._file:
             return ""
-        return f"another file is at its path since it was opened, or none: open it again; {COMPARE}"
+        return f"its file was replaced or removed after it was opened: open it again; {COMPARE}"
 
     def _acknowledge(self, identity: Identity, heads: Mapping[str, tuple[int, str]]) -> None:
         """Update the marks beside the file after a commit, before it is acknowledged.
@@ -290,20 +290,20 @@ class SqliteStore:
     def _bring_up_to_date(self) -> None:
         """Open an existing file; migrating its tables does not change which copy it is."""
         if is_backup(self._path):
-            self.stop_writing("it is a backup, and no ledger: privcheck ledger restore FILE --store URL puts it back")
+            self.stop_writing("it is a backup, not a ledger: privcheck ledger restore FILE --store URL restores it")
             self._mode = "ro"
         elif not os.access(self._path, os.W_OK) or not os.access(self._path.parent, os.W_OK):
-            self.stop_writing("the file or its folder cannot be written by this user, or at all")
+            self.stop_writing("the file or its folder is not writable, for this user or at all")
             self._mode = "ro"
         with self.read() as transaction:
             table = transaction.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'")
             version = None if table is None else read_version(transaction)
         if version is None:
-            message = f"{self._path}: a database, but no ledger; expected one made by: privcheck ledger init"
+            message = f"{self._path}: a database, but not a ledger; make one with: privcheck ledger init"
             raise StoreError(message)
         if version < VERSION:
             if self.read_only:
-                message = f"its tables are of version {version} and have to be brought up to {VERSION}, and"
+                message = f"its tables are of version {version} and must be upgraded to {VERSION}, but"
                 raise StoreError(f"{self._path}: {message} {self.read_only}", read_only=True)
             with self._exclusively() as (transaction, _):
                 migrate(transaction, version=read_version(transaction) or 0)  # somebody else may have done so
@@ -366,7 +366,7 @@ class SqliteStore:
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
             if code in _BUSY:
-                message = f"{self._path}: another writer is at it; ask again with the same key"
+                message = f"{self._path}: another process is writing; ask again with the same key"
                 raise StoreError(message) from error
             if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_READONLY):
                 self.stop_writing(str(error))

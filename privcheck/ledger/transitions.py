@@ -183,7 +183,7 @@ def _choose_unit(asked: AskedFor, told: dict[str, Any]) -> object:
     """
     given, own = asked.get("unit"), told.pop("unit", None)
     if given is not None and own is not None:
-        message = f"the claim has a unit of its own, {str(own)[:200]}; expected no other beside it"
+        message = f"the claim has its own unit, {str(own)[:200]}; expected no other unit beside it"
         raise ParameterError(message, name="unit", given=given)
     return own if given is None else given
 
@@ -277,7 +277,7 @@ def release(transaction: Transaction, known: Known, actor: Actor, charge: str, *
     if found.state == "released":
         return known.decide(transaction, grant, history[-1])
     if found.state == "committed":
-        message = f"charge {charge} is committed: noise may have been drawn, and that is never refunded"
+        message = f"charge {charge} is committed: noise may have been drawn, and is never refunded"
         raise StateError(message, state=found.state)
     if found.expired or actor.name != found.actor:
         require(actor, "attest")
@@ -345,7 +345,7 @@ def _own(
     found = read_charge(rows.rows_of_charge(transaction, charge), charge, now=at, at=at)
     require(actor, action, grant=found.grant)
     if actor.name != found.actor and actor.role != "officer":
-        message = f"{actor.name} may not {action} what {found.actor} charged or reserved"
+        message = f"{actor.name} may not {action} a charge or reservation of {found.actor}"
         raise AuthorityError(message, action=action)
     transaction.lock(found.dataset)
     history = rows.rows_of_charge(transaction, charge)  # what was read before the lock may be over

@@ -83,7 +83,9 @@ def source(transaction: Transaction, dataset: str) -> Node:
         first = chunk * _CHUNK
         found = _hashes(transaction, dataset, after=first, most=_CHUNK)
         if [row[0] for row in found] != list(range(first + 1, first + len(found) + 1)):
-            raise LedgerError(f"{name_chain(dataset)}: rows are missing after row {first}; ledger verify says which")
+            raise LedgerError(
+                f"{name_chain(dataset)}: rows are missing after row {first}; run ledger verify for details"
+            )
         return [hash_leaf(bytes.fromhex(str(row[1]))) for row in found]
 
     return node
@@ -97,7 +99,7 @@ def make_head(transaction: Transaction, signer: Signer, dataset: str, *, at: str
     """
     size = _count_rows(transaction, dataset)
     if size == 0:
-        raise LedgerError(f"{name_chain(dataset)}: its rows are missing; ledger verify says which")
+        raise LedgerError(f"{name_chain(dataset)}: its rows are missing; run ledger verify for details")
     return Head(
         store=signer.store,
         dataset=dataset,
@@ -160,7 +162,7 @@ def find_problems(transaction: Transaction, heads: Sequence[Head], *, begun: Map
         roots |= {(name, size): root for size, root in found.items()}
         sizes[name] = tree.size
     strange = {str(row[0]) for row in transaction.all("SELECT DISTINCT dataset FROM tree")} - set(names)
-    problems += [f"{name_chain(name)}: it has a tree and no rows" for name in sorted(strange)]
+    problems += [f"{name_chain(name)}: it has a tree but no rows" for name in sorted(strange)]
     if heads:
         signer = Signer.of(transaction)
         for head in heads:
@@ -183,13 +185,13 @@ def _grow(
             for level, place, node in tree.add(hash_leaf(bytes.fromhex(value))):
                 known = kept.pop((level, place), "") if level >= _LEVEL else node.hex()
                 if known != node.hex() and tree.size <= covered:
-                    problems.append(f"{name_chain(name)}: its tree is not that of its rows, at row {tree.size}")
+                    problems.append(f"{name_chain(name)}: its tree does not match its rows, at row {tree.size}")
             if tree.size in wanted:
                 roots[tree.size] = tree.root().hex()
     except ValueError:
-        problems.append(f"{name_chain(name)}, row {tree.size + 1}: its hash is none")
+        problems.append(f"{name_chain(name)}, row {tree.size + 1}: its hash is not valid")
     if kept:
-        problems.append(f"{name_chain(name)}: its tree has rows that are not there: the chain was cut")
+        problems.append(f"{name_chain(name)}: its tree has rows that are missing: the chain was cut")
     return problems, roots
 
 
@@ -198,9 +200,9 @@ def _contradict(head: Head, signer: Signer, *, size: int, root: str) -> str | No
     if head.store != signer.store or not is_signed(head, signer.public):
         return f"{head.words}: it was not signed by this store"
     if size < head.size:
-        return f"{head.words}: {size} rows are there: the chain was cut, or is an older copy"
+        return f"{head.words}: {size} rows exist: the chain was cut, or is an older copy"
     if root != head.root:
-        return f"{head.words}: its rows are not those that are there: the chain was written anew"
+        return f"{head.words}: its rows differ from the stored ones: the chain was rewritten"
     return None
 
 
@@ -210,7 +212,7 @@ def _contradict_receipt(transaction: Transaction, receipt: Receipt, signer: Sign
         return f"{where}: it was not signed by this store"
     asked = (receipt.dataset, receipt.seq, receipt.hash)
     if transaction.one("SELECT 1 FROM entry WHERE dataset = ? AND seq = ? AND hash = ?", asked) is None:
-        return f"{where}: its row is not there: the chain was cut, written anew, or is an older copy"
+        return f"{where}: its row is missing: the chain was cut, rewritten, or is an older copy"
     return None
 
 

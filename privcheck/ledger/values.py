@@ -108,7 +108,7 @@ class BudgetPolicy:
         """The unit in words, and who stated it."""
         return self._either(
             lambda unit: f"{unit.words}; stated by {unit.stated_by}",
-            lambda old: f"{old.words}; how many trajectories each may have was never stated",
+            lambda old: f"{old.words}; the most trajectories of each was never stated",
         )
 
     def _either(self, new: Callable[[Unit], str], old: Callable[[OldUnit], str]) -> str:
@@ -254,7 +254,7 @@ def concurrency_between(policy: BudgetPolicy, grants: Sequence[Grant]) -> str:
     part of the remainder, which is a filter in one currency. No theorem is cited for overlapping interactions under
     approximate zCDP.
     """
-    fixed = "releases and interactions that overlap too, where caps were fixed before any release (Vadhan & Zhang 2023)"
+    fixed = "overlapping releases and interactions, if caps were fixed before any release (Vadhan & Zhang 2023)"
     apart = [
         grant.name
         for grant in grants
@@ -357,7 +357,7 @@ class Receipt:
             or seq < 1
             or not HEXADECIMAL.fullmatch(str(fields["hash"]))
         ):
-            raise ParameterError("expected a receipt as a charge printed it", name="receipt", given=str(data)[:80])
+            raise ParameterError("expected a receipt as printed by a charge", name="receipt", given=str(data)[:80])
         return Receipt(**{name: fields[name] for name in Receipt.__slots__})
 
     def signed(self, *, store: str, key: str, signature: str) -> Receipt:

@@ -228,7 +228,7 @@ def _say_sensitivity(part: Mapping[str, Any]) -> str:
         return str(part["sensitivity"])
     if any(name in part for name in _SPREADS):
         return "1"  # the accountant's own, where an event names none
-    return "in the cost: not stated apart from the noise"
+    return "in the cost: not stated separately from the noise"
 
 
 def _say_relation(event: Mapping[str, Any], unit: Unit | None) -> str:

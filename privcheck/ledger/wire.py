@@ -29,7 +29,7 @@ MOST_EVENTS: Final = 10**4
 _FEW: Final = 16  # fields of an event
 MOST_BYTES: Final = 4 * 2**20  # of 10⁴ events in a file; a service takes less
 _NAMED: Final = "relation"
-_DEPTH: Final = "events that hold events: expected a list of single events"
+_DEPTH: Final = "nested events: expected a list of single events"
 
 Kind = Literal["number", "flag", "noise", "relation"]
 Value = Fraction | bool | str
@@ -254,8 +254,10 @@ def _read_several(data: Mapping[str, Any]) -> tuple[Part, ...]:
         part.event()
     named = Spending(parts=read).relations
     if len(named) > 1:
-        message = f"events of one composition name different neighbours, {' and '.join(named)}: a composition has one"
-        raise ParameterError(f"{message} relation; price all for the same", name=_NAMED, given=named)
+        message = (
+            f"events of one composition name different neighbours, {' and '.join(named)}: a composition has only one"
+        )
+        raise ParameterError(f"{message} relation; price all events for the same one", name=_NAMED, given=named)
     return read
 
 
@@ -327,5 +329,5 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ParameterError(f"the field {twice[:60]!r} is there twice", name="event", given=twice)
+        raise ParameterError(f"the field {twice[:60]!r} is repeated", name="event", given=twice)
     return dict(pairs)

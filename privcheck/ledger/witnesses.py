@@ -207,7 +207,9 @@ class HttpWitness:
                         raise StoreError(message)
         except urllib.error.HTTPError as error:
             with error:
-                raise StoreError(f"{self.url}: heads were not taken or given: {error.code} {error.reason}") from error
+                raise StoreError(
+                    f"{self.url}: heads were not accepted or returned: {error.code} {error.reason}"
+                ) from error
         except (OSError, HTTPException, ValueError) as error:
             said = str(getattr(error, "reason", error))[:200]
             raise StoreError(f"{self.url}: cannot be reached: {said}") from error
@@ -280,8 +282,8 @@ def _decode(data: bytes, url: str) -> str:
         StoreError: The data are too long, or are not UTF-8 text.
     """
     if len(data) > _BYTES:
-        raise StoreError(f"{url}: it is longer than {_BYTES} bytes; begin a new place, and keep this one")
+        raise StoreError(f"{url}: it is longer than {_BYTES} bytes; start a new place, and keep this one")
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise StoreError(f"{url}: expected lines of JSON, got bytes that are no text") from None
+        raise StoreError(f"{url}: expected lines of JSON, got bytes that are not text") from None

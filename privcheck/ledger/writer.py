@@ -89,7 +89,7 @@ class Writer:
         try:
             self._queue.put_nowait(request)
         except queue.Full:
-            message = f"{self._queue.maxsize} requests wait already; ask again later with the same key"
+            message = f"{self._queue.maxsize} requests are already waiting; ask again later with the same key"
             raise FullError(message) from None
         try:
             return request.answer.result(self._timeout)

@@ -85,7 +85,7 @@ def trade_off_plot(view: Audited, *, name: str) -> Plot | None:
     runs = " and ".join(figure(number) for number in data.runs)
     caption = (
         "f-DP trade-off curve of the score: the least type-II error (the test says D for a run on D′) at each type-I "
-        "error (it says D′ for a run on D). Band: contains the true curve of the tests at {_count(data.type_one)}, "
+        f"error (it says D′ for a run on D). Band: contains the true curve of the tests at {_count(data.type_one)}, "
         f"fixed in advance, at every point at once with {percent(data.confidence, rounding='down')} confidence, by "
         f"exact binomial intervals from {runs} runs on D and on D′. A mechanism that keeps its claim has no test below "
         "the claim's curve; other tests might lie lower than these. The verdict does not depend on this picture."

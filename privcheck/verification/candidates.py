@@ -425,8 +425,8 @@ def _too_long(declaration: Declaration, values: Mapping[str, Fraction]) -> str:
         reasons = [_fault(declaration, pair, values) for pair in pairs]
         return f"its statistics refuse trajectories ({_first(reasons)}): {_REMEDY}"
     return (
-        "no pair of neighbours fits in memory: trajectories have at most {LONGEST} steps, codes of states and actions "
-        "are at most {LARGEST}; audit smaller sizes"
+        f"no pair of neighbours fits in memory: trajectories have at most {LONGEST} steps, codes of states and actions "
+        f"are at most {LARGEST}; audit smaller sizes"
     )
 
 

@@ -213,7 +213,7 @@ WRONG = {
         "INSERT INTO reservation (charge, dataset, expires) VALUES ('c-1', 'of-G', '2027')", "and it is not open",
     ),
     "one with another end": ("UPDATE reservation SET expires = '2099'", "another end"),
-    "a grant of another dataset": ("UPDATE budget SET dataset = 'of-H' WHERE name = 'G'", "it is of of-G"),
+    "a grant of another dataset": ("UPDATE budget SET dataset = 'of-H' WHERE name = 'G'", "it belongs to of-G"),
     "a grant that is not listed": ("DELETE FROM budget WHERE name = 'G'", "the table of grants lacks it"),
     "a grant that no row has made": ("INSERT INTO budget VALUES ('I', 'of-G')", "the row that made it is missing"),
     "a dataset that is not listed": ("DELETE FROM dataset WHERE name = 'of-G'", "the table of datasets lacks it"),
@@ -282,7 +282,7 @@ def test_a_reservation_that_ends_otherwise_than_it_began_is_told(tmp_path, wrong
         body = {"state": "released", "cost": {"amount": cost, "lost": "0"}, "evidence": "none", "balance": sums}
         rows.append(transaction, dataset="d", kind="release", actor="olga", body=body, at=book.now(), grant=of,
                     charge=over.charge, shares=(2**60 if of == "G" else 0, 0))  # fmt: skip
-    assert any("was reserved of grant 'G', or at another cost" in one for one in book.verify(OLGA).problems)
+    assert any("was reserved in grant 'G', or at another cost" in one for one in book.verify(OLGA).problems)
     book.store.close()
 
 

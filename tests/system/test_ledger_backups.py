@@ -156,7 +156,7 @@ def test_a_backup_that_is_opened_by_mistake_says_so_and_stays_as_it_is(ledger, t
     with opened(str(file)) as copy:
         assert copy.show(OTTO)["datasets"][0]["grants"][0]["remaining"] == "0.99"
         for act in (lambda: charge(copy), lambda: copy.accept(OTTO, freeze=True)):
-            with pytest.raises(StoreError, match="it is a backup, and no ledger"):
+            with pytest.raises(StoreError, match="it is a backup, not a ledger"):
                 act()
     assert file.read_bytes() == before
     assert not list(tmp_path.glob("a.backup-*"))
@@ -190,7 +190,7 @@ def test_into_an_empty_place_it_is_in_doubt_until_it_was_compared(ledger, tmp_pa
         later = charge(book).receipt
     ledger = lose(ledger)
     told = put_back(ledger, file)
-    assert "put back from a backup" in told.doubt
+    assert "restored from a backup" in told.doubt
     assert told.kept == ""
     with opened(ledger) as book:
         assert book.accept(OTTO, receipts=[*kept, later]).lost == ("of-G",)
@@ -230,7 +230,7 @@ def test_marks_that_are_older_than_the_backup_vouch_for_nothing(tmp_path):
         charge(book)
     (tmp_path / "budget.db").unlink()
     newest = marks.read_bytes()
-    for left, doubt in ((old, "put back from a backup"), (newest, "older copy: row 4")):
+    for left, doubt in ((old, "restored from a backup"), (newest, "older copy: row 4")):
         marks.write_bytes(left)
         assert doubt in put_back(url, tmp_path / "a.backup").doubt
         (tmp_path / "budget.db").unlink()
@@ -243,7 +243,7 @@ def test_a_backup_of_the_last_moment_is_written_on(tmp_path):
         charge(book)
         book.back_up(OTTO, tmp_path / "a.backup")
     (tmp_path / "budget.db").write_bytes(b"")  # the disk lost it
-    with pytest.raises(StoreError, match="what is there cannot be read"):
+    with pytest.raises(StoreError, match="the present file cannot be read"):
         put_back(url, tmp_path / "a.backup")
     told = put_back(url, tmp_path / "a.backup", anyway=True)
     assert (told.doubt, Path(told.kept).read_bytes()) == ("", b"")
@@ -256,7 +256,7 @@ def test_what_is_newer_or_another_ledger_or_in_use_is_refused_and_kept(ledger, n
     with opened(ledger) as book:
         charge(book)
         book.back_up(OTTO, file)
-        with pytest.raises(StoreError, match="somebody has it open"):
+        with pytest.raises(StoreError, match="it is open in another process"):
             put_back(ledger, file)
     assert put_back(ledger, file).kept  # no newer than the backup
     with opened(ledger) as book:
@@ -303,7 +303,7 @@ def test_from_one_kind_of_store_to_the_other(ledger, tmp_path):
         whole = book.show(OTTO)
     postgres = ledger.startswith("postgresql:")
     other = f"sqlite:///{tmp_path}/moved.db" if postgres else postgres_cluster.shared().new()
-    assert "put back" in put_back(other, file).doubt
+    assert "restored" in put_back(other, file).doubt
     with opened(other) as book:
         assert book.show(OTTO) == whole
         assert book.accept(OTTO, receipts=kept).accepted
@@ -386,7 +386,7 @@ def test_what_is_no_backup_is_refused_and_nothing_is_touched(ledger, tmp_path, m
         budget_stores.begin(f"sqlite:///{file}").store.close()
     else:
         file.write_bytes(made)
-    with pytest.raises(StoreError, match="no backup; expected one made by"):
+    with pytest.raises(StoreError, match="not a backup; expected one made by"):
         put_back(ledger, file, anyway=True)
     with opened(ledger) as book:
         assert charge(book).state == "committed"

@@ -74,10 +74,10 @@ CUT = "DELETE FROM entry WHERE dataset = 'of-G' AND seq = 5"
 
 
 @pytest.mark.parametrize(("statement", "wanted", "written_on"), [
-    (CUT, "row 5: it was checked before, and is not there", False),
+    (CUT, "row 5: it was checked before, but is missing", False),
     ("UPDATE entry SET actor = 'eve' WHERE dataset = 'of-G' AND seq = 5", "row 5: it was changed", False),
-    (CUT, "another is in its place: the chain was written anew", True),
-    ("DELETE FROM entry WHERE dataset = 'of-H'", "of-H, row 2: it was checked before, and is not there", False),
+    (CUT, "another is in its place: the chain was rewritten", True),
+    ("DELETE FROM entry WHERE dataset = 'of-H'", "of-H, row 2: it was checked before, but is missing", False),
 ])  # fmt: skip
 def test_a_head_that_was_checked_and_is_gone_is_told(path, tmp_path, statement, wanted, written_on):
     file = tmp_path / "checked.json"
@@ -99,7 +99,7 @@ def test_a_checkpoint_of_another_ledger_is_told_and_kept(path, tmp_path):
     call("verify", "--store", other, "--checkpoint", file)
     kept = file.read_bytes()
     told = call("verify", "--store", path, "--checkpoint", file, code=1)
-    assert told["problems"] == ["the checkpoint is of another ledger; all was read from the start"]
+    assert told["problems"] == ["the checkpoint belongs to another ledger; all rows were read from the start"]
     assert told["rows"] == 7
     assert file.read_bytes() == kept
 
@@ -130,7 +130,7 @@ def test_a_checkpoint_is_one_that_verify_has_written(path, tmp_path):
 def test_a_list_of_reservations_is_rebuilt(path):
     change(path, "INSERT INTO reservation (charge, dataset, expires) VALUES ('c-1', 'of-G', '2027')")
     (problem,) = call("verify", "--store", path, code=1)["problems"]
-    assert "c-1: the table of reservations has it, and it is not open: rebuild it (verify --rebuild)" in problem
+    assert "c-1: the table of reservations lists it, but it is not open: rebuild it (verify --rebuild)" in problem
     assert call("verify", "--store", path, "--rebuild")["ok"]
     assert call("verify", "--store", path)["ok"]
 
@@ -216,7 +216,7 @@ def test_a_check_that_goes_on_reads_no_hash_again_and_still_sees_trees_and_heads
     assert later.checkpoint == book.verify(OTTO).checkpoint
     with book.store.write() as transaction:
         transaction.run("UPDATE tree SET hash = ? WHERE dataset = 'of-G' AND level = 2 AND place = 8", ("0" * 64,))
-    assert "of-G: its tree is not that of its rows, at row 36" in book.verify(OTTO, after=done).problems
+    assert "of-G: its tree does not match its rows, at row 36" in book.verify(OTTO, after=done).problems
     forged = tuple(replace(one, size=one.size + 1) for one in heads)
     assert not book.verify(OTTO, heads=forged, after=done).ok
     book.store.close()

@@ -146,7 +146,7 @@ def test_a_divided_dataset_by_its_commands(store):
     call("ledger", "policy", "--store", store, "--dataset", "trips", "--epsilon", 8, "--delta", "1e-6", *UNIT)
     names = ("--name", "2027-01", "--name", "2027-02")
     refused = call("ledger", "block", "trips", "--store", store, *names, code=2)
-    assert "adds up over them" in refused["message"]
+    assert "add up over them" in refused["message"]
     why = ("--disjoint-users", "by the month of signing up")
     made = call("ledger", "block", "trips", "--store", store, *names, *why)
     assert [block["name"] for block in made["blocks"]] == ["2027-01", "2027-02"]
@@ -251,7 +251,7 @@ def test_joint_dp_says_under_which_conditions(store, same_start):
     given = ("--dataset", "j", "--currency", "rho", "--cap", 1, "--delta", "1e-6", "--name", "J")
     call("ledger", "grant", "--store", store, *given)
     bare = ("ledger", "charge", "--store", store, "--grant", "J", *FOR, "--gaussian-rho", "0.01")
-    assert "not found true: outputs" in call(*bare, code=1)["message"]
+    assert "not found to hold: outputs" in call(*bare, code=1)["message"]
     assert "billboard: the billboard" in call(*bare, "--condition", "outputs", code=1)["message"]
     stated = call(*bare, "--condition", "outputs", "--condition", "billboard")["conditions"]
     assert {one["how"] for one in stated} == {"stated by who charges"}

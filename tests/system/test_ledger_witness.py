@@ -84,7 +84,7 @@ def test_a_receipt_is_verified_without_the_ledger(kept):
         json.dumps({name: receipt[name] for name in ("dataset", "seq", "hash", "at")} | {"signature": "0" * 64})
     )
     told = ask(*check, kept / "old.json", "--key", kept / "ledger.pem", code=3)
-    assert "which the store alone can check" in told["missing"][0]
+    assert "only the store can check it" in told["missing"][0]
     for name, text in (("no.json", "{}"), ("no.json", "")):
         (kept / name).write_text(text)
         ask(*check, kept / name, "--key", kept / "ledger.pem", code=2)
@@ -252,7 +252,7 @@ def test_a_place_that_cannot_keep_or_give_says_so(kept, tmp_path):
     with keeping() as url:
         for path in ("/elsewhere", "/broken"):  # a redirect is not followed, whereto it may be
             for act in (lambda witness: witness.read(), lambda witness: witness.push(["{}"])):
-                with pytest.raises(StoreError, match=r"heads were not taken or given: (302|500)"):
+                with pytest.raises(StoreError, match=r"heads were not accepted or returned: (302|500)"):
                     act(HttpWitness(f"{url}{path}"))
     with pytest.raises(StoreError, match="cannot be reached"):
         HttpWitness(f"{url}/heads").read()

@@ -290,7 +290,7 @@ def test_a_clock_that_jumps_frees_nothing(new_ledger):
         now -= timedelta(days=400)  # and back: nothing comes to life again that was decided
         assert ana.charge(grant="G", unit="dataset", event=EVENT)["state"] == "refused"
         now += timedelta(days=800)
-        with pytest.raises(AuthorityError, match="unknown, revoked or over"):
+        with pytest.raises(AuthorityError, match="unknown, revoked or expired"):
             ana.show()
         assert officer.release(one, evidence="the job never started")["state"] == "released"
         assert officer.charge(grant="G", unit="dataset", event=EVENT)["remaining"] == "0"

@@ -1,4 +1,4 @@
-"""A ledger that was put back from a backup opens read-only, until it was compared; on both stores."""
+"""A ledger that was restored from a backup opens read-only, until it was compared; on both stores."""
 
 import hmac
 import json
@@ -122,7 +122,7 @@ def test_a_copy_without_its_heads_is_compared_with_receipts(book, path):
     moved = path.with_name("moved.db")
     shutil.copy(newest, moved)
     other = reopen(str(moved))
-    assert "its heads, kept beside it in FILE.heads, are not there" in other.store.doubt
+    assert "its heads, kept beside it in FILE.heads, are missing" in other.store.doubt
     refused = other.accept(OTTO, receipts=[first])
     assert (refused.accepted, refused.lost, refused.uncompared) == (False, (), ("of-H",))
     with pytest.raises(ParameterError, match="not signed by this store"):
@@ -166,7 +166,7 @@ def test_heads_that_cannot_be_read_are_no_heads_and_an_empty_ledger_needs_none(b
     for text in ("", "[]", '{"of-G": 3}', "{"):
         heads_path(path).write_text(text)
         again = reopen(str(path))
-        assert "are not there" in again.store.doubt
+        assert "are missing" in again.store.doubt
         again.store.close()
     empty = tmp_path / "empty.db"
     Book.init(create_store(str(empty)))[0].store.close()
@@ -252,7 +252,7 @@ def test_a_dump_that_was_loaded_is_compared_with_receipts(tmp_path, elsewhere):
     target = cluster.new() if elsewhere else url
     cluster.load(target, tmp_path / "dump.sql")
     old = reopen(target)
-    assert "put back from a backup, or its server was restored" in old.store.doubt
+    assert "restored from a backup, or its server was restored" in old.store.doubt
     with pytest.raises(StoreError, match="read-only"):
         charge(old)
     assert old.accept(OTTO, receipts=[lost]).lost == ("of-G",)

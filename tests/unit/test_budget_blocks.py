@@ -44,7 +44,9 @@ def free(book, grant):
 
 def test_nothing_is_divided_until_somebody_says_that_no_user_is_in_two_blocks(book):
     for nothing in (None, "", "  "):
-        with pytest.raises(ParameterError, match="adds up over them: charge the dataset as a whole") as caught:
+        with pytest.raises(
+            ParameterError, match="the losses add up over them: charge the dataset as a whole"
+        ) as caught:
             book.add_blocks(OTTO, "trips", ["a", "b"], disjoint_users=nothing)
         assert caught.value.name == "disjoint_users"
     made = divide(book, "b", "a")
@@ -70,7 +72,7 @@ def test_a_dataset_is_divided_before_its_first_grant_or_not_at_all(book):
 
 @pytest.mark.parametrize(
     ("blocks", "message"),
-    [((), "is divided; expected which blocks"), (("a", "c"), "no block 'c'"), (("a", "a"), "every block once"),
+    [((), "is divided; expected the blocks"), (("a", "c"), "no block 'c'"), (("a", "a"), "every block once"),
      (("a b",), "expected block as"), ("a", "as a list"), (tuple(f"x{i}" for i in range(65)), "at most 64")],
 )  # fmt: skip
 def test_a_grant_names_the_blocks_that_it_covers(book, blocks, message):
@@ -183,8 +185,8 @@ def sums(**amounts):
     ("blocks", "balance", "message"),
     [
         (["a", "b"], sums(a="0.25"), "its balance is not the sum"),
-        (["a", "z"], sums(a="0.25", z="0.25"), "to other blocks than grant 'G' covers"),
-        ([], sums(a="0.25"), "to other blocks than grant 'G' covers"),
+        (["a", "z"], sums(a="0.25", z="0.25"), "has blocks that grant 'G' does not cover"),
+        ([], sums(a="0.25"), "has blocks that grant 'G' does not cover"),
     ],
 )
 def test_a_charge_that_skips_a_block_is_found(book, blocks, balance, message):

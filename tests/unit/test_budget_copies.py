@@ -108,7 +108,7 @@ def test_an_older_copy_that_is_written_into_the_open_file_is_noticed(book, path,
     refuse(book)
     refuse(other)
     again = opened(path)
-    assert "row 5 of 'of-G' was written, and is not there" in again.store.doubt
+    assert "row 5 of 'of-G' was written, but is missing" in again.store.doubt
 
 
 @pytest.mark.parametrize("how", ["an older copy", "the same", "removed", "moved away and back"])
@@ -128,7 +128,7 @@ def test_another_file_at_the_path_of_an_open_ledger_is_noticed(book, path, opene
         os.link(kept, path)
         assert charge(book).state == "committed"  # it is the file that was opened
         return
-    refuse(book, "another file is at its path since it was opened, or none")
+    refuse(book, "its file was replaced or removed after it was opened")
     assert read_marks(path) == before
     with book.store.read() as transaction:  # nor was anything written into the one that was moved
         found = transaction.one("SELECT count(*) FROM entry WHERE kind = 'charge'")
@@ -144,7 +144,7 @@ def test_another_file_at_the_path_of_an_open_ledger_is_noticed(book, path, opene
 
 def test_a_charge_that_went_into_a_file_that_was_moved_meanwhile_is_not_acknowledged(book, path):
     charge(book)
-    with pytest.raises(StoreError, match="another file is at its path"), book.write() as transaction:  # noqa: PT012
+    with pytest.raises(StoreError, match="its file was replaced or removed"), book.write() as transaction:  # noqa: PT012
         book.apply(transaction, book.prepare(OTTO, "charge", grant="G", unit="dataset", event=EVENT))
         path.rename(path.with_name("moved.db"))
 
@@ -158,7 +158,7 @@ def test_a_backup_from_within_a_burst_is_an_older_copy(book, path, opened):
             copy_into(path, path.with_name("backup.db"))
     book.store.close()
     shutil.copy(path.with_name("backup.db"), path)
-    assert "row 12 of 'of-G' was written, and is not there" in opened(path).store.doubt
+    assert "row 12 of 'of-G' was written, but is missing" in opened(path).store.doubt
 
 
 def test_files_of_a_live_ledger_that_were_copied_are_an_older_copy(book, path, tmp_path, opened):
@@ -168,7 +168,7 @@ def test_files_of_a_live_ledger_that_were_copied_are_an_older_copy(book, path, t
     for file in (path, heads_path(path)):
         shutil.copy(file, tmp_path / "copy")
     charge(book)
-    assert "row 3 of 'of-G' was written, and is not there" in opened(tmp_path / "copy" / path.name).store.doubt
+    assert "row 3 of 'of-G' was written, but is missing" in opened(tmp_path / "copy" / path.name).store.doubt
 
 
 def test_a_token_that_was_revoked_does_not_come_back_with_a_backup(book, path, opened):
@@ -177,7 +177,7 @@ def test_a_token_that_was_revoked_does_not_come_back_with_a_backup(book, path, o
     copy_into(path, path.with_name("backup.db"))
     book.revoke_token(OTTO, "ana")
     copy_into(path.with_name("backup.db"), path)
-    refuse(opened(path), "is an older copy: row .* of '.registry.' was written, and is not there")
+    refuse(opened(path), "is an older copy: row .* of '.registry.' was written, but is missing")
 
 
 def test_what_is_in_no_chain_is_missed_all_the_same(book, path, opened):
@@ -186,7 +186,7 @@ def test_what_is_in_no_chain_is_missed_all_the_same(book, path, opened):
     with book.write() as transaction:
         keep_claim(transaction, "claim", {})
     copy_into(path.with_name("backup.db"), path)
-    refuse(opened(path), "transactions were acknowledged, and not all are there")
+    refuse(opened(path), "transactions were acknowledged, but some are missing")
 
 
 def test_a_crash_between_commit_and_marks_accuses_nobody(book, path, opened):
@@ -271,7 +271,7 @@ def test_rows_that_are_gone_are_noticed_though_the_tables_stay(url, opened):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as raw, raw:
             raw.execute("DROP TRIGGER entry_no_delete")
             raw.execute("DELETE FROM entry WHERE dataset = 'of-G' AND seq = 3")
-    with pytest.raises(StoreError, match="older copy: row 3 of 'of-G' was written, and is not there"):
+    with pytest.raises(StoreError, match="older copy: row 3 of 'of-G' was written, but is missing"):
         charge(book)
     assert opened(url).store.doubt
     with pytest.raises(StoreError, match="read-only"):
@@ -307,7 +307,7 @@ def test_an_acceptance_that_does_not_get_the_file_ends_no_doubt(tmp_path, opened
     book = opened(url)
     with closing(sqlite3.connect(tmp_path / "budget.db", isolation_level=None)) as raw:
         raw.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError, match="another writer is at it"):
+        with pytest.raises(StoreError, match="another process is writing"):
             book.accept(OTTO, freeze=True)
         raw.execute("ROLLBACK")
     with pytest.raises(StoreError, match="older copy"):
@@ -382,7 +382,7 @@ def test_what_is_lost_with_its_dataset_or_its_grant_cannot_be_granted_again(url,
         lambda: again.set_policy(OTTO, dataset="three", **other),
         lambda: again.grant(OTTO, name="new", **half),
     ):
-        with pytest.raises(ParameterError, match="are lost: an older copy of the ledger was put back"):
+        with pytest.raises(ParameterError, match="are lost: an older copy of the ledger was restored"):
             make()
     assert again.verify(OTTO).ok
 

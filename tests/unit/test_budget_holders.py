@@ -96,7 +96,7 @@ def test_what_was_asked_before_the_token_ended_is_not_written(book, write, ended
     else:
         monkeypatch.setattr(book, "_clock", lambda: datetime.now(UTC) + timedelta(hours=2))
     before = rows_of(book)
-    with pytest.raises(AuthorityError, match="unknown, revoked or over"):
+    with pytest.raises(AuthorityError, match="unknown, revoked or expired"):
         WRITES[write](book, who, charge)
     assert rows_of(book) == before
 

@@ -91,7 +91,7 @@ def test_a_token_is_told_once_and_never_kept(book):
 
     token = ask()["token"]
     assert book.find_actor(token).name == "ana"
-    with pytest.raises(StateError, match="told once and not kept; if it did not arrive, revoke that token"):
+    with pytest.raises(StateError, match="shown once and not kept; if it did not arrive, revoke that token"):
         ask()
     with pytest.raises(IdempotencyError):
         once(book, OTTO, "t", {"do": "token", "name": "eve"}, dict, secret=True)

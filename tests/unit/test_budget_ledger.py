@@ -115,7 +115,7 @@ def test_an_officer_charges_like_anybody_and_never_attests_an_own_charge(book, c
     clock.time += timedelta(seconds=60)
     with pytest.raises(AuthorityError, match="another officer than olga has to attest"):
         book.release(OFFICER, over.charge, evidence="I am an officer")
-    with pytest.raises(AuthorityError, match="may not release what olga"):
+    with pytest.raises(AuthorityError, match="may not release a charge or reservation of olga"):
         book.release(ANA, over.charge, evidence="she asked me to")
     assert book.release(OTHER, over.charge, evidence="the queue's log").state == "released"
     assert book.verify(ANA).ok
@@ -132,7 +132,7 @@ def test_a_row_in_which_somebody_attests_an_own_charge_is_found(book, clock):
         rows.append(transaction, dataset="trips", kind="release", actor="otto", body=body, at=book.now(), grant="G",
                     charge=over.charge)  # fmt: skip
     (problem,) = book.verify(ANA).problems
-    assert "had expired, and otto, who reserved it, attested it" in problem
+    assert "had expired, and was attested by otto, who had reserved it" in problem
 
 
 def test_what_is_committed_is_never_refunded(book):
@@ -269,9 +269,9 @@ def test_grants_of_a_dataset_keep_its_policy(book):
         ({"type": "gaussian", "rho": "0.01", "count": 0}, "expected count"),
         ({"type": "__import__"}, "expected type one of"),
         ({"type": "laplace", "scale": 0}, "expected scale above 0"),
-        ({"type": "compose", "events": [{"type": "compose", "events": []}]}, "events that hold events"),
+        ({"type": "compose", "events": [{"type": "compose", "events": []}]}, "nested events"),
         ({"type": "compose", "events": [{"type": "pure", "epsilon": 1}] * 10_001}, "1 to 10000"),
-        ('{"type": "pure", "epsilon": 1, "epsilon": 0}', "twice"),
+        ('{"type": "pure", "epsilon": 1, "epsilon": 0}', "repeated"),
         ('{"type": "pure", "epsilon": Infinity}', "finite"),
         ("[" * 60_000, "expected JSON"),
         ("[]", "expected an event"),
@@ -327,7 +327,7 @@ def test_a_token_says_who_acts_and_is_kept_as_a_hash(tmp_path):
         assert secret.encode() not in path.read_bytes()
     book.revoke_token(officer, "ana")
     for wrong in (mine, token + "x", ""):
-        with pytest.raises(AuthorityError, match="unknown, revoked or over"):
+        with pytest.raises(AuthorityError, match="unknown, revoked or expired"):
             book.find_actor(wrong)
     with pytest.raises(ParameterError, match="exactly one grant"):
         book.make_token(officer, name="job", role="ci", grants=("G",))
@@ -338,7 +338,7 @@ def test_an_analyst_charges_own_grants_only_and_commits_own_charges_only(book):
     with pytest.raises(AuthorityError, match="own grants: G"):
         book.charge(ANA, grant="H", unit="dataset", event={"type": "zcdp", "rho": 1})
     reserved = book.reserve(OFFICER, grant="G", unit="dataset", event={"type": "zcdp", "rho": "0.5"})
-    with pytest.raises(AuthorityError, match="what olga"):
+    with pytest.raises(AuthorityError, match="reservation of olga"):
         book.commit(ANA, reserved.charge)
     with pytest.raises(AuthorityError, match="may not grant"):
         book.grant(ANA, name="I", dataset="beds", currency="rho", cap="1", delta="1e-6")
@@ -371,8 +371,8 @@ def test_a_cut_tail_is_reported_given_a_receipt_and_stops_writing(book):
     assert book.verify(ANA).ok
     problems = book.verify(ANA, receipts=receipts).problems
     assert len(problems) == 1
-    assert "row 5: a receipt was given for it, and it is not there" in problems[0]
-    with pytest.raises(StoreError, match="older copy: row 5 of 'trips' was written, and is not there"):
+    assert "row 5: a receipt was given for it, but it is missing" in problems[0]
+    with pytest.raises(StoreError, match="older copy: row 5 of 'trips' was written, but is missing"):
         spend(book, "0.1")
 
 
@@ -422,7 +422,7 @@ def test_a_full_disk_makes_the_store_read_only_and_loses_nothing(book):
 
 
 def test_a_store_is_opened_where_there_is_one_and_made_where_there_is_none(tmp_path):
-    with pytest.raises(StoreError, match="no ledger there"):
+    with pytest.raises(StoreError, match="no such ledger"):
         open_store(str(tmp_path / "none.db"))
     create_store(f"sqlite:///{tmp_path}/budget.db").close()
     with pytest.raises(StoreError, match="the file already exists"):
@@ -480,7 +480,7 @@ def test_what_is_granted_after_the_first_charge_draws_on_the_remainder(book):
     with pytest.raises(BudgetError, match="policy allows 8"):
         book.grant(OFFICER, name="d", dataset="beds", currency="epsilon", cap="1")  # about 0.46
     book.grant(OFFICER, name="d", dataset="beds", currency="epsilon", cap="0.2")  # about 0.02
-    with pytest.raises(BudgetError, match="lost outright"):
+    with pytest.raises(BudgetError, match="outright loss"):
         book.grant(OFFICER, name="e", dataset="beds", currency="rho", cap="0.001", lost="1e-9", delta="1e-6")
     with pytest.raises(BudgetError, match="in events"):
         book.plan(OFFICER, name="e", dataset="beds", events=PLAN[0], unit="dataset", delta="1e-6")

@@ -78,7 +78,7 @@ def test_show_and_verify_work_on_media_that_cannot_be_written(folder, log):
     folder.chmod(0o555)
     found = as_somebody(lambda: look(path))
     assert found["refused"][1], found
-    assert "read-only: the file or its folder cannot be written" in found["refused"][0]
+    assert "read-only: the file or its folder is not writable" in found["refused"][0]
     assert {name: found[name] for name in ("shown", "ok", "doubt")} == {
         "shown": "0.8" if log else "0.9", "ok": True, "doubt": "",
     }  # fmt: skip
@@ -94,4 +94,4 @@ def test_tables_of_an_earlier_version_cannot_be_brought_up_to_date_there(folder)
     path.chmod(0o444)
     folder.chmod(0o555)
     found = as_somebody(lambda: look(path))
-    assert f"its tables are of version 3 and have to be brought up to {VERSION}" in found["error"]
+    assert f"its tables are of version 3 and must be upgraded to {VERSION}" in found["error"]

@@ -39,7 +39,7 @@ def test_local_charges_are_recorded_beside_the_cap_and_never_counted_in_it(book)
     assert message["delta"] == "0.000001"
     assert float(message["epsilon"]) == pytest.approx(zcdp_to_epsilon(0.4, 1e-6).value)
     refused = book.charge(OTTO, grant="G", unit="dataset", event={"type": "zcdp", "rho": "0.6"})
-    assert refused.reason == "it costs rho = 0.6 a message, and 0.5 is the most that one may cost"
+    assert refused.reason == "it costs rho = 0.6 a message, and 0.5 is the most for one message"
     assert book.quote(OTTO, grant="G", unit="dataset", event=RHO).times is None
     assert book.quote(OTTO, grant="G", unit="dataset", event={"type": "zcdp", "rho": "0.6"}).times == 0
     assert book.verify(OTTO).ok
@@ -89,7 +89,7 @@ def test_what_is_added_has_no_sum_beside_the_cap(book):
 
 def test_a_plan_is_no_local_grant(book):
     open_dataset(book, "local")
-    with pytest.raises(ParameterError, match="not counted down"):
+    with pytest.raises(ParameterError, match="not added up"):
         book.plan(
             OTTO, name="P", dataset="of-G", events={"type": "gaussian", "std": "30"}, unit="dataset", delta="1e-6"
         )
@@ -146,7 +146,7 @@ def test_joint_dp_carries_the_lemmas_conditions_in_every_row(book, trust):
 def test_joint_dp_whose_conditions_are_not_met_is_refused(book, met, missing):
     open_dataset(book, "central")
     asked = {"grant": "G", "unit": budget_stores.unit_of("joint"), "event": RHO}
-    with pytest.raises(BudgetError, match=f"was not found true: {missing}"):
+    with pytest.raises(BudgetError, match=f"was not found to hold: {missing}"):
         book.charge(OTTO, **asked, claim={"joint": met})
     with pytest.raises(ParameterError, match="expected conditions of outputs, billboard; got 'everything'"):
         book.charge(OTTO, **asked, claim={"joint": {**MET, "everything": "x"}})
@@ -159,7 +159,7 @@ def test_on_a_joint_dataset_an_event_needs_the_conditions_and_what_is_central_do
     open_dataset(book, "joint")
     event = {**RHO, "rho": "0.1"}
     for claim in (None, {"algorithm": "x"}):
-        with pytest.raises(BudgetError, match="not found true: outputs"):
+        with pytest.raises(BudgetError, match="not found to hold: outputs"):
             book.charge(OTTO, grant="G", unit="dataset", event=event, claim=claim)
     assert len(book.charge(OTTO, grant="G", unit="dataset", event=event, claim={"joint": MET}).conditions) == 2
     assert book.charge(OTTO, grant="G", unit=budget_stores.UNIT, event=event).conditions == ()
@@ -173,7 +173,7 @@ def test_a_row_that_claims_not_to_be_added_is_found(book):
         transaction.run("INSERT INTO budget (name, dataset) VALUES ('H', 'of-G')")
         rows.append(transaction, dataset="of-G", kind="grant", actor="eve", body=body, at=book.now(), grant="H")
     problems = book.verify(OTTO).problems
-    assert any("are not added, and the dataset is not of the local model" in problem for problem in problems)
+    assert any("are not added up, but the dataset does not use the local model" in problem for problem in problems)
 
 
 def test_a_local_charge_above_its_cap_is_found(book):
@@ -186,5 +186,5 @@ def test_a_local_charge_above_its_cap_is_found(book):
         rows.append(
             transaction, dataset="of-G", kind="charge", actor="eve", body=body, at=book.now(), grant="G", charge="c-1"
         )
-    assert any("costs more than grant 'G' allows a charge" in problem for problem in book.verify(OTTO).problems)
+    assert any("costs more than grant 'G' allows for one charge" in problem for problem in book.verify(OTTO).problems)
     assert Fraction(book.show(OTTO)["datasets"][0]["grants"][0]["balance"]["recorded"]["amount"]) == Fraction(3, 4)

@@ -133,7 +133,7 @@ def test_a_url_that_sends_elsewhere_is_told_and_not_followed():
         moved = b"HTTP/1.1 307 Moved\r\nLocation: https://elsewhere.example\r\nContent-Length: 2\r\n\r\n{}"
         thread = threading.Thread(target=answer_once, args=(server, moved))
         thread.start()
-        with pytest.raises(StoreError, match="sends elsewhere"):
+        with pytest.raises(StoreError, match="this one redirects"):
             Client(f"http://127.0.0.1:{server.getsockname()[1]}", "t").charge(grant="G", unit="dataset", event=EVENT)
         thread.join()
 
@@ -182,7 +182,7 @@ def test_what_a_run_pays_through_a_service_is_of_the_datasets_neighbours(ledger,
         assert held["state"] == found["state"] == "reserved"
         assert found["unit"] == replacing
         assert found["claim"] == {"algorithm": "a", "parameters": {"H": "3"}}
-        with pytest.raises(ParameterError, match="expected no other beside it"):
+        with pytest.raises(ParameterError, match="expected no other unit beside it"):
             till.reserve(grant="G", event=EVENT, unit="dataset", claim=about, key=None)
         with pytest.raises(ParameterError, match="give unit with an event"):
             till.reserve(grant="G", event=EVENT, key=None)

@@ -140,7 +140,7 @@ def test_two_smaller_heads_that_both_follow_a_third_are_not_taken_for_consistent
     assert found.verdict == "undecided"
     assert "no proof that the head of 4 rows begins with it" in found.missing[0]
     crossed = other.prove(OTTO, Evidence(heads=(heads[1],)))  # the only one who could prove it cannot
-    assert "its rows are not those that are there: the chain was written anew" in crossed[1][0]
+    assert "its rows differ from the stored ones: the chain was rewritten" in crossed[1][0]
 
 
 def test_a_fork_is_seen_in_two_heads_of_one_size(path, opened, tmp_path):
@@ -151,8 +151,8 @@ def test_a_fork_is_seen_in_two_heads_of_one_size(path, opened, tmp_path):
     assert told.verdict == "contradicted"
     assert "a fork: the head of the same size signed" in told.problems[0]
     told = compare(Evidence(receipts=(mine, yours)), key)
-    assert any("another receipt is of another row in the same place" in one for one in told.problems)
-    assert "written anew" in book.verify(OTTO, heads=other.heads(OTTO)).problems[0]
+    assert any("another receipt shows another row in the same place" in one for one in told.problems)
+    assert "rewritten" in book.verify(OTTO, heads=other.heads(OTTO)).problems[0]
 
 
 def test_a_rollback_is_seen_by_when_heads_were_signed_and_by_the_store(path, opened, tmp_path):
@@ -164,7 +164,7 @@ def test_a_rollback_is_seen_by_when_heads_were_signed_and_by_the_store(path, ope
     key = book.public_key(OTTO)
     told = compare(Evidence(heads=(last, head_of(old))), key)
     assert "a rollback, or the clock was set: 3 rows were signed" in told.problems[0]
-    assert "2 rows are there: the chain was cut, or is an older copy" in old.verify(OTTO, heads=(last,)).problems[0]
+    assert "2 rows exist: the chain was cut, or is an older copy" in old.verify(OTTO, heads=(last,)).problems[0]
     assert old.verify(OTTO).ok
     old.store.close()
 
@@ -179,14 +179,14 @@ def test_nothing_is_concluded_from_what_the_key_did_not_sign(path, opened, tmp_p
     assert check_signatures(Evidence(heads=(head,), receipts=(receipt,)), key).verdict == "consistent"
     for wrong, said in (
         (Evidence(heads=stranger.heads(OTTO)), "it was signed with another key"),
-        (Evidence(heads=(replace(head, root="0" * 64),)), "it was changed, or made up"),
-        (Evidence(heads=(replace(head, signature=""),)), "it was changed, or made up"),
-        (Evidence(receipts=(replace(receipt, seq=receipt.seq + 1),)), "it was changed, or made up"),
-        (Evidence(receipts=(replace(receipt, dataset="of-H"),)), "it was changed, or made up"),
-        (Evidence(receipts=(replace(receipt, store="0" * 32),)), "it was changed, or made up"),
+        (Evidence(heads=(replace(head, root="0" * 64),)), "it was changed, or fabricated"),
+        (Evidence(heads=(replace(head, signature=""),)), "it was changed, or fabricated"),
+        (Evidence(receipts=(replace(receipt, seq=receipt.seq + 1),)), "it was changed, or fabricated"),
+        (Evidence(receipts=(replace(receipt, dataset="of-H"),)), "it was changed, or fabricated"),
+        (Evidence(receipts=(replace(receipt, store="0" * 32),)), "it was changed, or fabricated"),
         (Evidence(receipts=(charge(stranger),)), "it was signed with another key"),
         # a signature of one kind of text is none of another
-        (Evidence(heads=(replace(head, signature=receipt.signature),)), "it was changed, or made up"),
+        (Evidence(heads=(replace(head, signature=receipt.signature),)), "it was changed, or fabricated"),
     ):
         for check in (check_signatures, compare):
             told = check(wrong, key)
@@ -350,10 +350,10 @@ def test_a_push_keeps_a_place_that_proves_itself(path, opened, tmp_path):
     old, size = opened(tmp_path / "old.db"), Path(witness.path).stat().st_size
     told = push(old)
     assert told.heads == ()
-    assert "2 rows are there: the chain was cut, or is an older copy" in told.problems[0]
+    assert "2 rows exist: the chain was cut, or is an older copy" in told.problems[0]
     for _ in range(3):  # as many rows as there were, and others
         charge(old)
-    assert "the chain was written anew" in push(old).problems[0]
+    assert "the chain was rewritten" in push(old).problems[0]
     assert Path(witness.path).stat().st_size == size
     with witness.path.open("a") as file:
         file.write('{"kind":"head","st')  # a push that was cut short was never acknowledged

@@ -84,19 +84,19 @@ def test_every_changed_added_or_deleted_name_is_found(written, tampered, table):
 
 def test_what_was_moved_ended_or_closed_is_named(tampered):
     for statement, said in (
-        ("UPDATE budget SET dataset = 'of-H' WHERE name = 'G'", "grant G: it is of dataset 'of-H'"),
-        ("DELETE FROM budget WHERE name = 'G'", "grant G: the registry knows it, and it is not there any more"),
+        ("UPDATE budget SET dataset = 'of-H' WHERE name = 'G'", "grant G: it belongs to dataset 'of-H'"),
+        ("DELETE FROM budget WHERE name = 'G'", "grant G: it is in the registry, but was removed"),
         ("UPDATE token SET revoked = NULL WHERE name = 'eve'", "token eve: its revoked is None"),
         ("UPDATE token SET role = 'officer' WHERE name = 'ana'", "token ana: its role is 'officer'"),
         ("UPDATE token SET hash = 'f' WHERE name = 'officer'", "token officer: its hash is another"),
-        ("DELETE FROM dataset WHERE name = 'of-H'", "dataset of-H: the registry knows it"),
+        ("DELETE FROM dataset WHERE name = 'of-H'", "dataset of-H: it is in the registry"),
         ("UPDATE meta SET value = '[\"of-G\"]' WHERE name = 'lost'", "datasets with lost rows: the store says of-G"),
-        (f"UPDATE meta SET value = '{'0' * 64}' WHERE name = 'key'", "the store's key is not the one"),
-        ("UPDATE meta SET value = 'x' WHERE name = 'store'", "the store's number is not the one"),
+        (f"UPDATE meta SET value = '{'0' * 64}' WHERE name = 'key'", "the store's key differs"),
+        ("UPDATE meta SET value = 'x' WHERE name = 'store'", "the store's number differs"),
         ("DELETE FROM entry WHERE dataset = '(registry)'", "registry: its rows are missing"),
         ("DELETE FROM entry WHERE dataset = '(registry)' AND kind = 'revoke'", "the chain breaks"),
         ("DELETE FROM entry WHERE dataset = '(registry)' AND seq = 1", "the chain breaks"),
-        ("UPDATE entry SET body = '{}' WHERE dataset = '(registry)' AND seq = 3", "its hash does not fit"),
+        ("UPDATE entry SET body = '{}' WHERE dataset = '(registry)' AND seq = 3", "its hash does not match"),
     ):
         assert any(said in problem for problem in tampered(statement)), (statement, tampered(statement))
 

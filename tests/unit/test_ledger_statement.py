@@ -29,7 +29,7 @@ UNIT = {"who": "user", "trajectories": 1, "steps": None, "relation": "replace-on
 SAID = [
     ({"type": "gaussian", "std": "30", "count": 1}, "gaussian, std 30", "1"),
     ({"type": "gaussian", "std": "30", "sensitivity": "2", "count": 5}, "5 × gaussian, std 30", "2"),
-    ({"type": "gaussian", "rho": "0.01", "count": 1}, "gaussian, rho 0.01", "in the cost: not stated apart"),
+    ({"type": "gaussian", "rho": "0.01", "count": 1}, "gaussian, rho 0.01", "in the cost: not stated separately"),
     ({"type": "laplace", "scale": "10", "count": 1}, "laplace, scale 10", "1"),
     ({"type": "zcdp", "rho": "0.1", "count": 1}, "zcdp, rho 0.1 (a guarantee: the noise is not stated)", "in the cost"),
     ({"type": "pure", "epsilon": "1", "count": 1}, "(a guarantee", "in the cost"),

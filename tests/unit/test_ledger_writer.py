@@ -183,7 +183,7 @@ def test_a_full_queue_and_a_late_answer_are_told(book):
             for i in range(2)
         ]
         wait_for(writer, 2)
-        with pytest.raises(FullError, match="2 requests wait already"):
+        with pytest.raises(FullError, match="2 requests are already waiting"):
             writer.charge(officer, grant="g-one", unit="dataset", event=EVENT)
         for future in (first, *late):
             with pytest.raises(StoreError, match=r"no answer within 0\.3 s; ask again with the same key"):

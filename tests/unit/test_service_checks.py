@@ -103,7 +103,7 @@ def test_a_ledger_that_was_put_back_is_accepted_over_http(tmp_path, monkeypatch)
             ledger.charge(grant="G", unit="dataset", event=EVENT)
         checked = ledger.verify(kept)
         assert not checked["ok"]
-        assert "a receipt was given for it, and it is not there" in checked["problems"][0]
+        assert "a receipt was given for it, but it is missing" in checked["problems"][0]
         told = ledger.accept(kept)
         assert (told["accepted"], told["lost"]) == (False, ["(registry)", "D"])  # D was opened after the copy
         told = ledger.accept(kept, freeze=True)

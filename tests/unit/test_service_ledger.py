@@ -208,7 +208,7 @@ def test_keys_and_claims_are_known_after_a_restart(tmp_path):
         for path in ("/v1/datasets", "/v1/grants"):
             assert officer.post(path, asked[path], key=path).text == first[path].text
         told = refuse(officer.post("/v1/tokens", asked["/v1/tokens"], key="/v1/tokens"), 409)
-        assert "told once" in told["detail"]
+        assert "shown once" in told["detail"]
         refuse(officer.post("/v1/grants", {**asked["/v1/grants"], "cap": "0.1"}, key="/v1/datasets"), 422)
         assert [app.state.desk.recall_claim(letter * 64) for letter in "ab"] == [about, None]
 

@@ -105,7 +105,7 @@ def test_behind_tls_the_cookie_travels_by_tls_alone(tmp_path):
 def test_a_token_that_is_none_opens_nothing(guest, token):
     answer = guest.log_in(token)
     assert answer.status_code == 401
-    assert "unknown, revoked or over" in read(answer).one("p", role="alert").text()
+    assert "unknown, revoked or expired" in read(answer).one("p", role="alert").text()
     assert "set-cookie" not in answer.headers
 
 
