@@ -52,9 +52,9 @@ def rewrite_json(body: bytes) -> bytes:
     except UnicodeDecodeError:
         raise ProblemError(400, "expected a body in UTF-8") from None
     except RecursionError:
-        raise ProblemError(400, "expected a body of fewer levels: it is nested too deeply") from None
+        raise ProblemError(400, "expected a body with fewer levels: it is nested too deeply") from None
     except ValueError:
-        _refuse("body", "expected numbers of fewer digits")
+        _refuse("body", "expected numbers with fewer digits")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(told) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        _refuse(twice[:100], f"the field {twice[:60]!r} is there twice")
+        _refuse(twice[:100], f"the field {twice[:60]!r} is repeated")
     return told
 
 
@@ -178,7 +178,7 @@ class Guard:
 
         try:
             if self.under_way[caller.role is not None] > self.most:
-                raise ProblemError(429, f"{self.most} requests are under way: ask again")  # noqa: TRY301
+                raise ProblemError(429, f"{self.most} requests are being processed: ask again")  # noqa: TRY301
             if scope["path"] not in _UNCOUNTED:
                 self.buckets.take(caller.bucket)
             async with asyncio.timeout(self.seconds):
@@ -199,7 +199,7 @@ class Guard:
 
     def _problem(self, error: Exception) -> ProblemError:
         if isinstance(error, TimeoutError):
-            detail = f"no answer within {self.seconds:g} s; whether anything was written is not known"
+            detail = f"no answer within {self.seconds:g} s; something may have been written"
             closed = {"Connection": "close"}  # what it still sends is of nobody's interest
             again = f"{detail}: ask again, a write with the same Idempotency-Key"
             return ProblemError(503, again, headers=closed, public=True)
@@ -356,11 +356,11 @@ def check_headers(scope: Mapping[str, Any]) -> None:
     if twice := [name.decode() for name in names if name in _ONCE and names[name] > 1]:
         raise ProblemError(400, f"the header {twice[0]} came {names[twice[0].encode()]} times; expected it once")
     if names[b"content-length"] and names[b"transfer-encoding"]:
-        raise ProblemError(400, "the headers Content-Length and Transfer-Encoding both say how long the body is")
+        raise ProblemError(400, "the headers Content-Length and Transfer-Encoding both give the length of the body")
     if dict(scope["headers"]).get(b"content-encoding", b"identity").lower() != b"identity":
         raise ProblemError(400, "expected a body without Content-Encoding")
     if re.search(rb"%(2f|5c|00)", scope.get("raw_path") or b"", re.IGNORECASE):
-        raise ProblemError(400, "expected an address without %2F, %5C and %00: no name has them")
+        raise ProblemError(400, "expected an address without %2F, %5C and %00: names never contain them")
 
 
 async def check_query(request: Request) -> None:

@@ -77,7 +77,7 @@ class _Level(Body):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.epsilon is None) == (self.delta is None):
-            raise ValueError("give epsilon, to ask for δ, or delta, to ask for ε")
+            raise ValueError("give epsilon for a δ, or delta for an ε")
         return self
 
 
@@ -91,11 +91,11 @@ class Composed(BaseModel):
     """Cost of events together."""
 
     quantity: Literal["epsilon", "delta"]
-    at: dict[str, str] = Field(description="The δ or ε that was given.")
+    at: dict[str, str] = Field(description="The given δ or ε.")
     estimate: str | None = Field(description="The tight value; null: infinite.")
     upper: str | None = Field(description="A certified bound, never below the truth; null: infinite.")
     method: str
-    direction: str = Field(description="Which way `estimate` errs: exact, estimate or upper.")
+    direction: str = Field(description="Direction of the error of `estimate`: exact, estimate or upper.")
     reason: str
 
 
@@ -110,13 +110,13 @@ class CalibrateBody(Body):
 class CalibratedAnswer(BaseModel):
     """Least noise that keeps the target."""
 
-    factor: str | None = Field(description="What the spreads are multiplied by.")
+    factor: str | None = Field(description="Factor of the spreads.")
     events: list[dict[str, JsonValue]] = Field(description="The events at that noise.")
     epsilon: str | None = Field(description="Certified for these events at δ, at most the target.")
     estimate: str | None
     delta: str
     method: str
-    tolerance: str | None = Field(description="Relative: so much less noise might still have done.")
+    tolerance: str | None = Field(description="Relative: the noise may be at most this much above the least.")
 
 
 class GuaranteeBody(Body):
@@ -142,7 +142,7 @@ class Converted(BaseModel):
     epsilon: str | None = Field(description="null: infinite.")
     delta: str | None
     implies: dict[str, str | None] = Field(
-        description="Its cost in ordered currencies: epsilon, rho, mu2; null: none that is finite."
+        description="Its cost in ordered currencies: epsilon, rho, mu2; null: no finite cost."
     )
 
 
@@ -177,12 +177,12 @@ class Health(BaseModel):
 
     status: Literal["ok"]
     version: str
-    heads_pushed: Annotated[str | None, Field(description="When they last were, in UTC.")] = None
+    heads_pushed: Annotated[str | None, Field(description="Time of the last push, in UTC.")] = None
     heads_failing: Annotated[bool, Field(description="The last push failed; the service's log says why.")] = False
 
 
 class Waiting(BaseModel):
-    """Notice that the answer is not there yet: ask again."""
+    """Notice that the answer is not ready yet: ask again."""
 
     state: Literal["running"]
 
@@ -246,7 +246,7 @@ def budget_algorithm(name: Known, body: BudgetBody, calculator: Calculates) -> R
 @router.post(
     "/algorithms/{name}/verify",
     response_model=Document,
-    responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **responses()},
+    responses={202: {"model": Waiting, "description": "Not ready yet: ask again."}, **responses()},
 )
 def verify_algorithm(name: Known, body: VerifyBody, calculator: Calculates) -> Response:
     """Verify an algorithm's claim, as `privcheck verify`; 202 while that is in progress."""
@@ -264,7 +264,7 @@ def health() -> Health:
 
 def _document(found: dict[str, Any] | None) -> Response:
     if found is None:
-        raise ProblemError(503, "not there yet: ask again", public=True)
+        raise ProblemError(503, "not ready yet: ask again", public=True)
     return JSONResponse(found)
 
 

@@ -101,7 +101,7 @@ class _Process:
                 return self.pipe.recv_bytes()
         except (EOFError, OSError):
             if not self.ended:
-                _LOG.warning("a process that calculates has died")
+                _LOG.warning("a calculation process has died")
         self.stop()
         return None
 
@@ -171,7 +171,7 @@ class Calculator:
         if (known := self._recall(key)) is not None:
             return known
         if not self._places.acquire(blocking=False):
-            raise ProblemError(429, f"{self.processes + self.waiting} calculations are under way: ask again")
+            raise ProblemError(429, f"{self.processes + self.waiting} calculations are running: ask again")
         try:
             process = self._idle.get(timeout=self.patience)
         except queue.Empty:
@@ -208,7 +208,7 @@ class Calculator:
             if key not in self._running:
                 finished = [one for one, future in self._running.items() if future.done()]  # failures not yet asked for
                 if len(self._running) - len(finished) >= self.waiting:
-                    raise ProblemError(429, f"{self.waiting} long calculations are under way: ask again")
+                    raise ProblemError(429, f"{self.waiting} long calculations are running: ask again")
                 for one in finished[self.waiting :]:
                     del self._running[one]
                 self._running[key] = self._later.submit(self._calculate, key)
@@ -270,7 +270,7 @@ def _read(said: bytes | None, seconds: float) -> Json:
     """
     if said is None:
         detail = f"the calculation takes more than {seconds:g} s or too much memory here"
-        raise ProblemError(422, f"{detail}: give fewer different events or smaller sizes, or use the Python package")
+        raise ProblemError(422, f"{detail}: give fewer distinct events or smaller sizes, or use the Python package")
     answer: Json = json.loads(said)
     if "result" in answer:
         result: Json = answer["result"]

@@ -19,7 +19,7 @@ Key = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[!-~]+$",
-        description="Of your choice: the same request with the same key is written once, and answered the same.",
+        description="Your choice: a repeated request with the same key is written once and gets the same answer.",
     ),
 ]
 Name = Annotated[
@@ -29,7 +29,7 @@ Name = Annotated[
 ]
 InPath = Annotated[Name, Path()]
 Hash = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")]
-After = Annotated[int, Query(ge=0, le=2**53, description="The `next` of the page before.")]
+After = Annotated[int, Query(ge=0, le=2**53, description="The `next` of the previous page.")]
 _AT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$"
 At = Annotated[
     str, StringConstraints(max_length=32, pattern=_AT),
@@ -47,7 +47,7 @@ class About(Body):
     record: Annotated[
         str | None,
         StringConstraints(pattern=r"^[0-9a-f]{64}$"),
-        Field(description="The digest of a run's own record, that was not charged before it drew."),
+        Field(description="The digest of the run's own record, if the run was not charged before its first draw."),
     ] = None
 
 
@@ -55,8 +55,8 @@ class UnitBody(Body):
     """Unit of privacy: the protected person, the amount of data, the neighbouring relation, and the trust model."""
 
     who: Annotated[Line, Field(description="The noun for one protected person.", examples=["patient"])]
-    trajectories: Annotated[int, Field(ge=1, le=LARGEST, description="At most how many one of them has.")]
-    steps: Annotated[int | None, Field(ge=1, le=LARGEST, description="At most how many one trajectory has.")] = None
+    trajectories: Annotated[int, Field(ge=1, le=LARGEST, description="The most trajectories of one person.")]
+    steps: Annotated[int | None, Field(ge=1, le=LARGEST, description="The most steps of one trajectory.")] = None
     relation: RelationName
     model: TrustModel
 
@@ -69,18 +69,19 @@ class OfferedBody(UnitBody):
     """Unit for which an event was priced, and its source; by default a statement of the caller."""
 
     basis: Annotated[
-        Basis, Field(description="assertion: each episode was said to be another user's, and no column shows it.")
+        Basis,
+        Field(description="assertion: each episode was stated to belong to a different user, but no column shows it."),
     ] = "statement"
     stated_by: Annotated[
-        Line | None, Field(description="Who or what says so; of a statement it is always who charges.")
+        Line | None, Field(description="Source of the unit; for a statement, always the charging account.")
     ] = None
 
 
 Offered = Annotated[
     Literal["dataset"] | OfferedBody,
     Field(
-        description="For whom it was priced; 'dataset': you state that it was priced for the dataset's unit. 422 where "
-        "that is not a guarantee for the dataset's unit."
+        description="The unit of its price; 'dataset': you state that it was priced for the dataset's unit. 422 if "
+        "that is no guarantee for the dataset's unit."
     ),
 ]
 
@@ -96,17 +97,21 @@ class SpendBody(Body):
     grant: Name
     event: EventBody | None = None
     claim: Annotated[
-        str | None, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(description="Of POST /v1/claims.")
+        str | None, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(description="From POST /v1/claims.")
     ] = None
     unit: Offered | None = None
     conditions: Annotated[
         list[Literal["outputs", "billboard"]] | None,
-        Field(max_length=2, description="Of joint DP: the billboard lemma's conditions that were found met; all: 201."),
+        Field(
+            max_length=2,
+            description="For joint DP: the conditions of the billboard lemma that were found to hold; "
+            "with all of them: 201.",
+        ),
     ] = None
     about: About | None = None
     blocks: Annotated[
         list[Name] | None,
-        Field(min_length=1, max_length=64, description="Of a divided dataset: some of the grant's blocks; null: all."),
+        Field(min_length=1, max_length=64, description="For a divided dataset: some of the grant's blocks; null: all."),
     ] = None
 
     @model_validator(mode="after")
@@ -118,8 +123,8 @@ class SpendBody(Body):
             raise ValueError("give unit, conditions and about with an event: a claim has its own")
         if self.event is not None and self.unit is None:
             raise ValueError(
-                "give unit with an event: for whom it was priced, or 'dataset' to state that it was "
-                "priced for the dataset's unit"
+                "give unit with an event: the unit of its price, or 'dataset' to state that it was priced for the "
+                "dataset's unit"
             )
         return self
 
@@ -133,7 +138,7 @@ class ReserveBody(SpendBody):
 class ReleaseBody(Body):
     """Reason for releasing a reservation."""
 
-    evidence: Annotated[Text, Field(description="How it is known that nothing was drawn.")]
+    evidence: Annotated[Text, Field(description="Evidence that no noise was drawn.")]
 
 
 class ClaimBody(Body):
@@ -151,7 +156,7 @@ class DatasetBody(Body):
     delta: Exact
     unit: UnitBody
     asserted_units: Annotated[
-        bool, Field(description="Whether runs are charged whose unit somebody asserted and no column showed.")
+        bool, Field(description="Whether to charge runs whose unit was only asserted, not shown by a column.")
     ] = False
     remainder: Literal["epsilon", "rho", "mu2"] = "rho"
     until: At | None = None
@@ -163,7 +168,7 @@ class BlocksBody(Body):
     blocks: Annotated[list[Name], Field(min_length=1, max_length=64)]
     disjoint_users: Annotated[
         Line | None,
-        Field(description="How it is known that who is in one block is in no other; without it: 422."),
+        Field(description="Evidence that a person in one block is in no other; required (422)."),
     ] = None
 
 
@@ -176,10 +181,10 @@ class GrantBody(Body):
     cap: Exact | None = None
     lost: Exact | None = None
     events: Annotated[list[EventBody], Field(min_length=1, max_length=MOST_EVENTS)] | None = None
-    unit: Annotated[Offered | None, Field(description="Of a plan: for whom its events were priced.")] = None
+    unit: Annotated[Offered | None, Field(description="For a plan: the unit of its events' prices.")] = None
     delta: Exact | None = None
     blocks: Annotated[
-        list[Name] | None, Field(max_length=64, description="Of a divided dataset: those that it covers.")
+        list[Name] | None, Field(max_length=64, description="For a divided dataset: the covered blocks.")
     ] = None
 
     @model_validator(mode="after")
@@ -189,8 +194,8 @@ class GrantBody(Body):
             raise ValueError("give currency and cap, or the events of a plan")
         if (self.unit is None) != (self.events is None):
             raise ValueError(
-                "give unit with the events of a plan: for whom they were priced, or 'dataset'; a cap is "
-                "for the dataset's unit"
+                "give unit with the events of a plan: the unit of their prices, or 'dataset'; a cap is for the "
+                "dataset's unit"
             )
         return self
 
@@ -208,7 +213,7 @@ class EvidenceBody(Body):
 
     charge: Name
     verdict: Literal["consistent", "violation"]
-    report: Annotated[Text, Field(description="Where it can be read, or its digest.")]
+    report: Annotated[Text, Field(description="Location of the report, or its digest.")]
 
 
 class NewEvidence(BaseModel):
@@ -254,7 +259,9 @@ class VerifyBody(Body):
 class AcceptBody(VerifyBody):
     """Kept receipts, and whether to proceed where rows are lost."""
 
-    freeze: Annotated[bool, Field(description="The grants that lost rows may have been charged to are frozen.")] = False
+    freeze: Annotated[bool, Field(description="The grants to which lost rows may have been charged are frozen.")] = (
+        False
+    )
 
 
 class TokenBody(Body):
@@ -329,7 +336,7 @@ class Checked(Answer):
     rows: int
     datasets: dict[str, dict[str, Any]] = Field(description="The head of every chain: its place and hash.")
     problems: list[str]
-    notes: list[str] = Field(description="What is no problem and should be known, one sentence each.")
+    notes: list[str] = Field(description="Remarks that are not problems, one sentence each.")
 
 
 class Accepted(Answer):
@@ -356,7 +363,9 @@ class Quoted(Answer):
     grant: str
     reason: str | None
     remaining: Decimal
-    times: int | None = Field(description="How often it fits into what is free; null where it costs nothing.")
+    times: int | None = Field(
+        description="Number of times that it fits into the free budget; null if it costs nothing."
+    )
 
 
 class Claimed(Answer):
@@ -366,7 +375,7 @@ class Claimed(Answer):
     state: Literal["running", "holds", "fails", "undecided"]
     algorithm: str
     events: dict[str, dict[str, Any] | None] | None = Field(
-        description="What it is charged as, in each currency, at the accountant's cost; null: infinite there."
+        description="Its charge in each currency, at the accountant's cost; null: infinite."
     )
 
 
@@ -378,7 +387,7 @@ class ShownDataset(Answer):
     grants: list[dict[str, Any]]
     support: dict[str, Any]
     head: SignedHead
-    clock: str | None = Field(description="Where its newest row is ahead of this machine's clock: what that means.")
+    clock: str | None = Field(description="If its newest row is ahead of this machine's clock: the consequence.")
 
 
 class ShownDatasets(BaseModel):

@@ -331,7 +331,7 @@ async def ready(request: Request) -> Health:
     desk: LedgerSession | None = request.app.state.desk
     if desk is not None:
         if desk.book.store.read_only or desk.book.store.doubt:
-            raise ProblemError(503, "the ledger is read-only; an officer has to look at it")
+            raise ProblemError(503, "the ledger is read-only until an officer has compared it")
         await desk.holders.check()
     calculators: Calculators = request.app.state.calculators
     if not (calculators.strangers if desk is None else calculators.holders).is_up():
@@ -404,7 +404,7 @@ async def show_heads(desk: At, actor: Acting) -> Response:
 @views.get(
     "/export",
     response_model=models.Exported,
-    responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **_SHOWN},
+    responses={202: {"model": Waiting, "description": "Not ready yet: ask again."}, **_SHOWN},
 )
 async def export(
     desk: At,
@@ -434,7 +434,7 @@ async def export(
 @views.post(
     "/verify",
     response_model=models.Checked,
-    responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **_SHOWN},
+    responses={202: {"model": Waiting, "description": "Not ready yet: ask again."}, **_SHOWN},
 )
 async def verify(body: models.VerifyBody, desk: At, actor: Acting) -> Response:
     """Verify the hashes and sums of every chain, and the rows of kept receipts; 202 while it reads."""
@@ -481,7 +481,7 @@ def lines_of(desk: LedgerSession, dataset: str, *, last: int) -> list[dict[str, 
         found = takewhile(lambda row: row.seq <= last, rows.rows_of_dataset(transaction, dataset))
         lines = state_charges(charges_of_rows(found))
     if len(lines) > MOST_EVENTS:
-        raise ProblemError(422, f"{len(lines)} different charges are more than fit into one statement")
+        raise ProblemError(422, f"{len(lines)} different charges do not fit into one statement")
     return lines
 
 
@@ -501,5 +501,5 @@ def events_of(desk: LedgerSession, dataset: str, *, last: int) -> list[dict[str,
         found = takewhile(lambda row: row.seq <= last, rows.rows_of_dataset(transaction, dataset))
         events = join_charged((one["state"], one["event"]) for one in charges_of_rows(found))
     if len(events) > MOST_EVENTS:
-        raise ProblemError(422, f"{len(events)} different events are more than fit into one export")
+        raise ProblemError(422, f"{len(events)} different events do not fit into one export")
     return events

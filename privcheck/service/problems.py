@@ -33,24 +33,24 @@ from privcheck.ledger.registry import Role
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_SECONDS: Final = 1
 UNAVAILABLE: Final = "not available: ask again later"  # all that strangers are told
-_READ_ONLY: Final = "the ledger is read-only; an officer has to look at it"
-_NOT_NOW: Final = "the ledger cannot be asked now: ask again, a write with the same Idempotency-Key"
+_READ_ONLY: Final = "the ledger is read-only until an officer has compared it"
+_NOT_NOW: Final = "the ledger is not available now: ask again, a write with the same Idempotency-Key"
 _LOG: Final = logging.getLogger("privcheck.service")
 _SHOWN: Final = 20  # fields of a body that is refused
 _LONGEST: Final = 300
 
 _MEANING: Final[Mapping[int, str]] = {
-    400: "The request cannot be read: its headers, its address, or a body that is no text.",
+    400: "The request cannot be read: its headers, its address, or a body that is not text.",
     401: "The bearer token is missing, unknown, expired or revoked.",
     403: "The token's role may not do this.",
-    404: "There is no such thing.",
-    405: "The address knows other methods.",
+    404: "No such resource.",
+    405: "The address supports other methods only.",
     409: "The ledger refuses; nothing was spent.",
     413: "The body is longer than 64 KiB.",
     422: "A value is refused; `errors` names the fields.",
-    429: "Too many requests, or too many calculations under way: again after `Retry-After` seconds.",
+    429: "Too many requests, or too many running calculations: retry after `Retry-After` seconds.",
     500: "An internal error; nothing was decided.",
-    503: "No answer in time, or the outcome is not known: ask again, a write with the same `Idempotency-Key`.",
+    503: "No answer in time, or the outcome is unknown: ask again, a write with the same `Idempotency-Key`.",
 }
 _STATUS: Final[Mapping[type[PrivcheckError], int]] = {
     UnknownNameError: 404,
@@ -80,7 +80,7 @@ class ProblemDetails(BaseModel):
     title: str
     status: int
     detail: str
-    error: str | None = Field(default=None, description="The kind, in one word, as the commands' --json says it.")
+    error: str | None = Field(default=None, description="The kind, in one word, as in the commands' --json.")
     errors: list[FieldProblem] | None = None
 
 

@@ -86,7 +86,7 @@ class Checks:
                 del self._running[old]  # nobody came back for it, and the ledger has gone on
             if key not in self._running:
                 if len(self._running) >= _MOST:
-                    raise ProblemError(429, f"{_MOST} checks of the ledger are under way: ask again")
+                    raise ProblemError(429, f"{_MOST} checks of the ledger are running: ask again")
                 begun = _Check(self._thread.submit(check))
                 begun.answer.add_done_callback(begun.end)
                 self._running[key] = begun

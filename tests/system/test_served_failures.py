@@ -170,7 +170,7 @@ def test_a_full_disk_makes_the_service_read_only_and_not_ready(tmp_path):
                 kept += [client.charge(grant="G", unit="dataset", event=EVENT, key=f"k{i}")["receipt"]]
         with pytest.raises(StoreError, match="read-only"):
             client.charge(grant="G", unit="dataset", event=EVENT, key="later")
-        with pytest.raises(StoreError, match="read-only; an officer has to look"):
+        with pytest.raises(StoreError, match="read-only until an officer has compared"):
             client._ask("GET", "/readyz")
         assert client.show("D")["datasets"][0]["head"]["seq"] >= kept[-1]["seq"]  # it can still be read
         assert client.verify(kept)["ok"]

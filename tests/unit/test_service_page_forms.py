@@ -101,7 +101,7 @@ def twin_of_rule(rule, event):
             return value()
     if rule == "as it is stated":
         return next(get[name] for name in ("rho", "mu2", "epsilon") if name in get)
-    assert rule == "as the accountant derives it from the event's privacy loss"
+    assert rule == "derived by the accountant from the event's privacy loss"
     return None
 
 

@@ -232,7 +232,7 @@ def test_nobody_without_a_token_reads_where_the_store_is(tmp_path, monkeypatch, 
                         seen.add(path)
         assert {"/v1/readyz", "/v1/datasets", "/"} <= seen  # what asks the store
         said = refuse(client.get("/v1/datasets", headers=holder(reader)), 503)["detail"]
-        assert re.match("the ledger cannot be asked now: ask again|the ledger is read-only; an officer has to", said)
+        assert re.match("the ledger is not available now: ask again|the ledger is read-only until an officer has", said)
         full = refuse(client.get("/v1/datasets", headers=holder(token)), 503)["detail"]
         assert any(one in full for one in secrets), full
         if broken is break_postgres_by_refusing:

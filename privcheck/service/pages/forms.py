@@ -64,7 +64,7 @@ async def release(
 ) -> Response:
     """Release a reservation, after its author or an officer attests, by a box and in words, that no noise was drawn."""
     if attest != "yes":
-        raise ProblemError(422, "expected the box ticked that says that no noise was drawn; nothing was changed")
+        raise ProblemError(422, "tick the box that states that no noise was drawn; nothing was changed")
     desk, actor = visitor.desk, visitor.actor
 
     def write() -> dict[str, Any]:

@@ -73,18 +73,18 @@ def standing_of_dataset(dataset: Json, *, now: str) -> Standing:
     if (closed := _why_closed(dataset, now)) is not None:
         return Standing(tone="bad", word=closed[0], sentence=closed[1])
     if not grants:
-        return Standing(tone="plain", word="No grants", sentence="Nobody may charge it: it has no grants yet.")
+        return Standing(tone="plain", word="No grants", sentence="It cannot be charged: it has no grants yet.")
     frozen = [grant for grant in grants if grant["balance"]["state"] == "frozen"]
     if frozen:
         names = _join([grant["name"] for grant in frozen])
-        sentence = f"{names} {'is' if len(frozen) == 1 else 'are'} frozen: an officer has to look."
+        sentence = f"{names} {'is' if len(frozen) == 1 else 'are'} frozen: an officer has to decide."
         return Standing(tone="bad", word="Frozen" if frozen == grants else "Partly frozen", sentence=sentence)
     full = [grant for grant in grants if Fraction(grant["balance"]["free"]) == 0]
     if len(full) == len(grants):
-        return Standing(tone="open", word="Spent", sentence="Nothing of its grants is left.")
+        return Standing(tone="open", word="Spent", sentence="Its grants are used up.")
     if full:
-        return Standing(tone="good", word="Open", sentence=f"Nothing is left of {_join([g['name'] for g in full])}.")
-    return Standing(tone="good", word="Open", sentence="All its grants have something left.")
+        return Standing(tone="good", word="Open", sentence=f"Used up: {_join([g['name'] for g in full])}.")
+    return Standing(tone="good", word="Open", sentence="All its grants have budget left.")
 
 
 def _why_closed(dataset: Json, now: str) -> tuple[str, str] | None:
@@ -93,9 +93,9 @@ def _why_closed(dataset: Json, now: str) -> tuple[str, str] | None:
     if support["state"] != "as declared":
         return "Not supported", support["sentence"]
     if policy["until"] is not None and policy["until"] <= now:
-        return "Ended", "Its policy is over: nothing is charged any more."
+        return "Ended", "Its policy has ended: it cannot be charged."
     if policy["unit"] is None:
-        unknown = "Its policy does not say how many trajectories a user has: nothing more is granted or charged."
+        unknown = "Its policy does not state the number of trajectories of a user: it accepts no grants or charges."
         return "Closed", unknown
     return None
 
@@ -103,7 +103,7 @@ def _why_closed(dataset: Json, now: str) -> tuple[str, str] | None:
 def standing_of_grant(grant: Json) -> Standing:
     """Status of a grant."""
     if grant["balance"]["state"] == "frozen":
-        return Standing(tone="bad", word="frozen", sentence="Nothing may be charged to it any more.")
+        return Standing(tone="bad", word="frozen", sentence="It can no longer be charged.")
     if Fraction(grant["balance"]["free"]) == 0:
         return Standing(tone="open", word="spent", sentence="Nothing is left.")
     return Standing(tone="good", word="open", sentence="It may be charged.")
@@ -115,9 +115,9 @@ def standing_of_charge(charge: Charge) -> Standing:
         sentence = "Noise may have been drawn: it stays spent, and is never refunded."
         return Standing(tone="plain", word="Committed", sentence=sentence)
     if charge.state == "released":
-        return Standing(tone="good", word="Released", sentence="Nothing was drawn, and nothing is spent by it.")
+        return Standing(tone="good", word="Released", sentence="Nothing was drawn, so nothing is spent.")
     if charge.expired:
-        sentence = "Nobody knows whether noise was drawn. It counts as spent until an officer attests that none was."
+        sentence = "Noise may have been drawn. It counts as spent until an officer attests that none was."
         return Standing(tone="open", word="Expired", sentence=sentence)
     return Standing(tone="open", word="Reserved", sentence="Set aside for a run; it counts as spent until released.")
 
@@ -143,7 +143,7 @@ _FROM_PURE: Final[Mapping[str, str]] = {
     "rho": "every ε-DP release is ρ-zCDP with ρ = ε·tanh(ε/2)",
     "mu2": "every ε-DP release is μ-GDP with μ = −2Φ⁻¹(1/(1 + e^ε)) (Dong, Roth & Su 2022)",
 }
-_DERIVED: Final = "as the accountant derives it from the event's privacy loss"
+_DERIVED: Final = "derived by the accountant from the event's privacy loss"
 # by type, by the field that states the noise where there are several, and by currency
 _RULES: Final[Mapping[tuple[str, str, str], str]] = {
     ("gaussian", "rho", "rho"): _GIVEN,
@@ -220,12 +220,12 @@ def derive(charge: Charge, grant: Grant) -> list[Step]:
     costs = [part.cost(currency) for part in parts]
     total = sum((cost.amount for cost in costs), Fraction(0))
     if len(parts) > 1:
-        steps.append(Step(words="All of it together", sides=((f"{letter} = ", write_number(total)),)))
+        steps.append(Step(words="All events together", sides=((f"{letter} = ", write_number(total)),)))
     if total != charge.cost.amount:
-        words = "Rounded up to 18 digits" if charge.cost.amount > total else "As it was priced when it was charged"
+        words = "Rounded up to 18 digits" if charge.cost.amount > total else "Price at the time of the charge"
         steps.append(Step(words=words, sides=((f"{letter} = ", write_number(charge.cost.amount)),)))
     if charge.cost.lost:
-        steps.append(Step(words="Lost outright, beside it", sides=(("δ = ", write_number(charge.cost.lost)),)))
+        steps.append(Step(words="δ of outright loss, in addition", sides=(("δ = ", write_number(charge.cost.lost)),)))
     return steps
 
 

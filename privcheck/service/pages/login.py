@@ -162,7 +162,7 @@ def check_origin(headers: Mapping[str, str]) -> None:
     fetched, origin = headers.get("sec-fetch-site"), headers.get("origin")
     own = fetched == "same-origin" if fetched is not None else _host_of(origin) == headers.get("host", "")
     if not own:
-        raise ProblemError(403, "the form came from another site; expected one of a page of this service")
+        raise ProblemError(403, "the form came from another site; use a form of this service")
 
 
 def _host_of(origin: str | None) -> str | None:
@@ -218,7 +218,7 @@ async def submit(request: Request, visitor: Visiting, csrf: Annotated[str, Form(
     """
     check_origin(request.headers)
     if not hmac.compare_digest(csrf.encode(), visitor.csrf.encode()):
-        raise ProblemError(403, "the form is none of this session; expected one of a page loaded since the login")
+        raise ProblemError(403, "the form does not belong to this session; reload the page")
     return visitor
 
 
