@@ -80,7 +80,7 @@ def test_a_datasets_page_has_the_numbers_of_the_api(officer, name):
     assert points == [[point["delta"], point["epsilon"]] for point in curve]
     own = next(p["epsilon"] for p in curve if Fraction(p["delta"]) == Fraction(told["policy"]["delta"]))
     assert numbers(page.one("dl", class_="strip"))[1] == own
-    assert "Spent so far is no guarantee" in page.text()
+    assert "The amount spent so far is no guarantee" in page.text()
     charges = officer.ask(f"/v1/datasets/{name}/charges").json()["charges"][::-1][:25]
     shown = rows(tables["Charges"])
     assert len(shown) == len(charges)
