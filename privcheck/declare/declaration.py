@@ -76,7 +76,7 @@ def attained_releases(releases: Sequence[Release], assumptions: Sequence[Assumpt
             continue
         if assumption.bounds not in known:
             message = (
-                f"the assumption on {assumption.what} bounds the column {assumption.bounds!r}, which no release has"
+                f"the assumption on {assumption.what} bounds the column {assumption.bounds!r}, which is in no release"
             )
             raise DeclarationError(f"{message}; expected one of {', '.join(known) or '(none)'}")
         if assumption.attained is None or at_most(assumption.attained, assumption.assumed) is True:
@@ -135,9 +135,9 @@ def check_declaration(asking: str, given: object) -> None:
     if isinstance(given, str):
         remedy = f"of a registered name give registry.algorithm({given!r}).declare({{}})"
     elif callable(getattr(given, "declare", None)):
-        remedy = "give what its `declare({})` returns"
+        remedy = "give the result of its `declare({})`"
     elif callable(given) and not isinstance(given, type):
-        remedy = "call it, and give what it returns"
+        remedy = "call it, and give its result"
     shown = f"the class {given.__name__}" if isinstance(given, type) else f"{given!r:.100}"
     raise DeclarationError(f"{asking}: expected a Declaration, got {shown}; {remedy}")
 

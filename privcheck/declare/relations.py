@@ -62,7 +62,10 @@ class ReplaceOne:
         object.__setattr__(self, "trajectories", number("trajectories, of ReplaceOne", trajectories))
         _check_unit(self)
         if initial == "fixed" and self.trajectories != _ONE:
-            message = f"ReplaceOne(initial='fixed', trajectories={self.trajectories}): nobody derived which of a user's"
+            message = (
+                f"ReplaceOne(initial='fixed', trajectories={self.trajectories}): no derivation is known for which of a "
+                "user's"
+            )
             raise DeclarationError(f"{message} trajectories share their first step; declare initial='any'")
 
     @property
@@ -218,7 +221,7 @@ def _check_unit(relation: Relation) -> None:
     if not isinstance(unit, str) or unit not in get_args(Noun):
         units = ", ".join(map(repr, get_args(Noun)))
         message = f"unit of the relation: expected one of {units}, each of which is one trajectory, got {unit!r}"
-        raise DeclarationError(f"{message}; of a user with up to m of them declare `trajectories=m`")
+        raise DeclarationError(f"{message}; for a user with up to m of them declare `trajectories=m`")
     if relation.trajectories != _ONE and unit not in _PEOPLE:
         message = f"unit of the relation: one {unit} has no {relation.trajectories} trajectories; expected"
         raise DeclarationError(f"{message} one of {', '.join(map(repr, _PEOPLE))} with `trajectories=`")

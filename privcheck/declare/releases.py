@@ -173,9 +173,11 @@ class Release:
         instance(f"{where}, budget", self.budget, get_args(Budget), none=True)
         if isinstance(self.mechanism, SymmetricGaussian) and not getattr(self.statistic, "symmetric", False):
             message = "a symmetric Gaussian matrix protects symmetric matrices"
-            raise DeclarationError(f"{where}: {message}; {self.statistic.name} is none, give it Gaussian noise")
+            raise DeclarationError(f"{where}: {message}; {self.statistic.name} is not one; give it Gaussian noise")
         if self.mechanism.law.whole and not is_whole(self.statistic):
-            message = f"{self.mechanism.law.name} noise hides whole numbers, and {self.statistic.name} may be others"
+            message = (
+                f"{self.mechanism.law.name} noise hides whole numbers, but {self.statistic.name} may be other numbers"
+            )
             raise DeclarationError(f"{where}: {message}; declare counts, Stated(…, whole=True), or continuous noise")
         if isinstance(self.schedule, Sampled):
             check_sampling(self)
@@ -188,7 +190,7 @@ class Release:
         words, latex, kept = self.mechanism.words, self.mechanism.latex, tuple(self.statistic.preconditions)
         if isinstance(self.schedule, Sampled):
             words = f"{words}, on the {self.statistic.name} of a random sample"
-            kept = (*kept, "who is in a sample is not told")
+            kept = (*kept, "the members of a sample are kept secret")
         elif isinstance(self.schedule, Outputs):
             factor = f"output t {str(self.schedule.factor).replace('h', 't')} times its standard deviation"
             words, latex = f"{words}, {factor}, on the {self.statistic.name}", rf"c_t\cdot {latex}"
@@ -263,8 +265,8 @@ class Release:
             return (non_private(),)
         branches = release_branches([(self, self.charged(relation))], values)
         if len(branches) > 1:
-            message = f"{self.name}: a user is in one of several batches, and each has a curve of its own"
-            raise ParameterError(f"{message}; ask `account` of the declaration", name="sizes")
+            message = f"{self.name}: a user is in one of several batches, and each has its own curve"
+            raise ParameterError(f"{message}; call `account` on the declaration", name="sizes")
         return branches[0] if branches else ()
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
@@ -284,7 +286,9 @@ class Release:
         if self.stated is not None:
             conditions.append(Condition(what="its stated sensitivity", of=self.stated.value, domain="nonnegative"))
         if self.counted is not None:
-            conditions.append(Condition(what="how often it is counted", of=self.counted, domain="nonnegative"))
+            conditions.append(
+                Condition(what="the number of times that it is counted", of=self.counted, domain="nonnegative")
+            )
         if self.budget is not None:
             conditions += guarantee_conditions(self.budget)
         where, sizes = f"release {self.name!r}", self.batch_sizes

@@ -19,8 +19,8 @@ from privcheck.terms.symbols import Exact, Expr
 
 Known = Exact | Expr | PublicFact  # a number that is public
 Facts = tuple[tuple[str, PublicFact], ...]  # by the name of a schedule's number
-_SOUND: Final = "give a number that is known beforehand, such as public(…, why=…), a bound on it from the safe side"
-_CHOSEN: Final = "what is sampled would depend on what was lost so far, and its price is that of one number"
+_SOUND: Final = "give a number known beforehand, such as public(…, why=…), a bound on it from the safe side"
+_CHOSEN: Final = "the sample would depend on earlier losses, but its price assumes one fixed number"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Poisson:
         if (most is None) != (users is None):
             given, missing = ("most", "users") if users is None else ("users", "most")
             message = f"Poisson: expected most and users together, got {given} alone"
-            raise DeclarationError(f"{message}; a sample that is cut off is priced by both, give {missing} too")
+            raise DeclarationError(f"{message}; a truncated sample is priced by both, give {missing} too")
         set_public(self, facts, optional=("most", "users"), rate=rate, rounds=rounds, most=most, users=users)
 
     @property
@@ -82,7 +82,7 @@ class Poisson:
         return (
             Condition(what="the rounds of Poisson", of=self.rounds, domain="whole"),
             Condition(what="the rate of Poisson", of=self.rate, domain="nonnegative"),
-            Condition(what="what the rate of Poisson leaves of 1", of=1 - self.rate, domain="nonnegative"),
+            Condition(what="1 minus the rate of Poisson", of=1 - self.rate, domain="nonnegative"),
             *(
                 Condition(what=f"the {name} of Poisson", of=of, domain="count")
                 for name, of in zip(("most", "users"), cut, strict=False)
@@ -132,7 +132,7 @@ class WithoutReplacement:
             Condition(what="the rounds of WithoutReplacement", of=self.rounds, domain="whole"),
             Condition(what="the users of WithoutReplacement", of=self.users, domain="count"),
             Condition(what="the batch of WithoutReplacement", of=self.batch, domain="count"),
-            Condition(what="what the batch of WithoutReplacement leaves of the users", of=left, domain="nonnegative"),
+            Condition(what="the users of WithoutReplacement minus its batch", of=left, domain="nonnegative"),
         )
 
 

@@ -62,8 +62,8 @@ __all__ = [
 
 _MOST_PARTICIPATIONS: Final = 1_000_000
 _BOUNDARIES: Final = (
-    "let a batch end after a number of users that is known beforehand, public(…, why=…), or where earlier outputs say "
-    "so, from_billboard(…, of=…)"
+    "let a batch end after a number of users known beforehand, public(…, why=…), or determined by earlier outputs, "
+    "from_billboard(…, of=…)"
 )
 
 
@@ -246,7 +246,7 @@ def _tree_load(leaves: int, participations: int, separation: int) -> TreeLoad | 
         return None
     fitting = min(participations, 1 + (leaves - 1) // separation)
     if fitting > _MOST_PARTICIPATIONS:
-        message = f"{fitting} leaves of one user: the worst are looked for up to {_MOST_PARTICIPATIONS}"
+        message = f"{fitting} leaves of one user: the worst are searched for up to {_MOST_PARTICIPATIONS}"
         raise ParameterError(f"{message}; declare fewer participations", name="participations", given=fitting)
     return tree_load(leaves, fitting, separation)
 
@@ -275,7 +275,7 @@ class Batches:
         self, *, size: str | PublicFact, sizes: Callable[[Mapping[str, Fraction]], tuple[int, ...]] | None = None,
         fact: PublicFact | None = None,
     ) -> None:  # fmt: skip
-        chosen = "" if sizes is None else "the noise of a batch depends on its size, and its price is that of one size"
+        chosen = "" if sizes is None else "the noise of a batch depends on its size, but its price assumes one size"
         taken = take_public("size, of Batches", size, sound=_BOUNDARIES, billboard=chosen)
         if fact is not None and fact.value == taken.value and not taken.why and not taken.of:
             taken = fact  # of a schedule that is copied
@@ -359,12 +359,12 @@ Schedule = Once | EveryEpisode | Tree | Batches | PerUser | Sampled | Outputs
 def public_facts(schedule: Schedule) -> tuple[tuple[str, PublicFact], ...]:
     """Public facts of a schedule, each in words and with the reason."""
     if isinstance(schedule, Batches):
-        return ((f"where batches begin and end ({schedule.size})", schedule.fact),)
+        return ((f"the borders of the batches ({schedule.size})", schedule.fact),)
     if isinstance(schedule, EveryEpisode):
-        words = f"how many outputs there are ({schedule.outputs}), and the order of the users"
+        words = f"the number of outputs ({schedule.outputs}), and the order of the users"
         return ((words, schedule.facts[0][1]),)
     if isinstance(schedule, Tree):
-        words = f"how many leaves there are ({schedule.leaves}), and whose trajectory is in which"
+        words = f"the number of leaves ({schedule.leaves}), and the trajectory of each"
         return ((words, schedule.facts[0][1]),)
     if isinstance(schedule, Sampled):
         return tuple((f"{name} = {fact.value} of the sampling", fact) for name, fact in schedule.facts)
@@ -388,9 +388,9 @@ def schedule_conditions(schedule: Schedule) -> tuple[Condition, ...]:
     if isinstance(schedule, EveryEpisode):
         return (Condition(what="the outputs of EveryEpisode", of=schedule.outputs, domain="whole"),)
     if isinstance(schedule, Outputs):
-        each = "what the noise of its outputs is multiplied by"
+        each = "the factor of the noise of its outputs"
         return (
-            Condition(what="how many Outputs there are", of=schedule.count, domain="whole"),
+            Condition(what="the number of Outputs", of=schedule.count, domain="whole"),
             Condition(what=each, of=schedule.factor, domain="positive", steps=schedule.count),
         )
     if isinstance(schedule, Sampled):

@@ -158,14 +158,14 @@ def _judge(
     else:
         standing, why = _RELEASES[verdict]
     if standing == "holds" and given:
-        standing, why = "holds, given", f"{why}, as long as what is stated of {' and '.join(given)} is true"
+        standing, why = "holds, given", f"{why}, provided that the stated facts of {' and '.join(given)} are true"
     return JudgedStatement(statement=statement, standing=standing, why=why)
 
 
 _RELEASES: Final[dict[str, tuple[Standing, str]]] = {
     "holds": ("holds", "the releases cost no more"),
     "fails": ("refuted", "a pair of neighbours loses more"),
-    "undecided": ("undecided", "there is no proof and no pair"),
+    "undecided": ("undecided", "neither a proof nor a pair is known"),
 }
 _ACTIONS: Final[dict[str, tuple[Standing, str]]] = {
     "follows": ("holds", "by the billboard lemma, from the releases"),
@@ -246,7 +246,7 @@ def from_billboard(value: Any, *, of: tuple[str, ...] | str) -> PublicFact:
     names = (of,) if isinstance(of, str) else tuple(of)
     if not names:
         message = "of, of a fact from the billboard: expected the names of releases, got none"
-        raise DeclarationError(f"{message}; of what is known beforehand write public(…, why=…)")
+        raise DeclarationError(f"{message}; for a fact known beforehand write public(…, why=…)")
     from privcheck.terms.parameters import text
 
     for name in names:
@@ -284,8 +284,6 @@ def take_public(what: str, given: Any, *, sound: str, billboard: str = "") -> Pu
     if not isinstance(given, PublicFact):
         return PublicFact(given)
     if given.of and billboard:
-        message = (
-            f"{what}: expected what is known beforehand, got a function of earlier outputs ({', '.join(given.of)})"
-        )
+        message = f"{what}: expected a fact known beforehand, got a function of earlier outputs ({', '.join(given.of)})"
         raise DeclarationError(f"{message}: {billboard}; {sound}")
     return given

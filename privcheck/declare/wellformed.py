@@ -126,21 +126,21 @@ def check_partitions(declaration: Declaration) -> None:
                 raise DeclarationError(f"{message}; it joins the groups of crossing partitions")
     named = [str(group) for partition in declaration.partitions for group in partition]
     if twice := sorted({group for group in named if named.count(group) > 1}):
-        message = f"expected groups with names of their own in all partitions, got {', '.join(map(repr, twice))} twice"
+        message = f"expected distinct names of groups in all partitions, got {', '.join(map(repr, twice))} twice"
         raise DeclarationError(f"{owner}: {message}; two partitions cross, one user is in a group of each")
     for release in declaration.releases:
         if release.users and release.users not in named:
             message = (
-                f"release {release.name!r} is about the users {release.users!r}, and nobody says which groups are "
+                f"release {release.name!r} is about the users {release.users!r}, but it is not stated which groups are "
                 f"disjoint; give the declaration `partitions`, such as partitions=(({release.users!r}, …),)"
             )
             raise DeclarationError(f"{owner}: {message}")
 
 
 def _group_names(owner: str, partition: tuple[object, ...]) -> list[str]:
-    sound = "let the group follow from what is known beforehand, public(…, why=…), such as the parity of an index, or "
-    sound += "leave the partition out: every release is then charged to everybody"
-    chosen = "a user's group, and so the price, would depend on what was lost so far"
+    sound = "let the group follow from facts known beforehand, public(…, why=…), such as the parity of an index, or "
+    sound += "leave the partition out: every release is then charged to all users"
+    chosen = "a user's group, and so the price, would depend on earlier losses"
     where = f"{owner}, partitions"
     names = [take_public(where, group, sound=sound, billboard=chosen).value for group in partition]
     several(where, names, str)
@@ -158,7 +158,7 @@ def check_facts(declaration: Declaration) -> None:
         for what, fact in public_facts(release.schedule):
             if unknown := [name for name in fact.of if name not in known]:
                 message = f"{declaration.name}: release {release.name!r}: {what} is said to follow from earlier outputs"
-                message += f" of {', '.join(map(repr, unknown))}, and there is no such release"
+                message += f" of {', '.join(map(repr, unknown))}, but there is no such release"
                 raise DeclarationError(f"{message}; expected one of {', '.join(map(repr, known))}")
 
 
@@ -200,7 +200,7 @@ def check_model(declaration: Declaration) -> None:
             message = f"in model 'shuffle' all noise is users' bits, whose messages pass the shuffler once, got {got!r}"
             raise DeclarationError(f"{where}: {message}; declare ShuffledBits in Once() or Batches(sizes=…)")
         if model == "shuffle" and isinstance(schedule, Batches) and schedule.sizes is None:
-            message = "the noise of a batch is that of its own users, and nobody says how many these are"
+            message = "the noise of a batch comes from its own users, but their number is not stated"
             raise DeclarationError(f"{where}: {message}; declare Batches(…, sizes=lambda values: (…,))")
         if model != "shuffle" and shuffled:
             message = f"noise bits of users behind a shuffler need model='shuffle', got model {model!r}"
@@ -216,10 +216,12 @@ def check_order(declaration: Declaration) -> None:
     if not isinstance(declaration.relation, AddRemoveOne):
         return
     if any(r.mechanism.law.shuffled for r in declaration.noisy):
-        message = "how many messages leave a shuffler is public: declare ReplaceOne or ZeroOut, not AddRemoveOne"
+        message = (
+            "the number of messages that leave a shuffler is public: declare ReplaceOne or ZeroOut, not AddRemoveOne"
+        )
         raise DeclarationError(f"{declaration.name}: {message}")
     if any(isinstance(r.schedule, Tree | EveryEpisode | Batches) for r in declaration.noisy):
-        message = "without one user all who come later move up, into other outputs: declare ZeroOut or ReplaceOne"
+        message = "without one user all later users move up, into other outputs: declare ZeroOut or ReplaceOne"
         raise DeclarationError(f"{declaration.name}: {message}, not AddRemoveOne, where users have an order")
 
 
@@ -255,7 +257,9 @@ def check_trajectories(declaration: Declaration) -> None:
     for release in declaration.noisy:
         where, schedule = f"{owner}: release {release.name!r}", release.schedule
         if isinstance(schedule, EveryEpisode):
-            message = f"no bound is derived for {several} in outputs that each hold all so far ({schedule.words})"
+            message = (
+                f"no bound is derived for {several} in outputs that each contain all earlier data ({schedule.words})"
+            )
             remedy = "declare Tree(participations=…), Batches, one output, or MatrixMechanism(encoder=prefix_sums(…))"
             raise DeclarationError(f"{where}: {message}; {remedy}")
 
@@ -302,29 +306,31 @@ def check_samples(declaration: Declaration) -> None:
     owner = declaration.name
     for release in declaration.statistics_released:
         if release.fresh and not isinstance(release.schedule, Sampled):
-            message = f"release {release.name!r}: fresh=True is said of samples, got {release.schedule.words!r}"
-            raise DeclarationError(f"{owner}: {message}; leave it out: every output has noise of its own")
+            message = f"release {release.name!r}: fresh=True is for samples, got {release.schedule.words!r}"
+            raise DeclarationError(f"{owner}: {message}; leave it out: every output has its own noise")
     drawn = [_drawn(one) for one in declaration.releases if _sees_part(one)]
     for one in drawn:
         if one.sample is not None and one.sample.of == "trajectory":
             several = declaration.relation.trajectories
             if several != expression(1):
                 message = f"{one.name!r}: trajectories are sampled one by one, and a user has up to {several} of them"
-                remedy = 'nothing is derived for that; declare Sample(…, of="user"), who comes with all of them'
+                remedy = (
+                    'nothing is derived for that; declare Sample(…, of="user"), which samples users with all of them'
+                )
                 raise DeclarationError(f"{owner}: {message}: {remedy}")
     for first, second in itertools.combinations(drawn, 2):
         names = f"{first.name!r} and {second.name!r}"
         if first.sample is not None and first.sample is second.sample:
             if first.fresh or second.fresh:
-                message = f"{names} refer to one sample, and fresh=True says that one of them has its own"
+                message = f"{names} refer to one sample, but fresh=True says that one of them has its own sample"
                 raise DeclarationError(f"{owner}: {message}; leave fresh out, or give it another Sample")
             if first.users != second.users:
-                message = f"{names} refer to one sample and are about the users {first.users!r} and {second.users!r}"
+                message = f"{names} refer to one sample but are about the users {first.users!r} and {second.users!r}"
                 raise DeclarationError(f"{owner}: {message}; declare a Sample for each group")
         elif not (first.fresh or second.fresh or _disjoint(declaration, first, second)) and _alike(first, second):
-            message = f"{names} are of samples that are drawn alike, and nobody says whether they are the same sample"
+            message = f"{names} have samples with the same law, but it is not stated whether they are the same sample"
             remedy = "give both the one object, batch = Sample(Poisson(rate=…)) in schedule=batch (OnSample(sample="
-            remedy += "batch)), which prices them together; or say fresh=True of one whose sample is drawn"
+            remedy += "batch)), which prices them together; or set fresh=True on one whose sample is drawn"
             raise DeclarationError(f"{owner}: {message}; {remedy} independently of all others")
 
 
@@ -382,7 +388,7 @@ def check_symbols(declaration: Declaration) -> None:
     if "h" in known:
         raise DeclarationError(f"{owner}: h is the step in the bounds of columns: give the parameter h another name")
     if "n" in known and any(r.batch_sizes is not None for r in declaration.noisy):
-        message = "n is how many users a batch has, which the schedules set: give the parameter n another name"
+        message = "n is the number of users in a batch, which the schedules set: give the parameter n another name"
         raise DeclarationError(f"{owner}: {message}")
     used, counts = set[str](), set(declaration.relation.trajectories.symbols)
     used |= counts

@@ -198,7 +198,7 @@ def test_sampled_groups_of_a_band_are_one_dp_sgd_each():
         ),
         (
             lambda: declare(MatrixMechanism("m", encoder=square_root(4), noise_multiplier=1, rate=2), ZeroOut("user")),
-            "leaves of 1",
+            "1 minus its rate",
         ),
         (
             lambda: MatrixMechanism("m", encoder=square_root(4), noise_multiplier=1, rate="1/2", participations=2),

@@ -104,7 +104,7 @@ def test_nonsense_is_refused_when_it_is_made():
             lambda: OnSample("x", procedures=(OnSample("y", procedures=(gumbel(),), rate=1),), rate=1),
             "expected a tuple",
         ),
-        (lambda: declared(PureDP(1), gumbel(), rate=2), "rate of its sample leaves"),
+        (lambda: declared(PureDP(1), gumbel(), rate=2), "minus the rate of its sample"),
         (lambda: declared(PureDP(1), gumbel(), relation=ReplaceOne("user")), "declare AddRemoveOne or ZeroOut"),
         (lambda: declared(PureDP(1), gaussian), "not ε-DP"),
     ):

@@ -89,9 +89,7 @@ def test_two_laplace_sums_of_one_batch_are_amplified_together():
 
 def test_two_samples_of_their_own_have_to_say_so_and_the_verdict_names_it():
     alike = [vector(name, Gaussian(variance=1), ONE) for name in "ab"]
-    with pytest.raises(
-        DeclarationError, match=r"'a' and 'b' are of samples that are drawn alike.*schedule=batch.*fresh"
-    ):
+    with pytest.raises(DeclarationError, match=r"'a' and 'b' have samples with the same law.*schedule=batch.*fresh"):
         declared(*alike)
     apart = declared(alike[0], replace(alike[1], fresh=True), claim=ApproxDP(2, "1/100000"))
     found = verify(apart, {})
@@ -127,7 +125,7 @@ ALIKE = (
 
 @pytest.mark.parametrize("released", ALIKE)
 def test_whatever_may_be_one_sample_is_asked_about(released):
-    with pytest.raises(DeclarationError, match="nobody says whether they are the same sample"):
+    with pytest.raises(DeclarationError, match="it is not stated whether they are the same sample"):
         declared(*released, relation=ZeroOut("user"))
 
 
@@ -137,14 +135,14 @@ def test_rates_that_may_be_equal_are_asked_about_and_others_are_not():
         vector("a", Laplace(scale=1), ONE),
         vector("b", Laplace(scale=1), Poisson(rate=symbol("q", "positive"))),
     )
-    with pytest.raises(DeclarationError, match="drawn alike"):
+    with pytest.raises(DeclarationError, match="with the same law"):
         declared(first, other, parameters=(q,))
     declared(first, vector("b", Laplace(scale=1), Poisson(rate="1/9")))
     everybody = Poisson(rate=1, rounds=2)
     declared(vector("a", Laplace(scale=1), everybody), vector("b", Laplace(scale=1), everybody))
     halves = [vector(name, Laplace(scale=1), ONE, users=name) for name in ("left", "right")]
     declared(*halves, partitions=(("left", "right"),))
-    with pytest.raises(DeclarationError, match="drawn alike"):
+    with pytest.raises(DeclarationError, match="with the same law"):
         declared(*halves, partitions=(("left", "odd"), ("right", "even")))
 
 
@@ -159,7 +157,7 @@ def test_what_contradicts_itself_is_refused():
         ),
         (
             lambda: declared(vector("a", Laplace(scale=1), Outputs(count=2, times_std=lambda t: t), fresh=True)),
-            "fresh=True is said of samples",
+            "fresh=True is for samples",
         ),
         (lambda: MatrixMechanism("a", encoder=prefix_sums(2), noise_multiplier=2, fresh=True), "no user is sampled"),
         (

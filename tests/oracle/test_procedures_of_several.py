@@ -229,7 +229,7 @@ ONE_RECORD = (
 @pytest.mark.parametrize("one", ONE_RECORD, ids=lambda one: type(one).__name__)
 def test_what_is_priced_for_one_record_is_refused_for_several_by_itself(one):
     for kind in (ReplaceOne, AddRemoveOne, ZeroOut):
-        with pytest.raises(DeclarationError, match=r"record|answers once|all that a user has|all of a user"):
+        with pytest.raises(DeclarationError, match=r"record|answers once|bound all data of a user|only one vector"):
             one.cost(kind("user", trajectories=2))
 
 

@@ -280,7 +280,7 @@ def test_a_user_who_is_far_from_nobody_is_hardly_amplified_when_replaced():
         (lambda: declared(WithoutReplacement(users=4, batch=4), ADD), "no batch of that size"),
         (lambda: declared(WithReplacement(users=9, draws=3), SWAP, Laplace(scale=1)), "declare Gaussian noise"),
         (lambda: declared(Poisson(rate="0.1", most=3, users=9), SWAP, Laplace(scale=1)), "declare Gaussian noise"),
-        (lambda: declared(Poisson(rate="1.01"), SWAP), "leaves of 1"),
+        (lambda: declared(Poisson(rate="1.01"), SWAP), "1 minus the rate"),
         (lambda: declared(Poisson(rate="-0.1"), SWAP), "the rate of Poisson"),
         (lambda: declared(Poisson(rate="0.1", rounds="1/2"), SWAP), "the rounds of Poisson"),
         (lambda: declared(WithoutReplacement(users=10, batch=11), SWAP), "leaves of the users"),

@@ -186,7 +186,7 @@ def test_nonsense_is_refused_when_it_is_made():
         ({"model": "central"}, "model 'shuffle'"),
         ({"randomizer": "coin"}, "randomizer"),
         ({"categories": 3}, "declare randomizer='k-ary response'"),
-        ({"randomizer": "k-ary response", "categories": 2}, "how many categories"),
+        ({"randomizer": "k-ary response", "categories": 2}, "the number of categories"),
         ({"rounds": Fraction(1, 2)}, "rounds"),
     ):
         given = {"randomizer": "binary response", "claim": PureDP(epsilon), **more}

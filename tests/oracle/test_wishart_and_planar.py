@@ -165,7 +165,7 @@ def test_nonsense_is_refused(make, why):
 def test_relations_that_make_no_sense_are_refused():
     with pytest.raises(PrivcheckError, match="a user answers once"):
         PlanarLaplace("place", scale=1, diameter=1).cost(ADDED)
-    with pytest.raises(PrivcheckError, match="one vector is all of a user"):
+    with pytest.raises(PrivcheckError, match="a user has only one vector"):
         WishartNoise("w", variance=1, dimension=1).cost(AddRemoveOne("user", trajectories=2))
     with pytest.raises(PrivcheckError, match="model"):
         judged(WishartNoise("w", variance=1, dimension=1), PureDP(epsilon), REPLACED, model="local")

@@ -268,7 +268,7 @@ MISTAKES = {
     "a name is verified": (lambda: verify("dp-apvi", {}), "'dp-apvi'; of a registered name give registry.algorithm("),
     "nothing is verified": (lambda: verify(None, {}), "verify: expected a Declaration, got None"),
     "a class is verified": (lambda: verify(Declaration, {}), "got the class Declaration"),
-    "a function is verified": (lambda: verify(declared, {}), "call it, and give what it returns"),
+    "a function is verified": (lambda: verify(declared, {}), "call it, and give its result"),
     "a tuple is verified": (lambda: verify((declared(),), {}), "expected a Declaration, got ("),
     "a name is accounted": (lambda: account("dp-apvi"), "account: expected a Declaration"),
     "a name is calibrated": (
@@ -313,7 +313,7 @@ MISTAKES = {
         lambda: ClippedSums(dimension=2, norm=1).compute(None), "expected Vectors, got NoneType",
     ),
     "clipped users as records": (
-        lambda: ClippedSums(dimension=2, norm=1).compute(vectors(per="user")), "clip what a user has together",
+        lambda: ClippedSums(dimension=2, norm=1).compute(vectors(per="user")), "clip the vectors of a user together",
     ),
     "visits of an array": (lambda: VISITS.compute(ONE), "expected Trajectories, got ndarray; make them"),
     **{

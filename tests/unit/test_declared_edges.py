@@ -67,7 +67,7 @@ def test_n_is_no_parameter_where_it_is_the_size_of_a_batch():
         "a", VisitCounts(H, S, A), Gaussian(variance=n), schedule=Batches(size="one", sizes=lambda _: (1,))
     )
     parameter = Parameter(name="n", default=1000, kind="count", meaning="users")
-    with pytest.raises(DeclarationError, match="users a batch has"):
+    with pytest.raises(DeclarationError, match="users in a batch"):
         _declared(release, claim=ZCDP(rho), more=(parameter,))
 
 

@@ -245,7 +245,7 @@ REFUSED = {
         "KeyError",
     ),
     "sizes that are no function": (lambda: Batches(size="2", sizes=(2,)), "write sizes=lambda"),
-    "counted below 0": (lambda: declared(release(counted=-1)), "how often it is counted"),
+    "counted below 0": (lambda: declared(release(counted=-1)), "the number of times that it is counted"),
     "stated below 0": (lambda: declared(release(stated=L2(-1))), "stated sensitivity"),
     "a budget of 0": (lambda: declared(release(budget=ZCDP(0))), "rho, of ZCDP"),
     "assumed below 0": (
@@ -333,7 +333,7 @@ REFUSED = {
     "a unit that is a number": (lambda: AddRemoveOne(3), "one trajectory"),
     "groups of no partition": (
         lambda: declared(release(users="first half"), release("b", users="odd")),
-        "nobody says which groups are disjoint",
+        "it is not stated which groups are disjoint",
     ),
     "a group misspelt": (
         lambda: declared(release(users="frist half"), partitions=(("first half", "second half"),)),

@@ -100,8 +100,8 @@ def test_boundaries_of_batches_are_in_the_verdict():
     )
     fixed = Batches(size=public("100 users", why="fixed beforehand"))
     assert "fixed beforehand" in check_said(declared(released(schedule=fixed)), "public fact", "100 users")["by"]
-    check_said(declared(released(schedule=Batches(size="100 users"))), "public fact", "where batches begin and end")
-    check_said(declared(released(schedule=Tree(leaves=8))), "public fact", "how many leaves there are (8)")
+    check_said(declared(released(schedule=Batches(size="100 users"))), "public fact", "the borders of the batches")
+    check_said(declared(released(schedule=Tree(leaves=8))), "public fact", "the number of leaves (8)")
     check_said(declared(released(schedule=EveryEpisode(outputs=8))), "public fact", "order of the users")
 
 
@@ -171,7 +171,7 @@ DATA = from_data("one over the number of rows")
         (lambda: Tree(leaves=DATA), "known beforehand"),
         (lambda: EveryEpisode(outputs=DATA), "known beforehand"),
         (lambda: Batches(size=DATA), "from_billboard"),
-        (lambda: halves(from_data("who is sick"), "even"), "charged to everybody"),
+        (lambda: halves(from_data("who is sick"), "even"), "charged to all users"),
     ],
 )
 def test_what_is_computed_from_data_is_refused_with_what_would_be_sound(refused, sound):

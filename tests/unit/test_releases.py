@@ -97,7 +97,7 @@ def test_facts_say_how_users_are_in_an_output():
     assert sums().facts.models == ("central",)
     assert sums(schedule=PerUser()).facts.models == ("local",)
     assert "of a random sample" in sums(schedule=Poisson(rate="1/2")).facts.words
-    assert "who is in a sample is not told" in sums(schedule=Poisson(rate="1/2")).facts.preconditions
+    assert "the members of a sample are kept secret" in sums(schedule=Poisson(rate="1/2")).facts.preconditions
     assert "output t t times" in sums(schedule=Outputs(count=2, times_std=lambda t: t)).facts.words
 
 

@@ -117,7 +117,7 @@ def test_nonsense_is_refused(changes, why):
 
 
 def test_a_record_is_all_of_a_user():
-    with pytest.raises(DeclarationError, match="one record is all of a user"):
+    with pytest.raises(DeclarationError, match="a user has only one record"):
         judged(spent(), relation=AddRemoveOne("user", trajectories=3))
 
 

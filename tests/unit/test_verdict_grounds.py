@@ -97,7 +97,7 @@ def test_a_bound_of_a_step_is_raised_where_it_is_smaller():
 
 
 def test_an_assumption_names_a_column_that_there_is():
-    with pytest.raises(DeclarationError, match="bounds the column 'U', which no release has; expected one of V, phi"):
+    with pytest.raises(DeclarationError, match="bounds the column 'U', which is in no release; expected one of V, phi"):
         values_sum("U", H)
 
 

@@ -79,7 +79,7 @@ Symmetry = Literal["", "goe", "upper"]
 _ABILITIES: Final = {
     "draw": "sampler",
     "log_ratio": "likelihood ratio of two neighbours",
-    "separation": "figure for how far apart it leaves two neighbours",
+    "separation": "figure for the distance between two neighbours",
     "loss_masses": "law of the privacy loss on a grid",
     "of_std": "scale for a standard deviation",
     "cdf": "distribution function",
@@ -116,7 +116,7 @@ class Noise:
     unbounded: ClassVar[bool] = False  # no ε of pure DP bounds it
     norm: ClassVar[Literal["l1", "l2"]] = "l1"
     rule: ClassVar[str] = ""
-    theorem: ClassVar[str] = "as its author prices it: no theorem here does"
+    theorem: ClassVar[str] = "price stated by its author: no theorem here covers it"
     symbol: ClassVar[str] = r"\sigma"
     spread_words: ClassVar[str] = "spread of the noise"
 

@@ -61,8 +61,10 @@ def check_charges(where: str, mechanism: Mechanism, sensitivity: Sensitivity) ->
         (mechanism.gdp_squared(white), declared.gdp_squared(white)),
     )
     if wrong := [(says, truth) for says, truth in asked if says != truth]:
-        message = f"{where}: a mechanism of one's own says {wrong[0][0]} where the {declared.law.name} law that it"
-        raise DeclarationError(f"{message} declares says {wrong[0][1]}; hand such questions on to what is declared")
+        message = f"{where}: a custom mechanism says {wrong[0][0]} where the {declared.law.name} law that it"
+        raise DeclarationError(
+            f"{message} declares says {wrong[0][1]}; delegate these questions to the declared mechanism"
+        )
 
 
 def mechanism_conditions(mechanism: Mechanism) -> tuple[Condition, ...]:

@@ -231,7 +231,7 @@ class ShuffledBits:
         """The mechanism in words with its parameters."""
         if self.dealt:
             return f"shuffled: ⌈τ⌉ fair bits a counter, τ = {self.threshold}, dealt out publicly, each bit a message"
-        sent = "each bit a message of its own" if self.messages == "bits" else "sent as one integer with the user's bit"
+        sent = "each bit a separate message" if self.messages == "bits" else "sent as one integer with the user's bit"
         return f"shuffled: ⌈τ/n⌉ noise bits a user, 1 with probability min(1/2, τ/2n), τ = {self.threshold}, {sent}"
 
     @property

@@ -51,7 +51,10 @@ class CountedBits:
     @property
     def words(self) -> str:
         """Description of the counts."""
-        return f"counted are the messages above a threshold, each with probability {self.others:.6g} but the user's"
+        return (
+            f"the statistic is the number of messages above a threshold, each with probability {self.others:.6g} "
+            "except the user's"
+        )
 
     def outcomes(self) -> Outcomes:
         """Bin(n − 1, o) + Bern(r) against Bin(n, o)."""
@@ -91,7 +94,7 @@ class CountedCategories:
     @property
     def words(self) -> str:
         """Description of the counts."""
-        return "counted are the responses 1 and the responses 2"
+        return "the statistic is the number of responses 1 and of responses 2"
 
     @property
     def other(self) -> float:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Law = Literal["laplace", "gaussian"]
 _THEOREM: Final = (
-    "Korolova, Kenthapadi, Mishra & Ntoulas 2009: a key that others hold costs its noise, one's own shows its holder"
+    "Korolova, Kenthapadi, Mishra & Ntoulas 2009: a shared key costs its noise, a unique key reveals its holder"
 )
 
 
@@ -92,7 +92,8 @@ class StabilityHistogram:
         """Description of the procedure in words."""
         unit = "scale" if self.noise == "laplace" else "standard deviation"
         return (
-            f"{self.noise} noise of {unit} {self.spread} on the counts of keys that occur, shown above {self.threshold}"
+            f"{self.noise} noise of {unit} {self.spread} on the counts of the keys in the data, shown above "
+            f"{self.threshold}"
         )
 
     def _latex(self) -> str:
@@ -108,7 +109,7 @@ class StabilityHistogram:
             Condition(what="the spread of its noise", of=self.spread, domain="positive"),
             Condition(what="one contribution", of=self.contribution, domain="positive"),
             Condition(what="its threshold less one contribution", of=above, domain="positive"),
-            Condition(what="how many keys a user has", of=self.keys, domain="count"),
+            Condition(what="the number of keys of a user", of=self.keys, domain="count"),
         )  # fmt: skip
 
     def std(self, values: Mapping[str, Fraction]) -> float:
@@ -157,7 +158,7 @@ class StabilityHistogram:
         above = self.threshold.number(values, rounding="up") - m
         shown = float(noise.cdf(np.array([-above]))[0])
         alone = OwnKeys(noise=noise, above=above, shown=shown, keys=k, replaced=replaced)
-        one = f"{k} key{'s' if k > 1 else ''} that nobody else has"
+        one = f"{k} key{'s' if k > 1 else ''} held by no other user"
         other = f"{k} other{'s' if k > 1 else ''}" if replaced else "none"
         shared = Mixture(noise=noise, weights=(0.0, 1.0), shifts=(m, 0.0))
         rounds = int(self._moved(relation).number(values))
@@ -165,7 +166,7 @@ class StabilityHistogram:
             far = math.sqrt(rounds) * m * (1 - 1e-15)
             shared, rounds = Mixture(noise=noise, weights=(0.0, 1.0), shifts=(far, 0.0)), 1
         crowd = KnownPair(
-            words=f"in D the user has {k} of the keys that thousands of others have too; in D′ {other}",
+            words=f"in D the user has {k} of the keys shared by thousands of others; in D′ {other}",
             data=("keys that others have", other), outcomes=shared.outcomes(), rounds=rounds,
             sampler=SampledRounds(mixture=shared, rounds=rounds),
         )  # fmt: skip
@@ -188,7 +189,7 @@ class StabilityHistogram:
             DeclarationError: Users have several records, and the bounds on keys do not cover several.
         """
         if relation.trajectories != expression(1):
-            message = f"{self.name}: `keys` and `contribution` are those of all that a user has, got {relation.words!r}"
+            message = f"{self.name}: `keys` and `contribution` bound all data of a user, got {relation.words!r}"
             raise DeclarationError(f"{message}; declare the relation without `trajectories`")
         return 2 * self.keys if isinstance(relation, ReplaceOne) else self.keys
 

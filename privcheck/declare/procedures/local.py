@@ -61,7 +61,7 @@ class RandomisedResponse:
             law="randomised response",
             spread=self.spread,
             conditions=(
-                Condition(what="how many categories there are, less one,", of=self.categories - 1, domain="count"),
+                Condition(what="the number of categories, less one,", of=self.categories - 1, domain="count"),
                 Condition(what="ε of its answers", of=self.epsilon, domain="positive"),
             ),
             symbols=self.categories.symbols | self.epsilon.symbols,

@@ -73,7 +73,7 @@ class MatrixMechanism:
         one_of("order, of MatrixMechanism", order, get_args(Order))
         truth("fresh, of MatrixMechanism", fresh)
         if fresh and rate is None:
-            message = f"MatrixMechanism {name!r}: fresh=True is said of samples, and no user is sampled"
+            message = f"MatrixMechanism {name!r}: fresh=True is for samples, but no user is sampled"
             raise DeclarationError(f"{message}; leave it out, or give rate")
         for key, given in {"encoder": encoder, "order": order, "fresh": fresh}.items():
             object.__setattr__(self, key, given)
@@ -113,10 +113,10 @@ class MatrixMechanism:
 
     def _preconditions(self) -> tuple[str, ...]:
         """Preconditions on the contributions."""
-        steps = "in which steps a user is does not depend on the data"
+        steps = "the steps of a user do not depend on the data"
         if self.rate is not None:
-            steps = "in which group a user is does not depend on the data; who is sampled is not told"
-        return ("every contribution is clipped", steps, "no row leaves before the contributions that it encodes")
+            steps = "the group of a user does not depend on the data; the sample's members are kept secret"
+        return ("every contribution is clipped", steps, "no row is released before the contributions that it encodes")
 
     def _conditions(self) -> tuple[Condition, ...]:
         """Its numbers, with the condition on each."""
@@ -128,7 +128,7 @@ class MatrixMechanism:
         ]
         if self.rate is not None:
             conditions.append(Condition(what="its rate", of=self.rate, domain="nonnegative"))
-            conditions.append(Condition(what="what its rate leaves of 1", of=1 - self.rate, domain="nonnegative"))
+            conditions.append(Condition(what="1 minus its rate", of=1 - self.rate, domain="nonnegative"))
         return tuple(conditions)
 
     def _symbols(self) -> frozenset[str]:
@@ -261,10 +261,10 @@ class MatrixMechanism:
             message = f"{where}: no dominating pair is known here for {relation.words!r} of sampled users"
             raise DeclarationError(f"{message}; declare AddRemoveOne or ZeroOut")
         if self.rate is None and isinstance(relation, AddRemoveOne):
-            message = f"{where}: without one user all who come later move up, into other steps"
+            message = f"{where}: without one user all later users move up, into other steps"
             raise DeclarationError(f"{message}; declare ZeroOut or ReplaceOne, not AddRemoveOne")
         if not same(self.participations, relation.trajectories):
-            message = f"{where}: a user contributes {self.participations} times, and the relation says:"
+            message = f"{where}: a user contributes {self.participations} times, but the relation says:"
             message += f" {relation.words}"
             remedy = "declare it with `trajectories=` and the mechanism with `participations=` of one number"
             raise DeclarationError(f"{message}; {remedy}")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Selection = NoisyMax | ScoredChoice | SparseVector | NoisyVotes
 SHARED = " + "  # joins the names of what leaves of one sample
-_UNTOLD: Final = "who is in the sample is not told"
+_UNTOLD: Final = "the members of the sample are kept secret"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,9 @@ class OnSample:
             raise DeclarationError(f"{message}; {remedy}Release(…, schedule=batch) and OnSample(…, sample=batch)")
         if (sample is None) == (rate is None):
             message = f"OnSample: expected sample= or rate=, got {'neither' if sample is None else 'both'}"
-            raise DeclarationError(f"{message}; give sample=Sample(Poisson(rate=…)) where others see the same users")
+            raise DeclarationError(
+                f"{message}; give sample=Sample(Poisson(rate=…)) if other releases see the same users"
+            )
         if rate is not None:
             sample = Sample(Poisson(rate=number("rate, of OnSample", rate)))
         instance("sample, of OnSample", sample, (Sample,))
@@ -128,7 +130,7 @@ class OnSample:
                 *(condition for one in each for condition in one.conditions),
                 Condition(what="the rounds of its sample", of=self.sample.times, domain="whole"),
                 Condition(what="the rate of its sample", of=self.rate, domain="nonnegative"),
-                Condition(what="what the rate of its sample leaves of 1", of=1 - self.rate, domain="nonnegative"),
+                Condition(what="1 minus the rate of its sample", of=1 - self.rate, domain="nonnegative"),
             ),
             symbols=self.sample.symbols.union(*(one.symbols for one in each)),
             rounds=self.sample.times,

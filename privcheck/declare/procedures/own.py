@@ -38,8 +38,8 @@ _CORNERS: Final = 10
 _ASKED: Final = 100  # outputs at which densities of neighbours are compared, about
 _FURTHEST: Final = 4  # pairs that a search finds and that are compared exactly
 _LEAST: Final = -700.0  # of ln of a density: what cannot leave is that rare in a search
-_REASON: Final = "its price is stated of the whole mechanism, not of a value that noise is added to"
-_STATED: Final = "stated by its author; `verify` compares it with what pairs of neighbours lose"
+_REASON: Final = "its price is stated for the whole mechanism, not for a value with added noise"
+_STATED: Final = "stated by its author; `verify` compares it with the loss of pairs of neighbours"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class OwnMechanism:
         neighbours: Callable[..., Iterable[tuple[Any, Any]]] | None = None,
         records: Callable[..., Any] | None = None, outputs: Callable[..., NDArray[Any]] | None = None,
         edges: Callable[..., Array] | None = None, event: Callable[..., Event] | None = None,
-        words: str = "a mechanism of one's own", output: str = "its output", model: Model = "central",
+        words: str = "a custom mechanism", output: str = "its output", model: Model = "central",
         users: str = "", source: str = "",
     ) -> None:  # fmt: skip
         text("name, of OwnMechanism", name)
@@ -128,7 +128,9 @@ class OwnMechanism:
                 raise DeclarationError(f"{what}, {where}: expected a function, got None; write def {what}(…): …")
             object.__setattr__(self, what, asking)
         if outputs is not None and edges is not None:
-            message = f"{where}: expected `outputs`, of finitely many, or `edges`, of one real number, got both"
+            message = (
+                f"{where}: expected `outputs`, if there are finitely many, or `edges`, for one real number, got both"
+            )
             raise DeclarationError(f"{message}; leave one out")
         if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
             message = f"arguments, {where}: expected numbers by name, got {arguments!r:.100}"
@@ -136,7 +138,7 @@ class OwnMechanism:
         exact = {key: number(f"argument {key!r}, {where}", one) for key, one in arguments.items()}
         if not isinstance(spread, str) or spread not in exact:
             message = f"spread, {where}: expected one of its arguments ({', '.join(exact) or 'none'}), got {spread!r}"
-            raise DeclarationError(f"{message}; name the one in proportion to which the noise grows")
+            raise DeclarationError(f"{message}; name the argument that scales the noise")
         fields: dict[str, object] = {
             "name": name, "arguments": exact, "spread_argument": spread, "relation": relation, "words": words,
             "output": output, "model": model, "users": users, "source": source}  # fmt: skip
@@ -200,7 +202,7 @@ class OwnMechanism:
         """
         if type(relation) is not type(self.relation) or replace(relation, unit=self.relation.unit) != self.relation:
             message = f"{self.name}: its price is stated for the relation {self.relation.words!r}"
-            raise DeclarationError(f"{message}, got {relation.words!r}; state it for that one")
+            raise DeclarationError(f"{message}, got {relation.words!r}; state it for that relation")
         guarantee, one = self.guarantee, expression(1)
         rho, pure, dominating = INFINITE, None, None
         if isinstance(guarantee, PureDP):
@@ -283,7 +285,9 @@ class OwnMechanism:
         logs = self._numbers("log_density", self._own("log_density", self.log_density, outputs, data, **at))
         if logs.shape != outputs.shape[:1] or np.isnan(logs).any() or np.isposinf(logs).any():
             message = f"{self.name}: expected one logarithm of a density for each of {outputs.shape[0]} outputs"
-            raise DeclarationError(f"{message}, got an array of shape {logs.shape}, NaN or ∞; −∞ is what cannot leave")
+            raise DeclarationError(
+                f"{message}, got an array of shape {logs.shape}, NaN or ∞; −∞ is for impossible outputs"
+            )
         return logs
 
     def draw_crowd(self, at: Mapping[str, float]) -> tuple[Any, ...] | None:

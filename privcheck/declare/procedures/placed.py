@@ -64,14 +64,14 @@ class Place:
 
     def outcomes(self) -> Iterator[tuple[str, Outcomes]]:
         """Yield each observed quantity in words, with its laws in D and in D′."""
-        yield "the largest number of an epoch is looked at", self._largest()
+        yield "test on the largest number of an epoch", self._largest()
         summed = self._summed() if 1 < self.batches <= _MOST else None
         if summed is not None:
-            yield "an epoch's summed likelihood ratio is looked at", summed
+            yield "test on the summed likelihood ratio of an epoch", summed
         if isinstance(self.noise, GaussianNoise) and 0 not in self.shifts:
             wider = replace(self.noise, scale=self.noise.scale * math.sqrt(self.batches) * (1 + 1e-15))
             total = Mixture(noise=wider, weights=(0.0, 1.0), shifts=self.shifts)
-            yield "an epoch's numbers are added up", total.outcomes()
+            yield "test on the sum of an epoch's numbers", total.outcomes()
 
     def log_ratio(self, x: Array) -> Array:
         """Compute ln p(x | D) − ln p(x | D′) of epochs, (…, T)."""

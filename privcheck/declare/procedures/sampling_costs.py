@@ -276,7 +276,7 @@ def check_relation(of: OneSample, relation: Relation) -> None:
     if full and isinstance(relation, AddRemoveOne):
         raise DeclarationError(f"{where}: {_FULL}")
     if isinstance(sampling, ShuffledEpochs) and isinstance(relation, AddRemoveOne):
-        message = f"{where}: without one user all who come later in a shuffled order move up"
+        message = f"{where}: without one user all later users in a shuffled order move up"
         remedy = "declare ZeroOut or ReplaceOne, not AddRemoveOne, or BallsInBins(bins=…, epochs=…)"
         raise DeclarationError(f"{message}, into other batches; {remedy}")
 
@@ -362,7 +362,7 @@ def _selection_cost(of: OneSample, selection: Procedure, relation: Relation) -> 
     cost = selection.cost(relation)
     if cost.pure is None:
         message = f"{of.name}: {selection.name!r} is not ε-DP for any ε"
-        raise DeclarationError(f"{message}; leave it outside of the sample, where it is charged in full")
+        raise DeclarationError(f"{message}; leave it outside of the sample; it is then charged in full")
     return cost
 
 

@@ -95,7 +95,7 @@ class ScoredChoice:
             spread=self.spread,
             conditions=(
                 Condition(what="its ε", of=self.epsilon, domain="positive"),
-                Condition(what="how many candidates there are, less one,", of=self.candidates - 1, domain="count"),
+                Condition(what="the number of candidates, less one,", of=self.candidates - 1, domain="count"),
                 Condition(what="the sensitivity of its scores", of=self.sensitivity, domain="positive"),
             ),
             symbols=self.epsilon.symbols | self.candidates.symbols | self.sensitivity.symbols,

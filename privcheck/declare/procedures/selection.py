@@ -65,7 +65,7 @@ class NoisyMax:
         set_words(self, name=name, users=users, source=source)
         if noise not in get_args(MaxNoise):
             message = f"noise, of NoisyMax: expected one of {', '.join(map(repr, get_args(MaxNoise)))}, got {noise!r}"
-            raise DeclarationError(f"{message}; there is no theorem here for other noise, Gaussian included")
+            raise DeclarationError(f"{message}; no theorem here covers other noise, including Gaussian")
         truth("monotone, of NoisyMax", monotone)
         for key, given in {
             "noise": noise,
@@ -86,7 +86,7 @@ class NoisyMax:
             spread=self.scale,
             conditions=(
                 Condition(what="the scale of its noise", of=self.scale, domain="positive"),
-                Condition(what="how many candidates there are, less one,", of=self.candidates - 1, domain="count"),
+                Condition(what="the number of candidates, less one,", of=self.candidates - 1, domain="count"),
                 Condition(what="the sensitivity of its scores", of=self.sensitivity, domain="nonnegative"),
             ),
             symbols=self.scale.symbols | self.candidates.symbols | self.sensitivity.symbols,

@@ -27,10 +27,10 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "binary response": "the own bit, turned over with probability 1/(1 + e^ε₀)",
     "k-ary response": "the own category with probability e^ε₀/(e^ε₀ + k − 1), else one of the others",
     "laplace": "the own number in [0, 1] plus Laplace noise of scale 1/ε₀",
-    "any": "what an ε₀-DP randomiser makes of the own data",
+    "any": "the output of an ε₀-DP randomiser on the user's own data",
 }
 _CLONES: Final = "Feldman, McMillan & Talwar 2021, Theorem 3.2: any ε₀-DP randomiser hides among its clones"
-_COUNT: Final = "how many ones of n binary responses, at the others' worst values (Feldman, McMillan & Talwar 2021)"
+_COUNT: Final = "number of ones in n binary responses, at the others' worst values (Feldman, McMillan & Talwar 2021)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class ShuffledRandomizer:
             conditions=self._conditions(),
             symbols=self.epsilon0.symbols | self.senders.symbols | self.categories.symbols | self.rounds.symbols,
             rounds=self.rounds,
-            schedule="released once" if self.rounds == expression(1) else f"{self.rounds} rounds, everybody in each",
+            schedule="released once" if self.rounds == expression(1) else f"{self.rounds} rounds, all users in each",
             models=("shuffle",),
             preconditions=self._preconditions(),
             source=self.source,
@@ -107,15 +107,15 @@ class ShuffledRandomizer:
             "laplace": "each number is in [0, 1]",
             "any": f"each message is ({self.epsilon0})-DP, whatever earlier rounds showed",
         }.get(self.randomizer)
-        told = "who sent which message is not told, and as many users as declared randomise as declared"
+        told = "the senders of messages are kept secret, and the declared number of users randomise as declared"
         return (told,) if own is None else (own, told)
 
     def _conditions(self) -> tuple[Condition, ...]:
         """Its numbers, with the condition on each."""
-        many = Condition(what="how many categories there are, less two,", of=self.categories - 2, domain="count")
+        many = Condition(what="the number of categories, less two,", of=self.categories - 2, domain="count")
         return (
             Condition(what="the ε₀ of its messages", of=self.epsilon0, domain="positive"),
-            Condition(what="how many users send messages", of=self.senders, domain="count"),
+            Condition(what="the number of users who send messages", of=self.senders, domain="count"),
             Condition(what="its rounds", of=self.rounds, domain="whole"),
             *((many,) if self.randomizer == "k-ary response" else ()),
         )
@@ -153,7 +153,7 @@ class ShuffledRandomizer:
         """
         check_one_record(self.name, relation, why="a user sends one message a round")
         if isinstance(relation, AddRemoveOne):
-            message = f"{self.name}: how many messages leave a shuffler is public"
+            message = f"{self.name}: the number of messages that leave a shuffler is public"
             raise DeclarationError(f"{message}: declare ReplaceOne or ZeroOut, not AddRemoveOne")
         pure = (self.rounds * self.epsilon0).simplified()
         one = expression(1)

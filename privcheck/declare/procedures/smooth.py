@@ -82,9 +82,9 @@ class SmoothNoise:
             ),
             symbols=self.smoothness.symbols | self.scale.symbols,
             preconditions=(
-                "S(D) is at least how far any neighbour of D moves the number",
+                "S(D) is at least the distance by which any neighbour of D moves the number",
                 f"the bounds S of neighbours differ by a factor of at most exp({self.smoothness})",
-                "S itself does not leave",
+                "S itself is not released",
             ),
             source=self.source,
         )
@@ -103,7 +103,7 @@ class SmoothNoise:
         Raises:
             DeclarationError: A user has several trajectories: S(D) bounds the change by one of them.
         """
-        check_one_record(self.name, relation, why="S(D) bounds what one record moves")
+        check_one_record(self.name, relation, why="S(D) bounds the change by one record")
         half = 1 / (2 * self.scale)
         pure = self.smoothness + 2 * log(half + sqrt(1 + half**2))
         one = expression(1)

@@ -28,7 +28,7 @@ _COMPOSED: Final = "the answers are a post-processing of all noisy queries: mΔ/
 _ONCE: Final = "Lyu, Su & Li 2017, Theorems 4 and 5: Δ/b₁ + 2cΔ/b₂ (cΔ/b₂ for monotone queries)"
 _REDRAWN: Final = "Dwork & Roth 2014, Theorems 3.23 and 3.16: c thresholds one after the other, each Δ/b₁ + 2Δ/b₂"
 _ONE_WAY: Final = "one way, n₀ below and n₁ above: min(n₀Δ/b₂, Δ/b₁ + n₁Δ/b₂) ≤ (Δ/b₁ + mΔ/b₂)/2"
-_WITHOUT: Final = "none: without noise of their own, two queries show an order that a neighbour's data makes impossible"
+_WITHOUT: Final = "none: without separate noise, two queries show an order that a neighbour's data makes impossible"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,12 @@ class SparseVector:
             given = None if optional is None else number(f"{key}, of SparseVector", optional)
             object.__setattr__(self, key, given)
         if query_scale is None and answers == "noisy values":
-            message = f"sparse vector {name!r}: expected noise on queries whose values leave, got query_scale=None"
-            raise DeclarationError(f"{message}: the data itself would leave; give a scale, or answers='above or below'")
+            message = (
+                f"sparse vector {name!r}: expected noise on queries whose values are released, got query_scale=None"
+            )
+            raise DeclarationError(
+                f"{message}: the data itself would be released; give a scale, or answers='above or below'"
+            )
 
     @property
     def facts(self) -> Facts:
@@ -138,9 +142,9 @@ class SparseVector:
 
     def _conditions(self) -> tuple[Condition, ...]:
         """Its numbers, with the condition on each."""
-        asked = Condition(what="how many queries there are", of=self.queries, domain="count")
+        asked = Condition(what="the number of queries", of=self.queries, domain="count")
         if self.query_scale is None:
-            several = "how many queries without noise there are, less one (of one, the threshold's noise is its own),"
+            several = "the number of queries without noise, less one (for one query, the threshold's noise is its own),"
             asked = Condition(what=several, of=self.queries - 1, domain="count")
         conditions = [
             Condition(what="the scale of its threshold's noise", of=self.threshold_scale, domain="positive"),
@@ -150,7 +154,9 @@ class SparseVector:
         if self.query_scale is not None:
             conditions.append(Condition(what="the scale of its queries' noise", of=self.query_scale, domain="positive"))
         if self.positives is not None:
-            conditions.append(Condition(what="after how many answers it stops", of=self.positives, domain="count"))
+            conditions.append(
+                Condition(what="the number of answers after which it stops", of=self.positives, domain="count")
+            )
         return tuple(conditions)
 
     def _symbols(self) -> frozenset[str]:

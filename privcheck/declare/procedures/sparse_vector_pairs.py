@@ -194,8 +194,8 @@ def _all_odds(of: Comparisons, moved: float, *, monotone: bool) -> KnownPair:
     again = f", {runs} times over" if runs > 1 else ""
     told = [f"{below} × {far + up:.6g}, then {crossings} × {-far - low:.6g}" for up, low in ((0, 0), (moved, down))]
     return _one_event(
-        f"in D the queries are {told[0]} above the threshold{again}, in D′ {told[1]}{again}; told apart by the answers "
-        f"{below} × below, then {crossings} × above{again}",
+        f"in D the queries are {told[0]} above the threshold{again}, in D′ {told[1]}{again}; distinguished by the "
+        f"answers {below} × below, then {crossings} × above{again}",
         (told[0], told[1]),
         logs,
     )
@@ -225,8 +225,8 @@ def _value_shown(of: Comparisons, moved: float) -> KnownPair:
     log_p = math.log(rate * one) - (m + 1) * math.log(2) - math.log(rate + (m - 1) * one) - math.log(rate + m * one)
     told = (f"{m} × 0", f"{m} × {moved:.6g}")
     return _one_event(
-        f"in D the queries are {told[0]} above the threshold, in D′ {told[1]}; told apart by the answers "
-        f"{m - 1} × below, then a value of at most the threshold",
+        f"in D the queries are {told[0]} above the threshold, in D′ {told[1]}; distinguished by the answers {m - 1} × "
+        "below, then a value of at most the threshold",
         told,
         [log_p, log_p - m * moved * one],
     )

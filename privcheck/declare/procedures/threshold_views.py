@@ -55,7 +55,7 @@ class CountsSeen:
     @property
     def words(self) -> str:
         """Description of the observation."""
-        return "how many of either kind are below and above"
+        return "the numbers of either kind below and above"
 
     @property
     def codes(self) -> int:
@@ -114,9 +114,7 @@ class FirstAboveSeen:
     @property
     def words(self) -> str:
         """Description of the observation."""
-        return (
-            "which query is the first above" if self.times == 1 else f"which queries are the first {self.times} above"
-        )
+        return "the first query above" if self.times == 1 else f"the first {self.times} queries above"
 
     @property
     def codes(self) -> int:

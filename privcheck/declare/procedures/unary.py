@@ -81,7 +81,7 @@ class UnaryEncoding:
             law="randomised response",
             spread=self.spread,
             conditions=(
-                Condition(what="how many bits are 1", of=self.ones, domain="count"),
+                Condition(what="the number of bits that are 1", of=self.ones, domain="count"),
                 Condition(what="its bits less twice the ones", of=self.bits - 2 * self.ones, domain="nonnegative"),
                 Condition(what="ln of the ratio of the odds of answering 1", of=self.ratio, domain="positive"),
             ),
@@ -148,7 +148,7 @@ class UnaryEncoding:
         p, q = _laws(*odds)
         return (
             KnownPair(
-                words=f"{m} bits are 1 in D and 0 in D′, as many 0 in D and 1 in D′, all others alike",
+                words=f"{m} bits are 1 in D and 0 in D′, as many 0 in D and 1 in D′, all others equal",
                 data=(f"1 at {m} bits, 0 at {m} others", f"0 at the former, 1 at the latter {m}"),
                 outcomes=Outcomes(log_p=p, log_q=q),
                 rounds=m,

@@ -75,7 +75,7 @@ class NoisyVotes:
             spread=self.spread,
             conditions=(
                 Condition(what="the spread of its noise", of=self.spread, domain="positive"),
-                Condition(what="how many queries there are", of=self.queries, domain="whole"),
+                Condition(what="the number of queries", of=self.queries, domain="whole"),
             ),
             symbols=self.spread.symbols | self.queries.symbols,
             rounds=self.queries,

@@ -103,7 +103,7 @@ class WishartNoise:
             DeclarationError: Users have several records.
         """
         if relation.trajectories != expression(1):
-            message = f"{self.name}: one vector is all of a user, got {relation.words!r}"
+            message = f"{self.name}: a user has only one vector, got {relation.words!r}"
             raise DeclarationError(f"{message}; declare the relation without `trajectories`")
         moved = self.bound**2
         return Cost(
@@ -139,7 +139,8 @@ class WishartNoise:
             laws = (inside, outside) if first else (outside, inside)
             pairs.append(
                 KnownPair(
-                    words=f"in D the user has {words[0]}; in D′ {words[1]}: is the output above the longer sum?",
+                    words=f"in D the user has {words[0]}; in D′ {words[1]}: the test asks whether the output is above "
+                          "the longer sum",
                     data=words, outcomes=Outcomes(log_p=laws[0], log_q=laws[1]),
                     sampler=WishartRuns(exponent=s, dimension=d, swapped=not first),
                 )

@@ -127,7 +127,7 @@ class OnGrid:
             shape = (*shape[:-2], shape[-1] * (shape[-1] + 1) // 2)
         if self.coordinates not in {0, math.prod(shape)}:
             message = f"{self.name}: made for {self.coordinates} coordinates, there are {math.prod(shape)}"
-            raise ParameterError(f"{message}: make the declaration that is drawn at these values", name="values")
+            raise ParameterError(f"{message}: make the drawn declaration at these values", name="values")
         return shape
 
     def compute(self, data: Any, *, step: int | None = None) -> Array:

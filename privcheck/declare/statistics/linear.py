@@ -350,8 +350,8 @@ def _within(name: str, numbers: NDArray[np.float64], column: Column, values: Map
         user, step = (int(i) for i in np.argwhere(wrong)[0])
         message = (
             f"{name} is {numbers[user, step]:.6g} for user {user} at step {step + 1}, expected 0 to {bounds[step]:.6g} "
-            f"({column.bound}); {int(wrong.sum())} values in all break the bound that the sensitivity rests on: "
-            "rescale the data, or declare the larger bound"
+            f"({column.bound}); {int(wrong.sum())} values in all break the bound assumed by the sensitivity: rescale "
+            "the data, or declare the larger bound"
         )
         raise TrajectoryError(message)
 
@@ -500,6 +500,6 @@ class SmallestEigenvalue:
         """
         x = data.column("vectors", self.vector.name)
         if x.shape[1] != 1:
-            message = f"{self.name}: expected one vector a user, got {x.shape[1]} steps"
-            raise TrajectoryError(f"{message}; give each step's vector a row of its own")
+            message = f"{self.name}: expected one vector per user, got {x.shape[1]} steps"
+            raise TrajectoryError(f"{message}; give each step's vector a separate row")
         return x[:, 0]

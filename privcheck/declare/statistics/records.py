@@ -445,8 +445,8 @@ class Stated:
                 user.
         """
         if relation.trajectories != expression(1):
-            message = f"{self.name}: one record is all of a user, got {relation.words!r}"
-            raise DeclarationError(f"{message}; put all of a user in a record, and leave `trajectories` out")
+            message = f"{self.name}: a user has only one record, got {relation.words!r}"
+            raise DeclarationError(f"{message}; put all data of a user in one record, and leave `trajectories` out")
         reason = f"stated for: {relation.words}"
         return Sensitivity(l1=self.l1, l2=self.l2, linf=self.linf, reason=reason, stepwise=self.stepwise)
 
@@ -462,7 +462,7 @@ class Stated:
         """
         value: NDArray[np.float64] = np.atleast_1d(np.asarray(self.compute_rows(data.rows), dtype=np.float64))
         if self.whole and not np.array_equal(value, np.rint(value)):
-            message = f"{self.name}: expected whole numbers, as is stated, got {value[value != np.rint(value)][0]:g}"
+            message = f"{self.name}: expected whole numbers, as stated, got {value[value != np.rint(value)][0]:g}"
             raise TrajectoryError(f"{message}; round each record, or leave `whole` out")
         return value[np.newaxis] if step is None else value
 

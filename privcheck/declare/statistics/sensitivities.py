@@ -111,7 +111,7 @@ def check_statistic(where: str, statistic: object) -> None:
         raise DeclarationError(f"{message}, which has no {', '.join(lacks) or 'values of its own'}")
     for name in _WORDS:
         if not isinstance(getattr(statistic, name), str):
-            raise DeclarationError(f"{where}: the statistic's {name} is no text: {getattr(statistic, name)!r}")
+            raise DeclarationError(f"{where}: the statistic's {name} is not a text: {getattr(statistic, name)!r}")
     symbols = getattr(statistic, "symbols")  # noqa: B009 - of a Protocol that is not yet proved to be one
     if not isinstance(symbols, frozenset | set) or not all(isinstance(name, str) for name in symbols):
         message = f"{where}: the statistic's symbols are not a set of names: {symbols!r:.100}"

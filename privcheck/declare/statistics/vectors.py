@@ -51,7 +51,7 @@ class Vectors(Brief):
         rows = _numbers("Vectors", self.rows)
         if rows.ndim != 2 or not np.isfinite(rows).all():
             message = f"Vectors: expected finite numbers of shape (users, d), got shape {rows.shape}"
-            raise TrajectoryError(f"{message}; give one row a record, without NaN or infinity")
+            raise TrajectoryError(f"{message}; give one row per record, without NaN or infinity")
         number_given = isinstance(self.norm, int | float | np.number) and not isinstance(self.norm, bool)
         if not (number_given and math.isfinite(self.norm) and self.norm > 0):
             message = f"Vectors: expected a norm above 0 to clip to, a float, got {self.norm!r:.100}"
@@ -82,7 +82,7 @@ def _numbers(where: str, given: object) -> NDArray[np.float64]:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         message = f"{where}: expected numbers of shape (records, d), got {given!r:.100} ({error})"
-        raise TrajectoryError(f"{message}; give one row a record, all of one length") from error
+        raise TrajectoryError(f"{message}; give one row per record, all of one length") from error
 
 
 def clip_users(rows: NDArray[np.float64], owners: NDArray[np.int64], *, norm: float, ball: Ball = "l2") -> Vectors:
@@ -236,7 +236,9 @@ class ClippedSums:
         expect_data(self.name, data, Vectors, "wrap them, Vectors(rows=…, norm=…)")
         if data.per != self.per:
             message = f"{self.name}: expected one row a {self.per}, got one row a {data.per}"
-            raise TrajectoryError(f"{message}; clip what a user has together with `clip_users`, and declare per='user'")
+            raise TrajectoryError(
+                f"{message}; clip the vectors of a user together with `clip_users`, and declare per='user'"
+            )
         if data.ball != self.ball:
             message = f"{self.name}: expected vectors clipped in {self.ball}, got {data.ball}"
             raise TrajectoryError(f"{message}; make them with ball={self.ball!r}")

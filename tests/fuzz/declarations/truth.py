@@ -62,7 +62,7 @@ def why_meaningless(spec: Spec) -> str:  # noqa: PLR0911 - one return a reason
     if (spec.model == "shuffle") != bool(shuffled) or (shuffled and laws - shuffled):
         return "messages behind a shuffler, and only they, are the shuffle model"
     if spec.model == "shuffle" and (spec.relation == "add" or not schedules <= {"batches", "once"}):
-        return "how many messages leave a shuffler is public"
+        return "the number of messages that leave a shuffler is public"
     if spec.relation == "add" and (schedules & set(ORDERED) or any(p.statistic.startswith("step") for p in spec.parts)):
         return "users in order are not removed"
     if any(p.law in shuffled and p.statistic not in ("visits", "transitions", "step visits") for p in spec.parts):
