@@ -283,7 +283,7 @@ def test_a_user_who_is_far_from_nobody_is_hardly_amplified_when_replaced():
         (lambda: declared(Poisson(rate="1.01"), SWAP), "1 minus the rate"),
         (lambda: declared(Poisson(rate="-0.1"), SWAP), "the rate of Poisson"),
         (lambda: declared(Poisson(rate="0.1", rounds="1/2"), SWAP), "the rounds of Poisson"),
-        (lambda: declared(WithoutReplacement(users=10, batch=11), SWAP), "leaves of the users"),
+        (lambda: declared(WithoutReplacement(users=10, batch=11), SWAP), "minus its batch"),
         (lambda: declared(WithoutReplacement(users=10, batch=0), SWAP), "the batch of"),
         (lambda: declared(WithReplacement(users=1, draws=1), SWAP), "less one"),
         (lambda: declared(BallsInBins(bins="5/2"), SWAP), "the bins of"),
