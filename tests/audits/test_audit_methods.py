@@ -108,10 +108,10 @@ def test_half_of_the_std_is_found(method):
 @pytest.mark.parametrize(
     ("law", "method", "more", "why"),
     [
-        ("laplace", "curve", {}, "is about Gaussian releases only, and here some noise is laplace"),
+        ("laplace", "curve", {}, "is for Gaussian releases only, but here some noise is laplace"),
         ("gaussian", "curve", {"delta": 0.0}, "at δ = 0 a Gaussian release has no finite ε"),
-        ("laplace", "divergence", {}, "bounds ρ, and the claim is"),
-        ("gaussian", "sequential", {"delta": 0.0}, "at δ = 0 no ε is claimed"),
+        ("laplace", "divergence", {}, "bounds ρ, but the claim is"),
+        ("gaussian", "sequential", {"delta": 0.0}, "at δ = 0 there is no claimed ε"),
         ("laplace", "group", {}, "is for small ε, below 1, and here it is 1"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Functions that misbehave: one message with run and seed, and what was finished is kept.
+"""Functions that misbehave: one message with run and seed, and finished blocks are kept.
 
 Nothing here depends on chance.
 """
@@ -83,7 +83,7 @@ def test_what_raises_in_every_run_is_a_mistake_and_not_an_output(mechanism, said
         (asynchronous, {}, "is asynchronous"),
         (lambda: 0, {}, "takes no dataset"),
         (lambda given, epsilon: 0, {}, "“epsilon”, which is neither"),
-        (lambda given, epsilon, delta, rng: 0, {}, "takes epsilon, delta; .*has to be bound"),
+        (lambda given, epsilon, delta, rng: 0, {}, "takes epsilon, delta; bind all arguments"),
         (lambda given, rng: 0, {"one_at_a_time": False}, "does not take the number of runs"),
         (lambda given, a, b: 0, {"one_at_a_time": True}, "takes a and b besides the dataset"),
         (laplace, {"exceptions": "ignore"}, "exceptions: expected “output” or “raise”"),

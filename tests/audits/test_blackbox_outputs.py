@@ -155,7 +155,7 @@ def test_what_raises_on_one_neighbour_alone_is_told_and_said():
     found = audit(empty)
     assert found.verdict == "violation"
     assert any("every run on D of pair 0 raised, the first ValueError: no records" in note for note in found.notes)
-    assert any("type of an output tells the neighbours" in note for note in found.notes)
+    assert any("type of an output distinguishes the neighbours" in note for note in found.notes)
 
 
 def test_rare_outputs_of_another_kind_are_met_while_learning_and_told():

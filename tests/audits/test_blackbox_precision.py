@@ -45,7 +45,7 @@ def test_low_precision_is_no_violation_and_half_the_noise_is(kind, magnitude, wr
     assert (found.verdict, found.lower > 0.4) == ("consistent", True)
     found = audit_mechanism(broken, PureDP(1), **asked)
     assert found.verdict == "violation"
-    assert any("the design, not the floating-point noise" in note for note in found.notes)
+    assert any("the design refutes the claim, not the floating-point noise" in note for note in found.notes)
 
 
 def test_sums_of_gradients_in_single_precision_are_judged_by_their_noise():

@@ -1,4 +1,4 @@
-"""Checkpoints: what was finished is kept, a killed audit resumes bit for bit, and two audits are never mixed.
+"""Checkpoints: finished blocks are kept, a killed audit resumes bit for bit, and two audits are never mixed.
 
 Nothing here depends on chance: results are compared for equality.
 """

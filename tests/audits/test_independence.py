@@ -70,7 +70,7 @@ def test_what_long_calls_promise_is_done_again_where_single_calls_contradict():
         spared = audit_mechanism(scalar(5, 1), PureDP(1), neighbours=PAIR, trials=2_500, confidence=SURE, seed=seed)
         assert spared.verdict == "consistent"
         notes += spared.notes
-    assert any("runs in calls of their own contradict" in note for note in notes)
+    assert any("runs in separate calls contradict" in note for note in notes)
     broken = audit_mechanism(scalar(0.3, 0.4), PureDP(1), neighbours=PAIR, trials=2_500)
     assert broken.verdict == "violation"
 
@@ -84,7 +84,7 @@ def test_dependent_runs_are_named_and_made_apart():
 
     found = audit_mechanism(counted, PureDP(1), neighbours=PAIR, trials=2_500, confidence=SURE)
     assert "halves of a call agree" in found.notes[0]
-    assert "call of its own" in found.notes[0]
+    assert "separate call" in found.notes[0]
     assert sizes.count(1) >= 5_000
     assert max(sizes) <= call_size(2_500, 1) + 16
 

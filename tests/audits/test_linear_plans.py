@@ -50,7 +50,7 @@ def test_the_releases_are_audited_too_and_said_what_it_means(name):
     words = found.evidence["meaning"]
     assert words.startswith("the noisy statistics") or "as far as this test sees" in words
     joint = resolve_setting(name, {}).declared.claim.joint is not None
-    assert ("loses its proof" in words) == (name in LEAKING and joint)
+    assert ("is then unproved" in words) == (name in LEAKING and joint)
 
 
 def test_releases_that_show_nothing_are_audited_where_they_would():

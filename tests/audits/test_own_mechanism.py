@@ -348,4 +348,4 @@ def test_an_audit_of_the_releases_says_what_a_sampler_tells():
         found = audit_releases(small.request(declaration, trials=2000, confidence=SURE))
         assert found.verdict == verdict
         told = found.witness if verdict == "violation" else found.evidence["doubt"]
-        assert "what own says beside its output" in told
+        assert "the side output of own" in told

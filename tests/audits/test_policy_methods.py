@@ -85,7 +85,7 @@ def test_bets_do_not_depend_on_where_blocks_run_nor_on_sessions(tmp_path):
 
 
 def test_without_a_claim_there_is_nothing_to_bet_against():
-    with pytest.raises(ParameterError, match=r"at δ = 0 no ε is claimed .* these fit: auto, coin-flip$"):
+    with pytest.raises(ParameterError, match=r"at δ = 0 there is no claimed ε .* these fit: auto, coin-flip$"):
         DP_APVI.audit(ask("dp-apvi", trials=1_000, given=SMALL, delta=0.0))
 
 

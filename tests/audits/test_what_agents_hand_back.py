@@ -192,7 +192,7 @@ def saying(place, text):
 def test_what_an_offline_agent_says_is_compared(place, elsewhere):
     found = replayed(saying(place, lambda data: f"{data.rewards.sum()} {data.states.sum()}"))
     assert found.verdict == "violation"
-    assert "says depends on data that no release covers" in found.witness
+    assert "output depends on data that no release covers" in found.witness
     assert (place if "files" not in place else "written files") in found.witness.partition("covers: ")[2]
 
 
@@ -206,7 +206,7 @@ def test_what_is_said_of_the_billboard_is_consistent(place, elsewhere, capsys):
 def test_what_never_repeats_is_undecided(elsewhere):
     found = replayed(saying("printed lines", lambda _data: str(time.perf_counter_ns())))
     assert found.verdict == "undecided"
-    assert "neither times nor addresses" in found.evidence["doubt"]
+    assert "do not print, log or write times or addresses" in found.evidence["doubt"]
 
 
 @pytest.mark.parametrize("place", ["log records", "appended files"])
@@ -222,7 +222,7 @@ def test_what_an_online_agent_says_is_compared(place, elsewhere):
 
     found = look(leaking(into)(), trials=2)
     assert found.verdict == "violation"
-    assert "says depends on data that no release covers" in found.witness
+    assert "output depends on data that no release covers" in found.witness
 
 
 @pytest.mark.parametrize("place", ["shown warnings", "appended files"])

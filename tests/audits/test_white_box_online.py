@@ -180,7 +180,7 @@ def test_lockstep_catches_an_agent_that_plans_from_what_it_does_not_release(name
 def test_lockstep_catches_numbers_that_no_release_declares():
     found = look(asked(CENTRAL, "lockstep", 2), Talkative(honest=ALGORITHMS[CENTRAL].online))
     assert found.verdict == "violation"
-    assert "24 more numbers than are declared" in found.witness
+    assert "24 more numbers than declared" in found.witness
 
 
 @pytest.mark.parametrize(

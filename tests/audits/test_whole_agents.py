@@ -102,7 +102,7 @@ def test_every_pair_of_the_search_differs_in_the_one_user_that_it_names(users, c
             dataset, candidates=candidates, change=None, relation=relation, positions=None, seed=0
         )
     except ParameterError as error:
-        assert "record that is there already" in str(error)  # noqa: PT017 - the only refusal there may be
+        assert "equals the present record" in str(error)  # noqa: PT017 - the only refusal there may be
         assert relation != "add-remove"
         assert set(candidates) <= set(users)
         return
@@ -156,11 +156,11 @@ def test_outputs_of_any_kind_become_rows():
         ({"neighbours": [(1, 2)]}, "got both"),
         ({"dataset": None, "neighbours": [(1, 2)]}, "belong to a dataset"),
         ({"dataset": None, "candidates": None, "neighbours": [(1, 2)], "joint": True}, "give `positions`"),
-        ({"dataset": None, "candidates": None, "neighbours": [([0], [1])], "positions": [0]}, "none where nothing"),
+        ({"dataset": None, "candidates": None, "neighbours": [([0], [1])], "positions": [0]}, "none if nothing"),
         ({"screening": 5}, "screening: expected at least 20"),
         ({"finalists": 0}, "finalists"),
         ({"candidates": []}, "candidates: expected at least one"),
-        ({"candidates": [0.0]}, "record that is there already"),
+        ({"candidates": [0.0]}, "equals the present record"),
         ({"dataset": np.zeros(3, dtype=int), "candidates": [0.5]}, "that int64 holds exactly"),
         ({"dataset": {}}, "give `change` and `positions`"),
         ({"dataset": []}, "at least one user"),

@@ -93,7 +93,7 @@ def test_a_face_that_hides_something_is_refused_with_the_reason(name, error, why
 
 @pytest.mark.parametrize("view", ["lockstep", "noise"])
 def test_an_agent_that_shows_auditors_nothing_is_refused_with_the_reason(view):
-    with pytest.raises(ParameterError, match="has no face: nothing of the running agent can be audited"):
+    with pytest.raises(ParameterError, match="has no face: the running agent cannot be audited"):
         audit("own-faceless", view)
 
 

@@ -51,7 +51,7 @@ def test_more_runs_see_more_and_nothing_is_seen_beyond_what_reveals_everything(u
     assert few.needed == many.needed
     beyond = find_power(ClaimedLoss(unit=unit, claimed=few.most + 0.01, delta=0.0), 200, alpha=0.01)
     assert beyond.visible == math.inf
-    assert "whatever is revealed" in beyond.notes(100, share=0.7)[0]
+    assert "for any leak" in beyond.notes(100, share=0.7)[0]
     assert find_power(ClaimedLoss(unit=unit, claimed=300.0, delta=0.0), 200, alpha=0.01).trials(share=0.7) is None
 
 

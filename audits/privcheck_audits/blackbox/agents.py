@@ -212,9 +212,11 @@ def _refuse(
 ) -> None:
     if (neighbours is None) == (dataset is None):
         given = "neither" if dataset is None else "both"
-        raise ParameterError(f"expected neighbours, or a dataset to change users of; got {given}", name="neighbours")
+        raise ParameterError(
+            f"expected neighbours, or a dataset whose users are changed; got {given}", name="neighbours"
+        )
     if neighbours is not None and (change is not None or candidates is not None):
-        raise ParameterError("candidates and change belong to a dataset, and neighbours were given", name="candidates")
+        raise ParameterError("candidates and change belong to a dataset, but neighbours were given", name="candidates")
     for name, good, wanted, given_number in (
         ("screening", screening >= _FEWEST, f"at least {_FEWEST}", screening),
         ("finalists", finalists >= 1, "at least 1", finalists),
@@ -232,7 +234,7 @@ def _supplied(
         wanted = "a list of pairs [(D, D′), …], one at least"
         raise ParameterError(f"neighbours: expected {wanted}, got {neighbours!r}", name="neighbours", given=neighbours)
     if positions is not None and (not joint or len(positions) != len(pairs)):
-        wanted = f"one for each of {len(pairs)} pairs, and joint" if joint else "none where nothing is dropped (joint)"
+        wanted = f"one for each of {len(pairs)} pairs, and joint" if joint else "none if nothing is dropped (joint)"
         raise ParameterError(f"positions: expected {wanted}, got {positions!r}", name="positions", given=positions)
     cases: list[Case] = []
     for i, (first, other) in enumerate(pairs):
@@ -272,7 +274,7 @@ def _try_parts(agent: AgentFunction, case: Case, seed: int) -> None:
     users = count_users(case.dataset)
     if users is not None and len(output) != users:
         message = f"joint: expected a part for each of the {users} users, got {len(output)} parts"
-        raise ParameterError(f"{message}; give a function as `joint` that drops what the user alone sees", name="joint")
+        raise ParameterError(f"{message}; give a function as `joint` that drops the user's own part", name="joint")
 
 
 def _screen(work: _Screen, *, workers: int, executor: Workers, progress: Progress) -> list[list[Form]]:

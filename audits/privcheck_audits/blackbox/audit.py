@@ -125,7 +125,7 @@ class Round:
         """Judge whether the bound refutes the claim; separate calls have to confirm a refutation by long calls."""
         largest = _verdict(self.pairs, self.target, self.ended, alpha=self.alpha - self.looks, looks=self.looks)
         pair = self.pairs[largest.attempt.pair]
-        notes = [f"{each.dependence}; every run of pair {each.source.number} was made in a call of its own"
+        notes = [f"{each.dependence}; every run of pair {each.source.number} was made in a separate call"
                  for each in self.pairs if each.dependence]  # fmt: skip
         refuted = self.ended == "stopped" or largest.lower > self.target.claimed
         if not refuted or pair.source.apart:
@@ -145,13 +145,13 @@ class Round:
             if contradicts:
                 notes.append(
                     f"runs of long calls depend on each other: they gave {largest.lower:.4g}, far more than {runs:,} "
-                    "runs in calls of their own, whose bound this is"
+                    "runs in separate calls, which give this bound"
                 )
                 largest = replace(largest, lower=found.lower)
             return Judged(largest=largest, refuted=True, notes=tuple(notes), evidence=evidence)
         said = "contradict" if contradicts else "do not confirm"
         notes.append(
-            f"not confirmed: long calls gave {largest.lower:.4g}, which {runs:,} runs in calls of their own {said}"
+            f"not confirmed: long calls gave {largest.lower:.4g}, which {runs:,} runs in separate calls {said}"
             + (" (interrupted)" if how == "interrupted" else "")
         )
         return Judged(
@@ -398,7 +398,7 @@ def _precision_notes(pairs: Sequence[AuditedPair], target: ClaimedLoss, *, refut
         return []
     seen = "outputs have less than double precision, and are compared on a grid that is coarser than they are"
     if refuted:
-        return [f"{seen}: what refutes the claim is the design, not the floating-point noise"]
+        return [f"{seen}: the design refutes the claim, not the floating-point noise"]
     for cut, counts in precise:
         tried = attempts(0, cut.cuts, target)
         weights = weigh(tried, [counts], target, tested=[counts.runs], alpha=alpha)
@@ -407,8 +407,8 @@ def _precision_notes(pairs: Sequence[AuditedPair], target: ClaimedLoss, *, refut
         if lower > target.claimed:
             told = (
                 f"{seen}. On a finer grid the verdict would be “violation” ({lower:.4g} in the runs that scores were "
-                "learned on): what tells there is the floating-point noise, not the design. That leak is real, and "
-                "`audit_float_noise` is the audit of it"
+                "learned on): there the floating-point noise leaks, not the design. That leak is real, and "
+                "`audit_float_noise` audits it"
             )
             return [told]
     return []

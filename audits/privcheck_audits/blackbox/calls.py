@@ -132,7 +132,7 @@ def read_signature(mechanism: Callable[..., Any], *, one_at_a_time: bool | None,
         wanted = "a function (dataset, size, rng) or (dataset, rng)"
         raise ParameterError(f"mechanism: expected {wanted}, got {given!r}", name="mechanism", given=given)
     if inspect.iscoroutinefunction(mechanism) or inspect.isasyncgenfunction(mechanism):
-        _refuse(mechanism, "is asynchronous; wrap it in one that runs it to its end")
+        _refuse(mechanism, "is asynchronous; wrap it in a function that runs it to its end")
     takes = _takes(mechanism, one_at_a_time=one_at_a_time)
     sized = any(role == "size" for _, role in takes)
     if one_at_a_time is False and not sized:
@@ -161,7 +161,7 @@ def _takes(mechanism: Callable[..., Any], *, one_at_a_time: bool | None) -> tupl
         roles = [(each, ("rng" if one_at_a_time else "size") if each is needed[0] else role) for each, role in roles]
     unknown = [each.name for each, role in roles if role is None and _needed(each)]
     if unknown:
-        _refuse(mechanism, f"takes {', '.join(unknown)}; what it needs besides dataset, size and rng has to be bound")
+        _refuse(mechanism, f"takes {', '.join(unknown)}; bind all arguments other than dataset, size and rng")
     found: list[tuple[str, Role]] = []
     by_place = True
     for each, role in roles:
@@ -203,7 +203,7 @@ def _placed(parameter: inspect.Parameter) -> bool:
 
 def _refuse(mechanism: Callable[..., Any], problem: str) -> NoReturn:
     wanted = (
-        "expected (dataset, size, rng) for many runs a call, or (dataset, rng) for one; say which with "
+        "expected (dataset, size, rng) for many runs per call, or (dataset, rng) for one; choose with "
         "one_at_a_time=True or False, and bind everything else with functools.partial or a lambda"
     )
     name = getattr(mechanism, "__qualname__", type(mechanism).__qualname__)

@@ -311,7 +311,7 @@ class _Walk:
             self.add_text(x, path, "str")
         else:
             if id(x) in self.above:
-                raise CallError("returned something that contains itself; expected an output that ends")
+                raise CallError("returned something that contains itself; expected a finite output")
             if len(self.above) == _DEEPEST:
                 raise CallError(f"returned more than {_DEEPEST} containers in each other; expected a flatter output")
             self.above.append(id(x))
@@ -460,8 +460,8 @@ class _Walk:
             self.visit(Raised.of(error), f"{path}[then]")
             return
         if len(found) > _LONGEST:
-            message = f"returned a {kind} of more than {_LONGEST:,} items; expected an output that ends"
-            raise CallError(f"{message}: cut a stream off after the time that others watch")
+            message = f"returned a {kind} of more than {_LONGEST:,} items; expected a finite output"
+            raise CallError(f"{message}: cut a stream off after the time that others observe")
         self.add_items(found, path, kind)
 
     def add_object(self, x: Any, path: str, kind: str) -> None:

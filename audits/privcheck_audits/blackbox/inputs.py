@@ -239,8 +239,8 @@ def _raised(error: Exception, caller: Caller) -> str:
     if not caller.catch or caller.single:
         return said
     return (
-        f"{said} – in a call for many runs, none of which had raised while scores were learned, so that it cannot be "
-        "told whose output it is; audit the function with one_at_a_time=True"
+        f"{said} – in a call for many runs, none of which had raised while scores were learned, so the output of the "
+        "failing run is unknown; audit the function with one_at_a_time=True"
     )
 
 
@@ -319,12 +319,12 @@ def probe(caller: Caller, pair: tuple[Any, Any], *, number: int, seed: int) -> P
         if look.runs >= _TELLING and not look.is_same and look.is_constant(1) and look.is_constant(3):
             raise Where(source=source, which=which, trials=None).error(
                 f"returned {look.runs} equal rows, and with another seed {look.runs} other ones: the runs of a call "
-                "share their randomness; expected independent runs, each with draws of its own: `rng.normal(size=size)`"
+                "share their randomness; expected independent runs, each with its own draws: `rng.normal(size=size)`"
             )
     law = _common_law(*looks)
     told = _told(*looks)
     if told:
-        notes["told"] = f"{told[0]} of an output tells the neighbours of pair {number} apart: {told[1]}, {told[2]}"
+        notes["told"] = f"{told[0]} of an output distinguishes the neighbours of pair {number}: {told[1]}, {told[2]}"
     arrays = [as_numbers(part) for look in looks for part in look.found] if law is not None else []
     numbers = [given[0] for given in arrays if given is not None]
     source = replace(
@@ -385,8 +385,8 @@ def _notes(look: _Look, source: RunSource, which: int) -> dict[str, str]:
     opaque = sorted({kind for form in look.forms for kind in form.opaque})
     if opaque:
         notes["opaque"] = (
-            f"of {', '.join(opaque)} only the type is compared: objects without fields tell nothing but their address "
-            "in memory; return what others can read of them"
+            f"of {', '.join(opaque)} only the type is compared: objects without fields show only their address in "
+            "memory; return their readable content"
         )
     return notes
 
@@ -410,7 +410,7 @@ def _refuse_mistakes(looks: Sequence[_Look], source: RunSource) -> None:
         return
     raise Where(source=source, which=0, trials=None).error(
         f"raised {next(iter(sorted(map(str, said))))} – as in every other of the first runs on both neighbours; an "
-        "exception is an output like any other, but nothing was put out here: correct the function, its arguments or "
+        "exception is an output like any other, but no run returned a value: correct the function, its arguments or "
         "its dataset"
     )
 

@@ -118,7 +118,7 @@ def list_changes(
                 if relation == "replace-one" or first == made[0][1]:
                     pair(first, second, position, f"{_brief(one)} replaced by {_brief(other)}")
     if not pairs:
-        message = "dataset: every candidate is the record that is there already"
+        message = "dataset: every candidate equals the present record"
         raise ParameterError(f"{message}; give other candidates", name="candidates", given=candidates)
     return cases, pairs
 
@@ -145,7 +145,7 @@ def find_user(first: Any, other: Any) -> tuple[int | None, int | None]:
     position = differ[0] if differ else min(sizes[0], sizes[1])
     longer, shorter = (first, other) if sizes[0] > sizes[1] else (other, first)
     if any(not _same(longer[i + 1], shorter[i]) for i in range(position, min(sizes[0], sizes[1]))):
-        message = "joint: one of two neighbours has a user more, and others differ too"
+        message = "joint: one of two neighbours has one more user, but others differ too"
         raise ParameterError(f"{message}; {wanted}", name="positions")
     return (position, None) if sizes[0] > sizes[1] else (None, position)
 

@@ -72,7 +72,7 @@ class Power:
         letter = _LETTERS[self.unit]
         said = f"too few runs: with {trials:,} under each neighbour "
         if self.visible == math.inf:
-            said += f"no bound above {letter} = {self.most:.3g} could have been shown, whatever is revealed"
+            said += f"no bound above {letter} = {self.most:.3g} could have been shown, for any leak"
         else:
             said += f"nothing below {letter} = {self.visible:.3g} could have been shown to break the claim"
         runs = self.trials(share=share)

@@ -191,7 +191,7 @@ def describe_moved(places: Collection[str], handed: str) -> str:
     said = sorted(place for place in places if is_said(place))
     back = sorted(place for place in places if not is_said(place))
     words = [f"{handed}: {', '.join(back)}"] if back else []
-    words += [f"what the agent says depends on data that no release covers: {', '.join(said)}"] if said else []
+    words += [f"the agent's output depends on data that no release covers: {', '.join(said)}"] if said else []
     return "; ".join(words)
 
 

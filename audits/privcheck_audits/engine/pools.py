@@ -155,7 +155,7 @@ class Flight(Generic[T]):
         if self._lost[number] > LOSSES:
             message = (
                 f"{self.name(number)} lost its worker {self._lost[number]} times (last: {error!r}): the mechanism may "
-                "end the process or need more memory than a worker has; what was finished is kept"
+                "end the process or need more memory than a worker has; finished blocks are kept"
             )
             raise AuditError(message, trial=self.first(number), seed=self.seed) from error
 
@@ -186,7 +186,7 @@ def refuse_unsendable(thing: object, given: Executor | MakeExecutor, *, name: st
         message = (
             f"{name}: {thing!r} cannot be sent to the workers of {type(given).__name__} ({error}): expected a function "
             "at the top level of a module that they can import, or a dataclass with `__call__` from there; or leave "
-            "`executor` out and say how many `workers`, which are threads"
+            "`executor` out and give the number of `workers`, which are threads"
         )
         raise ParameterError(message, name=name, given=thing) from error
 

@@ -20,7 +20,7 @@ from privcheck_audits.releases.view import behind_a_shuffler, why_not
 
 _INSTANCE: Final = (
     "a random model, the same at every step; half of the runs with the options of the audit instance, under which "
-    "policies follow the noisy tables closely, half with those asked for, where values are clipped and actions tie"
+    "policies follow the noisy tables closely, half with the requested ones, where values are clipped and actions tie"
 )
 
 
@@ -46,8 +46,8 @@ def replay_online(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
         began=began,
         values=values,
         agent_ran=True,
-        method="lockstep replay of the running agent: what its privatizer added noise to on D and, behind D's "
-        "billboard, on D′, output by output against the sensitivity charged; and that both play the same policies, bit "
+        method="lockstep replay of the running agent: compares the values before noise on D and, behind D's billboard, "
+        "on D′, output by output with the charged sensitivity, and checks that both play the same policies, bit "
         "for bit; exact, without error probability",
         instance=_INSTANCE,
     )
@@ -128,9 +128,9 @@ LOCKSTEP = RegisteredView(
     name="lockstep",
     place=1,
     asks="Run on D, then on D′ behind D's billboard: do the exact values that reach the channel stay within the "
-    "sensitivity that was charged?",
-    leaves_open="Other pairs of neighbours may move a release further, and the noise is not looked at; that is the "
-    "view “noise”.",
+    "charged sensitivity?",
+    leaves_open="Other pairs of neighbours may move a release further, and the noise is not tested; the view “noise” "
+    "does that.",
     trials=partial(_trials, 40, 100, 16),
     lacks=partial(_lacks, "lockstep"),
     run=lockstep,
@@ -139,8 +139,8 @@ NOISE = RegisteredView(
     name="noise",
     place=2,
     asks="Does the channel draw the declared law at the declared scale, independently?",
-    leaves_open="A small error of the scale is not seen, as the intervals show, and the sensitivities are not looked "
-    "at; that is the view “lockstep”.",
+    leaves_open="A small error of the scale is not seen, as the intervals show, and the sensitivities are not tested; "
+    "the view “lockstep” does that.",
     trials=partial(_trials, 8, 30, 8),
     lacks=partial(_lacks, "noise"),
     run=noise,

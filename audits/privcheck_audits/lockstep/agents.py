@@ -61,7 +61,7 @@ class CheckedFace:
     def __init__(self, player: Player, setting: Setting, episodes: int) -> None:
         if player.face is None:
             message = (
-                f"{player.label} declares releases but has no face: nothing of the running agent can be audited; give "
+                f"{player.label} declares releases but has no face: the running agent cannot be audited; give "
                 "its Player a `face` (privcheck.runtime.online.Face), or write it as a plain agent, which has one"
             )
             raise ParameterError(message, name="face")
@@ -262,8 +262,8 @@ class Twin:
         """
         if not same_policies(self._face, self._one, one):
             message = (
-                f"in episode {episode} the agent plays another policy without noise, behind the same billboard: what "
-                "its user sends is not known"
+                f"in episode {episode} the agent plays another policy without noise, behind the same billboard: its "
+                "user's message is unknown"
             )
             raise AuditError(message, trial=episode, seed=self._seed)
 
@@ -282,7 +282,7 @@ def watch(algorithm: Algorithm, setting: Setting) -> tuple[tuple[Watched, ...], 
         ParameterError: The algorithm has no online agent.
     """
     if algorithm.online is None:
-        raise ParameterError(f"{algorithm.name} has no online agent to be run", name=algorithm.name)
+        raise ParameterError(f"{algorithm.name} has no online agent to run", name=algorithm.name)
     at = limit_sizes(setting)
     world, at = make_world(algorithm, setting, at)
     K = int(at["K"])

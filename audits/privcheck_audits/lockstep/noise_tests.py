@@ -108,7 +108,7 @@ class Sums:
 def explain_untested(releases: Sequence[Release]) -> str:
     """Reason why the noise of releases cannot be tested; empty if it can."""
     if other := [release.name for release in releases if not release.mechanism.law.additive]:
-        return f"the noise of {', '.join(other)} is not added to the value: there is none to be told apart from it"
+        return f"the noise of {', '.join(other)} is not added to the value, so it cannot be separated from it"
     laws = {release.name: release.mechanism.law for release in releases}
     reasons = {name: lacks(law, "spread_cdf" if law.whole else "cdf", "of_std") for name, law in laws.items()}
     return "; ".join(f"{name}: {why}" for name, why in reasons.items() if why)
@@ -230,7 +230,7 @@ class NoiseRecorder:
             return noise
         if np.isfinite(noise).all() and (np.rint(noise) != noise).any():
             message = f"run {self._run} of the noise audit with seed {self._seed}: {name} is declared with noise on the"
-            raise AuditError(f"{message} integers, and draws others", trial=self._run, seed=self._seed)
+            raise AuditError(f"{message} integers, but draws other numbers", trial=self._run, seed=self._seed)
         return noise + ours.uniform(-0.5, 0.5, noise.shape)
 
     def _independent(self, name: str, noise: Array) -> Array:

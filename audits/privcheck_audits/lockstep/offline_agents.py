@@ -66,7 +66,7 @@ def _alike(first: Any, other: Any, step: int) -> Any:
 
 
 Array = NDArray[np.float64]
-_OTHER: Final = "the agent learns another policy or hands back other figures beside it"
+_OTHER: Final = "the agent learns another policy or returns other figures"
 
 
 class Posting:
@@ -194,7 +194,7 @@ def replay_pair(
     distances, plainest = run(pair), ""
     handed = () if passes is None else tuple(passes.handed)
     moved, unrepeated = _find_moved(pair, run, passes)
-    shown = show_pair(pair, "The pair that moves a release furthest of what is charged, step by step.")
+    shown = show_pair(pair, "The pair that moves a release furthest relative to its charge, step by step.")
     words = describe_user(pair, position)
     if any(distance.exceeds for distance in distances):
         plain = shrink(pair, lambda other: any(distance.exceeds for distance in run(other)))
@@ -213,8 +213,8 @@ def replay_pair(
         else "",
         unrepeated=int(bool(unrepeated)),
         doubt=f"on the same data behind the same billboard the agent does not repeat {', '.join(unrepeated)}, so that "
-        "nothing is known about that: seed its randomness from what is public, keep nothing between two runs, "
-        "return plain values and arrays, and print, log and write neither times nor addresses"
+        "it cannot be compared: seed its randomness from public values, keep nothing between runs, return plain "
+        "values and arrays, and do not print, log or write times or addresses"
         if unrepeated
         else "",
         compared=list_fields(handed[0]) if handed else (),

@@ -98,7 +98,7 @@ def random_responses(mdp: FiniteMDP, rng: np.random.Generator, *, model: bool) -
         other = random_mdp(S=S, A=A, H=H, seed=int(rng.integers(2**31)), stationary=True)
         return mdp, other, "in D a user of the world, in D′ of another one"
     one, two = (_table(rng, H, S, A) for _ in range(2))
-    return one, two, "two users who answer by random tables"
+    return one, two, "two users with random response tables"
 
 
 def answers(H: int, S: int, A: int, *, to: int, start: int, rewards: tuple[float, float]) -> FiniteMDP:
@@ -117,22 +117,22 @@ def _table(rng: np.random.Generator, H: int, S: int, A: int) -> FiniteMDP:
 
 
 _UNREPEATED: Final = (
-    "behind the same billboards the agent does not repeat itself on the same data, so that nothing is known about what "
-    "moves it: draw from the replicate's generators, and keep what is remembered in its arrays (PlainAgent's `memory`)"
+    "behind the same billboards the agent does not repeat itself on the same data, so that its dependence cannot be "
+    "tested: draw from the replicate's generators, and keep its memory in its arrays (PlainAgent's `memory`)"
 )
 _UNREPEATED_WORDS: Final = (
-    "; what it prints, logs and writes has to repeat too: leave out times, addresses and names of temporary files"
+    "; its printed, logged and written output must repeat too: leave out times, addresses and names of temporary files"
 )
-_OTHER: Final = "the agent plays another policy or hands back other figures"
+_OTHER: Final = "the agent plays another policy or returns other figures"
 _DRAWN_ELSEWHERE: Final = (
-    "users who answer alike send something else when they are asked again with the same randomness, so that nothing is "
-    "known about how far one user moves a release: let a privatizer half draw from the user's own generator alone "
+    "users with the same answers send other messages when queried again with the same randomness, so that the "
+    "sensitivity cannot be tested: let a privatizer half draw from the user's own generator alone "
     "(`contribute(user, rng)` of a PlainAgent), and every other agent from its replicate's generators"
 )
 _ELSEWHERE: Final = (
-    "another copy of the agent that continues its replicate plays another policy: something is kept outside of the "
-    "replicate's arrays and generators, where no checkpoint holds it and no one user's data can be exchanged under it. "
-    "Keep what is remembered of past billboards in the replicate (PlainAgent's `memory`)"
+    "another copy of the agent that continues its replicate plays another policy: some state is outside of the "
+    "replicate's arrays and generators, where it is not in checkpoints and cannot be replayed with another user's "
+    "data. Keep the memory of past billboards in the replicate (PlainAgent's `memory`)"
 )
 _ROUNDING: Final = 1e-9  # relative: of P-sums of costs and rewards, which are differences of sums over all users
 _REPEATED: Final = 1e-6  # relative to the charge: by how much at most what is repeated is off
@@ -261,7 +261,7 @@ def _replay_once(
                 measured=math.inf,
                 charged=0.0,
                 exceeds=True,
-                pair=f"the billboard holds {extra} more numbers than are declared",
+                pair=f"the billboard holds {extra} more numbers than declared",
             )
         )
     replayed = Replayed(
@@ -272,7 +272,7 @@ def _replay_once(
         departures=departures,
         departure=f"{where}; behind the same billboards {describe_moved(handed, _OTHER)}" if departures else "",
         compared=list_fields(shown),
-        shown=show_pair(pair, f"How user {position} answers in D and in D′, whatever the agent does."),
+        shown=show_pair(pair, f"Responses of user {position} in D and in D′ to any action."),
         words=where,
     )
     return replayed, frozenset(handed)
@@ -289,8 +289,8 @@ def _list_unrepeated(agent: Watched, same: Replayed) -> set[str]:
 
 
 def _report_undeclared(release: str, where: str) -> Distance:
-    words = "what noise was added to is not the declared statistic of what the user did under the policy they were told"
-    of = f"{release} of what the user did"
+    words = "the value before noise is not the declared statistic of the user's trajectory under the recommended policy"
+    of = f"{release} of the user's trajectory"
     return Distance(release=of, norm="l1", measured=math.inf, charged=0.0, exceeds=True, pair=f"{where}; {words}")
 
 
@@ -316,7 +316,7 @@ def replay_history(agent: Watched, others: Iterable[FiniteMDP], *, seed: int) ->
         for episode, (one, other) in enumerate(zip(shown, theirs, strict=True), start=1):
             if differs := find_differences(one, other):
                 words = (
-                    f"all users answer otherwise; in episode {episode}, behind the same billboards, "
+                    f"all users answer differently; in episode {episode}, behind the same billboards, "
                     f"{describe_moved(differs, _OTHER)}"
                 )
                 return Replayed(pairs=0, distances=(), departures=1, departure=words)

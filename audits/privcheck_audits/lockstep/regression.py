@@ -148,9 +148,9 @@ def lockstep(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
         began=began,
         values=placed.setting.values,
         agent_ran=True,
-        method="lockstep replay of the running agent: what its privatizer handed to the channel on D and, behind D's "
-        "billboard, on D′, step by step against the sensitivity charged; and that both come to the same policy, bit "
-        "for bit; exact, without error probability",
+        method="lockstep replay of the running agent: compares the values handed to the channel on D and, behind D's "
+        "billboard, on D′, step by step with the charged sensitivity, and checks that both learn the same "
+        "policy, bit for bit; exact, without error probability",
         instance=_describe(placed),
     )
 
@@ -261,5 +261,5 @@ def charge_one_group(declaration: Declaration, distances: Sequence[Distance]) ->
 def _describe(placed: Placed) -> str:
     return (
         f"{placed.world.description}; half of the runs with the options of the audit instance, under which policies "
-        "follow the noisy tables closely, half with those asked for, where values are clipped and actions tie"
+        "follow the noisy tables closely, half with the requested ones, where values are clipped and actions tie"
     )

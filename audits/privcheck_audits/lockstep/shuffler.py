@@ -140,7 +140,7 @@ class ShuffledRuns:
                     continue
                 exact, noisy = face.exact(one, output), face.noisy(one, output)
                 if exact is None:
-                    missing = f"episode {episode}: what the users hold is not shown, and nothing tells it from noise"
+                    missing = f"episode {episode}: the users' bits are not shown and cannot be separated from noise"
                     raise AuditError(missing, trial=run, seed=seed)
                 for sent in face.messages(one, output):
                     at = ... if sent.part is None else sent.part

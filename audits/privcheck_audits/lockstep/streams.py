@@ -183,8 +183,12 @@ def name_own_errors(name: str) -> Iterator[None]:
     except PrivcheckError:
         raise
     except Exception as error:
-        message = f"{name}: the statistic's compute raised {type(error).__name__}: {error}; it must know all data that"
-        raise DeclarationError(f"{message} is drawn, of one user and of several: correct it, or the records") from error
+        message = (
+            f"{name}: the statistic's compute raised {type(error).__name__}: {error}; it must accept all data that"
+        )
+        raise DeclarationError(
+            f"{message} is drawn, for one user and for several: correct it, or the records"
+        ) from error
 
 
 def _due(release: Release, output: int, users: int) -> tuple[int, int]:
@@ -199,7 +203,7 @@ def refuse_absence(declaration: Declaration) -> str:
     if isinstance(declaration.relation, ReplaceOne):
         return ""
     dealt = [r.name for r in declaration.noisy if isinstance(r.statistic, OneStepEach)]
-    return f"{', '.join(dealt)}: users are assigned in order, so that none can be left out" if dealt else ""
+    return f"{', '.join(dealt)}: users are assigned in order, so none can be left out" if dealt else ""
 
 
 class TreeNodes:

@@ -36,7 +36,7 @@ from privcheck_audits.plan.requests import Evidence, check, place_blocks, size_n
 from privcheck_audits.plan.runner import Outcome, run_test
 
 _PAIRS: Final = 4  # a block
-_NOTHING: Final = "values of 0: no user's data is known; give the declaration `records` to have noise added to theirs"
+_NOTHING: Final = "values of 0: no user's data is known; give the declaration `records`, to which noise is then added"
 _TRIES: Final = 20  # random pairs, of which one is to keep all preconditions
 _RUNS: Final = 8  # a block; successive runs are compared within one
 
@@ -47,7 +47,7 @@ def blind(declaration: Declaration, view: AuditView) -> str:
         return ""
     if declaration.others:
         names = ", ".join(f"{one.name} ({one.facts.output})" for one in declaration.others)
-        return f"{names} is not a value plus noise, and nothing else is replayed: audit the releases view"
+        return f"{names} is not a value plus noise, which alone is replayed: audit the releases view"
     if view == "lockstep":
         return refuse_absence(declaration) or explain_unknown_data(declaration)
     if why := explain_untested(declaration.noisy):

@@ -212,11 +212,11 @@ def show_pair(pair: tuple[Any, Any], title: str = "") -> ShownPair | None:
     elif isinstance(present, Regressors):
         cells = [None if user is None else _show_regressors(user) for user in pair]
         labels, columns = _numbers(present.horizon), _names(present)
-        usual, row = "What the user in whom D and D′ differ adds to the statistics, step by step.", "step"
+        usual, row = "The contribution of the user in whom D and D′ differ to the statistics, step by step.", "step"
     elif isinstance(present, FiniteMDP):
         cells = [None if user is None else _responses(user) for user in pair]
         labels, columns = _questions(present), ("next state", "reward")
-        usual, row = "How the first user answers, whatever the agent does: a response function.", "step, state, action"
+        usual, row = "Response function of the first user, for any action of the agent.", "step, state, action"
     elif present is not None:
         cells = [None if user is None else [(str(user),)] for user in pair]
         labels, columns, usual, row = ["all"], ("data",), "The data in which D and D′ differ.", ""

@@ -203,7 +203,7 @@ def unfit(request: AuditRequest, bound: Limits) -> Mapping[AuditMethod, str]:
         "curve": _no_curve(request),
         "divergence": ""
         if isinstance(declaration.claim.guarantee, ZCDP)
-        else f"it bounds ρ, and the claim is {declaration.claim_words}",
+        else f"it bounds ρ, but the claim is {declaration.claim_words}",
         "sequential": why_no_claim(request, bound),
         "one-run": _no_crowd(declaration, request),
         "group": _no_group(declaration, bound),
@@ -213,7 +213,7 @@ def unfit(request: AuditRequest, bound: Limits) -> Mapping[AuditMethod, str]:
 
 def why_no_claim(request: AuditRequest, bound: Limits) -> str:
     """Reason why an audit that stops at a refutation has no claim to refute; empty if it has one."""
-    return "" if bound.least < math.inf else f"at δ = {request.delta:g} no ε is claimed that could be refuted"
+    return "" if bound.least < math.inf else f"at δ = {request.delta:g} there is no claimed ε to refute"
 
 
 def on_curve(request: AuditRequest) -> bool:
@@ -242,10 +242,10 @@ def refuse_unfit(
 
 def _no_curve(request: AuditRequest) -> str:
     if request.declaration.others:
-        return f"it is about Gaussian releases only, and {_others(request.declaration)} is none"
+        return f"it is for Gaussian releases only, and {_others(request.declaration)} is not Gaussian"
     other = sorted({r.mechanism.law.name for r in request.declaration.noisy if not r.mechanism.law.gaussian})
     if other:
-        return f"it is about Gaussian releases only, and here some noise is {', '.join(other)}"
+        return f"it is for Gaussian releases only, but here some noise is {', '.join(other)}"
     return "" if request.delta > 0 else "at δ = 0 a Gaussian release has no finite ε; give --delta"
 
 
@@ -255,7 +255,7 @@ def _others(declaration: Declaration) -> str:
 
 def _no_crowd(declaration: Declaration, request: AuditRequest) -> str:
     if declaration.others:
-        return f"it needs noisy tables in which many users have cells, and {_others(declaration)} is none"
+        return f"it needs noisy tables with cells for many users, and {_others(declaration)} is not one"
     if not all(isinstance(r.schedule, Once) for r in declaration.noisy):
         return "it needs releases that are made once, about all users together"
     data = GramMatrices | FeatureSums | ClippedSums | Stated  # of other data than trajectories
@@ -264,17 +264,17 @@ def _no_crowd(declaration: Declaration, request: AuditRequest) -> str:
     if not tabular or declaration.groups != ("",):
         return "it gives many users a table cell each, and these are not tables of states and actions"
     if declaration.relation.trajectories != expression(1):
-        return "it gives every canary one trajectory, and a user here has several"
+        return "it gives every canary one trajectory, but a user here has several"
     if isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed":
-        return "step 1 is common to both neighbours, so no two canaries have cells of their own"
+        return "step 1 is common to both neighbours, so no two canaries have separate cells"
     return ""
 
 
 def _no_group(declaration: Declaration, bound: Limits) -> str:
     if declaration.others:
-        return f"it moves several users at once, and nobody says how {_others(declaration)} then moves"
+        return f"it moves several users at once, but the effect on {_others(declaration)} is not stated"
     if not all(isinstance(r.schedule, Once) for r in declaration.noisy):
-        return "it moves several users at once, which adds up only where releases are made once, about all users"
+        return "it moves several users at once, which adds up only if releases are made once, about all users"
     if bound.least >= _SMALL:
         return f"it is for small ε, below {_SMALL:g}, and here it is {bound.least:.3g}"
     return ""
@@ -293,8 +293,8 @@ def policy_meaning(refuted: str, told: str, *, whose: str = "one user's") -> str
     """
     if refuted == "nothing":
         return (
-            f"as far as this test sees, {told} leaks no more of {whose} data than is claimed; {_NO_PROOF}, "
-            "and the releases view sees more"
+            f"as far as this test sees, {told} leaks no more of {whose} data than claimed; {_NO_PROOF}, and the "
+            "releases view sees more"
         )
     return f"{told} leaks {whose} data: more than the {refuted} allows"
 
@@ -311,12 +311,12 @@ def releases_meaning(refuted: str, declaration: Declaration, *, reachable: float
         meaning = f"the noisy statistics leak one user's data: more than the {refuted} allows"
         if declaration.claim.joint is None:
             return meaning
-        return f"{meaning}. Joint DP is about the other users' actions: it loses its proof by this, and is not refuted"
-    meaning = f"as far as this test sees, the noisy statistics leak no more than is claimed; {_NO_PROOF}"
+        return f"{meaning}. Joint DP is about the other users' actions: it is then unproved, but not refuted"
+    meaning = f"as far as this test sees, the noisy statistics leak no more than claimed; {_NO_PROOF}"
     if reachable is None:
         return meaning
     if reachable <= 0:
-        return f"{meaning}. With these parameters and so few runs no test could have shown a loss that is as declared"
+        return f"{meaning}. With these parameters and so few runs no test could have shown the declared loss"
     return (
         f"{meaning}. Were the loss as declared, the best test could have shown ε ≥ {_down(reachable)} with as many runs"
     )

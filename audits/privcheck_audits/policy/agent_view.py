@@ -36,9 +36,7 @@ def _trials(algorithm: Algorithm) -> int:
 
 def _lacks(algorithm: Algorithm, declaration: Declaration) -> str:
     if algorithm.online is None and algorithm.offline is None and algorithm.policies is None:
-        return (
-            "neither an agent nor a step from releases to policies is registered, so there are no policies to look at"
-        )
+        return "neither an agent nor a step from releases to policies is registered, so there are no policies to audit"
     return why_not(declaration)
 
 
@@ -46,8 +44,8 @@ VIEW = RegisteredView(
     name="policy",
     place=3,
     asks="The whole agent, seen only through the policies it plays.",
-    leaves_open="The view sees policies alone and is weak: a learned score may miss what leaks, and another instance "
-    "may show more. The view “releases” sees everything that leaves the curator.",
+    leaves_open="The view sees only policies and is weak: a learned score may miss a leak, and another instance may "
+    "show more. The view “releases” sees all releases.",
     trials=_trials,
     lacks=_lacks,
     run=run,

@@ -39,7 +39,7 @@ from privcheck_audits.policy.view import Outputs, bound_policies, check_policy
 
 SIZES: Final = {"H": 2, "S": 2, "A": 2, "K": 8}  # where an algorithm's own instance names none
 _LATER: Final = 3  # who differs where outputs share their noise: it takes a policy before and one after
-_TOLD: Final = "what the later users were told to do"
+_TOLD: Final = "the actions recommended to the later users"
 _TINY: Final = float(np.finfo(np.float64).tiny)  # a probability below is shown as this
 
 Array = NDArray[np.float64]
@@ -146,7 +146,7 @@ def instance(setting: Setting, algorithm: Algorithm) -> OnlineRuns:
         ParameterError: The algorithm has no online agent.
     """
     if algorithm.online is None:
-        raise ParameterError(f"{algorithm.name} has no online agent to be run", name=algorithm.name)
+        raise ParameterError(f"{algorithm.name} has no online agent to run", name=algorithm.name)
     H, S, A, K = (_size(name, algorithm) for name in SIZES)
     options = {**follow_closely(algorithm, setting.options), **({"K": Fraction(K)} if "K" in setting.options else {})}
     values = small(setting.values, algorithm)

@@ -62,7 +62,7 @@ def sizes(values: Mapping[str, Fraction]) -> tuple[int, int, int]:
     """
     missing = [name for name in _SIZES if name not in values]
     if missing:
-        raise ParameterError(f"canaries of tabular declarations need H, S and A; {missing[0]} is no parameter")
+        raise ParameterError(f"canaries of tabular declarations need H, S and A; {missing[0]} is not a parameter")
     H, S, A = (int(values[name]) for name in _SIZES)
     return H, S, A
 

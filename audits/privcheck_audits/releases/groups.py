@@ -197,7 +197,7 @@ def _place_canaries(
         cells = [cell for row in rows for cell in row]
     cells = cells[: 2 * _MOST if replaced else _MOST]
     if not cells:
-        raise ParameterError(f"{declaration.name}: with S = {S} and A = {A} no two users have cells of their own")
+        raise ParameterError(f"{declaration.name}: with S = {S} and A = {A} no two users have separate cells")
     first = _stay_in_cells(cells[0::2] if replaced else cells, H, S, A, reward)
     second = _stay_in_cells(cells[1::2], H, S, A, reward) if replaced else None
     alone = [take(first, slice(j, j + 1)) for j in range(first.users)]
@@ -210,7 +210,7 @@ def _place_canaries(
         where_moved = np.stack([m.cells for m in moved])
         change = np.stack([m.change for m in moved])
         if np.unique(where_moved).size < where_moved.size or np.ptp(change, axis=0).any():
-            raise ParameterError(f"{declaration.name}: {release.name}: two canaries have no cells of their own")
+            raise ParameterError(f"{declaration.name}: {release.name}: two canaries have no separate cells")
         exact = release.statistic.compute(first).reshape(-1)
         tables.append(
             _Table(

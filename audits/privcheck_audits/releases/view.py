@@ -327,7 +327,7 @@ def _add_said(result: AuditResult, request: AuditRequest) -> AuditResult:
     """Add findings about side outputs of user-written functions to a result."""
     if (said := hear_samplers(request.declaration, request.values, request.seed)) is None:
         return result
-    told = f"what {said.name} says beside its output"
+    told = f"the side output of {said.name}"
     where = ", ".join(said.places)
     if said.words:
         why = f"{told} depends on data that no release covers: {where}"
@@ -335,7 +335,7 @@ def _add_said(result: AuditResult, request: AuditRequest) -> AuditResult:
         return replace(result, verdict="violation", witness=witness, evidence={**result.evidence, "refuted": why})
     if result.verdict == "violation":
         return result
-    doubt = f"{told} is not known to be a function of the output: {where}; let it say nothing, or public facts alone"
+    doubt = f"{told} is not known to be a function of the output: {where}; let it be empty, or only public facts"
     return replace(result, verdict="undecided", evidence={**result.evidence, "doubt": doubt})
 
 
@@ -351,9 +351,9 @@ def _trials(algorithm: Algorithm) -> int:
 VIEW = RegisteredView(
     name="releases",
     place=0,
-    asks="What is released, on a worst-case pair of neighbours: how well does the likelihood ratio tell the two apart?",
+    asks="The releases, on a worst-case pair of neighbours: how well does the likelihood ratio distinguish the two?",
     leaves_open="Other neighbours, another score or more runs may show a larger loss, and a bug that costs less than "
-    "what lies between the bound and the claim is not seen.",
+    "the gap between the bound and the claim is not detected.",
     trials=_trials,
     lacks=lambda _, declaration: why_not(declaration),
     run=run,

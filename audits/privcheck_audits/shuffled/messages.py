@@ -213,12 +213,12 @@ class Attack:
     @property
     def words(self) -> str:
         """The pair in words, with the data of the other users."""
-        alike = f"{self.users} users who are alike: " if self.users > 1 else ""
+        alike = f"{self.users} users with the same data: " if self.users > 1 else ""
         where = f"; all are in one batch of {self.batch} users" if self.batch > 1 else "; the noise bits are dealt out"
         if self.integers:
             where += (
-                f", everybody else holding the data of D′: a message {self.noise_bits[0] + 1} in a counter where "
-                "nobody else holds a 1, or 0 where everybody else does, is the one user's"
+                f", with all other users' data as in D′: a message {self.noise_bits[0] + 1} in a counter where no "
+                "other user holds a 1, or 0 where all others do, is the one user's"
             )
         return alike + describe(self.pair) + where
 
@@ -243,7 +243,7 @@ def attacks(priced: Priced, sizes: tuple[int, ...]) -> Iterator[Attack]:
     together = replace(declaration, releases=tuple(r for r in seen if r.settings(values) == settings))
     moved = [find_moved_groups(together, at, pair, group) for at in settings]
     if not any(moved):
-        message = f"{declaration.name}: no batch has a user in it, and nothing is sent; audit more episodes"
+        message = f"{declaration.name}: no batch has a user, so nothing is sent; audit more episodes"
         raise ParameterError(message, name="K", given=values.get("K"))
     for users in sizes:
         large = [groups for groups in moved if groups and _senders(groups) >= users]

@@ -239,9 +239,9 @@ def instances(values: Mapping[str, Fraction]) -> tuple[Mapping[str, Fraction], .
 def declines(declaration: Declaration) -> str:
     """Reason why this plan cannot audit a declaration; empty if it can."""
     if declaration.model != "shuffle":
-        return "nothing of it is behind a shuffler"
+        return "it has no release behind a shuffler"
     if shared := declaration.shared_draws:
-        return f"{', '.join(shared)} share their noise bits, and expected are users who draw anew for every counter"
+        return f"{', '.join(shared)} share their noise bits; expected users who draw fresh bits for every counter"
     return ""
 
 
@@ -303,12 +303,12 @@ def _method(chosen: Aim) -> str:
         f"{len(chosen.plan.shares)} shares of runs with the largest ratio, fixed in advance, α divided among them"
     )
     if chosen.attack.users > 1:
-        return f"{flip}; {chosen.attack.users} users moved alike, and by group privacy what that says of one"
+        return f"{flip}; {chosen.attack.users} users moved alike, and group privacy gives the bound for one"
     if not chosen.shows:
         return flip
     return (
-        "exact discrete: what cannot be sent on D′ by the known law refutes every ε if it is sent on D with a "
-        f"probability above δ ({SHOWN:g} of α); for the rest {flip}"
+        "exact discrete: a message impossible on D′ by the known law refutes every ε if its probability on D is above "
+        f"δ ({SHOWN:g} of α); for the rest {flip}"
     )
 
 
@@ -319,20 +319,20 @@ def _explain(request: AuditRequest, attack: Attack, counted: MessageTally, refut
     at += f"a batch of {attack.batch} users, " if attack.batch > 1 else "a batch whose noise bits are dealt out, "
     if math.isinf(lower):
         m = attack.noise_bits[0]
-        sent, told = "a number of ones", "so that the sum alone tells the user's bit"
+        sent, told = "a number of ones", "so that the sum alone reveals the user's bit"
         if attack.integers:
-            sent = f"a message {m + 1} where nobody else's bit is 1, or a message 0 where everybody else's is,"
-            told = "so that the message is the one user's and tells that user's bit"
+            sent = f"a message {m + 1} where no other user's bit is 1, or a message 0 where all others' are,"
+            told = "so that the message is the one user's and reveals that user's bit"
         against = f"; refuted: the {refuted}" if refuted != "nothing" else ""
         return (
-            f"{at}{sent} that nobody can send on D′ left the shuffler in {counted.shown} of {counted.on_first} runs on "
+            f"{at}{sent} that is impossible on D′ left the shuffler in {counted.shown} of {counted.on_first} runs on "
             f"D, {told}: no ε holds at δ = {request.delta:g}{against}"
         )
     what = "every integer message" if attack.integers else "the number of ones"
-    seen = f"{at}{what} of the {attack.counters} counters that move was looked at"
+    seen = f"{at}{what} of the {attack.counters} moving counters was observed"
     if attack.users == 1:
         return seen
     return (
-        f"{seen}, with {attack.users} users moved alike: one alone hardly shows, and by group privacy what so many "
-        "show bounds the loss of one"
+        f"{seen}, with {attack.users} users moved alike: one alone is hardly visible, and group privacy turns their "
+        "loss into a bound for one"
     )
