@@ -79,7 +79,7 @@ def _single(probability: Real, answers: Real) -> float:
     """β of one answer: 1 − (1 − β)^{1/n}, rounded down."""
     beta, n = real("probability", probability, most=1), whole("answers", answers)
     if beta == 1:
-        raise ParameterError("expected probability below 1, got 1: any noise has that", name="probability", given=1)
+        raise ParameterError("expected probability below 1, got 1: every noise meets it", name="probability", given=1)
     return -math.expm1(math.log1p(-beta) / n) / _UP
 
 

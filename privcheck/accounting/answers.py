@@ -137,7 +137,7 @@ def _over_directions(answers: list[PointValues], *, joined: bool) -> tuple[Float
     """
     values = np.stack([f.values for f in answers])
     if np.isnan(values).any():
-        raise ArithmeticError("an accountant's method returned what is not a number: please report this")
+        raise ArithmeticError("an accountant's method returned a value that is not a number: please report this")
     top = values.argmax(axis=0)
     how = np.stack([f.how for f in answers])
     worst = np.array([WAYS.index(h.errs) for h in HOW])[how].min(axis=0)

@@ -46,7 +46,7 @@ def gdp_epsilon(mu: Real, delta: Real, *, rounding: Rounding = "up") -> Figure:
     """
     m, d = _level("mu", mu), _delta(delta)
     value = gdp.gdp_epsilon(m, d, rounding=_check(rounding))
-    reason = "" if value < math.inf else "no pure DP: δ = 0" if d == 0 else "hardly any noise"
+    reason = "" if value < math.inf else "no pure DP: δ = 0" if d == 0 else "the noise is too small to bound the loss"
     safe = gdp.gdp_epsilon(m, d) if rounding == "nearest" else value
     return _figure(value, "Gaussian curve", _ERRS[rounding], reason, safe)
 

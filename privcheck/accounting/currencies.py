@@ -48,11 +48,13 @@ THEOREMS: Final[dict[Name, str]] = {
 # which concurrency the theorems cover that are named above, beside interactions that each end before the next begins
 CONCURRENCY: Final[dict[Name, str]] = {
     "pure": "interactions that overlap too (Haney et al. 2023, for filters of (ε, δ)-DP)",
-    "zcdp": "interactions one after the other: where two overlap, give each a grant",
+    "zcdp": "interactions one after the other: if two overlap, give each its own grant",
     "gdp": "interactions that overlap too (Haney et al. 2023, for filters of f-DP)",
     "renyi": "interactions that overlap too (Haney et al. 2023, for filters at one Rényi order)",
 }
-NOT_A_GUARANTEE: Final = "the guarantee is the cap's; what is spent so far is none at a time chosen from the answers"
+NOT_A_GUARANTEE: Final = (
+    "the guarantee is the cap's; the amount spent so far is no guarantee at a time that depends on the answers"
+)
 UNITS: Final[dict[Name, str]] = {"pure": "ε", "zcdp": "ρ", "gdp": "μ²", "renyi": "D"}
 
 
@@ -306,8 +308,8 @@ def _refusal(event: Event, piece: Piece, currency: Currency) -> str:
     message = f"{event} has no finite cost in {currency}"
     if isinstance(piece, SampledGaussian):
         return (
-            f"{message}: what sampling saves shows only in Rényi orders; use currency='renyi' with an order, or spend "
-            "gaussian(std=…) as if nobody were left out"
+            f"{message}: the saving of sampling shows only in Rényi orders; use currency='renyi' with an order, or "
+            "spend gaussian(std=…) as if all users were sampled"
         )
     if currency.name == "pure":
         return f"{message}: its likelihood ratios are unbounded; use currency='zcdp', 'gdp' or 'renyi'"

@@ -238,7 +238,7 @@ def _epsilon(branch: tuple[Event, ...], delta: float) -> Figure:
     if math.isinf(answers.values[0]):
         lost = -math.expm1(fetch_job(branch).lost)
         if fetch_job(branch).hopeless:
-            reason = "μ², ρ or ε of the composition overflows: hardly any noise"
+            reason = "μ², ρ or ε of the composition overflows: the noise is too small"
         elif delta == 0:
             reason = "no pure DP: δ = 0"
         elif delta < lost:

@@ -130,7 +130,7 @@ def _read(event: Any, pair: _Neighbours, count: int) -> list[Event]:  # noqa: PL
             return [] if single is None else [count * single]
     if isinstance(event, dp.dp_event.DpEvent):
         message = f"no curve for this dp-accounting event: {event!r}"
-        message += "; give what is known of it instead: renyi_curve, privacy_profile, zcdp or pure"
+        message += "; give a known bound instead: renyi_curve, privacy_profile, zcdp or pure"
         raise ParameterError(message, name="event", given=event)
     raise ParameterError(f"expected an event of dp-accounting, got {event!r}", name="event", given=event)
 

@@ -45,7 +45,7 @@ class Figure:
     def upper(self) -> float:
         """Certified bound, never below the truth or `value`; computed on first use."""
         if self._below:
-            message = "expected a figure that is bounded from above; this one has a lower bound"
+            message = "expected a figure with an upper bound; this one has a lower bound"
             raise ParameterError(f"{message}: ask for its lower", name="upper", given=self.value)
         return max(self._certify(), self.value)
 
@@ -53,7 +53,7 @@ class Figure:
     def lower(self) -> float:
         """Certified bound, never above the truth, of a figure bounded from below."""
         if not self._below:
-            message = "expected a figure that is bounded from below; this one has an upper bound"
+            message = "expected a figure with a lower bound; this one has an upper bound"
             raise ParameterError(f"{message}: ask for its upper", name="lower", given=self.value)
         return min(self._certify(), self.value)
 

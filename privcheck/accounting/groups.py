@@ -189,7 +189,7 @@ def _from_profile(one: Event, k: int) -> AtomicLaw:
     assert total is not None
     law = profile_law([(Fraction(a), Fraction(min(1.0, b))) for a, b in zip(*(v.tolist() for v in total), strict=True)])
     if law.infinite("remove") >= 1:
-        message = f"expected a group small enough that something stays private; of {one}, nothing does for {k} users"
+        message = f"expected a group small enough for some privacy; {one} gives none for {k} users"
         raise ParameterError(message, name="size", given=k)
     if all(piece.on_one_draw is None for piece, _ in one.pieces):
         return law

@@ -56,7 +56,7 @@ class Plan:
     def __post_init__(self) -> None:
         """Check that the events are as made by `of`, under one relation, and that no more are used than planned."""
         if not self.events or self.events != combine(self.events):
-            message = "expected a plan's events as Plan.of(…) makes them: at least one, each once, in a fixed order"
+            message = "expected a plan's events as made by Plan.of(…): at least one, each once, in a fixed order"
             raise ParameterError(message, name="events", given=self.events)
         object.__setattr__(self, "relation", one_relation(self.events))
         if any(type(n) is not int for n in self.used) or len(self.used) != len(self.events):

@@ -59,7 +59,7 @@ def repeat_and_select(
         raise ParameterError(f"expected an event or a curve, got {what!r}", name="what", given=what)
     curve = what if isinstance(what, Curve) else compose(what)
     if not math.isfinite(curve.renyi_divergence(1 + 1e-6).value):
-        message = "expected runs with Rényi divergences; what is lost outright in a run has none"
+        message = "expected runs with Rényi divergences; outright losses of a run have none"
         raise ParameterError(f"{message}: charge a number of runs instead", name="what", given=what)
     eta = _shape(law, shape)
     run = "; ".join(str(e) for branch in curve.branches for e in branch)

@@ -57,7 +57,7 @@ def charge_of(event: object, currency: Currency) -> Cost:
     if isinstance(event, Cost):
         if not all(type(part) is Fraction and part >= 0 for part in (event.amount, event.lost)):
             message = f"expected a cost of fractions of at least 0, such as cost_of returns, got {event}"
-            raise ParameterError(f"{message}: nothing that was spent is given back", name="event", given=event)
+            raise ParameterError(f"{message}: spending is never refunded", name="event", given=event)
         return event
     if isinstance(event, Event | Curve):
         return cost_of(event, currency)

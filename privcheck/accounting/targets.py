@@ -122,7 +122,7 @@ class Posterior:
         object.__setattr__(self, "at", real("at", at, strict=False, most=1))
         object.__setattr__(self, "most", _open("most", most))
         if not self.most > self.prior:
-            message = f"expected most above prior = {self.prior:g}: that is known before the test; got {self.most:g}"
+            message = f"expected most above prior = {self.prior:g}: this is known before the test; got {self.most:g}"
             raise ParameterError(message, name="most", given=most)
         if self.at > 0 and self._rate() >= 1:
             message = f"every mechanism keeps it: a test of level {self.at:g} cannot convince more than that"

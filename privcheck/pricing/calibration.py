@@ -142,13 +142,14 @@ def _compose_to_scale(priced: Priced, target: tuple[float, float]) -> Account:
         raise ParameterError(message, name="epsilon", given=epsilon)
     if leaking := declaration.shared_draws:
         message = (
-            f"{declaration.name}: {', '.join(leaking)} reuse their noise, and no amount of it is enough: declare fresh"
+            f"{declaration.name}: {', '.join(leaking)} reuse their noise, so no amount of it is enough: declare fresh"
         )
         raise ParameterError(f"{message} draws first", name="draw")
     if whole := [r.name for r in declaration.noisy if r.mechanism.law.integers]:
         message = (
-            f"{declaration.name}: {', '.join(whole)} leave as integer messages, each of which only its own sender's "
-            "noise hides: the least noise is not searched for; send each bit as a message of its own and calibrate that"
+            f"{declaration.name}: {', '.join(whole)} are released as integer messages, each hidden only by its "
+            "sender's noise: the least noise cannot be searched for; send each bit as a separate message and calibrate "
+            "that"
         )
         raise ParameterError(message, name="messages")
     if mute := [why for r in declaration.noisy if (why := lacks(r.mechanism.law, "events", "std"))]:

@@ -287,7 +287,7 @@ def _check_counts(declaration: Declaration, costs: Sequence[ReleaseCost]) -> Non
     )
     for parameter in declaration.parameters:
         if parameter.name in parameters and parameter.kind != "count":
-            message = f"{declaration.name}: {parameter.name} stands for whole numbers in the releases"
+            message = f"{declaration.name}: {parameter.name} means whole numbers in the releases"
             raise DeclarationError(f"{message}; its Parameter is of kind {parameter.kind}, expected count")
 
 

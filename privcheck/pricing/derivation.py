@@ -213,7 +213,7 @@ def _counters(declaration: Declaration, costs: Sequence[ReleaseCost]) -> Derivat
         symbol=write_index(r"\Delta_1", "total"),
         result=largest(*(total([moved[r.name] for r in declaration.seen_by(g)]) for g in declaration.groups)),
         inputs=tuple((write_index(r"\Delta_1", name), one) for name, one in moved.items()),
-        note="so many counters move at once; there is no finite ρ, ε at the claim's δ is computed",
+        note="this many counters move at once; no ρ is finite, so ε is computed at the claim's δ",
     )
 
 

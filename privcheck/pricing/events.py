@@ -71,7 +71,7 @@ def settle_sizes(declaration: Declaration, values: Mapping[str, Fraction]) -> tu
     sizes = [tuple(sorted({int(at["n"]) for at in release.settings(values)})) for release in depending]
     if len(set(sizes)) > 1:
         names = ", ".join(release.name for release in depending)
-        raise ParameterError(f"{names} hold the same users in batches of different sizes", name="sizes")
+        raise ParameterError(f"{names} have the same users in batches of different sizes", name="sizes")
     return tuple(
         declaration.with_noisy(tuple(_of_size(release, size) for release in declaration.noisy))
         for size in sizes[0] or (0,)

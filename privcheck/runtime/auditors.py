@@ -89,7 +89,7 @@ class MechanismAudit(Brief):
         letter = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}[self.unit]
         bound = f"{letter} ≥ {self.lower:.4g} at {self.confidence:.4g} confidence (pair {self.pair}, {self.method})"
         made = self._count_runs()
-        best = f"at most about {self.reachable:.4g} could be shown with them, were the claim exactly true"
+        best = f"at most about {self.reachable:.4g} could be shown with them if the claim were exactly true"
         lines = [f"{self.verdict}: {self.claim} claimed, {bound}; {made}, seed {self.seed}; {best}", *self.notes]
         return "\n".join(lines)
 

@@ -44,10 +44,10 @@ class Billboard:
             known_digest: Its digest, if the caller has it: a large table is hashed once.
 
         Raises:
-            ChannelError: This slice is on the billboard already.
+            ChannelError: This slice is already on the billboard.
         """
         if (name, part) in self._slices:
-            raise ChannelError(f"{name}, part {part} is on the billboard already", release=name)
+            raise ChannelError(f"{name}, part {part} is already on the billboard", release=name)
         value.flags.writeable = False
         frozen = value.view()  # of a frozen array: its flag cannot be set back
         self._slices[name, part] = frozen
@@ -126,7 +126,7 @@ class Channel:
         sized = {"n"} if any(r.batch_sizes is not None for r in declaration.noisy) else set()
         values = {**values, **declaration.values({name: values[name] for name in values if name not in sized})}
         for one in declaration.others:
-            message = f"{one.name}: {one.facts.output} is not a value plus noise, and a channel draws nothing else"
+            message = f"{one.name}: {one.facts.output} is not a value plus noise, and a channel draws only these"
             raise ChannelError(f"{message}: run it yourself, and charge it by `account`", release=one.name)
         named = [release.draw.name for release in declaration.noisy if release.draw.name]
         for release in declaration.noisy:
@@ -193,8 +193,8 @@ class Channel:
             missing = sorted(set(range(self._shape[name][0])) - parts)
             if missing:
                 raise ChannelError(
-                    f"{self._declaration.name} declares {name} with {self._shape[name][0]} slices, but "
-                    f"{len(missing)} of them were never released (first: {missing[0]})",
+                    f"{self._declaration.name} declares {name} with {self._shape[name][0]} slices, but {len(missing)} "
+                    f"of them were not released (first: {missing[0]})",
                     release=name,
                 )
         self._ledger.close()
@@ -208,7 +208,7 @@ class Channel:
         if not isinstance(part, int) or isinstance(part, bool):
             raise ChannelError(f"{name}: expected the number of a slice, got {part!r}", release=name)
         if not 0 <= part < steps or part in self._released[name]:
-            state = "was released already" if part in self._released[name] else f"is not in 0..{steps - 1}"
+            state = "was already released" if part in self._released[name] else f"is not in 0..{steps - 1}"
             raise ChannelError(f"{name}: slice {part} {state}; each slice is released once", release=name)
         if not isinstance(value, np.ndarray) or value.shape != tuple(shape) or value.dtype != np.float64:
             got = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
@@ -282,6 +282,6 @@ class ReplayChannel:
             ChannelError: The slice was requested twice.
         """
         if (name, part) in self.exact:
-            raise ChannelError(f"{name}: slice {part} was released already; each slice is released once", release=name)
+            raise ChannelError(f"{name}: slice {part} was already released; each slice is released once", release=name)
         self.exact[name, part] = value.copy()
         return self._billboard.read(name, part=part)

@@ -63,7 +63,7 @@ def as_drawn(declaration: Declaration, values: Mapping[str, Fraction], *, prices
         raise ParameterError(f"{message}, which release noise never does", name="noise", given="release")
     if declaration.others:
         name = declaration.others[0].name
-        message = f"{declaration.name}: {name} is not a value plus noise, and release noise covers nothing else"
+        message = f"{declaration.name}: {name} is not a value plus noise, and release noise covers only these"
         raise ParameterError(message, name="noise", given="release")
     plain = isinstance(declaration.claim.guarantee, ZCDP | PureDP)
     drawn = replace(
@@ -102,7 +102,7 @@ def _put_on_grid(release: Release, relation: Relation, values: Mapping[str, Frac
     contributes = isinstance(statistic, Contributes)
     symmetric = release.mechanism.kind if isinstance(release.mechanism, SymmetricGaussian) else ""
     if symmetric and not contributes:
-        message = f"{release.name}: {statistic.name} tells no contributions, which matrices are rounded by"
+        message = f"{release.name}: {statistic.name} has no `contributions`, which are needed to round matrices"
         raise ParameterError(message, name="noise", given="release")
     base = release.mechanism.whiten(statistic.sensitivity(release.contribution(relation)))
     l1, l2, linf = (norm.number(values, rounding="down") for norm in (base.l1, base.l2, base.linf))

@@ -163,7 +163,9 @@ def read_ledger(path: Path) -> tuple[dict[str, Any], list[Entry]]:
             line = json.loads(text)
             claimed = line.pop("chain")
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise LedgerError(f"{path.name}, line {number}: not a ledger line; torn or edited", line=number) from None
+            raise LedgerError(
+                f"{path.name}, line {number}: not a ledger line; truncated or edited", line=number
+            ) from None
         chain = _link(chain, line)
         if claimed != chain or text != json.dumps({**line, "chain": chain}):
             message = (

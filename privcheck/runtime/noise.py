@@ -278,13 +278,13 @@ class TreeCounter:
     def _check(self, increment: Array) -> None:
         if self.users == self.leaves:
             message = (
-                f"the tree is declared for {self.leaves} users, and all of them have come: declare as many as there are"
+                f"the tree is declared for {self.leaves} users, and all of them have come: declare the actual number"
             )
             raise ParameterError(message, name="leaves", given=self.leaves)
         if np.shape(increment) != self.shape:
             raise ParameterError(f"expected a contribution of shape {self.shape}, got {np.shape(increment)}")
         if not np.isfinite(increment).all():
-            raise ParameterError("expected a finite contribution: it has a cell that is NaN or infinite")
+            raise ParameterError("expected a finite contribution: it has a NaN or infinite cell")
         if self._noise.symmetric:
             apart = np.abs(increment - np.swapaxes(increment, -1, -2)).max(initial=0.0)
             if apart > _ASYMMETRY * np.abs(increment).max(initial=0.0):

@@ -255,7 +255,7 @@ def refuse_replicates(replicates: int) -> None:
     if replicates > 1:
         message = (
             f"{replicates} replicates with release noise are {replicates} releases: use --replicates 1, and simulated "
-            "noise to see how results vary"
+            "noise to study the variation"
         )
         raise ParameterError(message, name="replicates", given=replicates)
 

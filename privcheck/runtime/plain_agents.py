@@ -125,7 +125,7 @@ class Streams:
         self._declaration, self._values = setting.released, setting.values
         self._released = noise == "release" and not noiseless
         if self._released and contribute is not None and any(on_grid(r) for r in self._declaration.noisy):
-            message = f"{self._declaration.name} computes contributions of its own, which nobody rounds to a grid"
+            message = f"{self._declaration.name} computes its own contributions, which are not rounded to a grid"
             raise ParameterError(f"{message}: release noise is for declared statistics", name="noise", given=noise)
         self._releases: tuple[Release, ...] = self._declaration.noisy
         self._kind = _schedule(self._releases, self._declaration.name)
@@ -562,7 +562,7 @@ def _check_contribute(given: Contribute) -> Contribute:
         return given
     except TypeError as error:
         message = f"contribute: expected a function of (user, rng), got {given!r:.100}: {error}"
-        remedy = "take `rng`, the user's own generator, as the second argument, also where nothing is drawn from it"
+        remedy = "take `rng`, the user's own generator, as the second argument, even if unused"
         raise ParameterError(f"{message}; {remedy}", name="contribute", given=repr(given)) from error
     return given
 

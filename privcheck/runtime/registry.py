@@ -48,7 +48,7 @@ def check_printed(algorithm: Algorithm) -> None:
     options = {option.name: option for option in algorithm.options}
     readings = {reading.name: reading for reading in algorithm.readings}
     if NAME in options or NAME in readings:
-        message = f"{algorithm.name}: {NAME!r} names what chooses among an agent's constants; call the option otherwise"
+        message = f"{algorithm.name}: {NAME!r} is the name of the choice among an agent's constants; rename the option"
         raise DeclarationError(message)
     for name, value in algorithm.printed.items():
         if name in options:
@@ -220,7 +220,7 @@ class Algorithm:
 
             return run(self.offline, request)
         if self.learn is None:
-            message = f"{self.name} has no agent that learns from data; `privcheck list` shows which have one"
+            message = f"{self.name} has no agent that learns from data; `privcheck list` shows those with one"
             raise ParameterError(message, name=self.name)
         return self.learn(request)
 
@@ -341,7 +341,9 @@ class AuditPlan:
             AuditError: The audited algorithm output a value that is not finite.
         """
         if request.view not in self.by_name:
-            message = f"{self.algorithm.name}: expected a view out of {', '.join(self.by_name)}, got {request.view!r}"
+            message = (
+                f"{self.algorithm.name}: expected one of the views {', '.join(self.by_name)}, got {request.view!r}"
+            )
             raise ParameterError(message, name="view", given=request.view)
         return self.by_name[request.view].run(request, self.algorithm)
 

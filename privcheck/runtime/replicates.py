@@ -111,7 +111,7 @@ def run(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) ->
         request = replace(request, setting=request.setting.drawing(drawn))
     player = ready(make, request, noiseless=noiseless)
     if request.noise == "release" and not player.protects:
-        message = f"{request.setting.declared.name} draws simulated noise alone; it has no release noise"
+        message = f"{request.setting.declared.name} draws only simulated noise; it has no release noise"
         raise ParameterError(message, name="noise", given="release")
     refuse_other(request, player.label)
     ledger = None if request.declaration is None else open_ledger(request, player, noiseless=noiseless)

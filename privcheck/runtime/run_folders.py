@@ -78,8 +78,8 @@ def refuse_mixed(directory: Path | None, *, released: bool) -> None:
         return
     if not released and working_folder(directory) != directory:
         message = (
-            f"{directory} holds a run with release noise, whose files would be replaced by ones that protect nobody: "
-            "choose another --out"
+            f"{directory} holds a run with release noise, whose files would be replaced by unprotected ones: choose "
+            "another --out"
         )
         raise ParameterError(message, name="out", given=str(directory))
     if released and (found := [name for name in _UNDIVIDED if (directory / name).exists()]):

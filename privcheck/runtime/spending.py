@@ -189,7 +189,9 @@ def check_entries(header: Mapping[str, Any], entries: Sequence[Entry], priced: P
             raise LedgerError(f"line {line}: {entry.release}, slice {entry.part} is repeated or undeclared", line=line)
         due = None if seen[entry.release] else cost
         if entry.charge != due:
-            raise LedgerError(f"line {line}: {entry.release} was charged {entry.charge}, declared is {due}", line=line)
+            raise LedgerError(
+                f"line {line}: {entry.release} was charged {entry.charge}, but {due} is declared", line=line
+            )
         seen[entry.release].add(entry.part)
     for name, parts in seen.items():
         if len(parts) != expected[name][1]:

@@ -56,7 +56,7 @@ def to_json(value: Any, where: str = "report") -> Any:
     elif hasattr(value, "tolist"):  # NumPy scalars and arrays
         plain = to_json(value.tolist(), where)
     elif value is not None and not isinstance(value, (bool, int)):
-        message = f"{where}: a value of type {type(value).__name__} has no place in a report"
+        message = f"{where}: a value of type {type(value).__name__} cannot be written to a report"
         raise ParameterError(message, name=where, given=value)
     return plain
 
@@ -134,7 +134,7 @@ def _join_infinite(plain: Any) -> Any:
 def _put(items: Any, path: str, text: str) -> None:
     first, _, rest = path.partition(".")
     if not isinstance(items, list) or not first.isdecimal() or int(first) >= len(items):
-        raise ParameterError(f"no place {path} for an infinite number", name=path, given=text)
+        raise ParameterError(f"an infinite number cannot be written at {path}", name=path, given=text)
     if rest:
         _put(items[int(first)], rest, text)
     else:
@@ -236,7 +236,7 @@ def _refusal(where: str, expected: str, data: Any) -> ParameterError:
 
 def _float(value: float, where: str) -> float | str:
     if math.isnan(value):
-        raise ParameterError(f"{where} is NaN; expected a number, or null where there is none", name=where)
+        raise ParameterError(f"{where} is NaN; expected a number, or null if there is none", name=where)
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return float(value)

@@ -48,7 +48,7 @@ def load_entry(group: str, name: str, *, kind: str = "") -> object:
     except Exception as error:
         owner = "" if point.dist is None else f" of package {point.dist.name}"
         message = f"{kind} {name!r}{owner} ({point.value}) cannot be loaded: {describe_failure(error)}"
-        raise PackageError(f"{message}. Mend the package, or uninstall it") from error
+        raise PackageError(f"{message}. Repair the package, or uninstall it") from error
 
 
 def find_entry(group: str, name: str, *, kind: str = "") -> EntryPoint:

@@ -123,10 +123,10 @@ WORDS: Final[Mapping[Domain, str]] = {
     "part of one": "at least 0 and below 1",
 }
 _REMEDIES: Final[Mapping[Domain, str]] = {
-    "count": "round it with ceil or floor, or keep it up with maximum(1, …)",
-    "whole": "round it with ceil or floor, or keep it up with maximum(0, …)",
-    "positive": "keep it up with maximum(…)",
-    "nonnegative": "keep it up with maximum(0, …)",
+    "count": "round it with ceil or floor, or bound it below with maximum(1, …)",
+    "whole": "round it with ceil or floor, or bound it below with maximum(0, …)",
+    "positive": "bound it below with maximum(…)",
+    "nonnegative": "bound it below with maximum(0, …)",
     "part of one": "a probability of 1 or more claims nothing",
 }
 _LONGEST: Final = 10_000  # steps at which a bound is evaluated one by one
@@ -229,7 +229,9 @@ def _steps(condition: Condition, values: Mapping[str, Fraction], *, most: int) -
     if last is None or last.denominator != 1 or last < 1:
         return  # a condition of its own
     if most == _LONGEST and last > most:
-        message = f"its bound is evaluated at up to {most} steps, got {last}; write it so that its sign can be seen"
+        message = (
+            f"its bound is evaluated at up to {most} steps, got {last}; write it so that its sign can be determined"
+        )
         raise ParameterError(f"{condition.where}: {condition.what}: {message}", name="h", given=last)
     whole = int(last)
     for step in (

@@ -170,7 +170,7 @@ def parse_unit(text: object, *, stated_by: str) -> Unit:
     parts = [part.strip() for part in text.split(",")] if isinstance(text, str) else []
     counts = {"trajectories": None, "steps": None} | dict(_read_counts(parts[1:-2]))
     if len(parts) not in (4, 5) or counts["trajectories"] is None or len(parts) != 4 + (counts["steps"] is not None):
-        message = f"expected a unit of privacy as {_EXAMPLE}: who, at most how many trajectories, relation, model; got"
+        message = f"expected a unit of privacy as {_EXAMPLE}: noun, number of trajectories, relation, model; got"
         raise ParameterError(f"{message} {str(text)[:200]!r}", name="unit", given=text)
     fields: Any = {"relation": parts[-2], "model": parts[-1], "basis": "statement", "stated_by": stated_by, **counts}
     return Unit(who=parts[0], **fields)
@@ -237,10 +237,10 @@ def explain_mismatch(offered: Unit, needed: Unit, *, whose: str) -> str | None:
 
 def _remedy(steps: int, needed: Unit) -> str:
     if not steps:
-        return f"No conversion is known: price it for {needed.text!r}, or charge a dataset of its own unit"
+        return f"No conversion is known: price it for {needed.text!r}, or charge a dataset with its unit"
     return (
         f"Group privacy over {steps} neighbours is a sound conversion: charge ε × {steps}, ρ × {steps**2} or μ² × "
-        f"{steps**2}, stated for {needed.text!r}; a δ that is lost needs a price of its own"
+        f"{steps**2}, stated for {needed.text!r}; a δ of outright loss needs a separate price"
     )
 
 

@@ -162,9 +162,7 @@ def assert_sensitivity(
     if users is not None:
         enumerated = _suprema_of_own(statistic, relation, users)
     elif missing := [name for name in ("H", "S", "A") if name not in values]:
-        message = (
-            f"no {', '.join(missing)} among the values: trajectories need sizes; for data of your own give `users`"
-        )
+        message = f"no {', '.join(missing)} among the values: trajectories need sizes; for custom data give `users`"
         raise ParameterError(message, name=missing[0])
     else:
         enumerated = suprema(statistic, relation, *(int(values[name]) for name in ("H", "S", "A")), values=values)
@@ -192,6 +190,6 @@ def _suprema_of_own(statistic: Statistic[Any], relation: Relation, users: Sequen
     if not isinstance(relation, ReplaceOne):
         return _suprema(statistic, users, None)
     if relation.initial == "fixed":
-        message = "who shares step 1's state and action nobody knows in data of your own: expected initial='any'"
+        message = "custom data do not show who shares step 1's state and action: expected initial='any'"
         raise ParameterError(message, name="relation", given=relation)
     return _suprema(statistic, users, np.ones((len(users), len(users)), dtype=np.bool_))

@@ -252,7 +252,7 @@ def write_witness(
         try:
             return writer.write(value)
         except UnwritableError as error:
-            remarks.append(f"# {name}: what the failing test gave, {error}")
+            remarks.append(f"# {name}: value of the failing test, {error}")
             return name
 
     of = ", ".join(f'"{getattr(claim, each.name)}"' for each in dataclasses.fields(claim))
@@ -274,7 +274,7 @@ def _public(module: str, given: Any) -> str:
 _LETTERS: Final = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}
 _MOST_ROWS: Final = 60  # users of a pair that are shown
 _LONGEST: Final = 120  # characters of a record
-_ASKS: Final = "Do outputs of the function tell two neighbouring datasets apart more than its claim allows?"
+_ASKS: Final = "Do the function's outputs distinguish two neighbouring datasets better than its claim allows?"
 
 
 def save_page(found: MechanismAudit, directory: Path, *, mechanism: str, test: str, code: str, started: str) -> Path:
@@ -310,8 +310,8 @@ def save_page(found: MechanismAudit, directory: Path, *, mechanism: str, test: s
         evidence={
             f"{letter} claimed": found.claimed,
             f"{letter} at least": found.lower,
-            f"least {letter} that would have been visible": found.visible,
-            **({} if found.needed is None else {"trials that show twice the claim": found.needed}),
+            f"least {letter} that could have been detected": found.visible,
+            **({} if found.needed is None else {"trials needed to show twice the claim": found.needed}),
             "pair": found.pair,
             "runs": found.runs,
             "most_runs": 2 * found.trials * max(1, len(found.neighbours)),

@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--privacy-report",
         default=None,
         metavar="DIR",
-        help="write a report page for every audit there; by default only for those that fail, in pytest's cache",
+        help="directory of report pages for all audits; by default only failing audits, in pytest's cache",
     )
     parser.addini("privacy_report", "as --privacy-report", default="")
 

@@ -253,7 +253,7 @@ def test_costs_of_trees_curves_and_partitions_add_up():
         (acc.zcdp(rho=1, xi=1), ZCDP, "'renyi'"),
         (acc.discrete_gaussian(std=5), GDP, "not on the Gaussian curve"),
         (acc.poisson_gaussian(std=1, rate=0.01, relation="add-remove"), ZCDP, "'renyi' with an order"),
-        (acc.poisson_gaussian(std=1, rate=0.01, relation="add-remove"), GDP, "as if nobody were left out"),
+        (acc.poisson_gaussian(std=1, rate=0.01, relation="add-remove"), GDP, "as if all users were sampled"),
         (acc.shuffled_bits(users=20, probability=0.5), ZCDP, "'renyi'"),
         (acc.renyi_curve({2: 0.2, 8: 0.8}), renyi(9), "lower order"),
         (acc.renyi_curve({2: 0.2, 8: 0.8}), ZCDP, "'renyi'"),

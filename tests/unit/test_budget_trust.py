@@ -58,7 +58,7 @@ def test_a_statement_says_what_was_lost_by_who_took_part_in_everything(book):
         book.charge(OTTO, grant="H", unit="dataset", event=RHO)
     everything = book.show(OTTO)["datasets"][0]["taken_part_in_all"]
     assert float(everything["epsilon"]) == pytest.approx(zcdp_to_epsilon(2.4, 1e-6).value)
-    assert "none at a time chosen from the answers" in everything["note"]
+    assert "no guarantee at a time that depends on the answers" in everything["note"]
     book.charge(OTTO, grant="E", unit="dataset", event={"type": "pure", "epsilon": "2"})
     both = float(book.show(OTTO)["datasets"][0]["taken_part_in_all"]["epsilon"])
     assert both == pytest.approx(2 + zcdp_to_epsilon(2.4, 5e-7).value)
@@ -108,7 +108,7 @@ def test_a_claim_of_another_trust_model_is_refused_with_what_to_do(book, trust):
             assert book.charge(OTTO, **asked).state == "committed"
         else:
             with pytest.raises(
-                ParameterError, match=f"the model is {model}, not {trust}.* or charge a dataset of its own"
+                ParameterError, match=f"the model is {model}, not {trust}.* or charge a dataset with its"
             ):
                 book.charge(OTTO, **asked)
     with pytest.raises(ParameterError, match="expected one of central, joint"):

@@ -86,7 +86,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("node", FOREIGN.values(), ids=FOREIGN)
 def test_an_expression_is_of_parameters_and_of_what_is_known_of_them(node):
-    with pytest.raises(ParameterError, match=r"privcheck.terms.symbols|expression\(|one parameter, one kind"):
+    with pytest.raises(ParameterError, match=r"privcheck.terms.symbols|expression\(|a parameter has one kind"):
         Expr(node)
 
 

@@ -63,5 +63,5 @@ def test_a_plain_agent_reads_release_noise_in_the_statistics_own_unit(tmp_path):
 def test_contributions_of_ones_own_are_not_rounded_and_refused():
     contribute = lambda _: lambda user, _rng: {"rewards": user.rewards, "transitions": user.rewards}  # noqa: E731
     setting, world = choose(contribute=contribute)
-    with pytest.raises(ParameterError, match="which nobody rounds to a grid"):
+    with pytest.raises(ParameterError, match="which are not rounded to a grid"):
         run_online(setting, world, noise="release")

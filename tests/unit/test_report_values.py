@@ -86,7 +86,7 @@ def test_infinite_numbers_are_null_beside_a_text():
 
 
 def test_a_text_about_no_number_is_refused():
-    with pytest.raises(ParameterError, match=r"no place 3 for an infinite number"):
+    with pytest.raises(ParameterError, match=r"an infinite number cannot be written at 3"):
         values.from_json(values.CalibrationTarget, {"epsilon": [1], "epsilon_infinite": {"3": "inf"}, "delta": 1})
 
 

@@ -169,8 +169,8 @@ def test_claims_are_exact(claim):
 
 def test_what_cannot_be_written_is_named_and_what_cannot_be_seen_is_refused():
     code = write_witness(lambda _: 0, PureDP(1), {"neighbours": [(object(), 1)]}, directory=None).code
-    assert "# mechanism: what the failing test gave" in code
-    assert "# neighbours: what the failing test gave, a object" in code
+    assert "# mechanism: value of the failing test" in code
+    assert "# neighbours: value of the failing test, a object" in code
     with pytest.raises(UnwritableError):
         Writer(directory=None).write(np.array([object()]))
     with pytest.raises(ParameterError, match="the content of a object cannot be seen"):

@@ -148,7 +148,7 @@ def under(*known: RelationName, otherwise: str = "") -> Callable[[Callable[P, R]
             if not isinstance(relation, str) or relation not in known:
                 message = f"{make.__name__}: expected relation= one of {', '.join(map(repr, known))}"
                 got = f"got {relation!r:.80}" if "relation" in given else "got none"
-                message += f": name the neighbouring relation that the price is for; {got}"
+                message += f": name the neighbouring relation of the price; {got}"
                 message += f" ({otherwise})" if otherwise and "relation" in given else ""
                 raise ParameterError(message, name="relation", given=relation)
             return make(*args, **given)
@@ -186,7 +186,7 @@ def one_relation(parts: Iterable[Priced]) -> RelationName | None:
             first = part
         elif part.relation != first.relation:
             message = f"priced under {first.relation} and under {part.relation}: {first!s:.200} and {part!s:.200}"
-            remedy = "no one pair of data sets is meant by both; price all of it under the relation of the data"
+            remedy = "they refer to different pairs of datasets; price all events under the relation of the data"
             raise ParameterError(f"{message}; {remedy}", name="relation", given=part.relation)
     return None if first is None else first.relation
 

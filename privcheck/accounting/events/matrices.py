@@ -23,7 +23,7 @@ from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
 from privcheck.terms.unit import RelationName
 
-_UNKNOWN: Final = "of two users of one sample no dominating pair is known here"
+_UNKNOWN: Final = "no dominating pair is known here for two users of one sample"
 _MOST_STEPS: Final = 5_000
 _MOST_SHIFT: Final = 100.0  # sensitivity/std of a mixture
 _MOST_PARTS: Final = 2_000
@@ -203,7 +203,7 @@ def mixture_of_gaussians(
             parts[shift] = parts.get(shift, 0.0) + chance / total
     shifts = tuple(sorted(parts))
     if shifts[-1] > _MOST_SHIFT:
-        message = f"expected sensitivity/std of at most {_MOST_SHIFT:g}, got {shifts[-1]:g}: hardly any noise"
+        message = f"expected sensitivity/std of at most {_MOST_SHIFT:g}, got {shifts[-1]:g}: the noise is too small"
         raise ParameterError(message, name="std", given=std)
     law: Piece = MixtureLaw(shifts, tuple(parts[s] for s in shifts))
     if len(shifts) == 1:

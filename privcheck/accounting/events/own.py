@@ -145,7 +145,9 @@ def loss_distribution(p: ArrayLike, q: ArrayLike, *, count: Real = 1) -> Event:
     """
     (one, p_exactly), (other, q_exactly) = _masses("p", p), _masses("q", q)
     if len(one) != len(other):
-        message = f"expected p and q on the same outcomes, got {len(one)} and {len(other)}; give 0 where one has none"
+        message = (
+            f"expected p and q on the same outcomes, got {len(one)} and {len(other)}; give 0 for a missing outcome"
+        )
         raise ParameterError(message, name="q", given=len(other))
     missing = max(total_defect(one), total_defect(other))
     note = f"{missing:.1g} missing of a total counts as lost" if missing > 2.0**-50 else ""
@@ -169,7 +171,7 @@ def loss_distribution(p: ArrayLike, q: ArrayLike, *, count: Real = 1) -> Event:
 def _law(name: str, law: AtomicLaw) -> AtomicLaw:
     """Check that the law protects something: δ = 1 for every ε is refused."""
     if max(law.infinite(d) for d in DIRECTIONS) >= 1:
-        message = f"expected {name} of a mechanism that protects something, got δ(ε) = 1 for all ε"
+        message = f"expected {name} of a mechanism with some protection, got δ(ε) = 1 for all ε"
         raise ParameterError(message, name=name)
     return law
 
@@ -181,7 +183,7 @@ def _masses(name: str, given: ArrayLike) -> tuple[Floats, dict[int, Fraction]]:
     said = {i: exactly(name, x) for i, x in enumerate(rows) if isinstance(x, Fraction | str)}
     for mass in said.values():
         if 0 < mass < _LEAST_MASS:  # as a float it would lose its digits, or be no outcome at all
-            message = f"expected {name} as probabilities of 0 or from 1e-300 on, got {mass!s:.80}; add what is smaller"
+            message = f"expected {name} as probabilities of 0 or from 1e-300 on, got {mass!s:.80}; add smaller ones"
             raise ParameterError(f"{message} up as the rest of a truncated law", name=name, given=mass)
     nearest = {i: to_float(x, rounding="nearest") for i, x in said.items()}
     try:
@@ -196,7 +198,7 @@ def _masses(name: str, given: ArrayLike) -> tuple[Floats, dict[int, Fraction]]:
         message = (
             f"expected {name} to add up to 1 within {_OFF:g}, got {math.fsum(masses.tolist())!r}; scale it, or give"
         )
-        message += " the rest of a truncated law as outcomes of its own: p = rest, q = 0 and p = 0, q = rest"
+        message += " the rest of a truncated law as separate outcomes: p = rest, q = 0 and p = 0, q = rest"
         raise ParameterError(message, name=name, given=off)
     return masses, {i: x for i, x in said.items() if x != Fraction(nearest[i])}
 
@@ -257,7 +259,7 @@ def _profile(name: str, given: Tabulated) -> list[Point]:
     for (e, upper), (_, lower) in itertools.pairwise(table):
         if lower > upper:
             message = f"expected δ that falls as ε grows, got δ({e:g}) = {upper:g} and {lower:g} after it"
-            raise ParameterError(f"{message}; the smaller holds at all larger ε", name=name, given=lower)
+            raise ParameterError(f"{message}; the smaller one holds at all larger ε", name=name, given=lower)
     return points
 
 
@@ -303,7 +305,7 @@ def trade_off(
 
 def _trade_off_table(curve: Tabulated, between: str | None) -> Knots:
     if between not in ("linear", "convex", "steps"):
-        message = "expected between as 'linear', 'convex' or 'steps': what is known of f between the table's points"
+        message = "expected between as 'linear', 'convex' or 'steps': the knowledge about f between the table's points"
         raise ParameterError(f"{message}; got {between!r}", name="between", given=between)
     table = sorted(_pairs("curve", curve))
     _order("curve", "an α", [a for a, _ in table])

@@ -104,7 +104,7 @@ def poisson(
     note = join_notes(event.note, "" if replaced is None else replaced.note)
     _check_inner("poisson", event, relation, needed=relation if relation in PRESENT else "add-remove")
     if replaced is not None and relation not in REPLACING:
-        message = f"expected `replaced` where a user is replaced, got it with relation {relation!r}"
+        message = f"expected `replaced` only if a user is replaced, got it with relation {relation!r}"
         raise ParameterError(f"{message}; leave it out", name="replaced", given=replaced)
     other = () if replaced is None else _base(replaced)
     if replaced is not None:
@@ -205,10 +205,10 @@ def with_replacement(
     pieces: list[tuple[Piece, int]] = []
     note = "each number of copies bounded by itself"
     if 0 < mu < _NEAR:
-        pieces, note = [(GaussianLaw((m * mu) ** 2), 1)], "sampling left out: its losses are next to nothing"
+        pieces, note = [(GaussianLaw((m * mu) ** 2), 1)], "sampling left out: its losses are negligible"
     elif mu > _STEEPEST:
         lost = -math.expm1(m * math.log1p(-1 / n)) * (1 + 1e-14)
-        pieces, note = [(LostLaw(lost), 1)], "hardly any noise: a sampled user is charged as fully revealed"
+        pieces, note = [(LostLaw(lost), 1)], "the noise is too small: a sampled user is charged as fully revealed"
     elif mu > 0:
         pieces = [(redrawn_law(mu, m, n), 1)]
     given = {"std": spread, "users": n, "draws": m, "sensitivity": moved}
@@ -283,7 +283,7 @@ def truncated_poisson_gaussian(
                 _widened(crowded(swapped, kept) if in_place else replace(law, rate=kept)) for _, kept, in_place in told
             ]
             pieces = [(RevealedLaw(tuple(weights), tuple(laws)) if len(laws) > 1 else laws[0], 1)]
-            note = join_notes(note, "how many are sampled counts as known")
+            note = join_notes(note, "the number of sampled users counts as known")
     return event(
         "truncated_poisson_gaussian",
         pieces,
@@ -377,10 +377,10 @@ def _gaussian_pieces(s: float, q: float, relation: RelationName) -> tuple[list[t
     if q == 1:
         return [(GaussianLaw(moved * moved), 1)], ""
     if s < _NEAR:
-        return [(GaussianLaw(moved * moved), 1)], "sampling left out: its losses are next to nothing"
+        return [(GaussianLaw(moved * moved), 1)], "sampling left out: its losses are negligible"
     if s > _STEEPEST:
         # outputs with and without the user differ in the runs that sample them, a share q at most
-        return [(LostLaw(q), 1)], "hardly any noise: a sampled user is charged as fully revealed"
+        return [(LostLaw(q), 1)], "the noise is too small: a sampled user is charged as fully revealed"
     note = f"sampling rate rounded up to {_FEW:g}" if q < _FEW else ""
     law = ReplacedGaussian if relation in REPLACING else SampledGaussian
     return [(law(s, max(q, _FEW)), 1)], note
@@ -400,7 +400,7 @@ def _check_inner(where: str, of: Event, relation: RelationName, *, needed: Relat
     """
     if of.relation in (None, relation) and of.relation in (None, needed):
         return
-    message = f"{where}: the sample is priced under {relation} and what is sampled under {of.relation}: {of}"
+    message = f"{where}: the sample is priced under {relation} but the sampled event under {of.relation}: {of}"
     remedy = f"price it under {relation}" if needed == relation else "give an event that names no relation"
     raise ParameterError(f"{message}; {remedy}", name="relation", given=of.relation)
 

@@ -134,7 +134,7 @@ def noisy_max(
     """
     if noise not in ("laplace", "exponential", "gumbel"):
         message = f"expected noise 'laplace', 'exponential' or 'gumbel', got {noise!r}"
-        raise ParameterError(f"{message}; there is no theorem here for any other", name="noise", given=noise)
+        raise ParameterError(f"{message}; no theorem here covers other noise", name="noise", given=noise)
     b, moved, one_way = real("scale", scale), real("sensitivity", sensitivity, strict=False), _flag(monotone)
     e = _refuse_hardly_any_noise(ratio("noisy_max", moved, b) * (1 if one_way else 2), "scale", scale)
     given: dict[str, float | str] = {"noise": noise, "scale": b, "sensitivity": moved, "monotone": one_way}
@@ -271,7 +271,7 @@ def _pure(epsilon: float) -> list[tuple[Piece, int]]:
 
 def _refuse_hardly_any_noise(epsilon: float, name: str, given: object) -> float:
     if epsilon > _MOST:
-        message = f"expected an ε of at most {_MOST:g} for one selection, got {epsilon:g}: hardly any noise"
+        message = f"expected an ε of at most {_MOST:g} for one selection, got {epsilon:g}: the noise is too small"
         raise ParameterError(message, name=name, given=given)
     return epsilon
 

@@ -16,7 +16,7 @@ from privcheck.errors import ParameterError
 from privcheck.terms.unit import RelationName
 
 _SENDING: Final[tuple[RelationName, ...]] = (*REPLACING, "zero-out")
-_COUNTED: Final = "a user who is added or removed is seen by how many messages there are"
+_COUNTED: Final = "the number of messages reveals a user who is added or removed"
 _LEAST: Final = 1e-7  # ε₀ below which shuffling is left out
 
 

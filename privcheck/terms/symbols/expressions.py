@@ -142,8 +142,8 @@ class Expr:
         """Replace all parameters by exact numbers.
 
         Raises:
-            ParameterError: A parameter of the expression is not among `values`, the number has too many digits to be
-                written out (0.9 to the power of 10⁹), or a sum without a closed form has too many terms.
+            ParameterError: A parameter of the expression is not among `values`, the number has too many digits to
+                write out (0.9 to the power of 10⁹), or a sum without a closed form has too many terms.
         """
         missing = sorted(self.symbols - values.keys())
         if missing:
@@ -233,7 +233,7 @@ def check_node(node: Any) -> Mapping[str, Any]:
     for part in node.args:
         for name, one in check_node(part).items():
             if named.setdefault(name, one) != one:
-                message = f"{name} is a count in one place and any positive number in another: one parameter, one kind"
+                message = f"{name} is a count in one place and a positive number in another: a parameter has one kind"
                 raise ParameterError(f"{message}; write symbol({name!r}, …) once", name=name, given=node)
     if isinstance(node, sympy.exp) and not named:
         _refuse_height(node)
@@ -299,7 +299,7 @@ def _refuse_digits(power: Any, known: Mapping[Any, Any], of: Expr | None) -> Non
         bits = max(abs(int(base.p)).bit_length(), int(base.q).bit_length()) - 1
         if bits * abs(int(exponent)) > _MOST_BITS:
             where = "" if of is None else f"{of}: "
-            raise ParameterError(f"{where}{base} to the power of {exponent} has too many digits to be written out")
+            raise ParameterError(f"{where}{base} to the power of {exponent} has too many digits to write out")
 
 
 def _without_sums(node: Any, of: Expr) -> Any:
