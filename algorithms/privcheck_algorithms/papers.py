@@ -63,7 +63,7 @@ LINEAR = Paper(
         ),
         (
             "The programs were written to compare regret, not to be run on anybody's data, and section 4 states no "
-            "guarantee of them."
+            "guarantee for them."
         ),
     ),
 )
@@ -121,7 +121,7 @@ SHUFFLE = Paper(
             "constant."
         ),
         (
-            "Sending every bit as a message of its own, as Cheu et al. 2019 do and as the proof reads, mends larger "
+            "Sending every bit as a separate message, as Cheu et al. 2019 do and as the proof reads, repairs larger "
             "batches without more noise."
         ),
     ),
@@ -134,7 +134,7 @@ GALLERY = Paper(
     about=(
         "Mechanisms and learning algorithms that are not about reinforcement learning, or only in part: bandits, "
         "private gradient descent, counters by matrix factorisation, noisy maxima, the sparse-vector technique. "
-        "They are here to show that the same declarations, sensitivities and accountants judge them too, and "
+        "They show that the same declarations, sensitivities and accountants judge them too, and "
         "because some are known to be wrong: Lyu, Su & Li 2017 describe six variants of the sparse-vector "
         "technique, of which four were published with claims that do not hold."
     ),
@@ -272,4 +272,4 @@ THEOREM_6_4 = Statement(
 
 CHOWDHURY_ZHOU_CODE = "github.com/XingyuZhou989/PrivateTabularRL, commit f4d8a66, src/agent.py"
 SAHU_CODE = "github.com/sharansahu/DiffPrivateModelEval, commit e88394b, inst/python"
-NOT_AT_HAND = "its own text was not at hand; noise and constants are those of the description"
+NOT_AT_HAND = "its own text was not available; noise and constants are those of the description"

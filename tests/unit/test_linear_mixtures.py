@@ -88,7 +88,7 @@ def test_noise_that_the_kernel_does_not_draw_is_refused():
     assert isinstance(declaration, Declaration)
     last = dataclasses.replace(declaration.releases[-1], mechanism=Laplace(scale=3))
     for releases, words in (
-        ((*declaration.releases[:-1], last), "Gaussian noise alone"),
+        ((*declaration.releases[:-1], last), "only Gaussian noise"),
         (declaration.releases[:-1], "four|trees"),
     ):
         other = dataclasses.replace(declaration, releases=releases)

@@ -122,7 +122,7 @@ def test_an_id_that_a_module_of_the_users_registers(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     assert load_world("gym:own_river:OwnRiver-v3", {"H": "4"}, seed=0)[0].mdp.states == 16
     for asked, expected in (("own_river:OwnRiver-v1", "OwnRiver-v3"), ("Taxi-v1", "Taxi-v"), ("Nope-v0", "MODULE:ID")):
-        with pytest.raises(ParameterError, match=f"no environment of this id; expected .*{expected}"):
+        with pytest.raises(ParameterError, match=f"no environment with this id; expected .*{expected}"):
             gym_environment(asked)
 
 
@@ -131,7 +131,7 @@ def test_environments_with_float_observations_or_without_a_table_are_refused():
         read_table("CartPole-v1", H=5)
     with pytest.raises(ParameterError, match="expected two Discrete spaces"):
         read_table("Blackjack-v1", H=5)
-    with pytest.raises(ParameterError, match="no environment of this id"):
+    with pytest.raises(ParameterError, match="no environment with this id"):
         gym_environment("FrozenLake-v999")
 
 

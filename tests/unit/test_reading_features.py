@@ -106,10 +106,10 @@ def test_agents_learn_from_a_file_with_features_and_without(tmp_path, users):
         given = run(name, "--one-episode-is-one-user", "--data", users, "--features", phi, "--json")
         assert given.exit_code == 0, given.output
         told = json.loads(given.output)
-        assert "coordinate of its own" not in given.output
+        assert "its own coordinate" not in given.output
         assert name != "dp-vapvi" or told["parameters"]["d"] == "4"
         alone = run(name, "--one-episode-is-one-user", "--data", users, "--json")
-        assert "coordinate of its own, d = 6" in alone.output
+        assert "its own coordinate, d = 6" in alone.output
     wrong = run("dp-vapvi", "--one-episode-is-one-user", "--data", users, "--features", phi, "--set", "d=5")
     assert (wrong.exit_code, "d = 4" in wrong.output) == (2, True)
     for words, why in (

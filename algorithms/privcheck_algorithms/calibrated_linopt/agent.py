@@ -410,7 +410,8 @@ def refuse_tables(request: OnlineRequest, c: Numbers, *, batches: int) -> None:
     if needed > MEMORY:
         message = (
             f"{batches} batches of sums and of {int(c.option['turns'])} policies in {request.replicates} replicates "
-            f"need {needed / 1e9:.1f} GB, at most {MEMORY / 1e9:g} GB are taken: fewer --replicates or turns, a larger "
+            f"need {needed / 1e9:.1f} GB, at most {MEMORY / 1e9:g} GB are allowed: fewer --replicates or turns, a "
+            "larger "
             "growth or first_batch, or smaller S, A or H"
         )
         raise ParameterError(message, name="replicates", given=request.replicates)

@@ -48,7 +48,7 @@ def make_audit_world(sizes: Mapping[str, int]) -> World:
     coin = np.full((1, _STATES, A, _STATES), 1 / _STATES)
     return World(
         name="compass",
-        description="a compass of features; the users who do not differ move by a fair coin",
+        description="a compass of features; the other users move by a fair coin",
         mdp=FiniteMDP(horizon=H, transition=coin, reward=reward, initial=np.eye(_STATES)[0]),
         features=FeatureMap(phi=phi[..., :d].copy()),
     )

@@ -348,7 +348,7 @@ def refuse_tables(request: OnlineRequest, c: Numbers, *, batches: int, turns: in
     if needed > MEMORY:
         message = (
             f"{batches} batches of tables and of {turns} policies in {request.replicates} replicates need "
-            f"{needed / 1e9:.1f} GB, at most {MEMORY / 1e9:g} GB are taken: fewer --replicates or turns, a larger "
+            f"{needed / 1e9:.1f} GB, at most {MEMORY / 1e9:g} GB are allowed: fewer --replicates or turns, a larger "
             "growth or first_batch, or smaller S, A or H"
         )
         raise ParameterError(message, name="replicates", given=request.replicates)

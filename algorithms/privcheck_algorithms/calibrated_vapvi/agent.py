@@ -343,7 +343,7 @@ def remark(seen: float) -> tuple[Remark, ...]:
         return ()
     text = (
         f"In {100 * seen:.3g} % of the directions of the features the data lie above the noise on their Gram matrix. "
-        "The policy was learned from noise and ridge more than from data; it takes more users, or a larger rho."
+        "The policy was learned more from noise and ridge than from data; use more users or a larger rho."
     )
     return (Remark(title="Learned mostly from noise", text=text),)
 

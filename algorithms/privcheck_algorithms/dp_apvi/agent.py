@@ -272,7 +272,7 @@ def remark(share: float) -> tuple[Remark, ...]:
     down = math.floor(1000 * share) / 10
     text = (
         f"Only {down:g} % of the visits lie in cells whose noisy count exceeds the noise bound. "
-        "The policy was learned from noise more than from data; its value says little about larger datasets."
+        "The policy was learned more from noise than from data; its value says little about larger datasets."
     )
     return (Remark(title="Learned mostly from noise", text=text),)
 

@@ -295,7 +295,7 @@ def remark(worthless: float) -> tuple[Remark, ...]:
         return ()
     text = (
         "The penalty is at least as large as every estimate, so that every Q is 0 and the policy takes the first "
-        "action throughout: nothing was learned. It takes a smaller C or offset, a larger rho, or more users."
+        "action throughout: nothing was learned. Use a smaller C or offset, a larger rho, or more users."
     )
     return (Remark(title="Every Q is 0", text=text),)
 

@@ -225,7 +225,7 @@ def _refuse_unknown(identity: str) -> None:
         name = known.rpartition("-v")[0] or known
         others = sorted(one for one in registry if one.rpartition("-v")[0] == name)
         expected = ", ".join(others) or "one such as FrozenLake-v1, or MODULE:ID where a module of yours registers it"
-        message = f"gym:{identity}: Gymnasium has no environment of this id; expected {expected}"
+        message = f"gym:{identity}: Gymnasium has no environment with this id; expected {expected}"
         raise ParameterError(message, name="env", given=identity)
 
 
@@ -252,15 +252,12 @@ def _read_gym(identity: str, env: Any, H: int) -> tuple[FiniteMDP, dict[str, str
         got = ", ".join(str(space) for space in spaces)
         message = (
             f"gym:{identity}: its states and actions are {got}; expected two Discrete spaces that count from 0. Agents "
-            "here keep one counter a state: discretise it yourself and pass the model as table:FILE"
+            "here keep one counter a state: discretise it and pass the model as table:FILE"
         )
         raise ParameterError(message, name="env", given=identity)
     table = getattr(env.unwrapped, "P", None)
     if not isinstance(table, Mapping):
-        message = (
-            f"gym:{identity}: has no transition table P, without which no regret can be computed exactly; "
-            "pass the model as table:FILE"
-        )
+        message = f"gym:{identity}: has no transition table P, which exact regret needs; pass the model as table:FILE"
         raise ParameterError(message, name="env", given=identity)
     S, A = (int(space.n) for space in spaces)
     law = getattr(env.unwrapped, "initial_state_distrib", None)
@@ -273,7 +270,7 @@ def _start(identity: str, env: Any, S: int) -> NDArray[np.float64]:
     starts = {_state(f"gym:{identity}: a reset", env.unwrapped.reset(seed=seed)[0], S) for seed in range(_RESETS)}
     if len(starts) > 1:
         message = (
-            f"gym:{identity}: its first state is drawn, by a law that it does not state; expected an attribute "
+            f"gym:{identity}: its first state is drawn from an unstated law; expected an attribute "
             "initial_state_distrib, or pass the model as table:FILE"
         )
         raise ParameterError(message, name="env", given=identity)

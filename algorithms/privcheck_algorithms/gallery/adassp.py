@@ -24,7 +24,7 @@ from privcheck.terms.symbols import d, delta, epsilon, expression, log, symbol
 from privcheck_algorithms.papers import GALLERY
 
 RELATION = Reading(
-    name="relation", ways=("add-remove", "replace-one"), meaning="what two neighbouring sets of rows differ in"
+    name="relation", ways=("add-remove", "replace-one"), meaning="the difference between two neighbouring sets of rows"
 )
 TITLE = "AdaSSP: linear regression from noisy sufficient statistics"
 SOURCE = "Wang 2018, Revisiting differentially private linear regression, Algorithm 2"

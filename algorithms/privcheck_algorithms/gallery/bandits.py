@@ -30,7 +30,7 @@ from privcheck_algorithms.papers import GALLERY, NOT_AT_HAND
 arms = symbol("arms", "count")
 ONE_REWARD: Final = ReplaceOne("user", initial="fixed")
 SUMS: Final = RewardSums(1, 1, arms)
-ARMS: Final = Parameter(name="arms", default=5, kind="count", meaning="how many arms there are", least=2)
+ARMS: Final = Parameter(name="arms", default=5, kind="count", meaning="number of arms", least=2)
 BUDGET: Final = Parameter(name="epsilon", default=1, kind="positive", meaning="ε of the claim, nats")
 
 

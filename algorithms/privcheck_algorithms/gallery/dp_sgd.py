@@ -25,7 +25,9 @@ RELATIONS: Mapping[str, Relation] = {
     "replace-one": ReplaceOne("user"),
     "zero-out": ZeroOut("user"),
 }
-RELATION = Reading(name="relation", ways=tuple(RELATIONS), meaning="what two neighbouring sets of users differ in")
+RELATION = Reading(
+    name="relation", ways=tuple(RELATIONS), meaning="the difference between two neighbouring sets of users"
+)
 SAMPLING = Reading(
     name="sampling",
     ways=("poisson", "fixed-size", "shuffled"),

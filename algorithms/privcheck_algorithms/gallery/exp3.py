@@ -116,7 +116,7 @@ def exp3(_: Mapping[str, str]) -> Declaration:
             Parameter(name="odds", default="1/9", kind="positive", meaning="γ/(1 − γ), γ the share of uniform draws"),
             Parameter(name="rate", default="1/20", kind="positive", meaning="η of the weights exp(η·Ĝ)"),
             Parameter(name="rounds", default=8, kind="count", meaning="T, one user's gains a round", least=2),
-            Parameter(name="arms", default=2, kind="count", meaning="K, how many arms there are", least=2),
+            Parameter(name="arms", default=2, kind="count", meaning="K, number of arms", least=2),
         ),
     )  # fmt: skip
 

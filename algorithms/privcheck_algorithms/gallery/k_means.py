@@ -27,7 +27,9 @@ from privcheck.terms.symbols import epsilon
 from privcheck_algorithms.papers import GALLERY, NOT_AT_HAND
 
 RELATION = Reading(
-    name="relation", ways=("add-remove", "replace-one"), meaning="what two neighbouring sets of points differ in"
+    name="relation",
+    ways=("add-remove", "replace-one"),
+    meaning="the difference between two neighbouring sets of points",
 )
 TITLE = "Private k-means: Lloyd's iterations from noisy counts and sums"
 SOURCE = (

@@ -14,7 +14,7 @@ from privcheck.terms.symbols import epsilon
 from privcheck_algorithms.gallery.bandits import ARMS, BUDGET, ONE_REWARD, SUMS
 from privcheck_algorithms.papers import GALLERY
 
-TITLE = "LDP-UCB-L: every user's reward with Laplace noise of its own"
+TITLE = "LDP-UCB-L: every user's reward with its own Laplace noise"
 SOURCE = "Ren, Zhou, Liu & Shroff 2020, Multi-Armed Bandits with Local Differential Privacy, Algorithm 1"
 
 

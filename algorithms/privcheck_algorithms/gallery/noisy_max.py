@@ -36,7 +36,7 @@ def noisy_max(_: Mapping[str, str]) -> Declaration:
         claim=Claim(PureDP(epsilon), source="Claim 3.9, for scores that move either way"),
         parameters=(
             Parameter(name="epsilon", default=1, kind="positive", meaning="ε in nats"),
-            Parameter(name="candidates", default=10, kind="count", least=2, meaning="how many scores there are"),
+            Parameter(name="candidates", default=10, kind="count", least=2, meaning="number of scores"),
         ),
     )
 

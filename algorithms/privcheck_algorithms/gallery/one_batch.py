@@ -35,12 +35,12 @@ Array = NDArray[np.float64]
 PRICED = Reading(
     name="priced",
     ways=("together", "apart"),
-    meaning="what is claimed: together is the cost of one batch; apart is that of a batch for each output, which is "
-    "not what is run",
+    meaning="the claim: together is the cost of one batch; apart is that of a batch for each output, which is not the "
+    "algorithm",
 )
 _RATE, _ROUNDS = symbol("rate", "positive"), symbol("rounds", "count")
 
-CLIPPING_TITLE = "Federated averaging with adaptive clipping: a round's updates and how many were clipped"
+CLIPPING_TITLE = "Federated averaging with adaptive clipping: a round's updates and the number of clipped ones"
 CLIPPING_SOURCE = "Andrew, Thakkar, McMahan & Ramaswamy 2021, Differentially Private Learning with Adaptive Clipping"
 ACTOR_TITLE = "A private actor and critic: both clipped gradients of one batch, with Gaussian noise"
 ACTOR_SOURCE = "Abadi et al. 2016, Deep Learning with Differential Privacy, Algorithm 1, on two losses of one batch"
@@ -51,7 +51,7 @@ CHOICE_SOURCE = "Dwork & Roth 2014, Claim 3.9, on a sample: Balle, Barthe & Gabo
 def _batches(rate: str, rounds: int) -> tuple[Parameter, ...]:
     return (
         Parameter(name="rate", default=rate, kind="positive", meaning="probability of being in a round's batch"),
-        Parameter(name="rounds", default=rounds, kind="count", meaning="how many rounds, a batch each"),
+        Parameter(name="rounds", default=rounds, kind="count", meaning="rounds, a batch each"),
     )
 
 

@@ -33,7 +33,7 @@ def _algorithm(name: str, by: Way, title: str, source: str, claimed: str) -> Alg
             claim=Claim(PureDP(epsilon), source=claimed),
             parameters=(
                 Parameter(name="epsilon", default=1, kind="positive", meaning="ε in nats"),
-                Parameter(name="candidates", default=10, kind="count", least=2, meaning="how many scores there are"),
+                Parameter(name="candidates", default=10, kind="count", least=2, meaning="number of scores"),
             ),
         )
 

@@ -83,7 +83,7 @@ def variant(number: int, whose: str, claimed: str, make: Make, *, stops: bool = 
     """
     name, title = f"sparse-vector-{number}", f"Sparse vector technique, variant {number}: {whose}"
     source = FIGURE.format(number, whose)
-    cut = "answers above after which it stops" if stops else "answers above after which others stop; it does not"
+    cut = "answers above after which it stops" if stops else "answers above after which others stop; this one does not"
 
     def declare(_: Mapping[str, str]) -> Declaration:
         return Declaration(

@@ -45,8 +45,8 @@ def find_kernels(request: OnlineRequest) -> FeatureMap:
     features = request.world.features
     if features is None or features.kernels is None:
         message = (
-            f"{request.world.name} has no known kernels, which a linear mixture is made of: take --env linear-mixture "
-            "or linear-hypercube, or a World of your own with FeatureMap(phi=…, kernels=…)"
+            f"{request.world.name} has no known kernels, which a linear mixture needs: use --env linear-mixture or "
+            "linear-hypercube, or your own World with FeatureMap(phi=…, kernels=…)"
         )
         raise ParameterError(message, name="env", given=request.world.name)
     return features

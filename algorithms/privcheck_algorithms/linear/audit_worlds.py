@@ -70,7 +70,7 @@ def audit_world(sizes: Mapping[str, int]) -> World:
     model = FiniteMDP(horizon=H, transition=stay.copy(), reward=np.full((1, 1, 1, 1), _PAID), initial=np.eye(S)[S - 2])
     return World(
         name="ruler",
-        description="a ruler of features; the users who do not differ stay in a state of their own",
+        description="a ruler of features; the other users stay in a separate state",
         mdp=model,
         features=FeatureMap(phi=phi[..., :d].copy()),
     )

@@ -250,8 +250,7 @@ def remark_features(features: FeatureMap) -> tuple[Remark, ...]:
         return ()
     S, A, d = features.phi.shape
     text = (
-        f"No features are known: every one of {S} states and {A} actions has a coordinate of its own, d = {d}. What is "
-        "learned of one says nothing of another; public features of fewer dimensions need fewer users (--features "
-        "FILE)."
+        f"No features are known: each of {S} states and {A} actions has its own coordinate, d = {d}. Learning about "
+        "one does not help another; public features of fewer dimensions need fewer users (--features FILE)."
     )
     return (Remark(title="One coordinate for every state and action", text=text),)

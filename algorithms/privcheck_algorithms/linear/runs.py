@@ -81,7 +81,7 @@ def streams(declaration: Declaration, values: Mapping[str, Fraction], outputs: i
             message = f"release {release.name!r}: expected sums over all users so far, got {release.schedule.words}"
             raise ParameterError(message, name="schedule", given=release.name)
         if release.draw.name or "cells" in release.draw.across:
-            message = f"release {release.name!r}: noise that cells or releases share is not drawn here"
+            message = f"release {release.name!r}: noise shared by cells or releases is not drawn here"
             raise ParameterError(message, name="draw", given=release.name)
     return {
         release.name: Stream(
@@ -304,7 +304,7 @@ def online_runs(
         draw=runs,
         pair=runs.ruler.pair,
         seen=seen,
-        told="what the other users were told to do",
+        told="the actions recommended to the other users",
         instance=_INSTANCE,
         witness=_LONGEST,
         remark=remark,

@@ -142,7 +142,7 @@ class PolicyCells:
                 f"expected the batch's policy at step {step + 1}, action {told[user]} in state "
                 f"{data.states[user, step]}, got action {data.actions[user, step]} of user {user}"
             )
-            raise TrajectoryError(f"{message}: only who follows the policy may report to this batch")
+            raise TrajectoryError(f"{message}: only users who followed the policy may be in this batch")
 
     def difference(self, pair: Pair) -> SparseDifference:
         """Change between two users' data, over flat cells of the table."""

@@ -55,7 +55,7 @@ Indices = NDArray[np.int64]
 LEARNER = (
     Parameter(name="optimism", default="0.2", kind="real", meaning="standard deviations of the next value, added"),
     Parameter(name="optimism_rewards", default="0.65", kind="real", meaning="and those of the mean reward"),
-    Parameter(name="guess", default="0.25", kind="real", meaning="mean reward of what nobody has seen"),
+    Parameter(name="guess", default="0.25", kind="real", meaning="mean reward of unvisited pairs"),
     Parameter(name="prior", default="2.3", kind="positive", meaning="precision of the prior 1/S of a probability"),
     Parameter(name="prior_rewards", default="1.5", kind="positive", meaning="precision of the prior `guess`"),
     Parameter(

@@ -159,8 +159,8 @@ def curator(
     mdp, K = request.world.mdp, request.episodes
     if isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed" and not mdp.fixed_start:
         message = (
-            f"initial=fixed: all users start in one state, but in {request.world.name} the first state is drawn, and "
-            "is the user's own: use --set initial=any"
+            f"initial=fixed: all users start in one state, but in {request.world.name} the first state is drawn and "
+            "private: use --set initial=any"
         )
         raise ParameterError(message, name="initial", given="fixed")
     schedules = {type(release.schedule) for release in declaration.noisy}
@@ -204,7 +204,7 @@ def declared(request: OnlineRequest) -> Declaration:
         ParameterError: The request has no declaration.
     """
     if request.declaration is None:
-        raise ParameterError("a private agent needs a declaration: it says which noise is drawn", name="declaration")
+        raise ParameterError("a private agent needs a declaration, which defines its noise", name="declaration")
     return request.declaration
 
 

@@ -360,7 +360,7 @@ def _scales(request: OnlineRequest) -> tuple[float, float, float, float]:
         # of a symmetric matrix the entries on and above the diagonal are drawn (section 6.1)
         one = law.coordinates() if isinstance(law, SymmetricGaussianNoise) and law.kind == "upper" else law
         if noise.code(one) != noise.GAUSSIAN:
-            message = f"{name}: noise of the law {law.name!r}; this kernel draws Gaussian noise alone"
+            message = f"{name}: noise of the law {law.name!r}; this kernel draws only Gaussian noise"
             raise ParameterError(message, name=name, given=law.name)
     p_gram, p_sums, r_gram, r_sums = (releases[name].mechanism.at(request.values).scale for name in NAMES)
     return p_gram, p_sums, r_gram, r_sums

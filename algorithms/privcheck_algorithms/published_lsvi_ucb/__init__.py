@@ -136,9 +136,7 @@ def _count_updates(values: Mapping[str, Fraction]) -> Fraction:
     inner = math.log(1 + K / (ridge * d))
     updates = int(d * H * math.log2(inner))
     if updates < 2:
-        message = (
-            f"at these sizes the program makes no update, as its N_max is {updates}: nothing is learned from users"
-        )
+        message = f"at these sizes the program makes no update, as its N_max is {updates}: it learns nothing from users"
         raise ParameterError(f"{message}; choose a larger K or ρ", name="K", given=values["K"])
     return Fraction(updates)
 

@@ -31,7 +31,7 @@ from privcheck_algorithms.privatizers.declaration import (
     neighbours,
 )
 
-_OTHER = "the program draws other noise than the lemma asks for"
+_OTHER = "the program draws other noise than the lemma requires"
 _SOURCE = "the published experiment code of Chowdhury & Zhou, footnote 8"
 
 

@@ -104,7 +104,7 @@ def _origin(messages: Literal["bits", "integers"], *, calibrated: bool) -> Origi
     if messages == "integers":
         return Origin(kind="printed", text=f"{text}, with the constant 96 of Lemma 10's proof for the O(·) of τ")
     changed = (
-        "every bit is a message of its own, as in Cheu et al. 2019: section V sends one integer a user and counter, "
+        "every bit is a separate message, as in Cheu et al. 2019: section V sends one integer a user and counter, "
         "which the proof's sum does not describe"
     )
     return Origin(kind="repaired", text=text, changed=changed)
