@@ -100,7 +100,7 @@ def test_of_several_views_a_violation_counts_and_the_others_are_named():
     bad = audited("lockstep", epsilon_lower=None, reachable=None, verdict="violation", evidence=evidence)
     found = verdict(report(audited(), bad))
     assert found.headline == "Violation"
-    assert "In the view “lockstep”: One user moved “visits” by 5 in ℓ₂, above the charged sensitivity of 4" in found.sentence
+    assert "“lockstep”: One user moved “visits” by 5 in ℓ₂, above the charged sensitivity of 4" in found.sentence
     assert "The other views refuted nothing: releases." in found.sentence
     assert found.meaning.startswith("This is exact")
     good = verdict(report(audited(), audited("noise", evidence={"tests": 12})))
