@@ -35,22 +35,25 @@ rounds, arms = symbol("rounds", "count"), symbol("arms", "count")
 
 
 def arm_law(scores: Array, odds: float) -> Array:
-    """Law of the next arm, (sequences, K), from exponents of the weights and γ/(1 − γ)."""
+    """Law of the next arm, (K, sequences), from exponents of the weights and γ/(1 − γ)."""
     gamma = odds / (1 + odds)
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    law: Array = (1 - gamma) * weights / weights.sum(axis=1, keepdims=True) + gamma / scores.shape[1]
+    weights = np.exp(scores - scores.max(axis=0))
+    law: Array = (1 - gamma) * weights / weights.sum(axis=0) + gamma / len(scores)
     return law
 
 
 def _play(data: Array, at: Mapping[str, float], choose: Callable[[int, Array], NDArray[np.int64]], size: int) -> Array:
     """Log probability of the choices, (size,): in each round the law of the arm, a choice, its gain."""
-    gains, rows = np.asarray(data), np.arange(size)
-    scores, logs = np.zeros((size, gains.shape[1])), np.zeros(size)
+    gains, columns = np.asarray(data), np.arange(size)
+    # an arm's scores lie side by side: largest values and sums over few arms are taken for all sequences at once
+    scores, logs = np.zeros((gains.shape[1], size)), np.zeros(size)
     for t, gain in enumerate(gains):
         law = arm_law(scores, at["odds"])
         chosen = choose(t, law)
-        logs += np.log(law[rows, chosen])
-        scores[rows, chosen] += at["rate"] * gain[chosen] / law[rows, chosen]
+        likely = law[chosen, columns]
+        logs += np.log(likely)
+        if gain.any():
+            scores[chosen, columns] += at["rate"] * gain[chosen] / likely
     return logs
 
 
@@ -63,7 +66,7 @@ def _sampler(rng: np.random.Generator, data: Array, size: int, **at: float) -> N
     drawn = np.empty((size, len(data)), dtype=np.int64)
 
     def choose(t: int, law: Array) -> NDArray[np.int64]:
-        drawn[:, t] = np.minimum((rng.random((size, 1)) > law.cumsum(axis=1)).sum(axis=1), law.shape[1] - 1)
+        drawn[:, t] = np.minimum((rng.random(size) > law.cumsum(axis=0)).sum(axis=0), len(law) - 1)
         return drawn[:, t]
 
     _play(data, at, choose, size)

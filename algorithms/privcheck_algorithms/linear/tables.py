@@ -116,6 +116,7 @@ def unpack(vectors: Array, *, dimension: int, states: int, weights: Weights) -> 
     return Tables(gram=gram, successors=successors, rewards=rewards)
 
 
+@functools.cache
 def simplex(states: int) -> Array:
     """Vertices x(s) of a regular simplex about 0, (S, S − 1): XᵀX = I and XXᵀ = I − 11ᵀ/S.
 
@@ -126,7 +127,15 @@ def simplex(states: int) -> Array:
     for k in range(1, states):  # Helmert's contrasts
         vertices[:k, k - 1] = 1 / math.sqrt(k * (k + 1))
         vertices[k, k - 1] = -k / math.sqrt(k * (k + 1))
+    vertices.flags.writeable = False  # shared by all who ask
     return vertices
+
+
+@functools.cache
+def _upper_triangle(dimension: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    """Rows and columns of a symmetric matrix's upper triangle, and factors that keep its Frobenius norm."""
+    rows, columns = np.triu_indices(dimension)
+    return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2))
 
 
 def sum_up(data: LinearSteps, step: int) -> Array:
@@ -158,8 +167,8 @@ def pack(gram: Array, reached: Array, gains: Array, *, weights: Weights) -> Arra
     g, b, w = np.sqrt(weights)
     parts = [(reached @ simplex(reached.shape[-1]) * b).reshape(*reached.shape[:-2], -1)]
     if g > 0:
-        rows, columns = np.triu_indices(reached.shape[-2])
-        parts.insert(0, gram[..., rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2)) * g)
+        rows, columns, factors = _upper_triangle(reached.shape[-2])
+        parts.insert(0, gram[..., rows, columns] * factors * g)
     if w > 0:
         parts.append(gains * w)
     return np.concatenate(parts, axis=-1)
