@@ -19,7 +19,7 @@ from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms.base import charge
 from privcheck.declare.statistics.grid import OnGrid
 from privcheck.errors import ChannelError, UnknownNameError
-from privcheck.runtime.ledger import Ledger
+from privcheck.runtime.ledger import Records
 from privcheck.runtime.noise import NoiseSource
 
 
@@ -121,7 +121,7 @@ class Channel:
         *,
         noise: NoiseSource,
         billboard: Billboard,
-        ledger: Ledger,
+        ledger: Records,
     ) -> None:
         sized = {"n"} if any(r.batch_sizes is not None for r in declaration.noisy) else set()
         values = {**values, **declaration.values({name: values[name] for name in values if name not in sized})}
@@ -144,7 +144,7 @@ class Channel:
         self._charge = {r.name: charge(r, declaration.relation, values) for r in declaration.noisy}
         self._released: dict[str, set[int]] = {name: set() for name in self._position}
 
-    def again(self, *, noise: NoiseSource, billboard: Billboard, ledger: Ledger) -> Channel:
+    def again(self, *, noise: NoiseSource, billboard: Billboard, ledger: Records) -> Channel:
         """Copy the channel for another output of the same declaration, with its own noise source and records.
 
         Args:

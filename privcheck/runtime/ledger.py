@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms.base import Charge
@@ -43,6 +43,18 @@ class Entry:
     part: int
     charge: Charge | None
     output: str
+
+
+class Records(Protocol):
+    """Where a channel records its releases: a `Ledger`, or nowhere for what another ledger records."""
+
+    def record(self, release: str, part: int, *, charge: Charge | None, output: str) -> None:
+        """Append one slice."""
+        ...
+
+    def close(self) -> None:
+        """Declare the record complete."""
+        ...
 
 
 class Ledger:
