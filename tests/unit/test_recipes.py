@@ -1,9 +1,11 @@
 """From a messy table to trajectories by a recipe: rows keep their numbers, no message shows a row, nothing is guessed
 that has to be public; what sorts and bins is compared with a loop over rows."""
 
+import codecs
 import csv
 import itertools
 import json
+import threading
 from datetime import datetime, timedelta
 
 import pyarrow as pa
@@ -162,6 +164,45 @@ def test_text_of_another_encoding_is_read_as_said_and_refused_otherwise(tmp_path
     prepare(path, tmp_path / "out.csv", PreparationPlan(codebook=book, users=ALONE, encoding="latin-1", horizon=1,
                                                         short="drop"))  # fmt: skip
     assert read_trajectories(tmp_path / "out.csv", users=ALONE).trajectories.users == 1
+
+
+@pytest.mark.parametrize("malformed", ["refuse", "drop"])
+def test_text_is_decoded_in_the_thread_that_asks_for_it(tmp_path, monkeypatch, malformed):
+    """A thread of pyarrow's that is still decoding when the interpreter ends aborts the process."""
+    here, threads = codecs.lookup("latin-1"), set()
+
+    class Decoder(here.incrementaldecoder):
+        def decode(self, text, final=False):
+            threads.add(threading.get_ident())
+            return super().decode(text, final)
+
+    monkeypatch.setattr(raw_tables, "_BLOCK", 1 << 12)
+    watched = codecs.CodecInfo(
+        here.encode, here.decode, here.streamreader, here.streamwriter, here.incrementalencoder, Decoder, "watched"
+    )
+    codecs.register(search := {"watched": watched}.get)
+    try:
+        rows = "\n".join(f"é{i // 5},{i % 5},{i % 3},{i % 2},0.5" for i in range(5_000))
+        (tmp_path / "stays.csv").write_bytes(f"episode,step,state,action,reward\n{rows}\n".encode("latin-1"))
+        plan = PreparationPlan(encoding="watched", malformed=malformed)
+        source = raw_tables.open_table(tmp_path / "stays.csv", plan)
+        numbers, table = raw_tables.read_whole(source, ["episode", "state"])
+    finally:
+        codecs.unregister(search)
+    assert threads == {threading.get_ident()}
+    assert numbers.tolist() == list(range(1, 5_001))
+    assert table.column("episode").to_pylist() == [f"é{i // 5}" for i in range(5_000)]
+    assert table.column("state").to_pylist() == [i % 3 for i in range(5_000)]
+
+
+def test_a_value_that_does_not_fit_is_told_by_its_row_in_every_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(raw_tables, "_BLOCK", 1 << 12)
+    rows = [f"{i // 5},{i % 5},{i % 3},{i % 2},0.5" for i in range(5_000)]
+    rows[4_321] = "864,1,sepsis,1,0.5"
+    (tmp_path / "stays.csv").write_text("episode,step,state,action,reward\n" + "\n".join(rows) + "\n", "latin-1")
+    plan = PreparationPlan(encoding="latin-1", horizon=5, reward_range=(0, 1))
+    with pytest.raises(FileFormatError, match="column state, row 4322: expected a value of type int64"):
+        list(raw_tables.read_chunks(tmp_path / "stays.csv", plan))
 
 
 def test_episodes_end_where_a_flag_says_so_across_chunks(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ Messages give the row in the file and the expected value; they never repeat pyar
 from __future__ import annotations
 
 import re
+from codecs import lookup
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from csv import reader
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ FORMATS: Final = {
     ".orc": "orc", ".json": "json", ".jsonl": "json",
 }  # fmt: skip
 _BATCH: Final = 2**18  # rows of a chunk, about
+_BLOCK: Final = 1 << 20  # characters of a block of lines, about
 _TEXT: Final = ("state", "action", "next_state")
 _ROW: Final = "\0row"  # the column with the rows' numbers in the file
 _SHOWN: Final = 5  # malformed lines that a message lists
@@ -112,11 +114,11 @@ def open_table(path: Path, plan: PreparationPlan) -> Source:
     try:
         if kind == "csv":
             options = _text_options(path, plan)
-            if plan.malformed == "drop":
-                return _open_torn(path, plan, options)
+            if plan.malformed == "drop" or lookup(plan.encoding).name != "utf-8":
+                return _open_blocks(path, plan)
             kind = dataset.CsvFileFormat(**options)
         source = dataset.dataset(path, format=kind)
-    except (pa.ArrowException, OSError, LookupError) as error:
+    except (pa.ArrowException, OSError, LookupError, UnicodeError) as error:
         _explain(path, plan, error, ())
 
     def read(columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
@@ -133,7 +135,6 @@ def _text_options(path: Path, plan: PreparationPlan) -> dict[str, Any]:
     texts = {plan.find(name): pa.string() for name in _TEXT} if plan.codebook is not None else {}
     return {
         "parse_options": csv.ParseOptions(delimiter=_delimiter(path, plan)),
-        "read_options": csv.ReadOptions(encoding=plan.encoding),
         "convert_options": csv.ConvertOptions(
             column_types=texts,
             decimal_point=plan.decimal,
@@ -147,33 +148,79 @@ def _delimiter(path: Path, plan: PreparationPlan) -> str:
     return plan.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
 
 
-def _open_torn(path: Path, plan: PreparationPlan, options: dict[str, Any]) -> Source:
-    """Open a text file, leaving out rows with too few or too many values."""
-    torn = find_torn(path, plan)
+def _open_blocks(path: Path, plan: PreparationPlan) -> Source:
+    """Open a text file in another encoding, or one with rows to leave out, and read it block by block in this thread.
+
+    pyarrow calls Python for the codec and for every malformed row, from threads of its own. They go on for a while
+    after a refusal, and abort the process if the interpreter has ended by then.
+    """
+    torn = find_torn(path, plan) if plan.malformed == "drop" else []
     left_out = np.array([row for row, _ in torn], np.int64)
-    parsing = options["parse_options"]
-    parsing.invalid_row_handler = lambda _: "skip"
-
-    def opened() -> csv.CSVStreamingReader:
-        return csv.open_csv(path, **options)
-
-    with opened() as first:
-        schema = first.schema
+    schema = next(_read_blocks(path, plan, None, None)).schema
 
     def read(columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
         done = 0
-        with opened() as batches:
-            for batch in batches:
-                if not batch.num_rows:
-                    continue
-                # of the k-th row that is read: so many torn ones stand before it
-                places = np.arange(done + 1, done + batch.num_rows + 1)
-                before = np.searchsorted(left_out - np.arange(left_out.size), places, side="right")
-                yield places + before, pa.Table.from_batches([batch]).select(list(columns))
-                done += batch.num_rows
+        for table in _read_blocks(path, plan, schema, columns):
+            # of the k-th row that is read: so many torn ones stand before it
+            places = np.arange(done + 1, done + table.num_rows + 1)
+            before = np.searchsorted(left_out - np.arange(left_out.size), places, side="right")
+            if table.num_rows:
+                yield places + before, table.select(list(columns))
+            done += table.num_rows
 
     changes = tuple((row, "row left out", f"{count} values") for row, count in torn)
     return Source(schema=schema, read=read, dropped=changes)
+
+
+def _read_blocks(
+    path: Path, plan: PreparationPlan, schema: pa.Schema | None, columns: Sequence[str] | None
+) -> Iterator[pa.Table]:  # fmt: skip
+    """Yield a text file's rows in blocks of whole lines: no value has a line break, as pyarrow reads it by default.
+
+    Args:
+        path: The file.
+        plan: Its encoding, delimiter and kind of numbers.
+        schema: Types of its columns; None for those of the first block.
+        columns: The columns to be read; None for all.
+    """
+    options, dropped = _text_options(path, plan), 0
+
+    def drop(_: object) -> str:
+        nonlocal dropped
+        dropped += 1
+        return "skip"
+
+    if plan.malformed == "drop":
+        options["parse_options"].invalid_row_handler = drop
+    if schema is not None:
+        options["convert_options"].column_types = schema
+    if columns is not None:
+        options["convert_options"].include_columns = list(columns)
+    done, names = 0, list[str]()
+    with path.open(encoding=plan.encoding, newline="") as file:
+        while True:
+            try:
+                lines = file.readlines(_BLOCK)
+            except UnicodeError as error:
+                _explain(path, plan, error, ())
+            if names and not lines:
+                return
+            block = "".join(lines).encode()
+            options["read_options"] = csv.ReadOptions(
+                column_names=names, use_threads=False, block_size=max(_BLOCK, len(block) + 1)
+            )
+            try:
+                table = csv.read_csv(pa.BufferReader(block), **options)
+            except pa.ArrowInvalid as error:
+                _raise_further(error, done + dropped + 1 if names else 0)
+            yield table
+            names = names or (table.column_names if schema is None else schema.names)
+            done += table.num_rows
+
+
+def _raise_further(error: pa.ArrowInvalid, rows: int) -> NoReturn:
+    """Raise an error of a block with the row's number in the file."""
+    raise pa.ArrowInvalid(re.sub(r"Row #(\d+)", lambda found: f"Row #{int(found[1]) + rows}", str(error))) from None
 
 
 def find_torn(path: Path, plan: PreparationPlan) -> list[tuple[int, int]]:
@@ -194,7 +241,7 @@ def _explain(path: Path, plan: PreparationPlan, error: Exception, columns: Seque
     text = str(error)
     if isinstance(error, LookupError):
         raise FileFormatError(f"--encoding {plan.encoding}: no such encoding; try utf-8, latin-1 or cp1252") from None
-    if "invalid UTF8" in text or "not valid UTF" in text or isinstance(error, UnicodeDecodeError):
+    if "invalid UTF8" in text or "not valid UTF" in text or isinstance(error, UnicodeError):
         message = f"{path}: not {plan.encoding} text; say its encoding: --encoding latin-1, or cp1252"
         raise FileFormatError(message) from None
     if "CSV parse error" in text and (torn := find_torn(path, plan)):
