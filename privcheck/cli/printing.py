@@ -17,6 +17,7 @@ from privcheck.reports.values import (
     Budget,
     CalibratedNoise,
     Compared,
+    ConformanceLine,
     CostTrend,
     Diagnosis,
     NeededNoise,
@@ -63,6 +64,7 @@ def describe_declaration(result: Shown) -> str:
         columns([("derivation", "rule", "result", "why"), *steps]),
         *([] if not result.trends else ["", _trends(result.trends)]),
         *([] if not result.constants else ["", *_constants(result.constants)]),
+        *([] if not result.conformance else ["", *_conformance(result.conformance)]),
         "",
         result.latex,
     ])  # fmt: skip
@@ -112,6 +114,15 @@ def _constants(constants: Sequence[AgentConstant]) -> list[str]:
     return [
         f"the agent's constants, {both} (post-processing: releases, noise and cost do not depend on them)",
         wrapped_columns([("constant", "practical", "paper", "meaning"), *rows]),
+    ]
+
+
+def _conformance(lines: Sequence[ConformanceLine]) -> list[str]:
+    """Table of the printed lines, with the number of those that the agent follows."""
+    followed = sum(not one.here.startswith("deviates") for one in lines)
+    return [
+        f"line by line, with preset=paper: {followed} of {len(lines)} as printed",
+        wrapped_columns([("line", "says: here"), *((one.line, f"{one.says}: {one.here}") for one in lines)]),
     ]
 
 

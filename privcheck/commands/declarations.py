@@ -113,6 +113,10 @@ def show(setting: Chosen) -> report.Shown:
         constants=_constants(setting.algorithm),
         origin=declaration.origin,
         statements=declaration.claim.statements,
+        conformance=tuple(
+            report.ConformanceLine(line=one.number, says=one.says, code=one.code, here=one.standing)
+            for one in setting.algorithm.conformance
+        ),
     )
 
 

@@ -31,6 +31,7 @@ from privcheck.runtime.offline import refuse_replicates
 from privcheck.runtime.registry import NAME as PRESET
 from privcheck.runtime.registry import Algorithm
 from privcheck.runtime.replicates import ready
+from privcheck.runtime.replicates import run as run_replicates
 from privcheck.runtime.results import NoiseKind, OnlineRequest, OnlineResult, World, nothing
 from privcheck.runtime.run_folders import find_file, refuse_mixed
 from privcheck.runtime.setting import Setting
@@ -59,12 +60,23 @@ PlayTwin = Callable[[Algorithm, OnlineRequest], OnlineResult]
 
 
 def run_twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
-    """Run the twin of an algorithm by `play`, if it has an online twin; an empty `Twin` otherwise."""
+    """Run the twin of an algorithm by `play`, if it has an online twin; an empty `Twin` otherwise.
+
+    Where the chosen constants are a reading that the twin does not have, the agent itself is run without noise: another
+    twin would not have the same constants.
+    """
     twin = None if setting.algorithm.twin is None else registry.algorithm(setting.algorithm.twin)
     if twin is None or twin.online is None:
         return Twin()
     mdp = asked.world.mdp
     counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2)
+    if _differ_in_constants(setting, twin):
+        agent, quiet = setting.algorithm.online, replace(asked, directory=None, progress=silent, noise="simulated")
+        assert agent is not None
+        if counters * asked.episodes * asked.replicates > _CHEAP:
+            return Twin(name=f"{setting.algorithm.name} without noise")
+        played = run_replicates(agent, quiet, noiseless=True)
+        return _keep_twin(f"{setting.algorithm.name} without noise", played)
     options = resolve(twin.options, {}, owner=twin.name)
     options |= {name: value for name, value in asked.options.items() if name in options}
     options |= {name: Fraction(asked.episodes) for name in ("K",) if name in options}
@@ -76,10 +88,21 @@ def run_twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
     without = replace(asked, setting=own, directory=None, progress=silent)
     if counters * asked.episodes * asked.replicates <= _CHEAP:
         with suppress(ParameterError):
-            played = play(twin, without)
-            regret, value = (float(curve[:, -1].mean()) for curve in (played.regret, played.value))
-            return Twin(name=twin.name, regret=regret, value=value)
+            return _keep_twin(twin.name, play(twin, without))
     return Twin(name=twin.name)
+
+
+def _differ_in_constants(setting: Chosen, twin: Algorithm) -> bool:
+    """Whether a reading that chooses constants is not at its default, and the twin does not have it."""
+    own = {reading.name: reading.ways[0] for reading in setting.algorithm.readings}
+    known = {reading.name for reading in twin.readings}
+    chosen = setting.algorithm.printed.keys() & own.keys() - known
+    return any(setting.readings[name] != own[name] for name in chosen)
+
+
+def _keep_twin(name: str, played: OnlineResult) -> Twin:
+    regret, value = (float(curve[:, -1].mean()) for curve in (played.regret, played.value))
+    return Twin(name=name, regret=regret, value=value)
 
 
 USERS = "n"  # an environment's number of simulated users, which only datasets have

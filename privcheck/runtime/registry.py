@@ -17,6 +17,7 @@ from typing import Final, Literal, cast
 
 from privcheck.declare.declaration import Declaration, Parameter
 from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
+from privcheck.runtime.conformance import Line
 from privcheck.runtime.offline import MakePolicies, OfflineAgent
 from privcheck.runtime.online import MakePlayer
 from privcheck.runtime.results import (
@@ -181,6 +182,7 @@ class Algorithm:
         release_noise: Whether a fast online agent can draw release noise; plain ones and those that learn from data
             always can.
         environment: The registered environment that `check` uses by default; empty for the usual one.
+        conformance: The printed pseudo-code line by line, under the preset `paper`; empty if no paper prints it.
 
     Raises:
         DeclarationError: A printed constant is not one of the agent's.
@@ -205,6 +207,7 @@ class Algorithm:
     instead: str = ""
     release_noise: bool = False
     environment: str = ""
+    conformance: tuple[Line, ...] = ()
 
     def __post_init__(self) -> None:
         check_printed(self)

@@ -19,7 +19,7 @@ from privcheck.runtime.setting import Setting
 from privcheck_algorithms.environments.finite import bandit, riverswim
 from privcheck_algorithms.sdp_pe.batches import analyse, count_messages, encode, list_segments, shuffle
 from privcheck_algorithms.sdp_pe.declaration import stages
-from privcheck_algorithms.sdp_pe.kernels import Constants, compute_width, estimate
+from privcheck_algorithms.sdp_pe.kernels import UNDECIDED, Constants, compute_width, estimate
 
 RIVER = World(name="riverswim", description="", mdp=riverswim(4, H=6))
 PLAIN = Constants(
@@ -127,7 +127,7 @@ def test_estimates_are_equation_7s(seed, rare, E):
     rng = np.random.default_rng(seed)
     c = PLAIN._replace(S=3, rare=rare, precision=E)
     visits, following, P = rng.normal(6, 8, (3, 2)), rng.normal(2, 5, (3, 2, 3)), np.zeros((3, 2, 3))
-    known = estimate(visits, following, c, P)
+    known = estimate(visits, following, c, UNDECIDED, P)
     for s in range(3):
         for a in range(2):
             y, m = np.maximum(following[s, a], 0), max(visits[s, a], 0.0)

@@ -29,7 +29,16 @@ from privcheck.terms.guarantees import ZCDP, ApproxDP
 from privcheck.terms.symbols import Expr, H, K, before, d, delta, expression, log, rho, sqrt
 from privcheck_algorithms.linear.audit_worlds import audit_world
 from privcheck_algorithms.linear.lsvi_player import CLOSELY, FLOOR, GROWTH, NOISE_BONUS, NOISE_RIDGE
-from privcheck_algorithms.linear.weighted_player import BONUS, DOUBT, RIDGE, private_rule, weighted_player
+from privcheck_algorithms.dp_lsvi_ucb.conformance import LINES
+from privcheck_algorithms.linear.weighted_player import (
+    BONUS,
+    CONSTANTS,
+    DOUBT,
+    FAILURE,
+    RIDGE,
+    private_rule,
+    weighted_player,
+)
 from privcheck_algorithms.papers import LINEAR, THEOREM_A_1, THEOREM_A_1_PROOF
 
 SIZES = (
@@ -219,6 +228,8 @@ class DpLsviUcb:
 
 
 OPTIONS = (BONUS, NOISE_BONUS, RIDGE, NOISE_RIDGE, FLOOR, GROWTH, DOUBT)
+# Lemma A.1, Theorem 3.2 and step 25; what follows the noise is not in the paper, and λ̃ takes its place
+PRINTED = {"constants": "printed", "bonus": "1", "noise_bonus": "0", "noise_ridge": "0", "doubt": "1"}
 
 # one step: noise is smallest beside what a user moves, and the bonus follows the Gram matrices, which is all they move
 INSTANCE = AuditInstance(  # of ridges and bonuses tried, those under which most is seen of fresh noise
@@ -233,13 +244,14 @@ FRESH = Algorithm(
     source="Sahu 2025, arXiv:2504.09339, Algorithm 1 with the releases of Theorem A.1",
     paper=LINEAR,
     declare=declare_fresh,
-    readings=(CLAIM,),
-    options=OPTIONS,
+    readings=(CLAIM, CONSTANTS),
+    options=(*OPTIONS, FAILURE),
     instead="calibrated-lsvi-ucb",
-    printed={"doubt": "1"},
+    printed=PRINTED,
     online=DpLsviUcb(name="dp-lsvi-ucb-pp"),
     instance=INSTANCE,
     twin="lsvi-ucb-pp",
+    conformance=LINES,
 )
 
 ONE_DRAW = AuditInstance(  # so many marks that one user moves the policy by some, where outputs share their noise
@@ -254,13 +266,14 @@ AS_PRINTED = Algorithm(
     source="Sahu 2025, arXiv:2504.09339, Algorithm 1",
     paper=LINEAR,
     declare=declare_as_printed,
-    readings=(CLAIM,),
-    options=OPTIONS,
+    readings=(CLAIM, CONSTANTS),
+    options=(*OPTIONS, FAILURE),
     instead="calibrated-lsvi-ucb",
-    printed={"doubt": "1"},
+    printed=PRINTED,
     online=DpLsviUcb(name="dp-lsvi-ucb-pp-as-printed"),
     instance=ONE_DRAW,
     twin="lsvi-ucb-pp",
+    conformance=LINES,
 )
 
 __all__ = ["AS_PRINTED", "FRESH", "ONE_DRAW", "OPTIONS"]

@@ -101,6 +101,7 @@ class Rule(NamedTuple):
         least: The floor of eigenvalues; 0 for none.
         bonus: β̂ (step 10), and β̌ (step 11).
         doubt: Factor of the third term of step 25; the paper's: 2d³H².
+        square_bonus: β̄ of Lemma B.3, with which step 24 adds E and D to the variance; 0 for E = D = 0.
         weighted: Whether σ̄ is estimated; else it is H.
         centred: Whether V − c is regressed, and β̂ is in units of V's span over H.
         std_gram: Standard deviation of the noise drawn for Gram matrices, above the diagonal.
@@ -115,6 +116,7 @@ class Rule(NamedTuple):
     least: float
     bonus: float
     doubt: float
+    square_bonus: float
     weighted: bool
     centred: bool
     std_gram: float
@@ -219,8 +221,8 @@ def solve_exactly(agent: Agent, h: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def spread(agent: Agent, h: int, x: Array) -> float:
-    """Spread σ̄ of a pair with features x (steps 8, 24 and 25), with E = D = 0; at least H."""
-    rule, weights, inverse = agent.rule, agent.plan.weights, agent.plan.inverse[h]
+    """Spread σ̄ of a pair with features x (steps 8, 24 and 25); at least H."""
+    rule, weights = agent.rule, agent.plan.weights
     H = agent.walk.taken.size
     least, top = float(H), float(H * H)
     if not rule.weighted:
@@ -229,25 +231,52 @@ def spread(agent: Agent, h: int, x: Array) -> float:
     for i in range(x.size):
         mean += x[i] * weights[HIGH, h, i]
         square += x[i] * weights[SQUARE, h, i]
+    length = norm(agent, h, x) if rule.doubt > 0.0 or rule.square_bonus > 0.0 else 0.0
+    slack = doubts(agent, h, x, mean, length) if rule.square_bonus > 0.0 else 0.0
     if not rule.centred:
         mean = min(top, max(0.0, mean))
     variance = min(top, max(0.0, square)) - mean * mean
-    least = max(least, math.sqrt(max(0.0, variance + H)))
-    if rule.doubt > 0.0:
-        size = 0.0
-        if rule.kind == EXACT:
-            for i in range(x.size):
-                for j in range(x.size):
-                    size += x[i] * inverse[i, j] * x[j]
-        else:
-            root = agent.plan.roots[h]
-            for i in range(x.size):
-                entry = 0.0
-                for j in range(i + 1):
-                    entry += root[i, j] * x[j]
-                size += entry * entry
-        least = max(least, rule.doubt * math.sqrt(math.sqrt(max(0.0, size))))
-    return least
+    least = max(least, math.sqrt(max(0.0, variance + slack + H)))
+    return max(least, rule.doubt * math.sqrt(length))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def norm(agent: Agent, h: int, x: Array) -> float:
+    """Length ‖φ‖ in the norm of Λ̃⁻¹ of step h."""
+    size = 0.0
+    if agent.rule.kind == EXACT:
+        inverse = agent.plan.inverse[h]
+        for i in range(x.size):
+            for j in range(x.size):
+                size += x[i] * inverse[i, j] * x[j]
+    else:
+        root = agent.plan.roots[h]
+        for i in range(x.size):
+            entry = 0.0
+            for j in range(i + 1):
+                entry += root[i, j] * x[j]
+            size += entry * entry
+    return math.sqrt(max(0.0, size))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def doubts(agent: Agent, h: int, x: Array, mean: float, length: float) -> float:
+    """E + D of Lemma B.3, by which step 24 widens the variance.
+
+    Args:
+        agent: The agent.
+        h: The step.
+        x: (d,) features φ of the pair.
+        mean: ŵᵀφ, not clipped.
+        length: ‖φ‖ in the norm of Λ̃⁻¹.
+    """
+    rule, pessimistic = agent.rule, agent.plan.weights[LOW, h]
+    H, cubed, low = float(agent.walk.taken.size), float(x.size) ** 3, 0.0
+    for i in range(x.size):
+        low += x[i] * pessimistic[i]
+    E = min(rule.square_bonus * length, H**2) + min(2.0 * H * rule.bonus * length, H**2)
+    D = min(4.0 * cubed * H**2 * (mean - low + 2.0 * rule.bonus * length), cubed * H**3)
+    return E + D
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

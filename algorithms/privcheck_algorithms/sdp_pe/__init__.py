@@ -9,6 +9,7 @@ from privcheck.runtime.registry import Algorithm, AuditInstance
 from privcheck.runtime.results import World
 from privcheck_algorithms.environments.finite import random_mdp
 from privcheck_algorithms.papers import SHUFFLE
+from privcheck_algorithms.sdp_pe import conformance
 from privcheck_algorithms.sdp_pe.agent import CONSTANTS, OPTIONS, POLICIES, player
 from privcheck_algorithms.sdp_pe.declaration import REMAINDER, declare_apart, declare_as_printed, declare_calibrated
 
@@ -44,6 +45,7 @@ APART = Algorithm(
     online=player,
     twin="policy-elimination",
     instance=_INSTANCE,
+    conformance=conformance.APART,
 )
 
 AS_PRINTED = Algorithm(
@@ -59,6 +61,7 @@ AS_PRINTED = Algorithm(
     online=player,
     twin="policy-elimination",
     instance=_INSTANCE,
+    conformance=conformance.AS_PRINTED,
 )
 
 CALIBRATED = Algorithm(

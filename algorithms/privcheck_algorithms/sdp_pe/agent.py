@@ -37,6 +37,7 @@ from privcheck_algorithms.sdp_pe.batches import (
     settle,
 )
 from privcheck_algorithms.sdp_pe.kernels import (
+    UNDECIDED,
     Constants,
     Counted,
     Dealt,
@@ -169,10 +170,14 @@ class Analyser:
         return self.chosen.find(a, a["model"], a["rewarded"], ties)
 
     def conclude(self, a: Arrays, stage: int) -> None:
-        """Eliminate policies after fine exploration (Algorithm 3, lines 5 to 8; Algorithm 1, lines 7 to 13)."""
+        """Eliminate policies after fine exploration (Algorithm 3, lines 5 to 8; Algorithm 1, lines 7 to 13).
+
+        As printed, line 6 reuses 𝒲 of crude exploration: the tuples that the stage's crude model leaves out.
+        """
         c = self.constants
         for h in range(c.H):
-            known = estimate(a["visits"][stage, h], a["transitions"][stage, h], c, a["model"][h])
+            frequent = a["crude"][h] > 0.0 if c.printed else UNDECIDED
+            known = estimate(a["visits"][stage, h], a["transitions"][stage, h], c, frequent, a["model"][h])
             estimate_rewards(a["rewards"][stage, h], known, a["rewarded"][h])
         self.chosen.eliminate(a, a["model"], a["rewarded"], compute_width(c, self.lengths[stage]))
 
@@ -211,7 +216,7 @@ class Analyser:
         a["crude"][...] = 0.0
         for h in range(steps):
             visits, following = (a[name][stage, h] for name in CRUDE)
-            estimate(visits, following, self.constants, a["crude"][h])
+            estimate(visits, following, self.constants, UNDECIDED, a["crude"][h])
 
 
 POLICIES = Reading(
@@ -222,7 +227,8 @@ POLICIES = Reading(
 CONSTANTS = Reading(
     name="constants",
     ways=("scaled", "printed"),
-    meaning="scaled: cuts and widths in standard deviations of the noise; printed: C₁·E·H²ι and X³AH⁵·E·ι/L",
+    meaning="scaled: cuts and widths in standard deviations of the noise, and fine counts decide again which tuples are "
+    "too rare; printed: C₁·E·H²ι and X³AH⁵·E·ι/L, and crude exploration decides it",
 )
 OPTIONS = (
     Parameter(name="width", default="0.005", kind="real", meaning="C of the elimination's width; the paper's proof: 1"),

@@ -241,7 +241,8 @@ class Constants(NamedTuple):
         width: C.
         noise_width: Factor of the noise's part, if it is scaled.
         std: Standard deviation of a counter's noise in the largest fine batch.
-        printed: Whether the width is that of Algorithm 1, line 9; otherwise the noise's part is scaled.
+        printed: Whether the width is that of Algorithm 1, line 9, and 𝒲 that of crude exploration throughout; otherwise
+            the noise's part is scaled, and fine counts decide on 𝒲 anew.
     """
 
     H: int
@@ -273,8 +274,11 @@ def compute_width(c: Constants, L: int) -> float:
     return 2 * c.width * chance + 2 * c.noise_width * math.sqrt(X * A * H) * X * A * c.std / L
 
 
+UNDECIDED = np.zeros((0, 0, 0), np.bool_)  # no 𝒲 yet: the counts decide
+
+
 @njit(cache=True, nogil=True)
-def estimate(visits: Array, following: Array, c: Constants, P: Array) -> Array:
+def estimate(visits: Array, following: Array, c: Constants, frequent: NDArray[np.bool_], P: Array) -> Array:
     """Write one step's transitions, without too rare tuples (Definition 5); returns Ñ(x, a).
 
     Noisy counts are first clipped at 0, since equation (7) has no solution if m + e < 0; of its many minimisers the
@@ -284,9 +288,12 @@ def estimate(visits: Array, following: Array, c: Constants, P: Array) -> Array:
         visits: (S, A) noisy N̈(x, a).
         following: (S, A, S) noisy N̈(x, a, x′).
         c: The constants.
+        frequent: (S, A, S) tuples that are not in 𝒲; `UNDECIDED` if these counts decide it, and then Ñ(x, a) of too
+            rare pairs is 0.
         P: (S, A, S) overwritten; the missing mass of a row goes to the absorbing state.
     """
     S, A = visits.shape
+    decided = frequent.size > 0
     known, x = np.zeros((S, A)), np.empty(S)
     for s in range(S):
         for a in range(A):
@@ -294,20 +301,21 @@ def estimate(visits: Array, following: Array, c: Constants, P: Array) -> Array:
             whole = private_total(visits[s, a], following[s, a], c.precision / 2)
             private_counts(following[s, a], whole, x)
             count = whole + c.precision / 2
-            known[s, a] = count if count > c.rare else 0.0
+            known[s, a] = count if decided or count > c.rare else 0.0
             for after in range(S):
                 tuple_ = x[after] + c.precision / (2 * S)
-                P[s, a, after] = tuple_ / count if tuple_ > c.rare and count > 0.0 else 0.0
+                kept = frequent[s, a, after] if decided else tuple_ > c.rare
+                P[s, a, after] = tuple_ / count if kept and count > 0.0 else 0.0
     return known
 
 
 @njit(cache=True, nogil=True)
 def estimate_rewards(sums: Array, known: Array, reward: Array) -> None:
-    """Write one step's mean rewards R̃/Ñ (equation (3)), between 0 and 1; 0 for too rare pairs.
+    """Write one step's mean rewards R̃/Ñ (equation (3)), clipped to [0, 1]; 0 where Ñ is 0.
 
     Args:
         sums: (S, A) noisy reward sums.
-        known: (S, A) Ñ(x, a); 0 for too rare pairs.
+        known: (S, A) Ñ(x, a) from `estimate`.
         reward: (S, A) overwritten.
     """
     for s in range(known.shape[0]):

@@ -161,9 +161,26 @@ class CostTrend:
     method: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConformanceLine:
+    """A line of the printed pseudo-code beside the agent under the preset `paper`.
+
+    Attributes:
+        line: Its number, after the algorithm's.
+        says: Its content, in a phrase.
+        code: The function that does it; empty if there is none.
+        here: "as printed" or "deviates: …", with what the paper leaves open.
+    """
+
+    line: str
+    says: str
+    code: str
+    here: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Shown(Result):
-    """A declaration in words and LaTeX, with the derivation of its cost, and the agent's constants in both presets."""
+    """A declaration in words and LaTeX, with the derivation of its cost, its agent's constants and printed lines."""
 
     name: str
     title: str
@@ -180,6 +197,7 @@ class Shown(Result):
     unit: Mapping[str, Any] | None = None
     origin: Origin | None = None
     statements: tuple[Statement, ...] = ()
+    conformance: tuple[ConformanceLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
