@@ -19,7 +19,7 @@ import numpy as np
 import privcheck
 from privcheck.reports.values import RanOnline
 from privcheck.runtime import registry
-from privcheck.runtime.registry import PAPER, PRACTICAL, constants_of
+from privcheck.runtime.registry import PAPER, PRACTICAL
 
 RANDOM = [({"env": "random", "S": 5, "A": 3, "H": 10}, 0), ({"env": "random", "S": 5, "A": 3, "H": 10}, 1),
           ({"env": "random", "S": 8, "A": 2, "H": 6}, 2)]  # fmt: skip
@@ -86,8 +86,10 @@ def row(name: str, where: Mapping[str, Any], words: str, **budget: str) -> str:
         error = np.std(shares, ddof=1) / np.sqrt(len(shares))
         means.append(float(np.mean(shares)))
         cells.append(f"{means[-1]:.1f} ± {error:.1f} %")
-    constants = constants_of(registry.algorithm(name), PRACTICAL)
-    used = ", ".join(f"{at} {value}" for at, value in constants.items())
+    algorithm = registry.algorithm(name)
+    usual = {option.name: str(option.default) for option in algorithm.options}
+    usual |= {reading.name: reading.ways[0] for reading in algorithm.readings}
+    used = ", ".join(f"{at} {usual[at]}" for at in algorithm.printed)
     learns = "" if means[1] < 95 else "does not learn"
     return f"| `{name}` | {words} | {cells[0]} | {cells[1]} | {used} | {learns} |"
 

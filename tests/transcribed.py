@@ -16,7 +16,8 @@ def transcribes(folder: str, *numbers: str) -> Callable[[Test], Test]:
     """
 
     def mark(test: Test) -> Test:
-        test.transcribes = {(folder, number) for number in numbers}  # type: ignore[attr-defined]
+        before = getattr(test, "transcribes", set())
+        test.transcribes = before | {(folder, number) for number in numbers}  # type: ignore[attr-defined]
         return test
 
     return mark

@@ -122,7 +122,7 @@ def _conformance(lines: Sequence[ConformanceLine]) -> list[str]:
     followed = sum(not one.here.startswith("deviates") for one in lines)
     return [
         f"line by line, with preset=paper: {followed} of {len(lines)} as printed",
-        wrapped_columns([("line", "says: here"), *((one.line, f"{one.says}: {one.here}") for one in lines)]),
+        wrapped_columns([("line", "says · here"), *((one.line, f"{one.says} · {one.here}") for one in lines)]),
     ]
 
 

@@ -26,10 +26,12 @@ class Line:
         says: Its content, in a phrase.
         code: The function that does it, below the package of algorithms; empty if there is none.
         deviates: The difference and its reason; empty if the code does what is printed.
-        leaves_open: What the text does not determine, and what is taken: "c₁ and c₂; taken is 1".
+        leaves_open: What the text does not determine; empty if nothing.
+        takes: What is taken for it.
 
     Raises:
-        DeclarationError: The number or content is missing, or a line is said to be as printed without any code.
+        DeclarationError: The number or content is missing, a line is said to be as printed without any code, or one of
+            the last two is given without the other.
     """
 
     number: str
@@ -37,18 +39,21 @@ class Line:
     code: str = ""
     deviates: str = ""
     leaves_open: str = ""
+    takes: str = ""
 
     def __post_init__(self) -> None:
         if not self.number or not self.says:
             raise DeclarationError(f"a printed line has a number and a content, got {self.number!r}, {self.says!r}")
         if not self.code and not self.deviates:
             raise DeclarationError(f"{self.number}: expected the function that does it, or how it deviates")
+        if bool(self.leaves_open) != bool(self.takes):
+            raise DeclarationError(f"{self.number}: expected what the paper leaves open together with what is taken")
 
     @property
     def standing(self) -> str:
         """The line's standing: "as printed" or "deviates: …", with what the paper leaves open."""
         said = f"deviates: {self.deviates}" if self.deviates else AS_PRINTED
-        return f"{said}; the paper leaves open {self.leaves_open}" if self.leaves_open else said
+        return f"{said}; the paper leaves {self.leaves_open} open; we take {self.takes}" if self.takes else said
 
 
 def tabulate_lines(algorithms: Mapping[str, Sequence[Line]]) -> str:

@@ -20,7 +20,7 @@ from transcribed import transcribes
 
 H, S, A, D, K, DELTA = 3, 4, 3, 3, 12, 0.1
 NAMES = ("dp-lsvi-ucb-pp", "dp-lsvi-ucb-pp-as-printed")
-# a factor of β under which not everything is clipped, a plan after nearly every user, and noise beside which users count
+# a factor of β under which not everything is clipped, a plan after nearly every user, noise beside which users count
 SMALL = {"bonus": "0.0001", "growth": "1.0001", "rho": "1e12"}
 
 
@@ -31,7 +31,9 @@ class Run:
         rng = np.random.default_rng(seed)
         phi = rng.standard_normal((S, A, D))
         phi /= np.linalg.norm(phi, axis=2, keepdims=True) * rng.uniform(1.0, 1.6, (S, A, 1))
-        world = World(name="test", description="", mdp=random_mdp(S=S, A=A, H=H, seed=seed), features=FeatureMap(phi=phi))
+        world = World(
+            name="test", description="", mdp=random_mdp(S=S, A=A, H=H, seed=seed), features=FeatureMap(phi=phi)
+        )
         sets = {"K": str(K), "rho": rho, "preset": "paper", **given}
         chosen = online_settings([name], sets, world)[0]
         request = OnlineRequest(setting=chosen.setting, world=world, episodes=K, seed=seed)
@@ -81,7 +83,7 @@ def lemma_a_1(H, d, K, rho, delta):
     return L, math.sqrt(8 * d * H * K / rho) * (2 + (math.log(5 * H / delta) / d) ** (2 / 3))
 
 
-def theorem_3_2(H, d, K, L, lam, delta):
+def theorem_3_2(H, d, K, L, lam, delta):  # noqa: PLR0917 - as the theorem names them
     """β̂ = β̌, and β̄, with constants 1."""
     inside = math.log(H * K**4 * L**2 * d / (delta * lam)) ** 2
     hat = H * L * math.sqrt(d * lam) + math.sqrt(d**3 * H**2 * inside)

@@ -102,7 +102,9 @@ class Server:
             if name in {"crude transitions", "transitions"}:
                 table[0] = rng.normal(9, 7, (H, S, A, S))
         for one in ("crude ", ""):
-            self.arrays[f"{one}visits"][0] = self.arrays[f"{one}transitions"][0].sum(axis=-1) + rng.normal(0, 3, (H, S, A))
+            self.arrays[f"{one}visits"][0] = self.arrays[f"{one}transitions"][0].sum(axis=-1) + rng.normal(
+                0, 3, (H, S, A)
+            )
         self.arrays["rewards"][0] = rng.uniform(-2, 25, (H, S, A))
 
     def counts(self, one, h):
@@ -202,7 +204,7 @@ def asked(name, world, K, **given):
 @pytest.mark.parametrize("name", ["sdp-pe", "sdp-pe-as-printed"])
 def test_the_preset_paper_has_the_printed_constants(name):
     world = World(name="river", description="", mdp=riverswim(3, H=4))
-    chosen, request = asked(name, world, 500, preset="paper")
+    _, request = asked(name, world, 500, preset="paper")
     constants = settle(request, (2, 4, 8), Shuffled(request=request, protocol=HONEST, limit=0.0, draws=True))
     iota = math.log(2 * 4 * 2 * 500 / 0.1)
     assert constants.printed
@@ -318,7 +320,10 @@ def test_the_explorative_mixture_covers_as_well_as_ten_per_cent_off_the_best(see
     visits = count_visits(found, P, one.initial)
     seen = visits > 1e-6
     worst = max(
-        sum(value(mu, indicator(h, x, a), P, one.initial) / visits[h, x, a] for h, x, a in zip(*np.nonzero(seen), strict=True))
+        sum(
+            value(mu, indicator(h, x, a), P, one.initial) / visits[h, x, a]
+            for h, x, a in zip(*np.nonzero(seen), strict=True)
+        )
         for mu in every_policy()
     )
     assert worst <= 1.1 * seen.sum() + 1e-6

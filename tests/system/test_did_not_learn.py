@@ -58,6 +58,25 @@ def test_a_run_that_did_not_says_why_and_what_to_try(name, given, reason, advice
     assert page.index("Nothing was learned") < page.index("Regret</h2>")
 
 
+def test_noise_is_not_named_where_the_same_constants_do_not_learn_without_it():
+    """SDP-PE as printed at the paper's sizes: its twin keeps 84 % of K·V*, so the noise alone does not explain it."""
+    ran = privcheck.run("sdp-pe-as-printed", env="riverswim", S=4, H=6, K=20_000)
+    assert ran.choices["constants"] == "printed"
+    assert ran.regret.twin == "policy-elimination"
+    assert ran.regret.baseline / ran.regret.maximum == pytest.approx(0.84, abs=0.02)
+    assert ran.did_not_learn.cause == "unknown"
+    assert "because of its noise" not in render_text(as_report(ran))
+    assert "without noise (policy-elimination) the same constants lose 90 %" in ran.did_not_learn.because
+
+
+def test_a_twin_without_the_constants_is_replaced_by_the_agent_without_noise():
+    """λ̃ and β of DP-LSVI-UCB++ follow the noise: LSVI-UCB++ has no such constants, and is no twin at them."""
+    ran = privcheck.run("dp-lsvi-ucb-pp", env="linear-signs", K=40, preset="paper")
+    assert ran.regret.twin == "dp-lsvi-ucb-pp without noise"
+    assert ran.regret.baseline > 0
+    assert privcheck.run("dp-lsvi-ucb-pp", env="linear-signs", K=40).regret.twin == "lsvi-ucb-pp"
+
+
 def test_it_is_the_first_line_of_the_terminal(capsys):
     asked = ["riverswim", "--set", "K=300", "--set", "preset=paper"]
     with pytest.raises(SystemExit):

@@ -18,6 +18,7 @@ from privcheck.declare.statistics import RewardSums, Statistic, TransitionCounts
 from privcheck.runtime.registry import Algorithm, AuditInstance, Reading
 from privcheck.terms.guarantees import ZCDP, PureDP
 from privcheck.terms.symbols import A, H, S, epsilon, rho, sqrt
+from privcheck_algorithms.dp_apvi import conformance
 from privcheck_algorithms.dp_apvi.agent import AGENT, OPTIONS
 from privcheck_algorithms.papers import OFFLINE, PURE_APVI, THEOREM_3_4
 
@@ -105,6 +106,7 @@ GAUSSIAN = Algorithm(
     printed={"bonus_scale": "1"},
     offline=AGENT,
     instance=AuditInstance(sizes={"H": 2, "S": 2, "A": 2}),  # where a violation would be visible
+    conformance=conformance.GAUSSIAN,
 )
 
 LAPLACE = Algorithm(
@@ -118,6 +120,7 @@ LAPLACE = Algorithm(
     printed={"bonus_scale": "1"},
     offline=AGENT,
     instance=AuditInstance(sizes={"H": 1, "S": 2, "A": 2}),
+    conformance=conformance.LAPLACE,
 )
 
 __all__ = ["GAUSSIAN", "LAPLACE"]

@@ -27,9 +27,9 @@ from privcheck.runtime.registry import Algorithm, AuditInstance, Reading
 from privcheck.runtime.results import OnlineRequest
 from privcheck.terms.guarantees import ZCDP, ApproxDP
 from privcheck.terms.symbols import Expr, H, K, before, d, delta, expression, log, rho, sqrt
+from privcheck_algorithms.dp_lsvi_ucb.conformance import LINES
 from privcheck_algorithms.linear.audit_worlds import audit_world
 from privcheck_algorithms.linear.lsvi_player import CLOSELY, FLOOR, GROWTH, NOISE_BONUS, NOISE_RIDGE
-from privcheck_algorithms.dp_lsvi_ucb.conformance import LINES
 from privcheck_algorithms.linear.weighted_player import (
     BONUS,
     CONSTANTS,

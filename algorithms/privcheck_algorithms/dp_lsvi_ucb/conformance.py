@@ -61,8 +61,8 @@ LINES: Final = (
         number="Algorithm 1, 11",
         says="Q̌ = min{r + w̌ᵀφ + β̌‖φ‖, Q̌ of before, 0}",
         code="linear.weighted.renew",
-        deviates="max{r + w̌ᵀφ − β̌‖φ‖, Q̌ of before, 0}, as He et al. 2023 and Lemma B.5 have it; printed are the signs of "
-        "optimism, with which no Q̌ is above 0",
+        deviates="max{r + w̌ᵀφ − β̌‖φ‖, Q̌ of before, 0}, as He et al. 2023 and Lemma B.5 have it; printed are the signs "
+        "of optimism, with which no Q̌ is above 0",
     ),
     Line(
         number="Algorithm 1, 12",
@@ -117,12 +117,14 @@ LINES: Final = (
         number="Lemma A.1",
         says="λ̃ = √(8dHK/ρ)·(2 + (log(5c₁H/δ)/(c₂d))^⅔), L = 4H√(dHK/ρ·log(10dKH/δ))",
         code="linear.weighted_player.printed_constants",
-        leaves_open="c₁, c₂ and δ; taken are 1, 1 and 0.1",
+        leaves_open="c₁, c₂ and δ",
+        takes="1, 1 and 0.1",
     ),
     Line(
         number="Theorem 3.2",
         says="β̂ = β̌ = O(HL√(dλ̃) + √(d³H²log²(HK⁴L²d/(δλ̃)))), β̄ = O(H²L²√(dλ̃) + √(d³H⁴log²(…)))",
         code="linear.weighted_player.printed_constants",
-        leaves_open="the constants of O(·); taken is 1",
+        leaves_open="the constants of O(·)",
+        takes="1",
     ),
 )

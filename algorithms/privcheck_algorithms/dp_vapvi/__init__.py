@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from privcheck.runtime.registry import Algorithm, AuditInstance
 from privcheck.runtime.results import World
+from privcheck_algorithms.dp_vapvi import conformance
 from privcheck_algorithms.dp_vapvi.agent import AGENT, OPTIONS
 from privcheck_algorithms.dp_vapvi.declaration import DIMENSION, FEATURES, declare_split, declare_unsplit
 from privcheck_algorithms.linear.audit_worlds import two_ends
@@ -31,6 +32,7 @@ SPLIT = Algorithm(
     printed={"E_scale": "1"},
     offline=AGENT,
     instance=INSTANCE,
+    conformance=conformance.SPLIT,
 )
 
 UNSPLIT = Algorithm(
@@ -45,6 +47,7 @@ UNSPLIT = Algorithm(
     printed={"E_scale": "1"},
     offline=AGENT,
     instance=INSTANCE,
+    conformance=conformance.UNSPLIT,
 )
 
 __all__ = ["SPLIT", "UNSPLIT"]

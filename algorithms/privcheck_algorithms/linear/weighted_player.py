@@ -140,9 +140,7 @@ def printed_constants(*, H: int, d: int, K: int, rho: float, failure: float) -> 
     # the logarithm is squared under the root, so that only its size counts; it is negative where few users have much ρ
     chance = math.sqrt(d**3 * H**2) * abs(math.log(H * K**4 * L**2 * d / (failure * half)))
     bound = math.sqrt(d * half)
-    return PrintedConstants(
-        ridge=2 * half, bonus=H * L * bound + chance, square_bonus=H**2 * L**2 * bound + H * chance
-    )
+    return PrintedConstants(ridge=2 * half, bonus=H * L * bound + chance, square_bonus=H**2 * L**2 * bound + H * chance)
 
 
 def private_rule(request: OnlineRequest, *, weighted: bool, noiseless: bool) -> Rule:

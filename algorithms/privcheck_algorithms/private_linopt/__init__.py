@@ -36,6 +36,7 @@ from privcheck.terms.symbols import (
 )
 from privcheck_algorithms.linear.audit_worlds import mixture_audit_world
 from privcheck_algorithms.papers import MIXTURE, THEOREM_6_4
+from privcheck_algorithms.private_linopt import conformance
 from privcheck_algorithms.private_linopt.agent import ETA_SCALE, OPTIONS, PRINTED, policy_player, value_player
 
 d1, d2 = symbol("d1", "count"), symbol("d2", "count")
@@ -213,6 +214,7 @@ VI = Algorithm(
     instance=INSTANCE,
     twin="ucrl-vtr",
     environment="linear-hypercube",
+    conformance=conformance.VI,
 )
 
 PO = Algorithm(
@@ -229,6 +231,7 @@ PO = Algorithm(
     instance=INSTANCE,
     twin="linear-oppo",
     environment="linear-hypercube",
+    conformance=conformance.PO,
 )
 
 __all__ = ["PO", "VI"]

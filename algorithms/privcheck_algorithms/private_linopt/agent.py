@@ -176,7 +176,7 @@ def constants(request: OnlineRequest, d: int, *, scales: tuple[float, float], tr
 
 
 def learning_rate(*, A: int, H: int, K: int, scale: float) -> float:
-    """Learning rate η = √(2 ln A/(H²K)) (Cai et al. 2020, Theorem 3.1; not specified in the paper), times `scale`."""
+    """Learning rate η = √(2 ln A/(H²K)), times `scale` (proof of Theorem 5.1, after Cai et al. 2020, eq. (C.2))."""
     return scale * math.sqrt(2 * math.log(A) / (H**2 * K))
 
 

@@ -12,6 +12,7 @@ from privcheck.declare.statements import Origin
 from privcheck.runtime.registry import Algorithm
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
 from privcheck_algorithms.papers import COROLLARY_5_2, EPISODIC, LEMMA_5_1, LEMMA_5_4
+from privcheck_algorithms.private_ucb_po import conformance
 from privcheck_algorithms.private_ucb_po.agent import OPTIONS, player
 from privcheck_algorithms.privatizers import declaration as privatizers
 from privcheck_algorithms.privatizers.declaration import ANY_START, COSTS, LOG, SAME_START, CountedAlgorithm
@@ -69,6 +70,7 @@ CENTRAL = Algorithm(
     online=player,
     instance=CLOSELY,
     twin="oppo",
+    conformance=conformance.CENTRAL,
 )
 
 LOCAL = Algorithm(
@@ -84,6 +86,7 @@ LOCAL = Algorithm(
     online=player,
     instance=CLOSELY,
     twin="oppo",
+    conformance=conformance.LOCAL,
 )
 
 __all__ = ["CENTRAL", "LOCAL"]

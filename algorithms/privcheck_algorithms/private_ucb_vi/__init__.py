@@ -17,6 +17,7 @@ from privcheck.terms.guarantees import ApproxDP
 from privcheck.terms.symbols import K, delta, epsilon, expression, maximum
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
 from privcheck_algorithms.papers import COROLLARY_5_2, EPISODIC, LEMMA_5_1, LEMMA_5_4
+from privcheck_algorithms.private_ucb_vi import conformance
 from privcheck_algorithms.private_ucb_vi.agent import CALIBRATED_OPTIONS, OPTIONS, player
 from privcheck_algorithms.privatizers import declaration as privatizers
 from privcheck_algorithms.privatizers.declaration import (
@@ -112,6 +113,7 @@ CENTRAL = Algorithm(
     online=player,
     instance=CLOSELY,
     twin="ucb-vi",
+    conformance=conformance.CENTRAL,
 )
 
 LOCAL = Algorithm(
@@ -127,6 +129,7 @@ LOCAL = Algorithm(
     online=player,
     instance=CLOSELY,
     twin="ucb-vi",
+    conformance=conformance.LOCAL,
 )
 
 CALIBRATED = Algorithm(

@@ -227,8 +227,8 @@ POLICIES = Reading(
 CONSTANTS = Reading(
     name="constants",
     ways=("scaled", "printed"),
-    meaning="scaled: cuts and widths in standard deviations of the noise, and fine counts decide again which tuples are "
-    "too rare; printed: C₁·E·H²ι and X³AH⁵·E·ι/L, and crude exploration decides it",
+    meaning="scaled: cuts and widths in standard deviations of the noise, and fine counts decide again which tuples "
+    "are too rare; printed: C₁·E·H²ι and X³AH⁵·E·ι/L, and crude exploration decides it",
 )
 OPTIONS = (
     Parameter(name="width", default="0.005", kind="real", meaning="C of the elimination's width; the paper's proof: 1"),

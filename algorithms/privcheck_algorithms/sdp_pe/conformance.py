@@ -1,4 +1,4 @@
-"""SDP-PE line by line: Bai et al. 2024, arXiv:2411.11647v3, Algorithms 1 to 3 and section V, with `constants=printed`."""
+"""SDP-PE line by line: Bai et al. 2024, arXiv:2411.11647v3, Algorithms 1 to 3 and section V, under `preset=paper`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _STAGES = (
         number="Algorithm 1, initialisation",
         says="ϕ₁ is all deterministic policies, ι = log(2HAK/δ), E of the privatizer",
         code="sdp_pe.batches.settle",
-        leaves_open="C, δ and E = Õ(H/ε); taken are 1, 0.1 and four times Chernoff's bound of Lemma 10's proof over all "
-        "counters and stages",
+        leaves_open="C, δ and the constant of E = Õ(H/ε)",
+        takes="1, 0.1 and four times Chernoff's bound of Lemma 10's proof over all counters and stages",
     ),
     Line(
         number="Algorithm 1, 1–4, 14",
@@ -168,8 +168,8 @@ def _section_5(*, integers: bool) -> tuple[Line, ...]:
             number="section V, equation (7)",
             says="N̄ ≥ 0 nearest to N̈ in the largest error, with |ΣN̄ − N̈(x, a)| ≤ E/4",
             code="dp_apvi.kernels.private_counts",
-            deviates="N̈ is clipped at 0 first, since (7) has no solution where N̈(x, a) < −E/4; of its minimisers the one "
-            "nearest to the clipped counts",
+            deviates="N̈ is clipped at 0 first, since (7) has no solution where N̈(x, a) < −E/4; of its minimisers the "
+            "one nearest to the clipped counts",
         ),
         Line(
             number="section V, Ñ",
