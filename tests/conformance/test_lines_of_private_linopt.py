@@ -137,7 +137,6 @@ def test_an_episode_of_policy_optimisation(seed, given):
     assert (np.abs(policy - 1 / A).max() > 1e-3) == bool(given)
 
 
-@transcribes("private_linopt", "Algorithm 1, 14", "Algorithm 2, 14")
 @pytest.mark.parametrize("name", [VI, PO])
 def test_counters_sum_users_and_the_noise_of_covering_nodes(name):
     """The noise after t users is that of the nodes that cover [1, t]: a fresh one and those of t & (t − 1)."""

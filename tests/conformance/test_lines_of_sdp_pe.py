@@ -249,7 +249,7 @@ def test_twelve_in_the_place_of_96_would_turn_the_verdict():
     assert chance[12][0] == 13
     assert chance[12][1] == pytest.approx(4.4e-3, rel=0.01)
     said = next(line for line in registry.algorithm("sdp-pe-as-printed").conformance if line.number == "section V, τ")
-    assert "with 12 m = 13 and the event has probability 4·10⁻³" in said.deviates
+    assert "with 12, m = 13, and some integer message shows its sender's bit with probability 4·10⁻³" in said.deviates
 
 
 def deterministic(seed):

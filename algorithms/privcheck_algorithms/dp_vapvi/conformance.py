@@ -6,6 +6,7 @@ from typing import Final
 
 from privcheck.runtime.conformance import Line
 
+_RAISED: Final = "eigenvalues below λ are raised to λ; by the bound E/2 there are none, with probability 1 − δ"
 _HALVES: Final = Line(
     number="Algorithm 2, 1",
     says="datasets D and D′ of K users each, ρ, δ, a universal constant C",
@@ -31,7 +32,8 @@ _COMMON: Final = (
     Line(
         number="Algorithm 2, 4",
         says="Σ̃ = Σφφᵀ + λI + K₁ over D′",
-        code="dp_vapvi.agent.VapviPrivatizer",
+        code="linear.regression.NoisyMatrix",
+        deviates=_RAISED,
     ),
     Line(
         number="Algorithm 2, 5",
@@ -52,7 +54,8 @@ _COMMON: Final = (
     Line(
         number="Algorithm 2, 9",
         says="Λ̃ = Σφφᵀ/σ̃² + λI + K₂ over D",
-        code="dp_vapvi.agent.VapviPrivatizer",
+        code="linear.regression.NoisyMatrix",
+        deviates=_RAISED,
     ),
     Line(
         number="Algorithm 2, 10",

@@ -56,7 +56,16 @@ def _start(number: str) -> Line:
     )
 
 
-_COUNTERS = "Λ and u of the next episode: P-sums that cover [1, k], with noise, and γI (section 6.1)"
+def _counters(number: str) -> Line:
+    return Line(
+        number=number,
+        says="Λ and u of the next episode: P-sums that cover [1, k], with noise, and γI (section 6.1)",
+        code="private_linopt.kernels.publish",
+        deviates="eigenvalues of Λ below γ/2 = λ_min are raised to it; by the bound Σ there are none, with probability "
+        "1 − α/2",
+    )
+
+
 VI = (
     _start("Algorithm 1, 1"),
     Line(number="Algorithm 1, 2", says="episodes k = 1, …, K", code="private_linopt.kernels.play"),
@@ -65,7 +74,7 @@ VI = (
     Line(number="Algorithm 1, 11", says="V = max_a Q", code="private_linopt.kernels.choose_best"),
     Line(number="Algorithm 1, 12", says="π = argmax_a Q", code="private_linopt.kernels.choose_best"),
     Line(number="Algorithm 1, 13", says="user k acts by π^k", code="kernels.sparse_mdp.roll_greedy"),
-    Line(number="Algorithm 1, 14", says=_COUNTERS, code="private_linopt.kernels.publish"),
+    _counters("Algorithm 1, 14"),
     *_PRIVATIZER,
 )
 PO = (
@@ -76,7 +85,7 @@ PO = (
     *_estimates("Algorithm 2", 6),
     Line(number="Algorithm 2, 12", says="V = ⟨Q, π^k⟩", code="private_linopt.kernels.evaluate"),
     Line(number="Algorithm 2, 13", says="user k acts by π^k", code="kernels.sparse_mdp.roll_mixed"),
-    Line(number="Algorithm 2, 14", says=_COUNTERS, code="private_linopt.kernels.publish"),
+    _counters("Algorithm 2, 14"),
     Line(
         number="Algorithm 2, 15",
         says="π^{k+1} ∝ π^k·exp(ηQ), η = √(2 log A/(HT)), T = KH (proof of Theorem 5.1)",

@@ -150,8 +150,8 @@ def _section_5(*, integers: bool) -> tuple[Line, ...]:
             says="ε′ = ε/3H, β′ = β/HXA, τ = O(log(1/β′)/ε′²)",
             code="sdp_pe.declaration._declaration",
             deviates="τ = 96 ln(2/β′)/ε′²: the constant that Lemma 10's proof needs, where section V prints O(·). At "
-            "K = 2·10⁴, H = 6 it gives m = 98; with 12 m = 13 and the event has probability 4·10⁻³, more than β, that "
-            "an integer message shows its sender's bit",
+            "K = 2·10⁴, H = 6 it gives m = 98; with 12, m = 13, and some integer message shows its sender's bit with "
+            "probability 4·10⁻³, more than β = 10⁻⁵",
         ),
         Line(
             number="section V, randomizer",
