@@ -204,3 +204,19 @@ def test_too_many_tables_are_refused():
     subject, request = ask("policy-elimination", 100)
     with pytest.raises(ParameterError, match="replicates"):
         subject.online(replace(request, replicates=10**7))
+
+
+@pytest.mark.parametrize("first", [1, 3])
+def test_mixtures_are_made_for_the_public_first_states_whoever_begins_a_segment(first):
+    """User 3 begins fine exploration and is in another first state: that is their data, and no mixture's."""
+    subject, request = ask("sdp-pe-as-printed", 64)
+    moved = replace(RIVER, mdp=replace(RIVER.mdp, initial=np.eye(4)[first]))
+    player, other = subject.online(request), subject.online(replace(request, world=moved))
+    one, two = player.start(0), player.start(0)
+    for each in (one, two):
+        player.play(each, 2)
+    player.play(one, 3)
+    other.play(two, 3)
+    assert not np.array_equal(one.arrays["counted"], two.arrays["counted"])
+    for name in ("dealt", "until", "actions"):
+        assert np.array_equal(one.arrays[name], two.arrays[name]), name

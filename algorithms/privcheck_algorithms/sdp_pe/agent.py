@@ -270,10 +270,19 @@ def player(request: OnlineRequest, *, noiseless: bool = False, protocol: Protoco
         shuffled = Shuffled(request=request, protocol=protocol, limit=limit, draws=not noiseless)
     constants = settle(request, lengths, shuffled)
     as_printed = constants._replace(printed=True, width=1.0, precision=bound_noise(request, lengths, shuffled))
-    chosen = choose_set(
-        request.readings.get("policies", "explicit"), H=H, S=S, A=A, initial=mdp.initial, replicates=request.replicates
-    )
-    server = Analyser(constants=constants, chosen=chosen, initial=mdp.initial.copy(), lengths=lengths)
+    kind = request.readings.get("policies", "explicit")
+    servers: dict[bytes, Analyser] = {}
+
+    def serve_from(initial: Array) -> Analyser:
+        """The server's side for a public law of the first state."""
+        if initial.tobytes() not in servers:
+            chosen = choose_set(kind, H=H, S=S, A=A, initial=initial, replicates=request.replicates)
+            servers[initial.tobytes()] = Analyser(
+                constants=constants, chosen=chosen, initial=initial.copy(), lengths=lengths
+            )
+        return servers[initial.tobytes()]
+
+    first = serve_from(mdp.initial)
     w, truth, points, ends = compress(mdp), solve(mdp), grid(K), [one.last for one in segments]
     crude, fine = S * A * (1 + S), H * S * A * (2 + S)
     counters = {"crude": crude, "fine": fine, "auxiliary": fine}
@@ -284,11 +293,13 @@ def player(request: OnlineRequest, *, noiseless: bool = False, protocol: Protoco
 
     def start(number: int) -> Replicate:
         own = seeds(request.seed, number, "users", "noise", "ties", "deal")
-        arrays = _blank(constants, len(lengths), room, chosen) | blank(K)
+        # what is public of first states travels with the replicate: one user may answer with others
+        arrays = _blank(constants, len(lengths), room, first.chosen) | {"initial": first.initial.copy()} | blank(K)
         return Replicate(arrays=arrays, generators={name: np.random.default_rng(one) for name, one in own.items()})
 
     def block(one: Replicate, until: int) -> None:
         a, g = dict(one.arrays), one.generators
+        server = serve_from(a["initial"])
         while (done := int(a["totals"][DONE])) < until:
             at = int(np.searchsorted(ends, done, side="right"))
             now = segments[at]
