@@ -22,6 +22,7 @@ H, S, A, D, K, DELTA = 3, 4, 3, 3, 12, 0.1
 NAMES = ("dp-lsvi-ucb-pp", "dp-lsvi-ucb-pp-as-printed")
 # a factor of β under which not everything is clipped, a plan after nearly every user, noise beside which users count
 SMALL = {"bonus": "0.0001", "growth": "1.0001", "rho": "1e12"}
+WIDE = {"doubt": "0", "ridge": "0.1", "rho": "10"}  # so little ridge that noise takes ŵᵀφ beyond H
 
 
 class Run:
@@ -59,8 +60,9 @@ class Run:
         return self.options["bonus"] * self.constants.bonus
 
     def matrix(self, k, h):
-        """Λ̃ of step h after k users: what is on the board, and 2λ̃I."""
-        return self.after[k]["gram"][h] + self.ridge * np.eye(D)
+        """Λ̃ of step h after k users: what is on the board, and 2λ̃I; eigenvalues below half of that are raised to it."""
+        values, vectors = np.linalg.eigh(self.after[k]["gram"][h] + self.ridge * np.eye(D))
+        return (vectors * np.maximum(values, self.options["floor"] * self.ridge)) @ vectors.T
 
     def length(self, k, h, x):
         inverse = np.linalg.inv(self.matrix(k, h))
@@ -148,21 +150,22 @@ def sigma(run, k, h):
     E = min(square_bonus * length, H**2) + min(2 * H * run.beta * length, H**2)  # Lemma B.3
     D_ = min(4 * D**3 * H**2 * (hat - check + 2 * run.beta * length), D**3 * H**3)
     root = math.sqrt(max(0.0, variance + E + D_ + H))  # line 24; where there is no root, H below is the larger
-    return max(root, H, 2 * D**3 * H**2 * math.sqrt(length)), root, E + D_, variance
+    return max(root, H, 2 * D**3 * H**2 * math.sqrt(length)), root, E + D_, hat
 
 
 @transcribes("dp_lsvi_ucb", "Algorithm 1, 8", "Algorithm 1, 24", "Algorithm 1, 25")
-@pytest.mark.parametrize("given", [{}, {"doubt": "0"}, {**SMALL, "doubt": "0"}, SMALL], ids=str)
+@pytest.mark.parametrize("given", [{}, {"doubt": "0"}, {**SMALL, "doubt": "0"}, SMALL, WIDE], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_user_is_weighted_by_variance_doubts_and_length(name, given):
     run, seen = Run(name, **given), []
     for k in range(1, K + 1):
         for h in range(H):
-            whole, root, doubts, variance = sigma(run, k, h)
+            whole, root, doubts, hat = sigma(run, k, h)
             expected = max(root, H) if given.get("doubt") == "0" else whole
             assert run.weight(k, h) == pytest.approx(expected**-2, rel=1e-6)
-            seen.append((root > H, doubts > 0, abs(variance) > 0.01))
+            seen.append((root > H, doubts > 0, H < hat < H**2))
     shown = np.array(seen).any(axis=0)
+    assert shown[2] or given != WIDE  # the clip at H² is not one at H
     assert shown[1]
     assert shown[0] or given.get("doubt") != "0"
 
