@@ -29,6 +29,7 @@ from privcheck.cli.options import (
     write,
 )
 from privcheck.cli.prepare import prepare
+from privcheck.cli.reproduce import reproduce
 from privcheck.cli.runs import audit, check, run, sweep
 from privcheck.cli.serve import serve
 from privcheck.commands.failures import MISUSE
@@ -303,5 +304,5 @@ def doctor(*, as_json: bool) -> None:
     sys.exit(0 if result.ok else 2)
 
 
-for command in (audit, run, check, sweep, prepare, ledger, serve):
+for command in (audit, run, check, sweep, reproduce, prepare, ledger, serve):
     main.add_command(command)

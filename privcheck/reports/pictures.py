@@ -14,9 +14,10 @@ from privcheck.reports.audit_view import bars_plot, history_plot, trade_off_plot
 from privcheck.reports.files import as_report
 from privcheck.reports.html import compared_plots
 from privcheck.reports.plots import Plot, noise_plot, privacy_plot, value_plot
+from privcheck.reports.reproductions import figure_plot
 from privcheck.reports.run_plots import curve_plots, frontiers
 from privcheck.reports.summary import audit_views
-from privcheck.reports.values import Compared, RanOnline, Report, Sweep
+from privcheck.reports.values import Compared, RanOnline, Report, Reproduced, Sweep
 from privcheck.support.display import Brief
 from privcheck.support.files import write_whole
 
@@ -69,11 +70,13 @@ def draw_result(result: object) -> Picture:
     """
     if isinstance(result, Sweep):
         plots = tuple(plot for _, plot in frontiers(result))
+    elif isinstance(result, Reproduced):
+        plots = tuple(figure_plot(one, name=f"figure-{number}") for number, one in enumerate(result.results, start=1))
     else:
         plots = tuple(compared_plots(result) if isinstance(result, Compared) else _plots(as_report(result)))
     if not plots:
         raise ParameterError(f"there is nothing to draw in this {type(result).__name__}")
-    return Picture(captions=tuple(plot.caption for plot in plots), svgs=tuple(_alone(plot) for plot in plots))
+    return Picture(captions=tuple(plot.caption for plot in plots), svgs=tuple(standalone(plot) for plot in plots))
 
 
 def _plots(report: Report) -> Iterator[Plot]:
@@ -86,7 +89,7 @@ def _plots(report: Report) -> Iterator[Plot]:
     return (plot for plot in several if plot is not None)
 
 
-def _alone(plot: Plot) -> str:
+def standalone(plot: Plot) -> str:
     """The wide drawing as a stand-alone image in the colours of light paper."""
     css = files("privcheck.reports").joinpath("templates/report.css").read_text(encoding="utf-8")
     light = dict(reversed(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", css)))  # what stands first is for light paper

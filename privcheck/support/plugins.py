@@ -13,7 +13,7 @@ from typing import Final
 from privcheck.errors import PackageError, ParameterError, PrivcheckError, UnknownNameError
 
 _OURS: Final = frozenset({"privcheck", "privcheck_algorithms", "privcheck_audits"})
-_GROUPS: Final = ("algorithms", "environments", "environment_families", "views", "auditors")
+_GROUPS: Final = ("algorithms", "environments", "environment_families", "figures", "views", "auditors")
 
 
 def list_entries(group: str) -> dict[str, EntryPoint]:
