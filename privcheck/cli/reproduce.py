@@ -88,7 +88,10 @@ def _describe(one: Reproduction) -> str:
     table = numbers_table(one)
     assert table is not None
     rows = [table.columns, *([cell.text for cell in row] for row in table.rows)]
-    said = [wrap(f"“{judged.quotation}” {judged.outcome}: {judged.reason}") for judged in one.observations]
+    said = [
+        wrap(f"“{judged.quotation}” {judged.outcome}: {judged.reason} {judged.undecided}".rstrip())
+        for judged in one.observations
+    ]
     return "\n".join(
         [
             wrap(f"{one.paper} {one.figure}: {one.title} ({one.where})"),

@@ -45,6 +45,7 @@ from privcheck.support.display import Progress, silent
 _DELTA: Final = 1e-5  # of the ε that a stored point states; no figure uses it
 _UNITS: Final = 1000  # of progress, a run
 _SHOWN: Final = 20  # positions along the episodes
+_GRAVEST: Final[tuple[figures.Outcome, ...]] = ("not reproduced", "underspecified", "reproduced")
 QUICK: Final = "-quick"  # the end of the folder's name of a shrunken version
 
 
@@ -318,10 +319,13 @@ def _uniform(figure: Figure, some: Sequence[Ran | RanOnline]) -> float | None:
 
 def _observe(one: figures.Observation, results: Results) -> JudgedObservation:
     judged = one.judge(results)
-    outcome, reason = judged.outcome, judged.reason
-    if one.undecided:
-        outcome, reason = "underspecified", f"{reason} {one.undecided}"
-    return JudgedObservation(quotation=one.quotation, reading=one.reading, outcome=outcome, reason=reason)
+    return JudgedObservation(
+        quotation=one.quotation,
+        reading=one.reading,
+        outcome="underspecified" if one.undecided else judged.outcome,
+        reason=judged.reason,
+        undecided=one.undecided,
+    )
 
 
 def _compare(figure: Figure, results: Results, *, judged: bool) -> Iterator[ComparedNumber]:
@@ -347,15 +351,16 @@ def conclude(
 ) -> tuple[figures.Outcome, str]:
     """Outcome of a figure from its parts, with the reasons of the parts that decide it.
 
-    One part that is not reproduced makes the figure not reproduced; otherwise one that is reproduced makes it
-    reproduced; otherwise it is underspecified.
+    One part that is not reproduced makes the figure not reproduced; otherwise one that is underspecified makes it
+    underspecified: a figure is reproduced if all that its text says is.
     """
-    parts = [(one.outcome, one.reason) for one in observations]
+    parts: list[tuple[str, str]] = [(one.outcome, one.reason) for one in observations]
+    parts += [(one.outcome, one.undecided) for one in observations if one.undecided]
     for number in numbers:
         if number.same is not None:
             said = f"{number.of}: {number.here:.4g} {number.what}, the paper has {number.paper:.4g}."
             parts.append(("reproduced" if number.same else "not reproduced", said))
-    for outcome in ("not reproduced", "reproduced", "underspecified"):
+    for outcome in _GRAVEST:
         if reasons := [reason for one, reason in parts if one == outcome]:
             return outcome, " ".join(dict.fromkeys(reasons))
     raise ParameterError("expected something to judge: an observation, or a number with a tolerance")

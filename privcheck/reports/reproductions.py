@@ -99,14 +99,14 @@ def _paint(axes: Axes, *, one: Reproduction, wide: bool) -> None:
         colour = COLOURS[place % len(COLOURS)]
         style: Any = DASHES[place // len(COLOURS) % len(DASHES)] if line.judged else (0, (6, 3))
         marker: dict[str, Any] = {} if along else {"marker": "o", "markersize": 4}
-        axes.plot(line.x, line.mean, color=colour, linestyle=style, linewidth=1.8, **marker)
+        axes.plot(line.x, line.mean, color=colour, linestyle=style, linewidth=1.8, label=line.label, **marker)
         names.append(LineName(text=line.label, height=line.mean[-1], colour=colour, strong=line.judged))
         if line.std is not None:
             low = [max(mean - std, 0.0) for mean, std in zip(line.mean, line.std, strict=True)]
             high = [mean + std for mean, std in zip(line.mean, line.std, strict=True)]
             axes.fill_between(line.x, low, high, color=colour, alpha=0.13, linewidth=0)
     for value in sorted({number.paper for number in one.numbers}):
-        axes.axhline(value, color=MUTED, linewidth=1.2, linestyle=(0, (1, 2)))
+        axes.axhline(value, color=MUTED, linewidth=1.2, linestyle=(0, (1, 2)), label=f"paper: {figure(value)}")
         names.append(LineName(text=f"paper: {figure(value)}", height=value, colour=MUTED))
     if one.uniform is not None and not along:
         axes.axhline(one.uniform, color=MUTED, linewidth=1.0, linestyle=(0, (2, 2)))
@@ -124,7 +124,7 @@ def _paint(axes: Axes, *, one: Reproduction, wide: bool) -> None:
         axis.set_major_formatter(FuncFormatter(lambda value, _: figure(float(value))))
         axis.set_minor_formatter(NullFormatter())
     if one.measure == "switches":  # names are set apart by height, which a logarithmic axis distorts
-        axes.legend([*(line.label for line in one.lines)], fontsize=9 if wide else 8, loc="best")
+        axes.legend(fontsize=9 if wide else 8, loc="best")
         return
     name_lines(axes, names, wide=wide)
 
@@ -136,7 +136,7 @@ def observations_table(one: Reproduction) -> ReportTable | None:
             f"“{said.quotation}”",
             said.reading,
             Cell(text=said.outcome, tone=_TONES[said.outcome]),
-            said.reason,
+            " ".join(part for part in (said.reason, said.undecided) if part),
         ]
         for said in one.observations
     ]

@@ -74,8 +74,9 @@ def _lower(results: Results) -> Judged:
     lower = all(here <= _HALF * there for here, there in zip(sdp.mean, local.mean, strict=True))
     return decide(
         lower,
-        f"SDP-PE loses {share(sdp, results)} of uniform play's regret, UCBVI-LDP {share(local, results)}; since none "
-        "can lose more than K·V*, which is 1.07 times uniform play's, no other noise of the baseline would halve it.",
+        f"SDP-PE loses {share(sdp, results)} of uniform play's regret, with the least noise for the same claim "
+        f"{share(results[_LEAST], results)}, UCBVI-LDP {share(local, results)}. No other noise of the baseline would "
+        "halve it: K·V* is 1.07 times uniform play's regret.",
     )
 
 

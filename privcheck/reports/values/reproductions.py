@@ -24,13 +24,15 @@ class JudgedObservation:
         quotation: The text's words.
         reading: The words as a predicate with its tolerance.
         outcome: Whether it came out; "underspecified" where the text leaves open what decides.
-        reason: Why, with the figures.
+        reason: What came out, with the figures.
+        undecided: What the text leaves open that decides; empty if nothing does.
     """
 
     quotation: str
     reading: str
     outcome: Outcome
     reason: str
+    undecided: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +94,8 @@ class Reproduction(Brief):
         where: Section and version.
         setting: What the text says about the setting.
         quick: Whether it is the shrunken version, whose outcome is no verdict on the printed sizes.
-        outcome: "not reproduced" if any observation or number is not; else "reproduced" if any is; else
-            "underspecified".
+        outcome: "not reproduced" if any observation or number is not; else "underspecified" if any is; else
+            "reproduced".
         reason: Why, in a sentence or two.
         command: The command that makes it again.
         environment: Name of the environment.
