@@ -278,7 +278,7 @@ def sweep(
     replicates: int | None = None,
     delta: Level | None = None, seed: int = 0, workers: int | None = None, cluster: str | None = None,
     executor: Executor | None = None, out: Path | str | None = None, progress: Callable[[str], Progress] = quiet,
-    parameters: Mapping[str, Value] | None = None, **settings: Value,
+    slope: Sequence[str] = (), parameters: Mapping[str, Value] | None = None, **settings: Value,
 ) -> Sweep:  # fmt: skip
     """Run several algorithms over a grid of parameters, as `privcheck sweep`; the noise is simulated.
 
@@ -300,6 +300,7 @@ def sweep(
         out: Folder of sweep.json, the page and each point as soon as it is finished; the same call resumes a stopped
             sweep.
         progress: Makes a callback (done, total) for the whole sweep.
+        slope: Swept parameters along which power laws are fitted; `slopes` of the result.
         parameters: Parameters, options and readings that are the same at every point.
         settings: The same, as keyword arguments.
 
@@ -315,7 +316,7 @@ def sweep(
     given, directory = _texts(parameters, settings), _directory(out)
     plan = plan_sweep(
         names, check_grid(_grid_texts(over), given), given, _place(env, data, rewards, features, users),
-        replicates=replicates, seed=seed, delta=delta, workers=workers,
+        replicates=replicates, seed=seed, delta=delta, workers=workers, slope=",".join(slope) or None,
     )  # fmt: skip
     result = sweeps.sweep_where(plan, cluster=cluster, executor=executor, out=directory, progress=progress("sweep"))
     if directory is not None:

@@ -11,7 +11,7 @@ versions, which have no page numbers in the available texts; lines are given if 
 from __future__ import annotations
 
 from privcheck.declare.statements import Statement
-from privcheck.runtime.registry import Paper
+from privcheck.runtime.registry import Paper, rate
 
 OFFLINE = Paper(
     name="offline-rl",
@@ -273,3 +273,23 @@ THEOREM_6_4 = Statement(
 CHOWDHURY_ZHOU_CODE = "github.com/XingyuZhou989/PrivateTabularRL, commit f4d8a66, src/agent.py"
 SAHU_CODE = "github.com/sharansahu/DiffPrivateModelEval, commit e88394b, inst/python"
 NOT_AT_HAND = "its own text was not available; noise and constants are those of the description"
+
+# What the papers' theorems promise, T = KH written out; users of an offline agent are n
+_TABLE_1 = "Chowdhury & Zhou 2022, Table 1"
+VI_CENTRAL_RATE = rate(_TABLE_1, "S 1/2, A 1/2, H 2, K 1/2", "S 2, A 1, H 3, K 0, epsilon -1")
+VI_LOCAL_RATE = rate(_TABLE_1, "S 1/2, A 1/2, H 2, K 1/2", "S 2, A 1, H 3, K 1/2, epsilon -1")
+PO_CENTRAL_RATE = rate(_TABLE_1, "S 1, A 1/2, H 2, K 1/2", "S 2, A 1, H 3, K 0, epsilon -1")
+PO_LOCAL_RATE = rate(_TABLE_1, "S 1, A 1/2, H 2, K 1/2", "S 2, A 1, H 3, K 1/2, epsilon -1")
+_TABLE_I = "Bai et al. 2024, Table I"
+DP_UCBVI_CENTRAL_RATE = rate(_TABLE_I, "S 1/2, A 1/2, H 3/2, K 1/2", "S 2, A 1, H 3, K 0, epsilon -1")
+DP_UCBVI_LOCAL_RATE = rate(_TABLE_I, "S 1/2, A 1/2, H 3/2, K 1/2", "S 2, A 1, H 3, K 1/2, epsilon -1")
+SDP_PE_RATE = rate(_TABLE_I, "S 1/2, A 1/2, H 3/2, K 1/2", "S 3, A 1, H 6, K 0, epsilon -1")
+# Section 5 of the paper prints K^(3/4) for the same term.
+DP_LSVI_RATE = rate("Sahu 2025, Theorem 3.2", "d 1, H 3/2, K 1/2", "d 7/6, H 9/2, K 1/2, epsilon -1")
+LUYO_RATE = rate("Sahu 2025, abstract", "d 3/2, H 2, K 1/2", "d 8/5, H 11/5, K 3/5, epsilon -2/5")
+NGO_RATE = rate("Sahu 2025, abstract", "d 3/2, H 2, K 1/2", "d 5/4, H 3, K 1/2, epsilon -1/2")
+# The main terms depend on the instance: only their n is an exponent.
+DP_APVI_RATE = rate("Qiao & Wang 2022, Theorem 3.4", "n -1/2", "S 1, H 5/2, n -1, rho -1/2")
+DP_APVI_LAPLACE_RATE = rate("Qiao & Wang 2022, section 3", "n -1/2", "S 1, H 3, n -1, epsilon -1")
+DP_VAPVI_RATE = rate("Qiao & Wang 2022, Theorem 4.1", "n -1/2", "d 1, H 11/2, n -1, rho -1/2")
+LINOPT_RATE = rate("Zhou 2022, Theorem 6.5", "d 1, H 2, K 1/2", "d 7/4, H 5/2, K 1/2, epsilon -1/2")

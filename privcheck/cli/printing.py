@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from privcheck.cli.options import columns, stream_columns, wrap, wrapped_columns
 from privcheck.commands.estimates import BYTES, SECONDS, say_bytes, say_seconds
 from privcheck.reports import render_text
-from privcheck.reports.comparisons import points_table, remarks, warnings
+from privcheck.reports.comparisons import points_table, remarks, slopes_table, warnings
 from privcheck.reports.files import as_report
 from privcheck.reports.values import (
     AgentConstant,
@@ -426,4 +426,13 @@ def describe_sweep(result: Sweep) -> str:
         if one.refused
     ]
     notes = [wrap(f"{notice.title}. {notice.text}") for notice in notices]
-    return "\n".join([wrap(result.headline), "", columns(rows), "", *refused, *notes])
+    return "\n".join([wrap(result.headline), "", columns(rows), "", *_describe_slopes(result), *refused, *notes])
+
+
+def _describe_slopes(result: Sweep) -> list[str]:
+    """Lines about the fitted exponents; none if none were asked for."""
+    table = slopes_table(result)
+    if table is None:
+        return []
+    rows = [table.columns, *([cell.text for cell in row] for row in table.rows)]
+    return [wrap(table.caption), wrapped_columns(rows), ""]

@@ -280,6 +280,12 @@ def _tell_planned(
     metavar="NAME=V1,V2,…",
     help="A parameter, reading or option with its values, or one of the environment's; repeat for a grid.",
 )
+@click.option(
+    "--slope",
+    metavar="NAME,…",
+    help="Swept parameters along which power laws are fitted, with intervals: regret or gap, with and without noise, "
+    "and the cost of privacy.",
+)
 @env_option
 @data_option
 @rewards_option
@@ -313,6 +319,7 @@ def sweep(
     Examples:
       privcheck sweep calibrated-ucb-vi ucb-vi --over epsilon=0.5,1,2,4 --env riverswim --set K=20000
       privcheck sweep dp-apvi apvi --over rho=0.01,0.1,1 --over n=1e3,1e4 --env icu-sepsis --out runs/frontier
+      privcheck sweep calibrated-ucb-vi --over K=1e4,4e4,16e4 --slope K --env riverswim --seeds 10
     """
     from privcheck.cli.printing import describe_planned, describe_sweep
     from privcheck.commands.estimates import planned_work, refuse_long

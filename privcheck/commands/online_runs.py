@@ -49,11 +49,13 @@ class Twin:
         name: Name of the twin; None if there is no twin.
         regret: Mean regret over replicates; None if a run would take too long or too much memory.
         value: True expected return of the last policy, mean over replicates; None as for `regret`.
+        outcomes: Final regret of every replicate; empty as for `regret`.
     """
 
     name: str | None = None
     regret: float | None = None
     value: float | None = None
+    outcomes: tuple[float, ...] = ()
 
 
 PlayTwin = Callable[[Algorithm, OnlineRequest], OnlineResult]
@@ -102,7 +104,7 @@ def _differ_in_constants(setting: Chosen, twin: Algorithm) -> bool:
 
 def _keep_twin(name: str, played: OnlineResult) -> Twin:
     regret, value = (float(curve[:, -1].mean()) for curve in (played.regret, played.value))
-    return Twin(name=name, regret=regret, value=value)
+    return Twin(name=name, regret=regret, value=value, outcomes=tuple(played.regret[:, -1].tolist()))
 
 
 USERS = "n"  # an environment's number of simulated users, which only datasets have
@@ -276,7 +278,8 @@ def run_online(
         compared=compared or "",
     )
     nothing = trivial or judge_trivial_policies(world.mdp, world.features)
-    regret = _regret(result, K, nothing, run_twin(setting, asked, play_twin))
+    twin = run_twin(setting, asked, play_twin)
+    regret = _regret(result, K, nothing, twin)
     return RanOnline(
         algorithm=setting.algorithm.name,
         title=setting.algorithm.title,
@@ -297,6 +300,8 @@ def run_online(
         spent=spent,
         policy_file=None if out is None else find_file(out, ARRAY_NAME).relative_to(out).as_posix(),
         _policy=policy,
+        _outcomes=tuple(result.regret[:, -1].tolist()),
+        _twin_outcomes=twin.outcomes,
         odometer=odometer(result.ledger, setting, readings(result.episodes, K)) if result.ledger else None,
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,

@@ -211,6 +211,7 @@ def run(
         compared=compared,
         policy_file=None if out is None else find_file(out, ARRAY_NAME).relative_to(out).as_posix(),
         _policy=policy,
+        _outcomes=_list_gaps(result, source),
         remarks=(
             *_tell_several(setting, spent),
             *(RunRemark(title=remark.title, text=remark.text) for remark in result.remarks),
@@ -368,6 +369,14 @@ def _measure_gap(result: RunResult, source: Source) -> Gap:
     return Gap(
         mean=mean, uniform=uniform, share_of_uniform=None if uniform is None else share_of_uniform(mean, uniform)
     )
+
+
+def _list_gaps(result: RunResult, source: Source) -> tuple[float, ...]:
+    """Gap of every replicate's policy; empty if the true values are unknown."""
+    optimum = source.data.references.get("optimum")
+    if result.returns is None or optimum is None:
+        return ()
+    return tuple(max(optimum - float(value), 0.0) for value in result.returns)
 
 
 def summarise_ledger(ledger: Ledger | None, out: Path | None) -> LedgerSummary | None:

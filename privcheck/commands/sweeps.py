@@ -31,6 +31,7 @@ from privcheck.commands.dry_run import foresee_run
 from privcheck.commands.online_runs import keep_known, keep_readings, online_only
 from privcheck.commands.runs import cluster_executor
 from privcheck.commands.settings import Chosen, Grid, list_points, settle
+from privcheck.commands.slopes import fit_slopes, parse_slopes
 from privcheck.commands.sources import Place, refuse_files, source_to_run, world_to_run
 from privcheck.errors import FileFormatError, ParameterError, UnknownNameError
 from privcheck.reports import save_result
@@ -47,7 +48,7 @@ from privcheck.terms.guarantees import guarantee_symbols
 POINTS: Final = "points"  # the folder of all points of a sweep
 POINT: Final = "point.json"
 RUN: Final = "run.json"
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _LONGEST: Final = 80  # characters of a folder's name in front of the digest
 
 
@@ -166,11 +167,19 @@ def _describe(task: Task, ran: Ran | RanOnline, standing: Standing) -> SweepPoin
         regret=ran.regret if isinstance(ran, RanOnline) else None,
         value=ran.value if isinstance(ran, Ran) else None,
         gap=ran.gap if isinstance(ran, Ran) else None,
+        outcomes=ran._outcomes,  # noqa: SLF001 - in no document of a run
+        twin_outcomes=ran._twin_outcomes if isinstance(ran, RanOnline) else _twin_gap(ran),  # noqa: SLF001
         spent=ran.spent,
         ledger=None if ran.ledger is None else replace(ran.ledger, path=None),  # the same wherever it was run
         seconds=ran.seconds,
         episodes_per_second=ran.episodes_per_second,
     )
+
+
+def _twin_gap(ran: Ran) -> tuple[float, ...]:
+    """Gap of the non-private twin on the same data, which draws nothing; empty if it is unknown."""
+    optimum, baseline = ran.value.optimal, ran.value.baseline
+    return () if optimum is None or baseline is None else (max(optimum - baseline, 0.0),)
 
 
 def read_point(task: Task, points: Path) -> SweepPoint | None:
@@ -248,6 +257,7 @@ class SweepPlan:
         seed: Seed of all points.
         delta: δ at which every ε is stated.
         asked: That δ as the user gave it; None for the default.
+        slopes: Swept parameters along which power laws are fitted.
     """
 
     names: tuple[str, ...]
@@ -261,6 +271,7 @@ class SweepPlan:
     seed: int
     delta: float
     asked: str | float | Fraction | None = None
+    slopes: tuple[str, ...] = ()
 
     @property
     def command(self) -> list[str]:
@@ -273,6 +284,7 @@ class SweepPlan:
         words += [word for option, one in named.items() if one is not None for word in (option, str(one))]
         words += [word for name, some in self.over.items() for word in ("--over", f"{name}={','.join(some)}")]
         words += [word for name, one in self.given.items() for word in ("--set", f"{name}={one}")]
+        words += ["--slope", ",".join(self.slopes)] if self.slopes else []
         words += ["--seeds", str(self.replicates), "--seed", str(self.seed)]
         return [shlex.quote(word) for word in words]
 
@@ -291,6 +303,7 @@ def plan_sweep(
     seed: int = 0,
     delta: str | float | Fraction | None = None,
     workers: int | None = None,
+    slope: str | None = None,
 ) -> SweepPlan:
     """Plan a sweep, with every point settled.
 
@@ -303,12 +316,14 @@ def plan_sweep(
         seed: Seed of the sampled users and of simulated noise, the same at every point.
         delta: δ at which every ε is stated; None for the smallest positive δ of a claim, else 1e-5.
         workers: Threads of a point; None for all cores.
+        slope: Swept parameters along which power laws are fitted, like "K,epsilon".
 
     Raises:
         UnknownNameError: An algorithm or environment does not exist, or a name is unknown to all of them.
         ParameterError: A value is refused; the message names the point. Or online and offline algorithms are mixed.
         PrivcheckError: The data are refused.
     """
+    slopes = parse_slopes(slope, over)
     algorithms = _find(names, place)
     own = _own_names(place)
     _refuse_unknown(algorithms, over, given, own)
@@ -357,6 +372,7 @@ def plan_sweep(
         seed=seed,
         delta=at,
         asked=delta,
+        slopes=slopes,
     )
 
 
@@ -502,6 +518,7 @@ def sweep(
         headline=sweep_headline(done, over=tuple(plan.over), budgets=plan.budgets, delta=plan.delta),
         points=tuple(done),
         made_by=made_by(plan.command, seed=plan.seed),
+        slopes=fit_slopes(done, plan.slopes),
     )
 
 

@@ -15,7 +15,7 @@ from privcheck.reports import tables
 from privcheck.reports.files import encode
 from privcheck.reports.summary import NOTHING_LEARNED, Notice, Tone
 from privcheck.reports.tables import Cell
-from privcheck.reports.values import PricedClaim, Standing, Sweep, SweepPoint, from_json
+from privcheck.reports.values import PricedClaim, SlopeFit, Standing, Sweep, SweepPoint, from_json
 from privcheck.reports.wording import NOTHING, capitalise, figure, keep_together, percent, say_holds, spell_out
 from privcheck.support.files import write_together
 
@@ -404,6 +404,7 @@ def sweep_page(result: Sweep) -> str:
         plots=[(where, inline(plot)) for where, plot in frontiers(result)],
         table=points_table(result),
         folded=len(result.points) > _FOLDED,
+        slopes=slopes_table(result),
         remarks=remarks(standings),
         made=result.made_by,
         facts_of=made_facts(result.made_by),
@@ -420,6 +421,39 @@ def points_table(result: Sweep) -> tables.ReportTable | None:
     shown = [name for name, values in result.over.items() if len(values) > 1]
     columns = (COLUMNS[0], *(f"#{spell_out(name)}" for name in shown), *COLUMNS[1:])
     return tables.table(caption, columns, [_row(one, shown, result.delta) for one in result.points])
+
+
+_OF: Final = {"agent": "with noise", "twin": "without noise", "privacy": "cost of privacy"}
+
+
+def slopes_table(result: Sweep) -> tables.ReportTable | None:
+    """Table of the fitted exponents beside the theorems'; None if none were asked for."""
+    if not result.slopes:
+        return None
+    confidence = result.slopes[0].confidence
+    caption = (
+        f"Exponents b of y ∝ x^b, fitted to means over {result.replicates} replicates; intervals at "
+        f"{percent(confidence)} from resampled replicates, about their randomness alone. A theorem's exponents are "
+        "those of its upper bound, without logarithms; its two terms add up."
+    )
+    columns = ("agent", "along", "at", "of", "#exponent", "#interval", "theorem", "remark")
+    return tables.table(caption, columns, [_slope_row(one) for one in result.slopes])
+
+
+def _slope_row(one: SlopeFit) -> list[str | tables.Cell]:
+    at = ", ".join(f"{spell_out(name)} = {value}" for name, value in one.at.items())
+    what = f"{one.quantity} {_OF[one.of]}" if one.of != "privacy" else f"{_OF[one.of]} in {one.quantity}"
+    interval = "" if one.low is None or one.high is None else f"{_signed(one.low)} to {_signed(one.high)}"
+    fitted: str | tables.Cell = NOTHING if one.exponent is None else _signed(one.exponent)
+    remark: str | tables.Cell = one.remark
+    if one.not_fitted:
+        remark = tables.Cell(text=f"not fitted: {one.not_fitted}", tone="open")
+    theorem = f"{one.theorem.replace('-', '−')} ({one.source})" if one.theorem else ""
+    return [one.algorithm, spell_out(one.parameter), at, what, fitted, interval, theorem, remark]
+
+
+def _signed(exponent: float) -> str:
+    return f"{exponent:.2f}".replace("-", "−")
 
 
 def _say_spread(result: Sweep) -> str:

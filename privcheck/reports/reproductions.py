@@ -244,8 +244,7 @@ def _lines(
 
 def _section(one: Reproduction) -> Iterator[str]:
     yield ""
-    yield f"({one.paper}-{one.figure})="
-    yield f"### {one.paper} {one.figure}: {say_outcome(one)}"
+    yield f"### {one.paper} {one.figure}"
     yield ""
     yield from _fill(f"{one.title} ({one.where}).")
     yield ""

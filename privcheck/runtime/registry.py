@@ -133,6 +133,31 @@ class Paper:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """A theorem's upper bound on regret, or on the gap of a learned policy, as the exponents of its two terms.
+
+    Logarithms are left out. Terms are in the parameters that users sweep: T = KH is written out.
+
+    Attributes:
+        source: The theorem.
+        main: Exponents of the term without privacy, by parameter.
+        privacy: Exponents of the term that privacy adds.
+    """
+
+    source: str
+    main: Mapping[str, Fraction]
+    privacy: Mapping[str, Fraction]
+
+
+def rate(source: str, main: str, privacy: str) -> Rate:
+    """Make a rate from texts such as "S 1/2, A 1/2, H 2, K 1/2"."""
+    terms = [
+        {name: Fraction(power) for name, power in (one.split() for one in term.split(","))} for term in (main, privacy)
+    ]
+    return Rate(source=source, main=terms[0], privacy=terms[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditInstance:
     """Sizes and options for audits of an agent, if the requested ones would hide all leaks.
 
@@ -207,6 +232,7 @@ class Algorithm:
     instead: str = ""
     release_noise: bool = False
     environment: str = ""
+    rate: Rate | None = None
     conformance: tuple[Line, ...] = ()
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ from privcheck.terms.guarantees import ZCDP, PureDP
 from privcheck.terms.symbols import A, H, S, epsilon, rho, sqrt
 from privcheck_algorithms.dp_apvi import conformance
 from privcheck_algorithms.dp_apvi.agent import AGENT, OPTIONS
-from privcheck_algorithms.papers import OFFLINE, PURE_APVI, THEOREM_3_4
+from privcheck_algorithms.papers import DP_APVI_LAPLACE_RATE, DP_APVI_RATE, OFFLINE, PURE_APVI, THEOREM_3_4
 
 SIZES = (
     Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
@@ -107,6 +107,7 @@ GAUSSIAN = Algorithm(
     offline=AGENT,
     instance=AuditInstance(sizes={"H": 2, "S": 2, "A": 2}),  # where a violation would be visible
     conformance=conformance.GAUSSIAN,
+    rate=DP_APVI_RATE,
 )
 
 LAPLACE = Algorithm(
@@ -121,6 +122,7 @@ LAPLACE = Algorithm(
     offline=AGENT,
     instance=AuditInstance(sizes={"H": 1, "S": 2, "A": 2}),
     conformance=conformance.LAPLACE,
+    rate=DP_APVI_LAPLACE_RATE,
 )
 
 __all__ = ["GAUSSIAN", "LAPLACE"]

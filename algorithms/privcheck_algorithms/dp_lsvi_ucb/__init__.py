@@ -39,7 +39,7 @@ from privcheck_algorithms.linear.weighted_player import (
     private_rule,
     weighted_player,
 )
-from privcheck_algorithms.papers import LINEAR, THEOREM_A_1, THEOREM_A_1_PROOF
+from privcheck_algorithms.papers import DP_LSVI_RATE, LINEAR, THEOREM_A_1, THEOREM_A_1_PROOF
 
 SIZES = (
     Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
@@ -252,6 +252,7 @@ FRESH = Algorithm(
     instance=INSTANCE,
     twin="lsvi-ucb-pp",
     conformance=LINES,
+    rate=DP_LSVI_RATE,
 )
 
 ONE_DRAW = AuditInstance(  # so many marks that one user moves the policy by some, where outputs share their noise
@@ -274,6 +275,7 @@ AS_PRINTED = Algorithm(
     instance=ONE_DRAW,
     twin="lsvi-ucb-pp",
     conformance=LINES,
+    rate=DP_LSVI_RATE,
 )
 
 __all__ = ["AS_PRINTED", "FRESH", "ONE_DRAW", "OPTIONS"]

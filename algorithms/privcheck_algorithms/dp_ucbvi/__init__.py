@@ -14,7 +14,7 @@ from privcheck.runtime.registry import Algorithm
 from privcheck_algorithms.dp_ucbvi import agent
 from privcheck_algorithms.dp_ucbvi.agent import OPTIONS, player
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
-from privcheck_algorithms.papers import SHUFFLE
+from privcheck_algorithms.papers import DP_UCBVI_CENTRAL_RATE, DP_UCBVI_LOCAL_RATE, SHUFFLE
 from privcheck_algorithms.privatizers import declaration as privatizers
 from privcheck_algorithms.privatizers.declaration import (
     ANY_START,
@@ -76,6 +76,7 @@ CENTRAL = Algorithm(
     printed=PRINTED,
     online=partial(player, kind=agent.BERNSTEIN, label="dp-ucbvi"),
     instance=CLOSELY,
+    rate=DP_UCBVI_CENTRAL_RATE,
 )
 
 LOCAL = Algorithm(
@@ -90,6 +91,7 @@ LOCAL = Algorithm(
     printed=PRINTED,
     online=partial(player, kind=agent.BERNSTEIN, label="dp-ucbvi"),
     instance=CLOSELY,
+    rate=DP_UCBVI_LOCAL_RATE,
 )
 
 __all__ = ["CENTRAL", "LOCAL"]

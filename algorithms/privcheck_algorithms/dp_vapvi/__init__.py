@@ -9,7 +9,7 @@ from privcheck_algorithms.dp_vapvi import conformance
 from privcheck_algorithms.dp_vapvi.agent import AGENT, OPTIONS
 from privcheck_algorithms.dp_vapvi.declaration import DIMENSION, FEATURES, declare_split, declare_unsplit
 from privcheck_algorithms.linear.audit_worlds import two_ends
-from privcheck_algorithms.papers import OFFLINE
+from privcheck_algorithms.papers import DP_VAPVI_RATE, OFFLINE
 
 
 def make_world(sizes: Mapping[str, int]) -> World:
@@ -33,6 +33,7 @@ SPLIT = Algorithm(
     offline=AGENT,
     instance=INSTANCE,
     conformance=conformance.SPLIT,
+    rate=DP_VAPVI_RATE,
 )
 
 UNSPLIT = Algorithm(
@@ -48,6 +49,7 @@ UNSPLIT = Algorithm(
     offline=AGENT,
     instance=INSTANCE,
     conformance=conformance.UNSPLIT,
+    rate=DP_VAPVI_RATE,
 )
 
 __all__ = ["SPLIT", "UNSPLIT"]

@@ -15,7 +15,7 @@ from privcheck.runtime.registry import Algorithm
 from privcheck_algorithms.dp_ucbvi import agent
 from privcheck_algorithms.dp_ucbvi.agent import OPTIONS, player
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
-from privcheck_algorithms.papers import EPISODIC
+from privcheck_algorithms.papers import EPISODIC, PO_LOCAL_RATE
 from privcheck_algorithms.privatizers import declaration as privatizers
 from privcheck_algorithms.privatizers.declaration import (
     ANY_START,
@@ -58,6 +58,7 @@ LDP_OBI = Algorithm(
     printed=PRINTED,
     online=partial(player, kind=agent.OBI, label="ldp-obi", pooled=True),
     instance=CLOSELY,
+    rate=PO_LOCAL_RATE,
 )
 
 __all__ = ["LDP_OBI"]

@@ -35,7 +35,7 @@ from privcheck.terms.symbols import (
     symbol,
 )
 from privcheck_algorithms.linear.audit_worlds import mixture_audit_world
-from privcheck_algorithms.papers import MIXTURE, THEOREM_6_4
+from privcheck_algorithms.papers import LINOPT_RATE, MIXTURE, THEOREM_6_4
 from privcheck_algorithms.private_linopt import conformance
 from privcheck_algorithms.private_linopt.agent import ETA_SCALE, OPTIONS, PRINTED, policy_player, value_player
 
@@ -215,6 +215,7 @@ VI = Algorithm(
     twin="ucrl-vtr",
     environment="linear-hypercube",
     conformance=conformance.VI,
+    rate=LINOPT_RATE,
 )
 
 PO = Algorithm(
@@ -232,6 +233,7 @@ PO = Algorithm(
     twin="linear-oppo",
     environment="linear-hypercube",
     conformance=conformance.PO,
+    rate=LINOPT_RATE,
 )
 
 __all__ = ["PO", "VI"]

@@ -38,7 +38,7 @@ from privcheck_algorithms.linear.lsvi_player import (
     private_rule,
     refuse,
 )
-from privcheck_algorithms.papers import LINEAR, SAHU_CODE
+from privcheck_algorithms.papers import LINEAR, LUYO_RATE, NGO_RATE, SAHU_CODE
 
 batches, updates = symbol("B", "count"), symbol("N", "count")
 
@@ -188,6 +188,7 @@ LUYO = Algorithm(
     online=luyo_player,
     instance=INSTANCE,
     twin="lsvi-ucb",
+    rate=LUYO_RATE,
 )
 
 NGO = Algorithm(
@@ -202,6 +203,7 @@ NGO = Algorithm(
     online=ngo_player,
     instance=INSTANCE,
     twin="lsvi-ucb",
+    rate=NGO_RATE,
 )
 
 __all__ = ["LUYO", "NGO"]

@@ -11,7 +11,7 @@ from privcheck.declare.declaration import Declaration
 from privcheck.declare.statements import Origin
 from privcheck.runtime.registry import Algorithm
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
-from privcheck_algorithms.papers import COROLLARY_5_2, EPISODIC, LEMMA_5_1, LEMMA_5_4
+from privcheck_algorithms.papers import COROLLARY_5_2, EPISODIC, LEMMA_5_1, LEMMA_5_4, PO_CENTRAL_RATE, PO_LOCAL_RATE
 from privcheck_algorithms.private_ucb_po import conformance
 from privcheck_algorithms.private_ucb_po.agent import OPTIONS, player
 from privcheck_algorithms.privatizers import declaration as privatizers
@@ -71,6 +71,7 @@ CENTRAL = Algorithm(
     instance=CLOSELY,
     twin="oppo",
     conformance=conformance.CENTRAL,
+    rate=PO_CENTRAL_RATE,
 )
 
 LOCAL = Algorithm(
@@ -87,6 +88,7 @@ LOCAL = Algorithm(
     instance=CLOSELY,
     twin="oppo",
     conformance=conformance.LOCAL,
+    rate=PO_LOCAL_RATE,
 )
 
 __all__ = ["CENTRAL", "LOCAL"]

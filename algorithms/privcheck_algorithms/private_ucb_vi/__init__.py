@@ -16,7 +16,7 @@ from privcheck.runtime.registry import Algorithm, Reading
 from privcheck.terms.guarantees import ApproxDP
 from privcheck.terms.symbols import K, delta, epsilon, expression, maximum
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
-from privcheck_algorithms.papers import COROLLARY_5_2, EPISODIC, LEMMA_5_1, LEMMA_5_4
+from privcheck_algorithms.papers import COROLLARY_5_2, EPISODIC, LEMMA_5_1, LEMMA_5_4, VI_CENTRAL_RATE, VI_LOCAL_RATE
 from privcheck_algorithms.private_ucb_vi import conformance
 from privcheck_algorithms.private_ucb_vi.agent import CALIBRATED_OPTIONS, OPTIONS, player
 from privcheck_algorithms.privatizers import declaration as privatizers
@@ -114,6 +114,7 @@ CENTRAL = Algorithm(
     instance=CLOSELY,
     twin="ucb-vi",
     conformance=conformance.CENTRAL,
+    rate=VI_CENTRAL_RATE,
 )
 
 LOCAL = Algorithm(
@@ -130,6 +131,7 @@ LOCAL = Algorithm(
     instance=CLOSELY,
     twin="ucb-vi",
     conformance=conformance.LOCAL,
+    rate=VI_LOCAL_RATE,
 )
 
 CALIBRATED = Algorithm(

@@ -14,7 +14,7 @@ from privcheck.runtime.registry import Algorithm
 from privcheck_algorithms.dp_ucbvi import agent
 from privcheck_algorithms.dp_ucbvi.agent import OPTIONS, player
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
-from privcheck_algorithms.papers import EPISODIC
+from privcheck_algorithms.papers import EPISODIC, PO_CENTRAL_RATE
 from privcheck_algorithms.privatizers import declaration as privatizers
 from privcheck_algorithms.privatizers.declaration import (
     LOG,
@@ -57,6 +57,7 @@ PUCB = Algorithm(
     printed=PRINTED,
     online=partial(player, kind=agent.PUCB, label="pucb"),
     instance=CLOSELY,
+    rate=PO_CENTRAL_RATE,
 )
 
 __all__ = ["PUCB"]

@@ -8,7 +8,7 @@ from privcheck.declare.declaration import Parameter
 from privcheck.runtime.registry import Algorithm, AuditInstance
 from privcheck.runtime.results import World
 from privcheck_algorithms.environments.finite import random_mdp
-from privcheck_algorithms.papers import SHUFFLE
+from privcheck_algorithms.papers import SDP_PE_RATE, SHUFFLE
 from privcheck_algorithms.sdp_pe import conformance
 from privcheck_algorithms.sdp_pe.agent import CONSTANTS, OPTIONS, POLICIES, player
 from privcheck_algorithms.sdp_pe.declaration import REMAINDER, declare_apart, declare_as_printed, declare_calibrated
@@ -46,6 +46,7 @@ APART = Algorithm(
     twin="policy-elimination",
     instance=_INSTANCE,
     conformance=conformance.APART,
+    rate=SDP_PE_RATE,
 )
 
 AS_PRINTED = Algorithm(
@@ -62,6 +63,7 @@ AS_PRINTED = Algorithm(
     twin="policy-elimination",
     instance=_INSTANCE,
     conformance=conformance.AS_PRINTED,
+    rate=SDP_PE_RATE,
 )
 
 CALIBRATED = Algorithm(
@@ -76,6 +78,7 @@ CALIBRATED = Algorithm(
     online=player,
     twin="policy-elimination",
     instance=AuditInstance(world=make_audit_world, options=_CLOSELY),
+    rate=SDP_PE_RATE,
 )
 
 POLICY_ELIMINATION = Algorithm(

@@ -152,6 +152,7 @@ class Ran(Result):
     seconds: float
     episodes_per_second: float | None  # None where their number is
     _policy: Any = field(default=None, repr=False, compare=False)  # a Policy; in no document
+    _outcomes: tuple[float, ...] = field(default=(), repr=False, compare=False)  # gap of every replicate; as above
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas frame, one row per policy: its value and how it is known.
@@ -295,6 +296,8 @@ class RanOnline(Result):
     seconds: float
     episodes_per_second: float
     _policy: Any = field(default=None, repr=False, compare=False)  # a Policy; in no document
+    _outcomes: tuple[float, ...] = field(default=(), repr=False, compare=False)  # final regret of every replicate
+    _twin_outcomes: tuple[float, ...] = field(default=(), repr=False, compare=False)  # of the twin's; as above
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas frame, one row per number of episodes.
@@ -463,6 +466,8 @@ class SweepPoint(Brief):
         regret: Regret of an online agent; None otherwise.
         value: Value of a policy learned from data; None otherwise.
         gap: Gap of a policy learned from data; None otherwise.
+        outcomes: Final regret, or gap, of every replicate; empty if the true values are unknown.
+        twin_outcomes: The same of the non-private twin; a single one if it learns from data, where it draws nothing.
         spent: Cost by the ledger; None without privacy.
         ledger: Summary of the first replicate's ledger.
         seconds: Duration of learning; None in a sweep's file, which contains no times.
@@ -482,10 +487,51 @@ class SweepPoint(Brief):
     regret: Regret | None = None
     value: LearnedValue | None = None
     gap: Gap | None = None
+    outcomes: tuple[float, ...] = ()
+    twin_outcomes: tuple[float, ...] = ()
     spent: SpentCost | None = None
     ledger: LedgerSummary | None = None
     seconds: float | None = None
     episodes_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlopeFit:
+    """A power law fitted along one swept parameter.
+
+    Attributes:
+        algorithm: Name of the algorithm.
+        parameter: The parameter.
+        at: Values of the other swept parameters.
+        quantity: Final regret, or the gap of a policy learned from data.
+        of: "agent", with noise; "twin", without; "privacy", the difference of the two, the cost of privacy.
+        values: Values of the parameter at the fitted points.
+        means: Means over replicates at these points.
+        exponent: The fitted exponent; None if nothing was fitted.
+        low: Lower end of its interval; None for a single replicate.
+        high: Upper end; None for a single replicate.
+        confidence: Of the interval, which is about the replicates' randomness.
+        theorem: Exponents of the theorem's terms, an upper bound without logarithms; empty if none is registered.
+        source: The theorem.
+        not_fitted: Why nothing was fitted; empty if something was.
+        remark: What to read with the fit.
+    """
+
+    algorithm: str
+    parameter: str
+    at: Mapping[str, str]
+    quantity: Literal["regret", "gap"]
+    of: Literal["agent", "twin", "privacy"]
+    values: tuple[float, ...]
+    means: tuple[float, ...]
+    exponent: float | None
+    low: float | None
+    high: float | None
+    confidence: float
+    theorem: str = ""
+    source: str = ""
+    not_fitted: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -503,6 +549,7 @@ class Sweep(Result):
         headline: The agents that learned, from which guarantee on, and why the others did not.
         points: Points in the order of the algorithms, then of the grid.
         made_by: Provenance of the sweep.
+        slopes: Fitted exponents; empty unless they were asked for.
     """
 
     environment: str
@@ -515,6 +562,7 @@ class Sweep(Result):
     headline: str
     points: tuple[SweepPoint, ...]
     made_by: MadeBy
+    slopes: tuple[SlopeFit, ...] = ()
 
     def without_clocks(self) -> Sweep:
         """The same sweep without durations and speeds: the same sweep gives the same file."""
