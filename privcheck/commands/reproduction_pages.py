@@ -1,6 +1,6 @@
 """The record of reproduced figures and its page in the documentation, from an output folder of `privcheck reproduce`.
 
-`python -m privcheck.commands.reproduction_pages OUT DOCS` takes the finished result of every figure, the full one before
+`python -m privcheck.commands.reproduction_pages OUT DOCS` takes the finished result of each figure, the full one before
 a quick one, and writes them to the file that the figures' package keeps, the page DOCS/reproductions.md, and the
 pictures DOCS/pictures/PAPER-FIGURE.svg.
 """
