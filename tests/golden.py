@@ -259,6 +259,14 @@ def audited(folder: Path) -> Documents:
     return note.found
 
 
+def reproduced(folder: Path) -> Documents:
+    """Returns what lists the papers' figures, and one of them as a shrunken version."""
+    note = Recorder(folder)
+    note.run("reproduce", exact=True)
+    note.run("reproduce", "offline-rl", "figure-1b", "--quick", "--out", folder / "figures", name="figure")
+    return note.found
+
+
 def played(folder: Path) -> Documents:
     """Returns what runs of online agents print."""
     note = Recorder(folder)
@@ -449,7 +457,7 @@ def answered(folder: Path) -> Documents:
 
 
 AREAS: Mapping[str, Callable[[Path], Documents]] = {
-    one.__name__: one for one in (declared, learned, audited, played, ledger, answered)
+    one.__name__: one for one in (declared, learned, audited, played, reproduced, ledger, answered)
 }
 
 

@@ -44,6 +44,10 @@ def describe_kept(out: Path | None, *, resumes: bool) -> str:
     if points := sum(1 for point in (out / POINTS).glob(f"*/{POINT}") if point.parent.suffix != PARTIAL):
         parts.append(f"{points} finished {'point' if points == 1 else 'points'} of the sweep in {out / POINTS}")
         further = True
+    of_figures = out.glob(f"*/*/{POINTS}/*/{POINT}")  # PAPER/FIGURE/points
+    if runs := sum(1 for point in of_figures if point.parent.suffix != PARTIAL):
+        parts.append(f"{runs} finished {'run' if runs == 1 else 'runs'} of figures in {out}")
+        further = True
     if blocks := sum(1 for _ in (out / BLOCKS).glob("*/stream-*/*/*.npz")):
         parts.append(f"{blocks} finished {'block' if blocks == 1 else 'blocks'} of the audit in {out / BLOCKS}")
         further = True

@@ -87,7 +87,7 @@ def list_figures(paper: str | None = None) -> ListedFigures:
     listed, others = list[ListedFigure](), dict[str, str]()
     for name in figures.papers() if paper is None else [paper]:
         known = figures.figures_of(name)
-        record = {one.figure: one for one in read_record(known.recorded)}
+        record = {one.figure: one for one in read_record(known.recorded) if one.paper == name}
         if known.others:
             others[name] = known.others
         for one in known.figures:

@@ -12,7 +12,7 @@ from privcheck_algorithms.papers import LINEAR
 
 _SOURCE: Final = "Sahu 2025, arXiv:2504.09339, section 4"
 _SETTING: Final = (
-    "In this MDP, we fix the horizon to be H = 20. We ran the simulation 10 times and took the average performance."
+    "In this MDP, we fix the horizon to be H = 20. … We ran the simulation 10 times and took the average performance."
 )
 _FULL: Final = Size(given={"H": "20", "K": "10000"}, replicates=10)
 _QUICK: Final = Size(given={"H": "20", "K": "1000"}, replicates=2)

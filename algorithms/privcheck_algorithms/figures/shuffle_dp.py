@@ -178,7 +178,7 @@ FIGURE_7: Final = Figure(
     full=Size(given=_BANDIT, replicates=20),
     quick=Size(given=_BANDIT, replicates=3),
     taken=(
-        "The mean rewards: drawn once in the paper, here anew for every seed; σ = .1 is that of the caption.",
+        "The drawn mean rewards: not printed; one draw, from the seed, is taken for all runs. σ = .1 is the caption's.",
         _SHUFFLED,
         "Constants of width and bonus: not printed. Taken are those of the README of `sdp_pe` for a bandit.",
         _NOISE,
