@@ -2,7 +2,7 @@
 
 `python -m privcheck.commands.reproduction_pages OUT DOCS` takes the finished result of each figure, the full one before
 a quick one, and writes them to the file that the figures' package keeps, the page DOCS/reproductions.md, and the
-pictures DOCS/pictures/PAPER-FIGURE.svg.
+pictures DOCS/reproductions/PAPER-FIGURE.svg.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from privcheck.runtime import figures
 from privcheck.support.files import write_whole
 
 PAGE: Final = "reproductions.md"
-PICTURES: Final = "pictures"
+PICTURES: Final = "reproductions"
 
 
 def find_results(out: Path) -> tuple[Reproduction, ...]:

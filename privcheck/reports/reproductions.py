@@ -254,7 +254,7 @@ def _section(one: Reproduction) -> Iterator[str]:
     yield ""
     yield from _fill(f"**{capitalise(say_outcome(one))}.** {one.reason}" + (f" {QUICK}" if one.quick else ""))
     yield ""
-    yield f"![{one.title}](pictures/{one.paper}-{one.figure}.svg)"
+    yield f"![{one.title}](reproductions/{one.paper}-{one.figure}.svg)"
     yield ""
     yield from _fill(f"The setting, in the paper's words: “{one.setting}”")
     yield ""
