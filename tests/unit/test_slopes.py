@@ -1,14 +1,19 @@
 """Fitted exponents: of known power laws, with intervals that cover them, and of nothing that is none."""
 
+import html
 import math
 import random
+import re
 
 import numpy as np
 import pytest
 
 import privcheck
+from privcheck.cli.printing import describe_sweep
 from privcheck.commands.slopes import CONFIDENCE, PowerLaw, fit_power_law, parse_slopes
 from privcheck.errors import ParameterError
+from privcheck.reports.comparisons import sweep_page
+from privcheck.reports.values import Sweep, from_json
 from privcheck.runtime.registry import rate
 
 X = (1000.0, 2000.0, 4000.0, 16000.0)
@@ -123,6 +128,12 @@ def test_a_sweep_fits_regret_with_and_without_noise_and_their_difference():
     theorems = {one.of: one.theorem for one in found.slopes if one.algorithm != "ucb-vi"}
     assert theorems == {"agent": "1/2 without privacy, 0 of privacy", "twin": "1/2", "privacy": "0"}
     assert "--slope K " in found.made_by.command
+    for text in (describe_sweep(found), re.sub(r"<[^>]+>", "", sweep_page(found))):
+        assert "cost of privacy in regret" in text
+        assert "1/2 without privacy, 0 of privacy (Chowdhury & Zhou 2022, Table 1)" in html.unescape(text).replace(
+            "\xa0", " "
+        )
+    assert from_json(Sweep, found.to_dict()).slopes == found.slopes
 
 
 def test_agents_that_learn_from_data_are_fitted_by_their_gap():
