@@ -34,7 +34,7 @@ def _digits():
 
 def _points(seed: int, count: int, largest: int) -> list[Fraction]:
     """Points of many sizes, exact at the scale of the enclosures, among them 0, both ends and multiples of 1/64."""
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     spread = [Fraction(rng.randrange(-largest * ONE, largest * ONE + 1), ONE) for _ in range(count)]
     small = [Fraction(rng.randrange(-ONE, ONE), ONE << rng.randrange(60)) for _ in range(count)]
     steps = [Fraction(rng.randrange(-64 * largest, 64 * largest), 64) for _ in range(count)]
@@ -58,7 +58,7 @@ def test_the_exponential_of_an_interval_and_of_what_is_too_large() -> None:
 
 
 def test_the_logarithm_contains_the_value() -> None:
-    rng = random.Random(3)  # noqa: S311
+    rng = random.Random(3)
     large = [Fraction(rng.randrange(1, 1 << rng.randrange(1, 700)), ONE) for _ in range(400)]
     near_one = [1 + Fraction(rng.randrange(-ONE // 2, ONE), ONE << rng.randrange(100)) for _ in range(200)]
     for y in [*large, *(Fraction(int(y * ONE), ONE) for y in near_one), Fraction(1), Fraction(2), Fraction(1, 2)]:
@@ -77,7 +77,7 @@ def test_the_normal_distribution_contains_the_value() -> None:
 
 
 def test_functions_of_an_interval_contain_the_values_at_both_ends() -> None:
-    rng = random.Random(7)  # noqa: S311
+    rng = random.Random(7)
     for _ in range(100):
         low, high = sorted(rng.randrange(1, 5 * ONE) for _ in range(2))
         for function, exact in (
@@ -92,7 +92,7 @@ def test_functions_of_an_interval_contain_the_values_at_both_ends() -> None:
 
 
 def test_square_roots_quotients_products_and_pi() -> None:
-    rng = random.Random(6)  # noqa: S311
+    rng = random.Random(6)
     for _ in range(300):
         x = Fraction(rng.randrange(1, 1 << rng.randrange(1, 300)), rng.randrange(1, 1 << rng.randrange(1, 90)))
         interval = enclosures.enclose(x)

@@ -201,7 +201,7 @@ def test_the_masses_on_the_grid_dominate_and_are_those_of_the_polygon(event: Doc
     def turned(t: Real) -> Real:
         return 1 - t + t * truth(1 / t)
 
-    rng, finite = random.Random(1), event["law"] in FINITE  # noqa: S311
+    rng, finite = random.Random(1), event["law"] in FINITE
     for loss, exact in ((forward, truth), (backward, turned)):
         end = loss.start + len(loss.masses) - 1
         for _ in range(4):
@@ -231,7 +231,7 @@ def _naive(left: list[int], right: list[int]) -> list[int]:
 
 
 def test_a_product_is_the_exact_convolution() -> None:
-    rng = random.Random(2)  # noqa: S311
+    rng = random.Random(2)
     grid = numeric.Grid(steps=Fraction(10), unit=10**6, trim=Fraction(0))
     for _ in range(300):
         left, right = (
@@ -258,7 +258,7 @@ def _tail(masses: dict[int, Fraction], infinite: Fraction, least: int) -> Fracti
 
 def test_a_composition_is_never_below_the_exact_one_and_loses_what_it_may() -> None:
     """Losses with every mass of at least an index: the order in which raising and cutting are safe."""
-    rng = random.Random(3)  # noqa: S311
+    rng = random.Random(3)
     for _ in range(150):
         unit = 10 ** rng.randrange(3, 9)
         trim = rng.choice((Fraction(0), Fraction(1, 1000), Fraction(1, 10**6), Fraction(1)))
@@ -303,7 +303,7 @@ def test_powers_and_ladders_contain_the_ratios() -> None:
 
 def test_cells_twice_as_wide_dominate_and_keep_the_masses_of_both_laws() -> None:
     """Against the exact split, in fractions; points of the wider grid are even multiples of the ratio."""
-    rng = random.Random(5)  # noqa: S311
+    rng = random.Random(5)
     for _ in range(100):
         steps, stride, unit = Fraction(rng.randrange(1, 50), rng.randrange(1, 4)), 1 << rng.randrange(4), 10**9
         steps = max(steps, Fraction(1))
@@ -332,7 +332,7 @@ def test_cells_twice_as_wide_dominate_and_keep_the_masses_of_both_laws() -> None
 
 
 def test_the_last_step_is_rounded_up() -> None:
-    rng = random.Random(6)  # noqa: S311
+    rng = random.Random(6)
     for _ in range(60):
         grid = numeric.Grid(steps=Fraction(rng.randrange(1, 90)), unit=10**9, trim=Fraction(0))
         masses = [rng.randrange(10**9) for _ in range(rng.randrange(1, 20))]
@@ -409,7 +409,7 @@ def _some_events(rng: random.Random) -> tuple[Document | None, list[Document]]:
 
 def test_the_bound_is_never_below_the_exact_delta_on_generated_compositions() -> None:
     """200 compositions on coarse and fine grids, some with senseless hints; exact by enumeration and closed forms."""
-    rng = random.Random(4)  # noqa: S311
+    rng = random.Random(4)
     close = 0
     with mpmath.workdps(30):
         for _ in range(200):
@@ -495,7 +495,7 @@ def test_false_statements_are_rejected_whatever_the_hints() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_hints_alone_never_make_a_false_statement_true(seed: int) -> None:
     """The exact epsilon of a Gaussian is known; a claim 10^-6 below it is false on every grid."""
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     squared = Fraction(rng.randrange(1, 40), 10)
     epsilon = Fraction(rng.randrange(1, 30), 10)
     event = {"law": "gaussian", "squared_ratio": str(squared), "count": 1}

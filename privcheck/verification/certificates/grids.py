@@ -117,18 +117,17 @@ def _masses(event: Event) -> tuple[Array, Array]:
         others = int(event.get("values", 2)) - 1
         p = np.array([true, 1.0, max(0, others - 1)]) / (true + others)
         return p, p[[1, 0, 2]]
-    if law == "geometric":
-        distance = int(event["distance"])
-        x: Array = np.arange(-400.0, 401.0 + distance)
-        scale = float(Fraction(event["epsilon"]))
-        p, q = np.exp(-scale * abs(x)), np.exp(-scale * abs(x - distance))
-        return p / p.sum(), q / q.sum()
     if law == "binomial":
         return _binomial_masses(int(event["trials"]))
-    if law == "laplace":
-        ratio = float(Fraction(event["ratio"]))
-        x = np.linspace(-40, 40 + ratio, 20_001)
-        p, q = np.exp(-abs(x - ratio)), np.exp(-abs(x))
+    if law in {"geometric", "laplace"}:
+        whole = law == "geometric"
+        distance = int(event["distance"]) if whole else float(Fraction(event["ratio"]))
+        scale = float(Fraction(event["epsilon"])) if whole else 1.0
+        x: Array = np.arange(-400.0, 401.0 + distance) if whole else np.linspace(-40, 40 + distance, 20_001)
+        p, q = (
+            np.exp(-scale * abs(x - (0 if whole else distance))),
+            np.exp(-scale * abs(x - (distance if whole else 0))),
+        )
         return p / p.sum(), q / q.sum()
     mean = math.sqrt(float(Fraction(event["squared_ratio"])))
     weights = [float(Fraction(w)) for w in event.get("weights", (0, 1))]
