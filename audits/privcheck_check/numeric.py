@@ -187,7 +187,8 @@ def _mixture(event: Event) -> Curve:
             if abs(step) <= z >> 100:
                 break
         guess = z
-        low, high = z - (z >> 96) - 1, z + (z >> 96) + 1
+        margin = (z >> 120) + 4 * z * (t[1] - t[0]) // t[0] + 1  # the root moves with t
+        low, high = z - margin, z + margin
         if low < 1 or value(low)[1] > t[0] or value(high)[0] < t[1]:
             raise ValueError("no root of a mixture's ratio is found")
         return _above(t, _plus(centre, divide(log((low, high)), m)), parts, [((ONE, ONE), (0, 0))])
