@@ -172,7 +172,7 @@ def test_text_is_decoded_in_the_thread_that_asks_for_it(tmp_path, monkeypatch, m
     here, threads = codecs.lookup("latin-1"), set()
 
     class Decoder(here.incrementaldecoder):
-        def decode(self, text, final=False):
+        def decode(self, text, final=False):  # noqa: FBT002 - the signature of codecs
             threads.add(threading.get_ident())
             return super().decode(text, final)
 
