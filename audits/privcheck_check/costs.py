@@ -169,7 +169,12 @@ def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast,
             one = ("*", HALF, ("^", one, TWO))
         elif currency == "gdp":
             raise Rejected(law, f"{release.name}: no cost as gdp")
-    return one if each else ("*", times(release, declared, at_least), one)
+    if each:
+        return one
+    if release.schedule.kind == "sampled":  # T-SAMPLED
+        _require(currency == "pure", "T-SAMPLED", f"{release.name}: a cost as {currency} needs C-NUMERIC")
+        one = ("log", ("+", ONE, ("*", release.schedule.terms["rate"], ("-", ("exp", one), ONE))))
+    return ("*", times(release, declared, at_least), one)
 
 
 def counters(release: Release, declared: Declared, at_least: AtLeast) -> Term:
@@ -205,7 +210,11 @@ def times(release: Release, declared: Declared, at_least: AtLeast) -> Term:
         case "tree":  # T-TREE
             return ("bit_length", schedule.terms["leaves"])
         case "sampled":  # T-SAMPLED
-            raise Rejected("T-SAMPLED", f"{release.name}: a random sample goes with C-NUMERIC")
+            count, rate = schedule.terms["times"], schedule.terms["rate"]
+            whole(evaluate(count, declared.values))
+            chance = at_least(count, ZERO) and at_least(rate, ZERO) and at_least(ONE, rate)
+            _require(chance and declared.relation == "add-remove", "T-SAMPLED", "one unit added or removed at a rate")
+            return count
         case kind:  # T-ONCE, T-LOCAL, T-DISJOINT
             local = kind == "local"
             if local != (declared.model == "local") or (local and not declared.relation.startswith("replace")):

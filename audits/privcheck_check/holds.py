@@ -124,12 +124,12 @@ def _event(value: object, release: Release, declared: Declared, at_least: AtLeas
         event: dict[str, object] = {"law": "gaussian", "squared_ratio": str(exact[1])}
     else:
         event = {"law": "approximate", "epsilon": str(exact[1]), "lost": 0}
-    if release.schedule.kind != "sampled":
-        return event | {"count": whole(evaluate(times(release, declared, at_least), at))}
-    rate = evaluate(release.schedule.terms["rate"], at)  # T-SAMPLED: Poisson samples; one unit more or less
-    if declared.relation != "add-remove" or rate[0] != rate[1]:
-        raise Rejected("T-SAMPLED", "one unit added or removed, and a rate that is a fraction")
-    return event | {"rate": str(rate[1]), "count": whole(evaluate(release.schedule.terms["times"], at))}
+    if release.schedule.kind == "sampled":  # T-SAMPLED: Poisson samples of units; one unit more or less
+        rate = evaluate(release.schedule.terms["rate"], at)
+        if rate[0] != rate[1]:
+            raise Rejected("T-SAMPLED", "a rate that is a fraction")
+        event["rate"] = str(rate[1])
+    return event | {"count": whole(evaluate(times(release, declared, at_least), at))}
 
 
 def _join(events: list[tuple[str, dict[str, object]]]) -> list[dict[str, object]]:

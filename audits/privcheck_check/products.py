@@ -259,7 +259,8 @@ class Prover:
         found = _exponents(value, name)
         if found <= {ZERO}:
             return value
-        falls, floor = lower is None and self._falls(name), self.floors[name]
+        floor = self.floors[name]
+        falls = lower is None and self._falls(name) and (scale or min(found) < 0)
         more: Sum = {((extra, ONE),): ONE}
         if falls:
             base = {product: each / (self.parameters[name].most or ONE) for product, each in _add(UNIT, more).items()}
@@ -286,22 +287,26 @@ class Prover:
 
     def _shifted(self, value: Sum, *, scale: bool, explicit: bool) -> Sum | None:
         """`value` in variables that are not negative, after all lower bounds are put in (A-SHIFT)."""
-        current: Sum | None = {}
-        for product, coefficient in value.items():  # constants: the end that makes the product smaller
+        current: Sum | None = value
+        for i, (name, lower) in enumerate(self.bounds if explicit else []):
+            if current is not None:
+                current = self._substitute(current, name, lower, f"+{i}+{name}", scale=scale)
+        names = {name for product in current or {} for name, _ in product if name[0] != "+"}
+        for name in sorted(names - self.constants.keys()):
+            if current is not None:
+                current = self._substitute(current, name, None, f"+{name}", scale=scale)
+        if current is None:
+            return None
+        rounded: Sum = {}
+        for product, coefficient in current.items():  # constants: the end that makes the product smaller
             factor: Ends = (ONE, ONE)
             for name, exponent in product:
                 if name in self.constants:
                     ends = [evaluate(("^", "x", exponent), {"x": end}) for end in self.constants[name]]
                     factor = multiply(factor, (min(low for low, _ in ends), max(high for _, high in ends)))
             rest = tuple(each for each in product if each[0] not in self.constants)
-            current = _add(current or {}, {rest: coefficient * factor[0 if coefficient > 0 else 1]})
-        for i, (name, lower) in enumerate(self.bounds if explicit else []):
-            if current is not None:
-                current = self._substitute(current, name, lower, f"+{i}+{name}", scale=scale)
-        for name in sorted({name for product in current or {} for name, _ in product if name[0] != "+"}):
-            if current is not None:
-                current = self._substitute(current, name, None, f"+{name}", scale=scale)
-        return current
+            rounded = _add(rounded, {rest: coefficient * factor[0 if coefficient > 0 else 1]})
+        return rounded
 
     def lower(self, value: Sum) -> Fraction | None:
         """A lower bound of the sum, None if none is found."""
@@ -332,12 +337,12 @@ class Prover:
         return self.positive(bottom) and self.not_negative(top)
 
     def state(self, value: object) -> None:
-        """Read the certificate's `bounds`, prove each and use it in later proofs (B-MAX, B-MIN, B-BITS, B-LOG)."""
+        """Read the certificate's `bounds`, prove each and use it in later proofs."""
         for each in read_list(value, "bounds", most=40):
             found = read_object(each, "bounds", ("rule", "term", "at_least"))
             term, lower = (read_term(found[side], "bounds", self.parameters) for side in ("term", "at_least"))
             left, right = self.normal(term), self.normal(lower)
-            rule = read_choice(found["rule"], "bounds", ("B-BITS", "B-LOG", "B-MAX", "B-MIN"))
+            rule = read_choice(found["rule"], "bounds", ("B-BITS", "B-LOG", "B-MAX", "B-MIN", "B-POWER"))
             factor = [product for product, coefficient in left[0].items() if coefficient == 1]
             if (
                 len(left[0]) != 1
@@ -360,6 +365,9 @@ class Prover:
             case "B-BITS", ("bit_length", count), _:
                 same = self.normal(("/", ("log", count), ("log", Fraction(2)))) == right
                 return same and self.at_least(count, ONE)
+            case "B-POWER", ("log", count), _:
+                size: Term = ("*", ("-", ("bit_length", count), ONE), ("log", Fraction(2)))
+                return self.normal(size) == right and self.at_least(count, ONE)
             case "B-LOG", ("log", x), ("log", y):
                 return self.at_least(x, y) and self.positive(self.normal(y)[0])
         return False

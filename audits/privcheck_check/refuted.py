@@ -221,6 +221,7 @@ def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> No
         loss.noiseless |= evaluate(release.schedule.terms["times"], values)[0] >= 2
         return
     terms = {name: evaluate(term, values) for name, term in release.mechanism.terms.items()}
+    _require(release.schedule.kind != "sampled", "T-TOUCH", f"{release.name}: about a random sample")
     count = whole(evaluate(times(release, declared, numbers_at_least(declared)), values))
     loss.discrete |= law.startswith("discrete") or law == "randomised-response"
     if law.startswith("discrete"):

@@ -142,7 +142,7 @@ def parameters(declared: Any, rng: random.Random, *, corner: bool) -> dict[str, 
             number = least if corner else least + rng.choice([0, 1, 2, 5, rng.randrange(40)])
             number = min(number, most) if most is not None else number
         else:
-            low, high = math.log(least or 1e-3), math.log(most or 1e3)
+            low, high = math.log(least or 1e-3), math.log(most or 30)
             number = math.exp(rng.uniform(min(low, high), high))
             if corner:
                 number = most if most is not None else least or 1e-3

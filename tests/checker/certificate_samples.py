@@ -399,3 +399,24 @@ SGD: dict[str, Any] = {
     "conclusion": HOLDS,
 }  # fmt: skip
 ALL["sgd"] = SGD
+
+DP_UCB = holds_for_all(
+    "dp-ucb", "replace-one-same-start",
+    {"arms": integer(5, 2), "K": integer(1000, 2), "epsilon": real(1)},
+    [(release("trees", {**table(["state", "action"], "reward", 1), "states": 1, "actions": "arms"}, "laplace",
+              {"kind": "tree", "leaves": "K"}, scale="arms*log(K)/(epsilon*log(2))"),
+      "epsilon*log(2)*bit_length(K)/(arms*log(K))")],
+    {"currency": "pure", "epsilon": "epsilon"}, "C-PURE", "epsilon",
+    bounds=(("B-POWER", "log(K)", "(bit_length(K) - 1)*log(2)"),), codes=("sequential", "public-schedule: trees"),
+)  # fmt: skip
+
+CHOICES = holds_for_all(
+    "choices of a sample", "add-remove", {"rounds": integer(10), "rate": real("1/10", most=1), "epsilon": real(1)},
+    [(release("choice", {"kind": "selection", "moves": 1}, "exponential",
+              {"kind": "sampled", "times": "rounds", "rate": "rate"}, epsilon="2*epsilon"),
+      "rounds*log(rate*(exp(2*epsilon) - 1) + 1)")],
+    {"currency": "pure", "epsilon": "rounds*log(1 + rate*(exp(2*epsilon) - 1))"}, "C-PURE",
+    "rounds*log(1 + rate*(exp(2*epsilon) - 1))",
+    codes=("sequential", "secret-sample: choice", "stated-sensitivity: choice"),
+)  # fmt: skip
+ALL |= {"dp-ucb": DP_UCB, "choices": CHOICES}

@@ -96,6 +96,10 @@ def cost(declared: Any, release: Any, at: Mapping[str, float], currency: str) ->
     times = 1.0
     if schedule["kind"] == "repeat":
         times = value(schedule["times"], at) if schedule["noise"] == "fresh" else math.inf
+    if schedule["kind"] == "sampled":
+        rate = value(schedule["rate"], at)
+        one = cost(declared, {**release, "schedule": {"kind": "once"}}, at, currency)
+        return value(schedule["times"], at) * math.log1p(rate * math.expm1(one)) if currency == "pure" else math.inf
     if schedule["kind"] == "tree":
         leaves = value(schedule["leaves"], at)
         times = 1 + math.floor(math.log2(leaves)) if leaves else 0
