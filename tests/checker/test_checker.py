@@ -259,3 +259,141 @@ def test_a_shared_start_has_shared_features() -> None:
     assert verdict(edited(document, "evidence", "pair", to=users)) == "accepted"
     users[1][0]["features"] = {"phi": [[0, 1], [1, 0]]}
     assert verdict(edited(document, "evidence", "pair", to=users)) == "R-PAIR"
+
+
+def test_two_trajectories_have_a_leaf_each() -> None:
+    document = edited(samples.UCB_VI, "declared", "unit", "trajectories", to=2)
+    assert verdict(document) == "accepted"
+    pair = [side * 2 for side in samples.UCB_VI["evidence"]["pair"]]
+    assert verdict(edited(document, "evidence", "pair", to=pair)) == "T-TOUCH"
+
+
+def divergence(order: Any, rho: str, law: str = "laplace") -> str:
+    """One bit with Laplace noise of scale 1 and one with a Gaussian of variance 4, against a claim of ρ."""
+    bit = {"kind": "bits", "bits": 1, "ones": 1}
+    releases = [samples.release("a", bit, law, scale="1"), samples.release("b", bit, "gaussian", variance="4")]
+    declared = samples.UCB_VI["declared"] | {
+        "relation": "add-remove", "releases": releases, "claim": {"currency": "zcdp", "rho": rho, "source": ""},
+    }  # fmt: skip
+    evidence = {"pair": [[{"vectors": {"a": [1], "b": [1]}}], []], "using": ["a", "b"], "order": order}
+    return verdict(samples.UCB_VI | {"declared": declared, "evidence": evidence})
+
+
+def test_a_divergence_of_both_noises() -> None:
+    """D_2 = log(2/3·e + 1/3·e^(−2)) + 2/8 = .8687 against 2ρ."""
+    assert divergence(2, "434/1000") == "accepted"
+    assert divergence(2, "435/1000") == "refuted"
+    assert divergence(2, "434/1000", "discrete-laplace") == "L-RENYI"
+
+
+@pytest.mark.parametrize("field", ["features", "targets", "weights", "vectors", "states", "actions", "rewards"])
+def test_data_of_another_shape(field: str) -> None:
+    for wrong in ([[1]], 7, "x", {"phi": 1}):
+        document = edited(samples.LINEAR_REFUTED, "evidence", "pair", 0, 0, field, to=wrong)
+        if field == "vectors" and wrong == [[1]]:
+            continue
+        assert verdict(document) in ("R-PAIR", "R-RANGE")
+
+
+def sampled(law: str, relation: str, rate: str) -> str:
+    document = edited(samples.SGD, "declared", "relation", to=relation)
+    document = edited(document, "declared", "parameters", "rate", to=samples.real(rate))
+    release = samples.release("gradients", {"kind": "bounded", "l1": 1, "l2": 1}, law,
+                              {"kind": "sampled", "times": "rounds", "rate": "rate"},
+                              **({"scale": "1"} if law == "laplace" else {"variance": "1"}))  # fmt: skip
+    document = edited(document, "declared", "releases", to=[release])
+    document = edited(document, "declared", "claim", to={"currency": "pure", "epsilon": 101, "source": ""})
+    document["steps"] = [{"rule": law, "release": "gradients", "at_most": 101}, {"rule": "T-COMPOSE", "at_most": 101},
+                         {"rule": "C-PURE"}]  # fmt: skip
+    return verdict(document)
+
+
+def test_samples_are_of_users_added_or_removed() -> None:
+    assert sampled("laplace", "add-remove", "1") == "accepted"
+    assert sampled("laplace", "replace-one", "1") == "T-SAMPLED"
+    assert sampled("laplace", "add-remove", "3/2") == "T-SAMPLED"
+    assert sampled("gaussian", "add-remove", "1") == "gaussian"
+
+
+@pytest.mark.parametrize(
+    "code", ["data-in-range", "unit", "sequential", "secret-sample: gradients", "stated-sensitivity: choice"]
+)
+def test_every_assumption_is_listed(code: str) -> None:
+    listed = [each for each in samples.SGD["assumed"] if each["code"] != code]
+    assert len(listed) == len(samples.SGD["assumed"]) - 1
+    assert verdict(edited(samples.SGD, "assumed", to=listed)) == "assumed"
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+def test_another_conclusion_is_rejected(name: str) -> None:
+    for field in ("verdict", "scope", "about"):
+        document = edited(samples.ALL[name], "conclusion", field, to="everything")
+        assert verdict(document) == "conclusion"
+
+
+def shared(times: int, claim: dict[str, Any], *, same: bool = False) -> str:
+    """Sums after every episode with one draw of noise for all of them."""
+    schedule = {"kind": "repeat", "times": times, "noise": "shared"}
+    gram = samples.release("gram", samples.linear("outer"), "gaussian-matrix", schedule, variance="10**9", diagonal=2)
+    declared = samples.LINEAR_REFUTED["declared"] | {
+        "releases": [gram],
+        "claim": claim | {"source": ""},
+    }  # fmt: skip
+    pair = samples.LINEAR_REFUTED["evidence"]["pair"]
+    evidence = {"pair": [pair[0], pair[0] if same else pair[1]], "using": ["gram"]}
+    return verdict(samples.LINEAR_REFUTED | {"declared": declared, "evidence": evidence})
+
+
+def test_one_noise_for_two_sums_tells_the_difference() -> None:
+    for claim in ({"currency": "zcdp", "rho": 1000}, {"currency": "pure", "epsilon": 1000},
+                  {"currency": "gdp", "mu": 1000},
+                  {"currency": "approx", "epsilon": 1000, "delta": "999/1000"}):  # fmt: skip
+        assert shared(2, claim) == "accepted"
+        assert shared(1, claim) == "refuted"
+        assert shared(2, claim, same=True) == "refuted"
+    assert shared(2, {"currency": "approx", "epsilon": 1, "delta": 1}) == "refuted"
+
+
+def event(epsilon: str, delta: str, law: str = "laplace") -> str:
+    """Two bits with noise of scale 1: with probability 1/4 both are on the side where the loss is 2."""
+    bits = {"kind": "bits", "bits": 2, "ones": 2}
+    declared = samples.UCB_VI["declared"] | {
+        "relation": "add-remove", "releases": [samples.release("a", bits, law, scale="1")],
+        "claim": {"currency": "approx", "epsilon": epsilon, "delta": delta, "source": ""},
+    }  # fmt: skip
+    evidence = {"pair": [[{"vectors": {"a": [1, 1]}}], []], "using": ["a"]}
+    return verdict(samples.UCB_VI | {"declared": declared, "evidence": evidence})
+
+
+def test_an_event_of_largest_loss() -> None:
+    """1/4·(1 − e^(1 − 2)) = .158; the exact δ is larger, and no more is claimed."""
+    assert event("1", "158/1000") == "accepted"
+    assert event("1", "159/1000") == "refuted"
+    assert event("2", "0") == "refuted"
+    assert event("1", "158/1000", "discrete-laplace") == "accepted"
+
+
+@pytest.mark.parametrize(("weight", "target"), [("-1/2", 1), ("1/2", -1), ("3/2", 1), (1, "3/2")])
+def test_weights_and_targets_out_of_range(weight: Any, target: Any) -> None:
+    for ok in (True, False):
+        user = {"features": {"phi": [[1, 0], [1, 0]]}, "weights": {"sums": [1, 1 if ok else weight]},
+                "targets": {"sums": [1, 1 if ok else target]}}  # fmt: skip
+        other = user | {
+            "features": {"phi": [[-1, 0], [-1, 0]]},
+            "weights": {"sums": [1, 1]},
+            "targets": {"sums": [1, 1]},
+        }
+        declared = samples.LINEAR_REFUTED["declared"] | {
+            "releases": [samples.release("sums", samples.linear("sum"), "gaussian", variance="1")],
+            "claim": {"currency": "zcdp", "rho": "1/1000", "source": ""},
+        }
+        evidence = {"pair": [[user], [other]], "using": ["sums"]}
+        found = verdict(samples.LINEAR_REFUTED | {"declared": declared, "evidence": evidence})
+        assert found == ("accepted" if ok else "R-RANGE")
+
+
+def test_trajectories_have_one_length() -> None:
+    short = [{"states": [0, 5], "actions": [0], "rewards": [0]}]
+    document = edited(samples.UCB_VI, "declared", "releases", 0, "statistic", "steps", to=1)
+    document = edited(document, "evidence", "using", to=["visits"])
+    assert verdict(edited(document, "evidence", "pair", 1, to=short)) == "R-RANGE"
