@@ -13,7 +13,7 @@ from privcheck_check.values import Rejected, read_fraction
 
 AtLeast = Callable[[Term, Term], bool]
 TWO, FOUR = Fraction(2), Fraction(4)
-WHOLE_MECHANISMS = ("exponential", "permute-and-flip", "noisy-max", "sparse-vector", "theorem")
+SELECTIONS = ("exponential", "permute-and-flip", "noisy-max", "sparse-vector")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,10 +134,9 @@ def _check_law(release: Release) -> None:
     if law.startswith("discrete"):
         integral = statistic.kind == "bits" or statistic.fields.get("weight") == "one"
         _require(integral, law, f"{release.name}: the statistic is not known to be an integer")
-    if (law == "gaussian-matrix") != (statistic.fields.get("part") == "outer") and law == "gaussian-matrix":
+    if law == "gaussian-matrix" and statistic.fields.get("part") != "outer":
         raise Rejected(law, f"{release.name}: not a sum of outer products")
-    selects = law in WHOLE_MECHANISMS and law != "theorem"
-    if selects != (statistic.kind == "selection") and law != "theorem":
+    if law != "theorem" and (law in SELECTIONS) != (statistic.kind == "selection"):
         raise Rejected(law, f"{release.name}: a selection goes with a selecting mechanism")
 
 

@@ -397,3 +397,58 @@ def test_trajectories_have_one_length() -> None:
     document = edited(samples.UCB_VI, "declared", "releases", 0, "statistic", "steps", to=1)
     document = edited(document, "evidence", "using", to=["visits"])
     assert verdict(edited(document, "evidence", "pair", 1, to=short)) == "R-RANGE"
+
+
+BITS = {"kind": "bits", "bits": 2, "ones": 1}
+ODD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    # a statistic, a mechanism that does not go with it, the rule that says so
+    (samples.linear("sum"), {"law": "laplace", "scale": 1}, "laplace"),
+    (samples.linear("sum"), {"law": "gaussian-matrix", "variance": 1, "diagonal": 1}, "gaussian-matrix"),
+    (BITS, {"law": "gaussian-matrix", "variance": 1, "diagonal": 1}, "gaussian-matrix"),
+    (samples.table(["state"], "reward"), {"law": "discrete-laplace", "scale": 1}, "discrete-laplace"),
+    (samples.table(["state"], "reward"), {"law": "discrete-gaussian", "variance": 1}, "discrete-gaussian"),
+    (samples.linear("sum"), {"law": "discrete-gaussian", "variance": 1}, "discrete-gaussian"),
+    (samples.table(["state"]), {"law": "randomised-response", "keep": "2/3", "answers": 2}, "randomised-response"),
+    (BITS, {"law": "randomised-response", "keep": "1/3", "answers": 2}, "randomised-response"),
+    (BITS, {"law": "randomised-response", "keep": "2/3", "answers": "3/2"}, "randomised-response"),
+    (BITS, {"law": "exponential", "epsilon": "1/100"}, "exponential"),
+    ({"kind": "selection", "moves": 1}, {"law": "laplace", "scale": 1}, "laplace"),
+    (BITS, {"law": "laplace", "scale": -1}, "laplace"),
+    (BITS | {"ones": -1}, {"law": "laplace", "scale": 1}, "S-SIZE"),
+    (BITS | {"ones": "1/2"}, {"law": "laplace", "scale": 1}, "evaluate"),
+    (samples.table(["state"], steps="1/2"), {"law": "laplace", "scale": 1}, "evaluate"),
+]
+
+
+@pytest.mark.parametrize(("statistic", "mechanism", "rule"), ODD)
+def test_what_does_not_go_together(statistic: dict[str, Any], mechanism: dict[str, Any], rule: str) -> None:
+    document = edited(samples.DP_APVI, "declared", "releases", 0, "statistic", to=statistic)
+    document = edited(document, "declared", "releases", 0, "mechanism", to=mechanism)
+    document = edited(document, "steps", 0, to={"rule": mechanism["law"], "release": "visits", "at_most": 10**6})
+    document["assumed"] = samples.assumed("sequential", "stated-sensitivity: visits")
+    assert verdict(document) == rule
+
+
+def test_a_shared_start_needs_a_step() -> None:
+    document = edited(samples.DP_APVI, "declared", "relation", to="replace-one-same-start")
+    for name in ("visits", "transitions"):
+        steps = ("declared", "releases", name == "transitions", "statistic", "steps")
+        assert verdict(edited(document, *steps, to=["-", "H", 19])) == "accepted"
+        found = verdict(edited(document, *steps, to=["-", "H", 20]))
+        assert found == ("S-TABLE" if name == "visits" else "accepted")
+
+
+@pytest.mark.parametrize(("count", "rule"), [(0, "S-UNIT"), ("1/2", "evaluate"), (-1, "evaluate")])
+def test_a_unit_has_whole_trajectories(count: Any, rule: str) -> None:
+    assert verdict(edited(samples.DP_APVI, "declared", "unit", "trajectories", to=count)) == rule
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "certificates-by-hand.md"
+
+
+def test_the_page_shows_certificates_and_what_the_checker_says() -> None:
+    blocks = PAGE.read_text(encoding="utf-8").split("```")
+    certificates = [each.removeprefix("json\n") for each in blocks if each.startswith("json")]
+    lines = [each.removeprefix("text\n").strip() for each in blocks if each.startswith("text")]
+    assert [f"accepted: {check(each.encode())}" for each in certificates] == lines
+    assert len(lines) == 2
