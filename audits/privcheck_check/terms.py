@@ -107,6 +107,8 @@ def logarithm(ends: Ends) -> Ends:
     def one(x: Fraction) -> Ends:
         if x <= 0:
             raise Rejected("evaluate", "a logarithm of a number that is not positive")
+        if x == 1:
+            return ZERO, ZERO  # exactly: an end below 0 would forbid the root of it
         top, bottom = (enclosures.log((part << enclosures.BITS,) * 2) for part in (x.numerator, x.denominator))
         return enclosures.fractions((top[0] - bottom[1], top[1] - bottom[0]))
 

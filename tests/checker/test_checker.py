@@ -452,3 +452,41 @@ def test_the_page_shows_certificates_and_what_the_checker_says() -> None:
     lines = [each.removeprefix("text\n").strip() for each in blocks if each.startswith("text")]
     assert [f"accepted: {check(each.encode())}" for each in certificates] == lines
     assert len(lines) == 2
+
+
+def bounds(rule: str, term: str, at_least: str, least: int = 1) -> str:
+    """Whether a bound is proved: DP-APVI's certificate with one more, for integers n and k from `least`."""
+    document = edited(samples.APVI_FOR_ALL, "bounds", to=[
+        {"rule": rule, "term": samples.term(term), "at_least": samples.term(at_least)},
+    ])  # fmt: skip
+    parameters = samples.APVI_FOR_ALL["declared"]["parameters"]
+    parameters = parameters | {"n": samples.integer(5, least), "k": samples.integer(5, least)}
+    return verdict(edited(document, "declared", "parameters", to=parameters))
+
+
+@pytest.mark.parametrize(
+    ("rule", "term", "proved", "refused"),
+    [  # the second bound is not proved
+        ("B-MAX", "max(n, k)", "n", "n + k"),
+        ("B-MAX", "max(n, k)", "k", "2*k"),
+        ("B-MIN", "n", "min(n, k)", "max(n, k)"),
+        ("B-MIN", "log(n)", "min(k, log(n))", "min(k, log(k))"),
+        ("B-BITS", "bit_length(n)", "log(n)/log(2)", "log(n)/log(3/2)"),
+        ("B-BITS", "bit_length(n)", "log(n)/log(2)", "log(n + 1)/log(2)"),
+        ("B-POWER", "log(n)", "(bit_length(n) - 1)*log(2)", "bit_length(n)*log(2)"),
+        ("B-LOG", "log(n + k)", "log(n)", "log(n + 2*k)"),
+        ("B-LOG", "log(n)", "log(1)", "log(k)"),
+    ],
+)
+def test_inequalities(rule: str, term: str, proved: str, refused: str) -> None:
+    assert bounds(rule, term, proved) == "accepted"
+    assert bounds(rule, term, refused) == rule
+    for other in {"B-MAX", "B-MIN", "B-BITS", "B-POWER", "B-LOG"} - {rule}:
+        assert bounds(other, term, proved) != "accepted"
+    assert bounds(rule, f"2*({term})", proved) == rule
+    assert bounds(rule, f"({term})**2", proved) == rule
+
+
+def test_inequalities_of_numbers_that_may_be_zero() -> None:
+    assert bounds("B-BITS", "bit_length(n)", "log(n)/log(2)", least=0) == "for all parameters"
+    assert bounds("B-BITS", "bit_length(n + 1)", "log(n + 1)/log(2)", least=0) == "accepted"
