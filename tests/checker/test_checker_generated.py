@@ -123,7 +123,7 @@ ROUTES = [("C-PURE", "pure", "epsilon", PURE), ("C-ZCDP", "zcdp", "rho", PURE + 
           ("C-GDP", "gdp", "mu", [GAUSSIAN[0], GAUSSIAN[2]])]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("route", ROUTES, ids=[each[0] for each in ROUTES])
 def test_claims_at_the_edge_of_what_is_derived(route: tuple[str, str, str, list[str]], seed: int) -> None:
     rule, currency, field, laws = route
@@ -205,7 +205,7 @@ LOSSES = [("pure", "epsilon", ["laplace", "discrete-laplace", "randomised-respon
           ("gdp", "mu", [GAUSSIAN[0], GAUSSIAN[2]])]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("kind", LOSSES, ids=[each[0] for each in LOSSES])
 def test_pairs_at_the_edge_of_a_claim(kind: tuple[str, str, list[str]], seed: int) -> None:
     currency, field, laws = kind

@@ -34,13 +34,13 @@ def test_a_false_mutant_is_rejected(name: str) -> None:
     document = samples.sealed(samples.ALL[name])
     assert outcome(mutations.data(document)) == "accepted"
     rejected = 0
-    for _ in range(40):
+    for _ in range(30):
         mutant = mutations.mutated(document, rng)
         found = outcome(mutations.data(mutant))
         rejected += found != "accepted"
         if found == "accepted":
             assert mutations.is_true(mutant, rng), mutant
-    assert rejected >= 15
+    assert rejected >= 10
 
 
 @pytest.mark.parametrize("name", samples.ALL)
