@@ -18,10 +18,10 @@ import pytest
 import privcheck
 from privcheck.support.plugins import _GROUPS, list_entries
 
-PACKAGES = ("privcheck", "privcheck_algorithms", "privcheck_audits")
+PACKAGES = ("privcheck", "privcheck_algorithms", "privcheck_audits", "privcheck_check")
 TESTS = Path(__file__).parent
 LAZY = privcheck._HOME  # the module that `privcheck.verify` is loaded from
-SHARED = (TESTS, TESTS / "audits", TESTS / "fuzz")  # pytest's pythonpath
+SHARED = (TESTS, TESTS / "audits", TESTS / "checker", TESTS / "fuzz")  # pytest's pythonpath
 
 
 @functools.cache

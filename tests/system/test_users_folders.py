@@ -83,4 +83,4 @@ def test_a_users_folders_are_named_like_ours(tmp_path, packages):
 
 def test_what_is_installed_has_our_names_alone():
     rooms = {path.parts[0] for path in files("privcheck") or () if path.suffix == ".py"}  # none where it is editable
-    assert rooms <= {"privcheck", "privcheck_algorithms", "privcheck_audits"}
+    assert rooms <= {"privcheck", "privcheck_algorithms", "privcheck_audits", "privcheck_check"}
