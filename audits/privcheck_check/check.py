@@ -1,15 +1,13 @@
-"""A certificate from first to last byte: format, digest, assumptions, the rules of its kind, the conclusion."""
+"""A certificate from first to last byte: format, digest, assumptions, the rules of its kind, the conclusion.
+
+Each kind imports the files of its own rules, so that what has to be believed for a certificate is what it ran.
+"""
 
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import TypeAlias
 
-from privcheck_check.counts import check_audit, check_ledger
 from privcheck_check.declared import Declared, read_declared
-from privcheck_check.holds import check_steps, numbers_at_least
-from privcheck_check.numeric import check_numeric
-from privcheck_check.products import Prover
-from privcheck_check.refuted import check_refuted
 from privcheck_check.terms import allow
 from privcheck_check.values import (
     Rejected,
@@ -103,14 +101,16 @@ def _check(document: object) -> str:
         sentence, expected = _refuted(found, declared) if kind == "refuted" else _holds(found, declared, kind)
     else:
         _assumptions(found["assumed"], {"runs-took-place"} if kind == "audit" else set())
-        judge = {"numeric": _numeric, "audit": check_audit, "ledger": check_ledger}[kind]
-        sentence, expected = judge(found["declared"], found["evidence"])
+        what, evidence = found["declared"], found["evidence"]
+        sentence, expected = _numeric(what, evidence) if kind == "numeric" else _counts(kind, what, evidence)
     if (conclusion["verdict"], conclusion["scope"], conclusion["about"]) != expected:
         raise Rejected("conclusion", f"expected {' / '.join(expected)}")
     return sentence
 
 
 def _refuted(found: Mapping[str, object], declared: Declared) -> tuple[str, Conclusion]:
+    from privcheck_check.refuted import check_refuted
+
     sentence = f"{declared.name}: {check_refuted(found['evidence'], declared)} is above the {_claim(declared)}"
     return sentence, ("fails", "these numbers", "releases")
 
@@ -120,8 +120,13 @@ def _claim(declared: Declared) -> str:
 
 
 def _holds(found: Mapping[str, object], declared: Declared, kind: str) -> tuple[str, Conclusion]:
+    from privcheck_check.costs import numbers_at_least
+    from privcheck_check.holds import check_steps
+
     scope, at_least = "these numbers", numbers_at_least(declared)
     if kind == "holds-for-all":
+        from privcheck_check.products import Prover
+
         prover = Prover(declared)
         prover.state(found["bounds"])
         scope, at_least = "all parameters", prover.at_least
@@ -142,7 +147,15 @@ def _holds(found: Mapping[str, object], declared: Declared, kind: str) -> tuple[
     return sentence, ("holds", scope, "outputs")
 
 
+def _counts(kind: str, declared: object, evidence: object) -> tuple[str, Conclusion]:
+    from privcheck_check.counts import check_audit, check_ledger
+
+    return (check_audit if kind == "audit" else check_ledger)(declared, evidence)
+
+
 def _numeric(declared: object, evidence: object) -> tuple[str, Conclusion]:
+    from privcheck_check.numeric import check_numeric
+
     found = read_object(declared, "declared", ("name", "source", "events", "epsilon", "delta"))
     name = read_text(found["name"], "declared", most=200)
     read_text(found["source"], "declared")

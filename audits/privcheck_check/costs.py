@@ -221,3 +221,13 @@ def times(release: Release, declared: Declared, at_least: AtLeast) -> Term:
             if local != (declared.model == "local") or (local and not declared.relation.startswith("replace")):
                 raise Rejected("T-LOCAL", f"{release.name}: schedule, model and relation do not fit")
             return ONE
+
+
+def numbers_at_least(declared: Declared) -> AtLeast:
+    """The order of terms at the declared values: proved by enclosures."""
+    at = declared.values
+
+    def at_least(left: Term, right: Term) -> bool:
+        return evaluate(left, at)[0] >= evaluate(right, at)[1]
+
+    return at_least

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from hashlib import sha256
 
-from privcheck_check.holds import gaussian_delta, normal, order_epsilon
+from privcheck_check.curves import gaussian_delta, normal, order_epsilon
 from privcheck_check.terms import ONE, ZERO, add, exponential, invert, multiply, spend
 from privcheck_check.values import (
     Rejected,

@@ -3,24 +3,10 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
-from privcheck_check import enclosures
 from privcheck_check.costs import AtLeast, cost, counters, times
+from privcheck_check.curves import gaussian_delta, order_epsilon
 from privcheck_check.declared import Declared, Release
-from privcheck_check.numeric import check_numeric
-from privcheck_check.terms import (
-    ONE,
-    ZERO,
-    Ends,
-    Term,
-    add,
-    evaluate,
-    exponential,
-    logarithm,
-    multiply,
-    read_term,
-    square_root,
-    whole,
-)
+from privcheck_check.terms import ONE, ZERO, Term, evaluate, read_term, whole
 from privcheck_check.values import Rejected, read_fraction, read_list, read_object, read_text
 
 TWO = Fraction(2)
@@ -34,37 +20,6 @@ ROUTES = {  # the last step's rule: the currency of the costs and of the claim
     "C-GDP-APPROX": ("gdp", "approx"),
 }
 NUMBERS = ("C-GDP-APPROX", "C-ZCDP-ORDER")  # at numbers only
-
-
-def normal(ends: Ends) -> Ends:
-    """Enclosure of the standard normal distribution function."""
-
-    def one(x: Fraction) -> Ends:
-        x = max(Fraction(-40), min(Fraction(40), x))  # beyond, the bounds at 40 hold up to 2⁻¹⁸⁸
-        return enclosures.fractions(enclosures.normal(enclosures.enclose(x)))
-
-    return one(ends[0])[0], one(ends[1])[1]
-
-
-def gaussian_delta(square: Ends, epsilon: Ends) -> Ends:
-    """Enclosure of δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), with μ² in `square`, which increases with μ."""
-    found: list[Ends] = []
-    for end in square:
-        mu = square_root((end, end))
-        if not mu[0]:
-            found.append((ZERO, ZERO))
-            continue
-        half, ratio = multiply(mu, (Fraction(1, 2),) * 2), multiply(epsilon, (1 / mu[1], 1 / mu[0]))
-        upper = normal(add(half, (-ratio[1], -ratio[0])))
-        lower = multiply(exponential(epsilon), normal(add((-half[1], -half[0]), (-ratio[1], -ratio[0]))))
-        found.append(add(upper, (-lower[1], -lower[0])))
-    return max(ZERO, found[0][0]), found[1][1]
-
-
-def order_epsilon(rho: Ends, delta: Ends, order: Fraction) -> Ends:
-    """Enclosure of ρα + log(1 − 1/α) − log(δα)/(α − 1), an ε at δ for ρ-zCDP (C-ZCDP-ORDER)."""
-    falls = multiply(logarithm(multiply(delta, (order, order))), (-1 / (order - 1),) * 2)
-    return add(multiply(rho, (order, order)), logarithm((1 - 1 / order,) * 2), falls)
 
 
 def _conclude(route: str, declared: Declared, total: Term, at_least: AtLeast, last: Mapping[str, object]) -> bool:
@@ -150,6 +105,8 @@ def _join(events: list[tuple[str, dict[str, object]]]) -> list[dict[str, object]
 
 def _numeric(steps: list[object], declared: Declared, at_least: AtLeast) -> None:
     """C-NUMERIC: every release as an event at the cost of one noisy value, composed on a grid, for each part."""
+    from privcheck_check.numeric import check_numeric
+
     end = read_object(steps[-1], "C-NUMERIC", ("rule", "grid"))
     if declared.claim.kind != "approx" or len(steps) != len(declared.releases) + 1:
         raise Rejected("C-NUMERIC", "a step for each release and a claim in ε and δ")
@@ -198,13 +155,3 @@ def check_steps(value: object, declared: Declared, at_least: AtLeast, *, numbers
     if not _conclude(route, declared, total, at_least, end):
         raise Rejected(route, "the claim does not follow from the total")
     return route
-
-
-def numbers_at_least(declared: Declared) -> AtLeast:
-    """The order of terms at the declared values: proved by enclosures."""
-    at = declared.values
-
-    def at_least(left: Term, right: Term) -> bool:
-        return evaluate(left, at)[0] >= evaluate(right, at)[1]
-
-    return at_least

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from privcheck_check.costs import times
+from privcheck_check.costs import numbers_at_least, times
+from privcheck_check.curves import gaussian_delta
 from privcheck_check.declared import WEIGHTS, Declared, Release
-from privcheck_check.holds import gaussian_delta, numbers_at_least
 from privcheck_check.terms import (
     ONE,
     ZERO,

@@ -490,3 +490,25 @@ def test_inequalities(rule: str, term: str, proved: str, refused: str) -> None:
 def test_inequalities_of_numbers_that_may_be_zero() -> None:
     assert bounds("B-BITS", "bit_length(n)", "log(n)/log(2)", least=0) == "for all parameters"
     assert bounds("B-BITS", "bit_length(n + 1)", "log(n + 1)/log(2)", least=0) == "accepted"
+
+
+FILES = {"refuted": {"refuted", "costs", "curves"}, "holds-at": {"holds", "costs", "curves"},
+         "holds-for-all": {"holds", "costs", "curves", "products"}, "numeric": {"numeric"},
+         "audit": {"counts", "curves"}, "ledger": {"counts", "curves"}}  # fmt: skip
+SHARED = {"values", "declared", "terms", "enclosures", "check"}
+LOADED = """
+import sys
+from privcheck_check.check import check
+check(sys.stdin.buffer.read())
+print(*(name.partition(".")[2] for name in sys.modules if name.startswith("privcheck_check.")))
+"""
+
+
+@pytest.mark.parametrize("name", ["gaussian", "ucb-vi", "vapvi", "numeric", "audit", "ledger"])
+def test_a_kind_is_checked_by_its_own_files(name: str) -> None:
+    document = samples.sealed(samples.ALL[name])
+    found = subprocess.run(
+        [sys.executable, "-S", "-c", LOADED], input=mutations.data(document), capture_output=True, check=True, timeout=60,
+        env={"PYTHONPATH": str(PACKAGE.parent), "PATH": os.environ["PATH"]},
+    )  # fmt: skip
+    assert set(found.stdout.decode().split()) == SHARED | FILES[document["kind"]]

@@ -11,7 +11,7 @@ import certificate_samples as samples
 import certificate_twins as naive
 from privcheck_check.check import check
 from privcheck_check.counts import tail
-from privcheck_check.holds import gaussian_delta, order_epsilon
+from privcheck_check.curves import gaussian_delta, order_epsilon
 from privcheck_check.refuted import _laplace_divergence
 from privcheck_check.terms import evaluate, exponential, logarithm, read_term, square_root
 from privcheck_check.values import Rejected

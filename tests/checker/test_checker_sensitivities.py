@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import certificate_samples as samples
-from privcheck_check.costs import sensitivity
+from privcheck_check.costs import numbers_at_least, sensitivity
 from privcheck_check.declared import read_declared
-from privcheck_check.holds import numbers_at_least
 from privcheck_check.products import Prover
 from privcheck_check.terms import evaluate
 
