@@ -508,7 +508,8 @@ print(*(name.partition(".")[2] for name in sys.modules if name.startswith("privc
 def test_a_kind_is_checked_by_its_own_files(name: str) -> None:
     document = samples.sealed(samples.ALL[name])
     found = subprocess.run(
-        [sys.executable, "-S", "-c", LOADED], input=mutations.data(document), capture_output=True, check=True, timeout=60,
+        [sys.executable, "-S", "-c", LOADED],
+        input=mutations.data(document), capture_output=True, check=True, timeout=60,
         env={"PYTHONPATH": str(PACKAGE.parent), "PATH": os.environ["PATH"]},
     )  # fmt: skip
     assert set(found.stdout.decode().split()) == SHARED | FILES[document["kind"]]

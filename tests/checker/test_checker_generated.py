@@ -104,12 +104,17 @@ def declaration(laws: list[str], rng: random.Random, claim: dict[str, Any], *, c
     }  # fmt: skip
 
 
-def accepted(document: dict[str, Any]) -> bool:
-    rule = "accepted"
+def judged(document: dict[str, Any]) -> str:
+    """The rule that rejects a sealed certificate, or "accepted"."""
     try:
-        check(mutations.data(samples.sealed(document)))
+        check(mutations.data(document))
     except Rejected as fault:
-        rule = fault.rule
+        return fault.rule
+    return "accepted"
+
+
+def accepted(document: dict[str, Any]) -> bool:
+    rule = judged(samples.sealed(document))
     assert rule in ("accepted", "refuted", "T-COMPOSE", *PURE, *GAUSSIAN)
     return rule == "accepted"
 
@@ -233,3 +238,37 @@ def test_pairs_at_the_edge_of_a_claim(kind: tuple[str, str, list[str]], seed: in
             "claim": {"currency": currency, field: ["sqrt", edge] if currency == "gdp" else edge, "source": ""}
         }
         assert accepted(document) == expected
+
+
+@pytest.mark.parametrize("rule", ["C-PURE-APPROX", "C-ZCDP-APPROX", "C-ZCDP-ORDER", "C-GDP-APPROX"])
+@pytest.mark.parametrize("seed", range(3))
+def test_conclusions_in_epsilon_and_delta_at_the_edge(rule: str, seed: int) -> None:
+    rng = random.Random(f"{rule} {seed}")
+    law = "laplace" if rule == "C-PURE-APPROX" else "gaussian"
+    spread = {"scale": str(rng.randrange(5, 9))} if law == "laplace" else {"variance": str(rng.randrange(3, 30))}
+    bits = {"kind": "bits", "bits": 3, "ones": 2}
+    declared = declaration(["gaussian"], random.Random(0), {}, computed=False) | {
+        "relation": "add-remove", "model": "central", "unit": {"who": "user", "trajectories": 1},
+        "releases": [samples.release("bits", bits, law, **spread)],
+    }  # fmt: skip
+    end = {"rule": rule} | ({"order": rng.choice([3, "7/2", 10])} if rule == "C-ZCDP-ORDER" else {})
+    step = {"rule": law, "release": "bits", "at_most": samples.term(f"2/{next(iter(spread.values()))}")}
+    if rule in ("C-ZCDP-APPROX", "C-ZCDP-ORDER"):
+        step["at_most"] = samples.term(f"1/{spread['variance']}")
+    document = {
+        "format": "privcheck-certificate/1", "kind": "holds-at", "assumed": samples.assumed(),
+        "steps": [step, {"rule": "T-COMPOSE", "at_most": step["at_most"]}, end], "conclusion": samples.HOLDS,
+    }  # fmt: skip
+    low, high = 1e-3, 60.0  # ε between them, by the twin
+    for _ in range(60):
+        middle = (low + high) / 2
+        claim = {"currency": "approx", "epsilon": str(Fraction(middle)), "delta": "1/1000"}
+        enough = twins.slack({**document, "declared": declared | {"claim": claim}}, {}) >= 0
+        low, high = (low, middle) if enough else (middle, high)
+    for factor, expected in (("1000001/1000000", "accepted"), ("999999/1000000", rule)):
+        claim = {"currency": "approx", "epsilon": near(high, factor), "delta": "1/1000", "source": ""}
+        sealed = samples.sealed(document | {"declared": declared | {"claim": claim}})
+        assert judged(sealed) == expected
+    for other in ({"rule": rule, "order": 3} if "order" not in end else {"rule": rule}, {"rule": "C-GDP"}, {"rule": 7}):
+        steps = [*document["steps"][:2], other]
+        assert judged({**sealed, "steps": steps}) in ("steps", "C-GDP")
