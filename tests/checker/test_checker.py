@@ -3,9 +3,11 @@
 import ast
 import copy
 import json
+import math
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 import certificate_mutations as mutations
 import certificate_samples as samples
+import certificate_twins as twins
 import privcheck_check
 from privcheck_check.check import check
 from privcheck_check.values import FILE_BYTES, Rejected, UnknownKind, parse, read_fraction, read_integer
@@ -513,3 +516,37 @@ def test_a_kind_is_checked_by_its_own_files(name: str) -> None:
         env={"PYTHONPATH": str(PACKAGE.parent), "PATH": os.environ["PATH"]},
     )  # fmt: skip
     assert set(found.stdout.decode().split()) == SHARED | FILES[document["kind"]]
+
+
+def test_caps_in_every_currency_at_the_edge() -> None:
+    """Caps of 3/5: as ε; as Σμ² by the exact curve at ε = 2; as Σρ by the order 5 at ε = 7."""
+    caps: list[tuple[str, Any, float]] = [("epsilon", "delta", 0.0), ("mu2", "delta", twins.curve(0.6, 2.0))]
+    for currency, field, edge in caps:
+        for factor in ("1000001/1000000", "999999/1000000"):
+            if currency == "epsilon":
+                policy = {"epsilon": str(Fraction(3, 5) * Fraction(factor)), "delta": 0}
+            else:
+                policy = {"epsilon": 2, field: str(Fraction(edge) * Fraction(factor))}
+            expected = "accepted" if Fraction(factor) > 1 else "G-CAPS"
+            assert verdict(samples.ledger(samples.ROWS, currency=currency, policy=policy)) == expected
+    for order, expected in (("5", "accepted"), ("2", "G-CAPS"), ("20", "G-CAPS")):
+        policy = {"epsilon": 7, "delta": "1/1000000", "order": order}
+        assert verdict(samples.ledger(samples.ROWS, policy=policy)) == expected
+    assert verdict(samples.ledger(samples.ROWS, policy={"epsilon": 7, "delta": 0, "order": 5})) == "G-CAPS"
+    assert verdict(samples.ledger(samples.ROWS, policy={"epsilon": 7, "delta": "1/1000000"})) == "G-CAPS"
+    assert verdict(samples.ledger([samples.row("a", -1)])) == "G-SUMS"
+    assert verdict(samples.ledger([samples.row("a", 1, grant="other")])) == "G-SUMS"
+    two = [samples.row("a", "1/10", "reserved"), samples.row("a", "1/5")]
+    assert verdict(samples.ledger(two)) == "G-SUMS"
+
+
+@pytest.mark.parametrize(
+    "guarantee", [{"currency": "approx", "epsilon": "1/2", "delta": "1/10"}, {"currency": "gdp", "mu": 1}]
+)
+def test_guesses_against_other_guarantees(guarantee: dict[str, Any]) -> None:
+    """The least count of 1 000 whose probability is at most 1 %, by the exact binomial law."""
+    likely = twins.phi(0.5) if guarantee["currency"] == "gdp" else (math.exp(0.5) + 0.1) / (1 + math.exp(0.5))
+    least = next(k for k in range(1001) if mutations.tail(1000, k, likely) <= 0.01)
+    for count, expected in ((least, "accepted"), (least - 1, "A-TAIL")):
+        document = edited(samples.AUDIT, "declared", "guarantee", to=guarantee)
+        assert verdict(edited(document, "evidence", "correct", to=count)) == expected
