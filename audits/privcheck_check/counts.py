@@ -40,7 +40,7 @@ def tail(runs: int, least: int, probability: Fraction) -> Fraction:
     """Upper bound on P[Bin(runs, p) ≥ least] for every p ≤ `probability` (A-TAIL)."""
     if least <= 0 or probability >= 1:
         return ONE
-    spend(2 * runs)
+    spend(runs // 10)
     few = min(least, runs - least)
     if few < 0:
         return ZERO

@@ -17,7 +17,7 @@ Term: TypeAlias = Union[Fraction, str, tuple["Term", ...]]  # noqa: UP007 - mypy
 Ends: TypeAlias = tuple[Fraction, Fraction]
 
 BITS = 20_000  # of a numerator or denominator on the way
-WORK = 2_000_000  # steps of arithmetic that one certificate may take
+WORK = 500_000  # steps of arithmetic that one certificate may take, some 10 µs each
 POWER = 64  # largest exponent
 STEPS = 4_000  # summands of a sum over steps
 ZERO, ONE, HALF = Fraction(0), Fraction(1), Fraction(1, 2)

@@ -550,3 +550,10 @@ def test_guesses_against_other_guarantees(guarantee: dict[str, Any]) -> None:
     for count, expected in ((least, "accepted"), (least - 1, "A-TAIL")):
         document = edited(samples.AUDIT, "declared", "guarantee", to=guarantee)
         assert verdict(edited(document, "evidence", "correct", to=count)) == expected
+
+
+def test_a_million_runs_are_within_the_work() -> None:
+    document = edited(samples.AUDIT, "declared", "guarantee", "epsilon", to="1/1000")
+    for correct, expected in ((501_416, "accepted"), (501_400, "A-TAIL")):  # 2.33 standard deviations above 500 250
+        evidence = {"runs": 10**6, "guesses": 10**6, "correct": correct}
+        assert verdict(edited(document, "evidence", to=evidence)) == expected
