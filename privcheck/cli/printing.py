@@ -331,7 +331,9 @@ def _without_noise(run: RanOnline) -> str:
     """Regret of the agent's non-private twin in the same runs, as a sentence; empty if the twin was not run."""
     if run.regret.baseline is None:
         return ""
-    return f"{run.algorithm}: without privacy ({run.regret.twin}) the regret is {run.regret.baseline:.6g}."
+    without = "without noise" if run.regret.twin_is_itself else f"without privacy ({run.regret.twin})"
+    said = f"{run.algorithm}: {without} the regret is {run.regret.baseline:.6g}."
+    return f"{said} {run.regret.twin_differs}".strip()
 
 
 def _odometer(run: RanOnline) -> str:

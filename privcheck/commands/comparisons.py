@@ -16,6 +16,7 @@ from privcheck.commands.declarations import finite, sentence
 from privcheck.commands.provenance import exact_parameters, state_claim, versions
 from privcheck.commands.settings import Chosen, parse_delta
 from privcheck.reports.values import MadeBy, PricedClaim, Ran, RanOnline, Standing
+from privcheck.reports.values.runs import WITHOUT_NOISE
 from privcheck.terms.guarantees import claimed_delta
 from privcheck.verification import judge
 
@@ -90,7 +91,7 @@ def stand(run: Ran | RanOnline, guarantee: PricedClaim | None) -> Standing:
         known = run.value
         value, std, optimum = known.mean, known.std, known.optimal
         uniform, lost = known.references.get("random"), run.gap.share_of_uniform
-        twin, twin_value = None if known.baseline is None else f"{run.algorithm} without noise", known.baseline
+        twin, twin_value = None if known.baseline is None else f"{run.algorithm}{WITHOUT_NOISE}", known.baseline
     return Standing(
         algorithm=run.algorithm,
         guarantee=guarantee,

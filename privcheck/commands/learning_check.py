@@ -63,12 +63,13 @@ def _why_acting(setting: Chosen, result: OnlineResult, regret: Regret, *, stayed
         )
     if stayed:
         return "unchanged", f"its policy never changed: all {K} episodes were played like the first, before any data"
+    without = "" if regret.twin_is_itself else f" ({regret.twin})"
     if private and _twin_learned(regret):
-        return "noise", f"of its noise: without it ({regret.twin}) the same constants learn here"
+        return "noise", f"of its noise: without it{without} the same constants learn here"
     because = "its last policies are worth no more than uniformly random ones"
     if private and regret.baseline is not None and regret.uniform:
         kept = 100 * regret.baseline / regret.uniform
-        because += f"; without noise ({regret.twin}) the same constants lose {kept:.0f} % of what random play loses"
+        because += f"; without noise{without} the same constants lose {kept:.0f} % of what random play loses"
     return "unknown", because
 
 

@@ -25,6 +25,7 @@ from privcheck.errors import LedgerError, ParameterError, UnknownNameError
 from privcheck.reports.comparisons import headline
 from privcheck.reports.policies import ARRAY_NAME
 from privcheck.reports.values import Band, Compared, RanOnline, Regret, RunCurves
+from privcheck.reports.values.runs import WITHOUT_NOISE
 from privcheck.runtime import read_ledger, registry
 from privcheck.runtime.ledger import FILE_NAME
 from privcheck.runtime.offline import refuse_replicates
@@ -50,35 +51,29 @@ class Twin:
         regret: Mean regret over replicates; None if a run would take too long or too much memory.
         value: True expected return of the last policy, mean over replicates; None as for `regret`.
         outcomes: Final regret of every replicate; empty as for `regret`.
+        differs: Reason why it acts otherwise even without noise; empty if it does not.
     """
 
     name: str | None = None
     regret: float | None = None
     value: float | None = None
     outcomes: tuple[float, ...] = ()
+    differs: str = ""
 
 
 PlayTwin = Callable[[Algorithm, OnlineRequest], OnlineResult]
 
 
-def run_twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
-    """Run the twin of an algorithm by `play`, if it has an online twin; an empty `Twin` otherwise.
+def settle_twin(twin: Algorithm, algorithm: Algorithm, asked: OnlineRequest) -> Setting:
+    """The setting of a twin: that of the private agent, so that only noise and privacy tell the two apart.
 
-    Where the chosen constants are a reading that the twin does not have, the agent itself is run without noise: another
-    twin would not have the same constants.
+    Options and readings of both have the private agent's values; `Algorithm.twin_settings` says others.
+
+    Raises:
+        ParameterError: A value is refused.
     """
-    twin = None if setting.algorithm.twin is None else registry.algorithm(setting.algorithm.twin)
-    if twin is None or twin.online is None:
-        return Twin()
-    mdp = asked.world.mdp
-    counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2)
-    if _differ_in_constants(setting, twin):
-        agent, quiet = setting.algorithm.online, replace(asked, directory=None, progress=silent, noise="simulated")
-        assert agent is not None
-        if counters * asked.episodes * asked.replicates > _CHEAP:
-            return Twin(name=f"{setting.algorithm.name} without noise")
-        played = run_replicates(agent, quiet, noiseless=True)
-        return _keep_twin(f"{setting.algorithm.name} without noise", played)
+    if twin.name == algorithm.name:
+        return asked.setting.without_noise()
     options = resolve(twin.options, {}, owner=twin.name)
     options |= {name: value for name, value in asked.options.items() if name in options}
     options |= {name: Fraction(asked.episodes) for name in ("K",) if name in options}
@@ -86,12 +81,40 @@ def run_twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
     readings = {name: ways[name][0] for name in ways} | {
         n: w for n, w in asked.readings.items() if w in ways.get(n, ())
     }
-    own = Setting(declaration=None, options=options, readings=readings)
-    without = replace(asked, setting=own, directory=None, progress=silent)
+    for name, value in algorithm.twin_settings.items():
+        if name in ways:
+            readings[name] = value
+        else:
+            options[name] = asked.values[value] if value in asked.values else Fraction(value)
+    return Setting(declaration=None, options=options, readings=readings)
+
+
+def run_twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
+    """Run the twin of an algorithm by `play`, if it has an online twin; an empty `Twin` otherwise.
+
+    Where the chosen constants are a reading that the twin does not have, the twin is the agent itself without noise.
+    """
+    algorithm = setting.algorithm
+    if algorithm.twin is None:
+        return Twin()
+    twin = registry.algorithm(algorithm.twin) if algorithm.twin != algorithm.name else algorithm
+    if twin.online is None:
+        return Twin()
+    twin = algorithm if _differ_in_constants(setting, twin) else twin
+    itself = twin is algorithm
+    name = f"{twin.name}{WITHOUT_NOISE}" if itself else twin.name
+    mdp = asked.world.mdp
+    counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2)
     if counters * asked.episodes * asked.replicates <= _CHEAP:
         with suppress(ParameterError):
-            return _keep_twin(twin.name, play(twin, without))
-    return Twin(name=twin.name)
+            own = settle_twin(twin, algorithm, asked)
+            played = play(twin, replace(asked, setting=own, noise="simulated", directory=None, progress=silent))
+            regret, value = (float(curve[:, -1].mean()) for curve in (played.regret, played.value))
+            chosen = {f"{reading}={way}" for reading, way in asked.readings.items()}
+            told = " ".join(why for reading, why in algorithm.twin_differs.items() if reading in chosen)
+            outcomes = tuple(played.regret[:, -1].tolist())
+            return Twin(name=name, regret=regret, value=value, outcomes=outcomes, differs=told)
+    return Twin(name=name)
 
 
 def _differ_in_constants(setting: Chosen, twin: Algorithm) -> bool:
@@ -100,11 +123,6 @@ def _differ_in_constants(setting: Chosen, twin: Algorithm) -> bool:
     known = {reading.name for reading in twin.readings}
     chosen = setting.algorithm.printed.keys() & own.keys() - known
     return any(setting.readings[name] != own[name] for name in chosen)
-
-
-def _keep_twin(name: str, played: OnlineResult) -> Twin:
-    regret, value = (float(curve[:, -1].mean()) for curve in (played.regret, played.value))
-    return Twin(name=name, regret=regret, value=value, outcomes=tuple(played.regret[:, -1].tolist()))
 
 
 USERS = "n"  # an environment's number of simulated users, which only datasets have
@@ -211,7 +229,7 @@ def run_online(
     trivial: TrivialValues | None = None,
     begin: Callable[[], None] = nothing,
     compared: str | None = None,
-    play_twin: PlayTwin = Algorithm.play,
+    play_twin: PlayTwin = Algorithm.play_without_noise,
 ) -> RanOnline:
     """Run an online agent and price its ledger.
 
@@ -407,6 +425,7 @@ def _regret(result: OnlineResult, K: int, trivial: TrivialValues, twin: Twin) ->
         twin=twin.name,
         baseline=twin.regret,
         baseline_value=twin.value,
+        twin_differs=twin.differs,
         uniform=nothing["uniform"],
         myopic=nothing["myopic"],
         prior_only=nothing["prior-only"],

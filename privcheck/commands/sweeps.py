@@ -104,7 +104,7 @@ class Twins:
         """Run the twin, or return its earlier run for the same request."""
         mark = fingerprint(request, twin.name)
         if mark not in self._played:
-            self._played[mark] = twin.play(request)
+            self._played[mark] = twin.play_without_noise(request)
         return self._played[mark]
 
 
@@ -113,7 +113,7 @@ def run_point(
     *,
     directory: Path | None = None,
     progress: Progress = silent,
-    play_twin: Callable[[Algorithm, OnlineRequest], OnlineResult] = Algorithm.play,
+    play_twin: Callable[[Algorithm, OnlineRequest], OnlineResult] = Algorithm.play_without_noise,
 ) -> tuple[SweepPoint, Ran | RanOnline | None]:
     """Run a point; if the agent refuses the setting, the point says why and there is no run.
 

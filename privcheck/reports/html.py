@@ -181,7 +181,9 @@ def _run(run: Ran | RanOnline) -> Facts:
     if isinstance(run, Ran):
         rows.append(("the agent's own estimate", show_value(run.value.claimed)))
     elif run.regret.baseline is not None:
-        rows.append((f"regret of {run.regret.twin}, without privacy", show_value(run.regret.baseline)))
+        kind = "" if run.regret.twin_is_itself else ", without privacy"
+        rows.append((f"regret of {run.regret.twin}{kind}", show_value(run.regret.baseline)))
+        rows += [("what else tells it apart", run.regret.twin_differs)] if run.regret.twin_differs else []
     return (*rows, ("learning time", tables.seconds(run.seconds)))
 
 

@@ -202,7 +202,12 @@ class Algorithm:
         policies: Prepares the step from noisy statistics to policies, for an agent with only that step implemented: the
             policy view draws the declared noise for it, at the sizes of `instance`. None if there is none.
         instance: Sizes and options for audits of the agent.
-        twin: The registered online algorithm that does the same without privacy; None if there is none.
+        twin: The registered online algorithm that does the same without privacy, to say what privacy costs: its own
+            name for itself with its noise off, or a non-private algorithm; None if there is none.
+        twin_settings: Settings that make another algorithm the same agent, beside the options and readings that both
+            have: a value as users give it, or the name of one of this algorithm's parameters.
+        twin_differs: Reasons in the paper why the twin acts otherwise even without noise, in sentences that are shown
+            beside its figure, by the reading as users give it (NAME=WAY) in which it does.
         instead: The registered algorithm of the same kind that learns at smaller budgets; empty if there is none.
         release_noise: Whether a fast online agent can draw release noise; plain ones and those that learn from data
             always can.
@@ -229,6 +234,8 @@ class Algorithm:
     policies: MakePolicies | None = None
     instance: AuditInstance = field(default_factory=AuditInstance)
     twin: str | None = None
+    twin_settings: Mapping[str, str] = field(default_factory=dict)
+    twin_differs: Mapping[str, str] = field(default_factory=dict)
     instead: str = ""
     release_noise: bool = False
     environment: str = ""
@@ -264,6 +271,18 @@ class Algorithm:
         if self.online is None:
             raise ParameterError(f"{self.name} does not learn as it acts", name=self.name)
         return run(self.online, request)
+
+    def play_without_noise(self, request: OnlineRequest) -> OnlineResult:
+        """Run the agent as a twin: it draws no noise, and its setting says with which constants it plans.
+
+        Raises:
+            ParameterError: The algorithm does not learn while it acts, or refuses the request.
+        """
+        from privcheck.runtime.replicates import run_without_noise
+
+        if self.online is None:
+            raise ParameterError(f"{self.name} does not learn as it acts", name=self.name)
+        return run_without_noise(self.online, request)
 
     @property
     def publishes(self) -> bool:

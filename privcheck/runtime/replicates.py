@@ -126,6 +126,17 @@ def run(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) ->
     return read_result(request, player, replicates, seconds=seconds, ledger=ledger)
 
 
+def run_without_noise(make: MakePlayer, request: OnlineRequest) -> OnlineResult:
+    """Run all replicates of an agent that draws no noise, without a ledger: nothing is protected, or spent.
+
+    Raises:
+        ParameterError: The agent refuses the request.
+    """
+    player = ready(make, request, noiseless=True)
+    replicates, seconds = learn(request, player)
+    return read_result(request, player, replicates, seconds=seconds, ledger=None)
+
+
 def ready(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) -> Player:
     """Make the agent in the request's world, ready to play.
 

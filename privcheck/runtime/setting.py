@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Final
 
 from privcheck.data.features import FeatureMap
 from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms import ShuffledBits
+from privcheck.declare.procedures.base import Procedure
 from privcheck.declare.relations import most_trajectories
+from privcheck.declare.releases import Release
 from privcheck.declare.schedules import Once
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.pricing import Priced, Prices
 from privcheck.terms.symbols import expression
 from privcheck.terms.unit import Unit, say_trajectories
+
+_OFF: Final = Fraction(1, 2**200)  # its square, a variance, is still far above the smallest float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +89,18 @@ class Setting:
         """The setting in which noise is drawn for another declaration."""
         return _cover(replace(self, drawn=drawn))
 
+    def without_noise(self) -> Setting:
+        """The setting of an agent whose noise is off: every declared spread is too small for a float to show.
+
+        An agent that reads its constants from the declaration, such as bonuses or weights that follow the noise, then
+        plans as it would without privacy. Messages of fair bits, which are at least one, become rare ones.
+
+        Raises:
+            ParameterError: There is no declaration, or a mechanism without another spread.
+        """
+        quiet = replace(self.declared, releases=tuple(_hush(one) for one in self.declared.releases))
+        return replace(self, declaration=quiet, drawn=None, covering=None, prices=Prices())
+
     @property
     def declared(self) -> Declaration:
         """The declaration.
@@ -98,6 +116,12 @@ class Setting:
     def at(self, values: Mapping[str, Fraction]) -> Setting:
         """The setting with other values for some of its parameters."""
         return replace(self, values={**self.values, **values})
+
+
+def _hush(release: Procedure) -> Procedure:
+    if isinstance(release, Release) and isinstance(release.mechanism, ShuffledBits):
+        return replace(release, mechanism=replace(release.mechanism, threshold=expression(_OFF**2), dealt=False))
+    return release.with_std(_OFF)
 
 
 def _cover(setting: Setting) -> Setting:

@@ -77,7 +77,7 @@ def test_optimum_and_uniform_play_are_those_of_the_model_and_the_twin_is_the_one
         assert where in ("K = 40", "K = 60")
         said = "".join(plot.wide.split())
         assert all(name in said for name in ("optimum", "uniformplay", *NAMES))
-        assert "ucb-vi,asseveral" in said
+        assert "private-ucb-vi-calibratedwithoutnoise" in said
         assert "Dashed: without privacy. Dotted: the optimum, and uniformly random play." in plot.caption
 
 

@@ -312,6 +312,7 @@ CALIBRATED_LINOPT = Algorithm(
     readings=(REWARDS,),
     options=OPTIONS,
     online=player,
+    twin="calibrated-linopt",
     # small batches and one policy in each, as good as the mean model's best: policies follow the noisy sums closely
     instance=AuditInstance(
         sizes={"H": 2, "S": 2, "A": 2, "K": 8, "d1": 2, "d2": 2},

@@ -62,6 +62,7 @@ CALIBRATED_LSVI_UCB = Algorithm(
     readings=(GRAM, REWARDS, FEATURES),
     options=OPTIONS,
     online=player,
+    twin="calibrated-lsvi-ucb",
     # small batches, hardly a prior and models that are not moved: policies follow the noisy tables closely
     instance=AuditInstance(
         sizes={"H": 2, "S": 2, "A": 8, "d": 2, "K": 8},

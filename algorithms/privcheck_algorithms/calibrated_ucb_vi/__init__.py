@@ -205,6 +205,7 @@ CALIBRATED_UCB_VI = Algorithm(
     readings=(POLICY, COUNTS, CAP, REWARDS, ANY_START),
     options=OPTIONS,
     online=player,
+    twin="calibrated-ucb-vi",
     release_noise=True,
     # small batches and nothing taken for noise: policies follow the noisy tables closely
     instance=AuditInstance(

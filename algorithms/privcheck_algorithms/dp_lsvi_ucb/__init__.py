@@ -251,6 +251,7 @@ FRESH = Algorithm(
     online=DpLsviUcb(name="dp-lsvi-ucb-pp"),
     instance=INSTANCE,
     twin="lsvi-ucb-pp",
+    twin_settings={"centred": "off"},  # Algorithm 1 regresses V itself
     conformance=LINES,
     rate=DP_LSVI_RATE,
 )
@@ -274,6 +275,7 @@ AS_PRINTED = Algorithm(
     online=DpLsviUcb(name="dp-lsvi-ucb-pp-as-printed"),
     instance=ONE_DRAW,
     twin="lsvi-ucb-pp",
+    twin_settings={"centred": "off"},  # Algorithm 1 regresses V itself
     conformance=LINES,
     rate=DP_LSVI_RATE,
 )

@@ -76,6 +76,7 @@ CENTRAL = Algorithm(
     printed=PRINTED,
     online=partial(player, kind=agent.BERNSTEIN, label="dp-ucbvi"),
     instance=CLOSELY,
+    twin="dp-ucbvi-central",
     rate=DP_UCBVI_CENTRAL_RATE,
 )
 
@@ -91,6 +92,7 @@ LOCAL = Algorithm(
     printed=PRINTED,
     online=partial(player, kind=agent.BERNSTEIN, label="dp-ucbvi"),
     instance=CLOSELY,
+    twin="dp-ucbvi-local",
     rate=DP_UCBVI_LOCAL_RATE,
 )
 

@@ -58,6 +58,7 @@ LDP_OBI = Algorithm(
     printed=PRINTED,
     online=partial(player, kind=agent.OBI, label="ldp-obi", pooled=True),
     instance=CLOSELY,
+    twin="ldp-obi",
     rate=PO_LOCAL_RATE,
 )
 

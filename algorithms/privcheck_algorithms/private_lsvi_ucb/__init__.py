@@ -188,6 +188,7 @@ LUYO = Algorithm(
     online=luyo_player,
     instance=INSTANCE,
     twin="lsvi-ucb",
+    twin_settings={"growth": "1", "batches": "B"},  # it plans at the same times
     rate=LUYO_RATE,
 )
 

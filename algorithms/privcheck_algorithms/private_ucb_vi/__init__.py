@@ -145,7 +145,7 @@ CALIBRATED = Algorithm(
     printed=PRINTED,
     online=player,
     instance=CLOSELY,
-    twin="ucb-vi",
+    twin="private-ucb-vi-calibrated",  # with releases=doubling it plans after batches, as UCB-VI does not
 )
 
 __all__ = ["CALIBRATED", "CENTRAL", "LOCAL"]

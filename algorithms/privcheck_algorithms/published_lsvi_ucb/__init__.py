@@ -155,7 +155,7 @@ PUBLISHED = Algorithm(
     printed={"doubt": "1"},
     online=DpLsviUcb(name="published-lsvi-ucb-pp", weighted=False),
     instance=replace(ONE_DRAW, options={**ONE_DRAW.options, **_LONG}),
-    twin="lsvi-ucb-pp",
+    twin="published-lsvi-ucb-pp",  # unlike LSVI-UCB++ the program has σ̄ = H throughout, and longer features
 )
 
 PUBLISHED_NGO = Algorithm(

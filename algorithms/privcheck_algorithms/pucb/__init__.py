@@ -57,6 +57,7 @@ PUCB = Algorithm(
     printed=PRINTED,
     online=partial(player, kind=agent.PUCB, label="pucb"),
     instance=CLOSELY,
+    twin="pucb",
     rate=PO_CENTRAL_RATE,
 )
 

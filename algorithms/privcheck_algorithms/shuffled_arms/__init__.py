@@ -91,6 +91,7 @@ SHUFFLED_ARMS = Algorithm(
     declare=declare_arms,
     options=OPTIONS,
     online=player,
+    twin="shuffled-arms",
     environment="bandit",
     # small batches and no prior to speak of: what is dealt follows the noisy sums closely
     instance=AuditInstance(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,8 @@ class _Run:
             message = f"growth (each batch is so much larger): expected at least 1, got {option['growth']:g}"
             raise ParameterError(message, name="growth", given=request.options["growth"])
         self._request, self._mdp, self._noiseless = request, mdp, noiseless
-        noise = shuffled_noise(declared(request).noisy[0].mechanism.at(request.values))
+        values = {**request.values, "n": Fraction(request.episodes)}  # as in `shuffled_ucb_vi`
+        noise = shuffled_noise(declared(request).noisy[0].mechanism.at(values))
         self.decoys = noise.bits[0]
         self._choice = Choice(variance=noise.std**2, width=option["width"], lean=option["lean"], prior=option["prior"])
         K = request.episodes

@@ -95,6 +95,7 @@ SHUFFLED_UCB_VI = Algorithm(
     readings=(INITIAL,),
     options=OPTIONS,
     online=player,
+    twin="shuffled-ucb-vi",
     # small batches and no prior to speak of: policies follow the noisy tables closely
     instance=AuditInstance(
         options={

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
 
@@ -191,7 +192,8 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     """
     refuse(request, vectors=0)
     releases = declared(request).noisy
-    noise = {release.name: shuffled_noise(release.mechanism.at(request.values)) for release in releases}
+    values = {**request.values, "n": Fraction(request.episodes)}  # read where the noise is off: no bits are dealt out
+    noise = {release.name: shuffled_noise(release.mechanism.at(values)) for release in releases}
     decoys = {name: law.bits[0] for name, law in noise.items()}
     shapes = {release.name: release.statistic.shape(request.values) for release in releases}
     tuning = tune(request, sigma=noise["transitions"].std, sigma_rewards=noise["rewards"].std, centre=0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from privcheck.errors import ParameterError
 from privcheck.reports.values.result import NotLearned, PresetUsed, Result
@@ -22,6 +22,9 @@ def _made(policy: Policy | None) -> Policy:
     if policy is None:
         raise ParameterError("a result from a file has no policy in it: `privcheck.load_policy(directory)` reads it")
     return policy
+
+
+WITHOUT_NOISE: Final = " without noise"  # after an agent's name: the agent itself with its noise off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +205,8 @@ class Regret:
         optimal: Regret of the optimum, 0.
         maximum: K·V*, the largest possible regret.
         share: Mean over maximum; None if the latter is 0.
-        twin: Name of the non-private twin; None if there is none.
+        twin: Name of the non-private twin, or "… without noise" for the agent itself with its noise off; None if there
+            is none.
         baseline: Mean regret of the twin; None if it was not run.
         baseline_value: True expected return of the twin's last policy, mean over replicates; None if it was not run,
             and in older reports.
@@ -210,6 +214,7 @@ class Regret:
         myopic: Regret of the policy that takes the action with the largest mean reward of the step.
         prior_only: Regret of the policy that plans with the true mean rewards and the public prior.
         share_of_uniform: Mean over uniform; None also if the latter is 0.
+        twin_differs: Reason why the twin acts otherwise even without noise; empty if it does not, and in older reports.
     """
 
     mean: float
@@ -224,6 +229,12 @@ class Regret:
     myopic: float | None = None
     prior_only: float | None = None
     share_of_uniform: float | None = None
+    twin_differs: str = ""
+
+    @property
+    def twin_is_itself(self) -> bool:
+        """Whether the twin is the agent itself with its noise off."""
+        return self.twin is not None and self.twin.endswith(WITHOUT_NOISE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
