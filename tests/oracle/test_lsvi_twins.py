@@ -196,6 +196,7 @@ def test_without_noise_a_private_agent_is_its_baseline(name, given, twin, centre
     more = {"N": 60} if name.startswith("ngo") else {}
     world, users = made_world(17), 60
     make, request = asked(name, world, K=users, noise_ridge=0, noise_bonus=0, **given, **change, **more)
+    change |= {"centred": "off"} if name.startswith("dp-") else {}  # which its twin has, on by default
     exact, plain = asked("lsvi-ucb-pp" if name.startswith("dp") else "lsvi-ucb", world, K=users, **twin, **change)
     player, baseline = ready(make, request, noiseless=True), ready(exact, plain)
     one, other = player.start(0), baseline.start(0)
