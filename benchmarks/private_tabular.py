@@ -156,8 +156,6 @@ def long() -> list[str]:
 
 
 def calibrated() -> list[str]:
-    known = {"policy": "turns", "first_batch": "384", "growth": "1.2"}
-    turns = {**known, "reward_weight": "0.5"}
     readings = (
         ("one policy a batch, the same at every step", {}),
         ("the same, rewards known", {"rewards": "known"}),
@@ -166,10 +164,6 @@ def calibrated() -> list[str]:
         ("by step, rewards known", {"counts": "steps", "rewards": "known"}),
         ("one policy a batch, batches of 1 024", {"first_batch": "1024", "growth": "1"}),
         ("one policy a batch, doubling from 256", {"growth": "2"}),
-        ("turns, pooled counts, rewards learned", turns),
-        ("turns, pooled counts, rewards known", {**known, "rewards": "known"}),
-        ("turns, pooled, a user's every visit (m = 20)", {**turns, "cap": "20"}),
-        ("turns, counts by step", {**turns, "counts": "steps"}),
     )
     rows = [row(label, once("calibrated-ucb-vi", replicates=20, **given)) for label, given in readings]
     rows += [

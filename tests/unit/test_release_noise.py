@@ -256,9 +256,6 @@ def test_agents_that_draw_in_a_kernel_refuse_and_name_those_that_do_not():
         ParameterError, match="release noise is available for calibrated-ucb-vi, calibrated-vapvi, dp-apvi"
     ):
         run_online(setting, world, noise="release")
-    setting, world = online("calibrated-ucb-vi", policy="turns")
-    with pytest.raises(ParameterError, match="policy=one only"):
-        run_online(setting, world, noise="release")
 
 
 def declared(mechanism, claim, **how):
