@@ -23,10 +23,9 @@ from privcheck_algorithms.calibrated_linopt.agent import (
     choose,
     clip_values,
     player,
-    release,
 )
 from privcheck_algorithms.calibrated_linopt.kernels import design, mixture, plan, transitions
-from privcheck_algorithms.online.policy_runs import schedule
+from privcheck_algorithms.online.batches import release, schedule
 from twins import linear_mixture as naive
 
 OPTION = {"first_batch": 300.0, "growth": 1.25, "turns": 3.0, "spread": 0.5, "reach": 1.0, "prior": 1.0}

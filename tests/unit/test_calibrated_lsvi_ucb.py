@@ -93,10 +93,10 @@ def test_what_leaves_is_the_declared_statistic_of_what_users_did(given):
     )  # fmt: skip
     world = World(name="test", description="", mdp=mdp, features=FeatureMap(phi=0.9 * features(rng, S, A, 3)))
     request = asked(world, K=K, turns=3, features="given", **given)
-    agent, one, statistic = prepare(request), None, request.setting.declared.releases[0].statistic
+    (agent, runs), one, statistic = prepare(request), None, request.setting.declared.releases[0].statistic
     made = player(request)
     one = made.start(0)
-    first = agent.ends[0]
+    first = int(runs.ends[0])
     made.play(one, first)
     pairs = []
     for user in range(first):
@@ -237,7 +237,7 @@ def test_plans_are_best_in_the_sampled_model():
 
 def test_from_exact_tables_of_many_users_the_model_is_the_true_one():
     world = linear_signs(H=4)
-    agent = prepare(asked(world, K=100, prior=100, rho=10**6))
+    agent, _ = prepare(asked(world, K=100, prior=100, rho=10**6))
     mdp, public, n, first = world.mdp, agent.public, 10.0**9, np.full(2, 0.5)  # both states are seen at step 1 too
     rng = np.random.default_rng(0)
     played = rng.integers(0, 256, (1, 40, 4, 2))
@@ -281,7 +281,7 @@ def test_a_run_does_not_depend_on_where_it_is_cut():
 @pytest.mark.parametrize("turns", [1, 5])
 def test_switches_are_users_with_another_policy_than_the_user_before(turns):
     request = asked(riverswim(4, H=6), K=350, replicates=1, turns=turns)  # grid: all of K
-    ends, made = prepare(request).ends, player(request)
+    ends, made = prepare(request)[1].ends, player(request)
     one = made.start(0)
     made.play(one, 350)
     batches = np.searchsorted(ends, np.arange(350), side="right")

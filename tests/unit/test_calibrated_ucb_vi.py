@@ -14,11 +14,11 @@ from privcheck.pricing import account
 from privcheck.runtime.replicates import run
 from privcheck.runtime.results import OnlineRequest, World
 from privcheck.testing.enumeration import all_users
-from privcheck_algorithms.calibrated_ucb_vi.agent import player, release
+from privcheck_algorithms.calibrated_ucb_vi.agent import player
 from privcheck_algorithms.environments.finite import random_mdp, riverswim
 from privcheck_algorithms.kernels.sparse_mdp import compress
+from privcheck_algorithms.online.batches import release, schedule
 from privcheck_algorithms.online.policy_cells import PolicyCells
-from privcheck_algorithms.online.policy_runs import schedule
 
 
 def asked(mdp, *, K=2000, replicates=2, seed=0, **given):

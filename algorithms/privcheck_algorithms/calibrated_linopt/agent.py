@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.data.finite_models import solve
 from privcheck.declare.declaration import Parameter
 from privcheck.errors import ParameterError
-from privcheck.runtime.online import DONE, SWITCHES, Player, Record, Replicate, blank, grid
-from privcheck.runtime.replicates import seeds
+from privcheck.runtime.online import Player, Record, Replicate
 from privcheck.runtime.results import OnlineRequest
 from privcheck_algorithms.calibrated_linopt.kernels import (
-    Batch,
     Mixture,
+    Users,
     design,
     follow,
     mean_visits,
@@ -31,10 +29,8 @@ from privcheck_algorithms.calibrated_linopt.kernels import (
     transitions,
 )
 from privcheck_algorithms.kernels.mixtures import find_kernels
-from privcheck_algorithms.kernels.sparse_mdp import compress, value_greedy
-from privcheck_algorithms.online.policy_runs import schedule
-from privcheck_algorithms.online.private import MEMORY, NOISE, declared, refuse
-from privcheck_algorithms.online.stage import BatchFace
+from privcheck_algorithms.online.batches import Batch, BatchAgent, BatchRuns, release
+from privcheck_algorithms.online.private import declared, refuse, refuse_bytes
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -278,85 +274,66 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     """
     refuse(request, vectors=0)
     c = numbers(request)
-    ends = schedule(request.episodes, first=int(c.option["first_batch"]), growth=c.option["growth"])
-    B, G = len(ends), int(c.option["turns"])
+    runs = BatchRuns(request, first=int(c.option["first_batch"]))
+    B, G = len(runs.ends), int(c.option["turns"])
     refuse_tables(request, c, batches=B)
-    mdp, steps, drawn = request.world.mdp, c.H if c.public is None else 0, 0.0 if noiseless else 1.0
-    w, truth, points = compress(mdp), solve(mdp), grid(request.episodes)
-    S, d1, d2 = mdp.states, len(c.known.basis), c.phi.shape[-1]
-    names = tuple(release.name for release in declared(request).noisy)
+    steps, drawn = c.H if c.public is None else 0, 0.0 if noiseless else 1.0
+    S, d1, d2 = request.world.mdp.states, len(c.known.basis), c.phi.shape[-1]
 
-    def start(number: int) -> Replicate:
-        own = seeds(request.seed, number, "users", "noise", "draws")
-        arrays = {
+    def blank() -> dict[str, NDArray[Any]]:
+        return {
             "values": np.zeros((B, max(c.H - 1, 1), d1)),
             "exact_values": np.zeros((max(c.H - 1, 1), d1)),
             "rewards": np.zeros((B, steps, d2)),
             "exact_rewards": np.zeros((steps, d2)),
             "bases": np.zeros((B, c.H + 1, S)),
-            "played": np.zeros((B, G, c.H, S), np.int64),
-            "actions": np.zeros((c.H, S), np.int64),
-            "worth": np.zeros(G),
-            "changes": np.zeros(G, np.bool_),
+            **runs.blank_turns(G),
         }
-        generators = {name: np.random.default_rng(one) for name, one in own.items()}
-        return Replicate(arrays=arrays | blank(request.episodes), generators=generators)
 
-    def begin(one: Replicate, batch: int) -> None:
-        a = one.arrays
+    def begin(one: Replicate, batch: Batch) -> None:
+        a, so_far = one.arrays, batch.number
         past = ReleasedBatches(
-            values=a["values"][:batch],
-            rewards=a["rewards"][:batch],
-            bases=a["bases"][:batch],
-            played=a["played"][:batch],
-            sizes=np.diff(ends, prepend=0)[:batch].astype(np.float64),
+            values=a["values"][:so_far],
+            rewards=a["rewards"][:so_far],
+            bases=a["bases"][:so_far],
+            played=a["played"][:so_far],
+            sizes=runs.sizes[:so_far].astype(np.float64),
         )
-        chosen, basis = choose(believe(past, c), c, one.generators["draws"])
-        a["bases"][batch], a["played"][batch], a["actions"][...] = basis, chosen, chosen[0]
-        for turn in range(G):
-            judged, values = np.full((c.H, S), -1), np.zeros((c.H + 1, S))
-            a["worth"][turn] = value_greedy(w, chosen[turn], judged, values)
-        a["changes"][...] = (chosen != np.roll(chosen, 1, axis=0)).any(axis=(1, 2))
-        done = int(a["totals"][DONE])
-        if batch and (chosen[done % G] != a["played"][batch - 1, (done - 1) % G]).any():
-            a["totals"][SWITCHES] += 1.0
+        chosen, a["bases"][so_far] = choose(believe(past, c), c, one.generators["draws"])
+        a["actions"][...] = chosen[0]
+        runs.take_turns(one, batch, chosen, turns=(batch.begun % G, (batch.begun - 1) % G))
         a["exact_values"][...] = a["exact_rewards"][...] = 0.0
 
-    def block(one: Replicate, until: int) -> None:
-        a, g = one.arrays, one.generators
-        while (done := int(a["totals"][DONE])) < until:
-            batch = int(np.searchsorted(ends, done, side="right"))
-            begun = int(ends[batch - 1]) if batch else 0
-            if done == begun:
-                begin(one, batch)
-            within = design(c.known, a["bases"][batch])
-            users = Batch(
-                begun=begun,
-                policies=a["played"][batch],
-                worth=a["worth"],
-                changes=a["changes"],
-                targets=within.targets,
-                x=within.x @ c.known.basis.T,
-                values=a["exact_values"],
-                phi=c.phi,
-                rewards=a["exact_rewards"],
-            )
-            record = Record(min(until, int(ends[batch])), a["totals"], a["curves"], points, truth.value)
-            serve(w, g["users"], users, record)
-            if a["totals"][DONE] == ends[batch] and batch + 1 < B:  # nobody comes after the last batch
-                a["values"][batch] = release(a["exact_values"], drawn * c.sigma, g["noise"])
-                if steps:
-                    a["rewards"][batch] = release(a["exact_rewards"], drawn * c.sigma_rewards, g["noise"])
+    def run_users(one: Replicate, batch: Batch, record: Record) -> None:
+        a = one.arrays
+        within = design(c.known, a["bases"][batch.number])
+        users = Users(
+            begun=batch.begun,
+            policies=a["played"][batch.number],
+            worth=a["worth"],
+            changes=a["changes"],
+            targets=within.targets,
+            x=within.x @ c.known.basis.T,
+            values=a["exact_values"],
+            phi=c.phi,
+            rewards=a["exact_rewards"],
+        )
+        serve(runs.w, one.generators["users"], users, record)
 
-    return Player(
-        start=start,
-        play=block,
-        label="calibrated-linopt, noiseless" if noiseless else "calibrated-linopt",
-        told="actions",
-        optimal=truth.value,
-        face=BatchFace(names=names, ends=tuple(ends.tolist()), policy=("actions", "played", "bases")),
-        noise=NOISE,
-        diagnostics={"batches": float(B), "noise_std": c.sigma, "noise_std_rewards": c.sigma_rewards},
+    def leave(one: Replicate, batch: Batch) -> None:
+        a, noise = one.arrays, one.generators["noise"]
+        a["values"][batch.number] = release(a["exact_values"], drawn * c.sigma, noise)
+        if steps:
+            a["rewards"][batch.number] = release(a["exact_rewards"], drawn * c.sigma_rewards, noise)
+
+    return runs.player(
+        "calibrated-linopt",
+        BatchAgent(blank=blank, begin=begin, serve=run_users, leave=leave),
+        noiseless=noiseless,
+        names=tuple(one.name for one in declared(request).noisy),
+        policy=("actions", "played", "bases"),
+        draws="draws",
+        diagnostics={"noise_std": c.sigma, "noise_std_rewards": c.sigma_rewards},
     )
 
 
@@ -364,8 +341,7 @@ def numbers(request: OnlineRequest) -> Numbers:
     """Constants of the agent, with the noise of the declaration.
 
     Raises:
-        ParameterError: The world has no kernels of a mixture or other dimensions than declared, or growth is below
-            1.
+        ParameterError: The world has no kernels of a mixture, or other dimensions than declared.
     """
     declaration, world, features = declared(request), request.world, find_kernels(request)
     known = mixture(np.asarray(features.kernels), world.public_model.initial)
@@ -373,9 +349,6 @@ def numbers(request: OnlineRequest) -> Numbers:
         if name in request.values and request.values[name] != found:
             message = f"{name}: {request.values[name]} is declared, but {world.name} has {found}; leave {name} out"
             raise ParameterError(message, name=name, given=request.values[name])
-    if request.options["growth"] < 1:
-        message = f"growth (each batch is so much larger): expected at least 1, got {request.options['growth']}"
-        raise ParameterError(message, name="growth", given=request.options["growth"])
     noise = {r.name: r.mechanism.at(request.values).scale for r in declaration.noisy}
     mdp, public = world.mdp, None
     if "rewards" not in noise:
@@ -391,11 +364,6 @@ def numbers(request: OnlineRequest) -> Numbers:
     )
 
 
-def release(exact: Array, sigma: float, noise: np.random.Generator) -> Array:
-    """Exact value plus fresh Gaussian noise: the channel's side, once per batch and release."""
-    return np.asarray(exact + sigma * noise.standard_normal(exact.shape))
-
-
 def refuse_tables(request: OnlineRequest, c: Numbers, *, batches: int) -> None:
     """Raise an error for tables, policies and expected visits beyond 8 GB.
 
@@ -406,12 +374,9 @@ def refuse_tables(request: OnlineRequest, c: Numbers, *, batches: int) -> None:
     d1, q = c.known.basis.shape
     kept = (batches + 1) * c.H * (d1 + d2 + S * (1 + float(c.option["turns"])))
     passing = batches * c.H * S * A * (1 + q) + (d1 + q + 1) * S * S * A
-    needed = 8.0 * (kept * request.replicates + passing * max(1, min(request.workers, request.replicates)))
-    if needed > MEMORY:
-        message = (
-            f"{batches} batches of sums and of {int(c.option['turns'])} policies in {request.replicates} replicates "
-            f"need {needed / 1e9:.1f} GB, at most {MEMORY / 1e9:g} GB are allowed: fewer --replicates or turns, a "
-            "larger "
-            "growth or first_batch, or smaller S, A or H"
-        )
-        raise ParameterError(message, name="replicates", given=request.replicates)
+    refuse_bytes(
+        request,
+        8.0 * (kept * request.replicates + passing * max(1, min(request.workers, request.replicates))),
+        what=f"{batches} batches of sums and of {int(c.option['turns'])} policies",
+        remedy="fewer --replicates or turns, a larger growth or first_batch, or smaller S, A or H",
+    )

@@ -1,6 +1,6 @@
 """The agent of CALIBRATED-LSVI-UCB: batches, a Bayesian linear model from noisy tables, policies of sampled models.
 
-`learn` and `decide` are the agent half and read the billboard alone; `release` (of `calibrated_ucb_vi.agent`) is the
+`learn` and `decide` are the agent half and read the billboard alone; `release` (of `online.batches`) is the
 channel's side; `serve` (in `kernels`) runs the users. The README has the budget and the decisions.
 
 In this order: the model (`learn` with Bayes' linear rule, `regress`), the policies (`decide`), the player.
@@ -9,20 +9,17 @@ In this order: the model (`learn` with Bayes' linear rule, `regress`), the polic
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.data.finite_models import solve
 from privcheck.declare.declaration import Parameter
 from privcheck.errors import ParameterError
-from privcheck.runtime.online import DONE, SWITCHES, Player, Record, Replicate, blank, grid
-from privcheck.runtime.replicates import seeds
+from privcheck.runtime.online import DONE, Player, Record, Replicate
 from privcheck.runtime.results import OnlineRequest
 from privcheck_algorithms.calibrated_lsvi_ucb.declaration import RELEASE
-from privcheck_algorithms.calibrated_lsvi_ucb.kernels import Batch, Model, advance, count_visits, plan, project, serve
-from privcheck_algorithms.calibrated_ucb_vi.agent import release
-from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, compress, value_greedy
+from privcheck_algorithms.calibrated_lsvi_ucb.kernels import Model, Users, advance, count_visits, plan, project, serve
 from privcheck_algorithms.linear.tables import (
     LinearTables,
     Tables,
@@ -33,9 +30,8 @@ from privcheck_algorithms.linear.tables import (
     simplex,
     unpack,
 )
-from privcheck_algorithms.online.policy_runs import schedule
-from privcheck_algorithms.online.private import MEMORY, NOISE, declared, refuse
-from privcheck_algorithms.online.stage import BatchFace
+from privcheck_algorithms.online.batches import Batch, BatchAgent, BatchRuns, release
+from privcheck_algorithms.online.private import declared, refuse, refuse_bytes
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -250,7 +246,7 @@ class Agent:
     Attributes:
         public: Public inputs.
         numbers: Number of table entries per batch and step.
-        ends: The last user of each batch.
+        batches: B, the number of batches.
         turns: G, the number of policies per batch.
         perturbation: Size of the models' perturbation, in standard deviations.
         known: Whether rewards are public.
@@ -258,15 +254,10 @@ class Agent:
 
     public: PublicInputs
     numbers: int
-    ends: tuple[int, ...]
+    batches: int
     turns: int
     perturbation: float
     known: bool
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Number of users of each batch."""
-        return tuple(np.diff(self.ends, prepend=0).tolist())
 
 
 def decide(past: ReleasedBatches, agent: Agent, rng: np.random.Generator) -> Indices:
@@ -276,7 +267,7 @@ def decide(past: ReleasedBatches, agent: Agent, rng: np.random.Generator) -> Ind
     """
     public = agent.public
     S, _, d = public.sizes
-    model, last = learn(past, public), len(past.users) == len(agent.ends) - 1
+    model, last = learn(past, public), len(past.users) == agent.batches - 1
     factor = 0.0 if last and len(past.users) else agent.perturbation
     draws, gains = perturb(model, factor, agent.turns, rng)
     columns = np.ascontiguousarray(public.phi.reshape(-1, d).T)
@@ -309,77 +300,57 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
         ParameterError: Sizes other than the environment's, no episode, features closer to opposite than declared,
             tables beyond 8 GB, or an invalid option.
     """
-    agent, mdp, K = prepare(request), request.world.mdp, request.episodes
-    public, ends, G = agent.public, agent.ends, agent.turns
+    agent, runs = prepare(request)
+    public, G = agent.public, agent.turns
     S, A, d = public.sizes
-    T, g = public.steps, public.weights[0]
-    B, H = len(ends), public.horizon
+    T, H, g = public.steps, public.horizon, public.weights[0]
     known = request.world.public_model  # a user who answers otherwise changes nothing of what is public
     reward = np.broadcast_to(known.mean_reward, (H, S, A)).reshape(H, S * A)[: H * agent.known].copy()
-    w, truth, sigma, points = compress(mdp), solve(mdp), 0.0 if noiseless else public.sigma, grid(K)
+    sigma = 0.0 if noiseless else public.sigma
 
-    def start(number: int) -> Replicate:
-        own = seeds(request.seed, number, "users", "noise", "turns")
-        arrays = {
-            RELEASE: np.zeros((B, T, agent.numbers)),
+    def blank() -> dict[str, NDArray[Any]]:
+        return {
+            RELEASE: np.zeros((len(runs.ends), T, agent.numbers)),
             f"exact_{RELEASE}": np.zeros((T, agent.numbers)),
             "reached": np.zeros((T, S, d)),
             "visits": np.zeros((T * (g > 0), S, A)),
             "gains": np.zeros((T * (not agent.known), d)),
-            "played": np.zeros((B, G, H, S), np.int64),
-            "actions": np.zeros((H, S), np.int64),
-            "worth": np.zeros(G),
-            "changes": np.zeros(G, np.bool_),
+            **runs.blank_turns(G),
         }
-        generators = {name: np.random.default_rng(one) for name, one in own.items()}
-        return Replicate(arrays=arrays | blank(K), generators=generators)
 
-    def begin(one: Replicate, batch: int) -> None:
-        a = one.arrays
-        users = np.stack([deal(n, G) for n in agent.sizes[:batch]]) if batch else np.zeros((0, G))
+    def begin(one: Replicate, batch: Batch) -> None:
+        a, sizes = one.arrays, runs.sizes[: batch.number].tolist()
         past = ReleasedBatches(
-            tables=a[RELEASE][:batch],
-            played=a["played"][:batch],
-            users=users,
+            tables=a[RELEASE][: batch.number],
+            played=a["played"][: batch.number],
+            users=np.stack([deal(n, G) for n in sizes]) if sizes else np.zeros((0, G)),
             initial=known.initial,
             reward=reward,
         )
         chosen = decide(past, agent, one.generators["turns"])
-        a["played"][batch] = chosen
-        judge(w, chosen, a["worth"])
-        a["changes"][...] = (chosen != np.roll(chosen, 1, axis=0)).any(axis=(1, 2))
-        if batch and (chosen[0] != a["actions"]).any():
-            a["totals"][SWITCHES] += 1.0
+        runs.take_turns(one, batch, chosen, turns=(0, (sizes[-1] - 1) % G if sizes else 0))
         for name in ("reached", "visits", "gains"):
             a[name][...] = 0.0
 
-    def block(one: Replicate, until: int) -> None:
-        a, rng = one.arrays, one.generators
-        while (done := int(a["totals"][DONE])) < until:
-            batch = int(np.searchsorted(ends, done, side="right"))
-            begun = ends[batch - 1] if batch else 0
-            if done == begun:
-                begin(one, batch)
-            sums = (a["reached"], a["visits"], a["gains"])
-            users = Batch(begun, a["played"][batch], a["worth"], a["changes"], public.phi, *sums)
-            serve(
-                w, rng["users"], users, Record(min(until, ends[batch]), a["totals"], a["curves"], points, truth.value)
-            )
-            done = int(a["totals"][DONE])
-            a["actions"][...] = a["played"][batch, (done - 1 - begun) % G]
-            if done == ends[batch] and batch + 1 < B:  # nobody comes after the last batch
-                a[f"exact_{RELEASE}"][...] = sum_up_batch(*sums, public)
-                a[RELEASE][batch] = release(a[f"exact_{RELEASE}"], sigma, rng["noise"])
+    def run_users(one: Replicate, batch: Batch, record: Record) -> None:
+        a = one.arrays
+        told = (a["played"][batch.number], a["worth"], a["changes"])
+        users = Users(batch.begun, *told, public.phi, a["reached"], a["visits"], a["gains"])
+        serve(runs.w, one.generators["users"], users, record)
+        a["actions"][...] = a["played"][batch.number, (int(a["totals"][DONE]) - 1 - batch.begun) % G]
 
-    return Player(
-        start=start,
-        play=block,
-        label="calibrated-lsvi-ucb, noiseless" if noiseless else "calibrated-lsvi-ucb",
-        told="actions",
-        optimal=truth.value,
-        face=BatchFace(names=(RELEASE,), ends=ends, policy=("actions", "played")),
-        noise=NOISE,
-        diagnostics={"batches": float(B), "noise_std": public.sigma, "users_as_large_as_noise": public.even},
+    def leave(one: Replicate, batch: Batch) -> None:
+        a, exact = one.arrays, one.arrays[f"exact_{RELEASE}"]
+        exact[...] = sum_up_batch(a["reached"], a["visits"], a["gains"], public)
+        a[RELEASE][batch.number] = release(exact, sigma, one.generators["noise"])
+
+    return runs.player(
+        "calibrated-lsvi-ucb",
+        BatchAgent(blank=blank, begin=begin, serve=run_users, leave=leave),
+        noiseless=noiseless,
+        names=(RELEASE,),
+        draws="turns",
+        diagnostics={"noise_std": public.sigma, "users_as_large_as_noise": public.even},
     )
 
 
@@ -390,24 +361,14 @@ def sum_up_batch(reached: Array, visits: Array, gains: Array, public: PublicInpu
     return pack(gram, reached.transpose(0, 2, 1), gains, weights=public.weights)
 
 
-def judge(w: SparseMDP, chosen: Indices, worth: Array) -> None:
-    """Write the policies' true expected returns, for the record."""
-    for turn in range(len(chosen)):
-        judged, values = np.full(chosen.shape[1:], -1), np.zeros((w.H + 1, w.S))
-        worth[turn] = value_greedy(w, chosen[turn], judged, values)
-
-
-def prepare(request: OnlineRequest) -> Agent:
-    """Constants of the agent, with the noise of the declaration.
+def prepare(request: OnlineRequest) -> tuple[Agent, BatchRuns]:
+    """Constants of the agent, with the noise of the declaration, and its batches.
 
     Raises:
         ParameterError: As `player`.
     """
     refuse(request, vectors=0)
     declaration, options, world = declared(request), request.options, request.world
-    if options["growth"] < 1:
-        message = f"growth (each batch is so much larger): expected at least 1, got {options['growth']}"
-        raise ParameterError(message, name="growth", given=options["growth"])
     one = declaration.release(RELEASE)
     statistic = one.statistic
     assert isinstance(statistic, LinearTables)
@@ -428,16 +389,17 @@ def prepare(request: OnlineRequest) -> Agent:
         prior=float(options["prior"]),
     )
     first = max(1, int(min(float(options["first_batch"]) * public.even, request.episodes / _LARGEST)))
-    ends = schedule(request.episodes, first=first, growth=float(options["growth"]))
-    refuse_memory(request, numbers=T * numbers, batches=len(ends))
-    return Agent(
+    runs = BatchRuns(request, first=first)
+    refuse_memory(request, numbers=T * numbers, batches=len(runs.ends))
+    agent = Agent(
         public=public,
         numbers=numbers,
-        ends=tuple(ends.tolist()),
+        batches=len(runs.ends),
         turns=int(options["turns"]),
         perturbation=float(options["perturbation"]),
         known=statistic.rewards is None,
     )
+    return agent, runs
 
 
 def map_features(phi: Array, *, mapped: bool) -> Array:
@@ -470,11 +432,10 @@ def refuse_memory(request: OnlineRequest, *, numbers: int, batches: int) -> None
     chosen = turns * (H + 1) * mdp.states
     kept = batches * (numbers + chosen) + H * (d * mdp.states + pairs)
     passing = batches * (2 * numbers + 3 * d * d + pairs) + H * (d * mdp.states + 2 * d * d) + 2 * pairs * d
-    needed = 8.0 * (kept * request.replicates + passing)
-    if needed > MEMORY:
-        message = (
-            f"d = {d} and {batches} batches of tables and of {turns} policies in {request.replicates} replicates need "
-            f"{needed / 1e9:.1f} GB, at most {MEMORY / 1e9:g} GB are taken: features of fewer dimensions, fewer "
-            "--replicates or turns, a larger growth or first_batch, or smaller S, A or H"
-        )
-        raise ParameterError(message, name="d", given=d)
+    refuse_bytes(
+        request,
+        8.0 * (kept * request.replicates + passing),
+        what=f"d = {d} and {batches} batches of tables and of {turns} policies",
+        remedy="features of fewer dimensions, fewer --replicates or turns, a larger growth or first_batch, or smaller "
+        "S, A or H",
+    )

@@ -22,8 +22,10 @@ Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-class Batch(NamedTuple):
-    """A batch of users: their policies in turn, and their sums; the privatizer's side.
+class Users(NamedTuple):
+    """The users of a batch: their policies in turn, and their sums; the privatizer's side.
+
+    The policies are public; nothing else of it reaches the agent before the sums are noisy.
 
     Attributes:
         begun: Number of users before this batch.
@@ -65,7 +67,7 @@ class Model(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def serve(w: SparseMDP, users: np.random.Generator, batch: Batch, record: Record) -> None:
+def serve(w: SparseMDP, users: np.random.Generator, batch: Users, record: Record) -> None:
     """Run users of a batch and sum up their data, up to the record's `until`."""
     policies, phi, totals = batch.policies, batch.phi, record.totals
     reached, visits, gains = batch.reached, batch.visits, batch.gains

@@ -6,10 +6,7 @@ has the budget, the readings and their price.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
-from numpy.typing import NDArray
 
 from privcheck.declare.declaration import Parameter
 from privcheck.declare.statistics.grid import OnGrid
@@ -17,22 +14,15 @@ from privcheck.errors import ParameterError
 from privcheck.runtime.noise import ReleaseNoise
 from privcheck.runtime.online import Player, Replicate
 from privcheck.runtime.results import OnlineRequest
-from privcheck_algorithms.online.policy_runs import LEARNER, Batch, PolicyRuns, tune
+from privcheck_algorithms.online.batches import Batch, release
+from privcheck_algorithms.online.policy_runs import LEARNER, PolicyRuns, tune
 from privcheck_algorithms.online.private import NOISE, declared, refuse
-from privcheck_algorithms.online.stage import BatchFace
-
-Array = NDArray[np.float64]
 
 OPTIONS = (
     Parameter(name="first_batch", default=256, kind="count", meaning="users of the first batch"),
     Parameter(name="growth", default="1.05", kind="positive", meaning="each batch is so much larger; at least 1"),
     *LEARNER,
 )
-
-
-def release(exact: Array, sigma: float, noise: np.random.Generator) -> Array:
-    """Exact value plus fresh Gaussian noise: the channel's side, once per batch and table."""
-    return np.asarray(exact + sigma * noise.standard_normal(exact.shape))
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
@@ -73,16 +63,14 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
             one.arrays[entry.name][batch.number] = grid_of.shown(source.add(noise, whole, release=i, part=0))
 
     published = request.noise == "release" and not noiseless
-    return Player(
-        start=runs.start,
-        play=partial(runs.play, leave=publish if published else leave),
-        label="calibrated-ucb-vi, noiseless" if noiseless else "calibrated-ucb-vi",
-        told="actions",
-        optimal=runs.optimal,
-        face=BatchFace(names=tuple(shapes), ends=tuple(runs.ends.tolist()), policy=("actions", "played")),
+    return runs.batches.player(
+        "calibrated-ucb-vi",
+        runs.agent(publish if published else leave),
+        noiseless=noiseless,
+        names=tuple(shapes),
         noise=ReleaseNoise().words if published else NOISE,
         protects=published,
-        diagnostics={"batches": float(len(runs.ends)), **{f"noise_std_{name}": std for name, std in sigma.items()}},
+        diagnostics={f"noise_std_{name}": std for name, std in sigma.items()},
     )
 
 

@@ -37,7 +37,7 @@ from privcheck_algorithms.linear.lsvi import (
     batch,
     play,
 )
-from privcheck_algorithms.online.private import EPISODES, MEMORY, NOISE, declared
+from privcheck_algorithms.online.private import EPISODES, NOISE, declared, refuse_bytes
 
 
 def refuse(request: OnlineRequest) -> None:
@@ -64,24 +64,14 @@ def refuse(request: OnlineRequest) -> None:
 
 
 def refuse_memory(request: OnlineRequest, *, numbers: float) -> None:
-    """Raise an error for matrices beyond 8 GB.
-
-    Args:
-        request: The request.
-        numbers: Number of floats per replicate.
+    """Raise an error for matrices beyond 8 GB, at `numbers` floats per replicate.
 
     Raises:
         ParameterError: The matrices need more memory.
     """
-    world = request.world
-    taken = 8.0 * numbers * request.replicates
-    if taken > MEMORY:
-        shown = ", ".join(f"{name} = {size}" for name, size in world.sizes.items())
-        message = (
-            f"{request.replicates} replicates with matrices of {shown} need {taken / 1e9:.1f} GB; at most "
-            f"{MEMORY / 1e9:g} GB are taken: fewer --replicates, features of a smaller dimension, or smaller S, A or H"
-        )
-        raise ParameterError(message, name="replicates", given=request.replicates)
+    shown = ", ".join(f"{name} = {size}" for name, size in request.world.sizes.items())
+    remedy = "fewer --replicates, features of a smaller dimension, or smaller S, A or H"
+    refuse_bytes(request, 8.0 * numbers * request.replicates, what=f"matrices of {shown}", remedy=remedy)
 
 
 Array = NDArray[np.float64]

@@ -1,53 +1,25 @@
-"""Runs of a learner of batches that each follow one public deterministic policy: users, plans and ends of batches.
+"""A learner of batches that each follow one public deterministic policy: its users, and its plans.
 
-The batches are disjoint, each a fixed factor larger than the one before (`schedule`). The agent itself releases a
-batch's tables, through a shuffler or a curator's channel.
+The agent itself releases a batch's tables, through a shuffler or a curator's channel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.data.finite_models import solve
 from privcheck.declare.declaration import Parameter
-from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import ParameterError
-from privcheck.runtime.online import DONE, SWITCHES, VALUE, Record, Replicate, blank, grid, note
-from privcheck.runtime.replicates import seeds
+from privcheck.runtime.online import DONE, SWITCHES, VALUE, Record, Replicate, note
 from privcheck.runtime.results import OnlineRequest
 from privcheck.support.kernels import njit
 from privcheck_algorithms.kernels.policy_batches import Heard, Tuning, blank_model, learn, plan
-from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, compress, draw_first, draw_next, value_greedy
-from privcheck_algorithms.online.private import MEMORY, declared
-
-_MOST: Final = 100_000  # each is a plan
-
-
-def schedule(K: int, *, first: int, growth: float) -> NDArray[np.int64]:
-    """Last user of each batch; a last batch below half the size of the batch before joins it.
-
-    Raises:
-        ParameterError: More than 10⁵ batches.
-
-    >>> schedule(1000, first=300, growth=1.0).tolist()
-    [300, 600, 1000]
-    """
-    ends, size = [0], float(first)
-    while ends[-1] < K:
-        ends.append(min(K, ends[-1] + max(1, int(size))))
-        size = min(size * growth, float(K))
-        if len(ends) > _MOST:
-            message = f"K = {K}: more than {_MOST} batches; make first_batch = {first} or growth = {growth:g} larger"
-            raise ParameterError(message, name="first_batch", given=first)
-    if len(ends) > 2 and 2 * (ends[-1] - ends[-2]) < ends[-2] - ends[-3]:
-        del ends[-2]
-    return np.array(ends[1:], dtype=np.int64)
-
+from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, draw_first, draw_next, value_greedy
+from privcheck_algorithms.online.batches import Arrays, Batch, BatchAgent, BatchRuns
+from privcheck_algorithms.online.private import refuse_bytes, refuse_drawn_start
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -128,12 +100,9 @@ def tune(request: OnlineRequest, *, sigma: float, sigma_rewards: float, centre: 
         pooled: Whether the dynamics are known not to change with the step.
 
     Raises:
-        ParameterError: A growth below 1, or a guess outside [0, 1].
+        ParameterError: A guess outside [0, 1].
     """
     option = {name: float(value) for name, value in request.options.items()}
-    if option["growth"] < 1:
-        message = f"growth (each batch is so much larger): expected at least 1, got {option['growth']:g}"
-        raise ParameterError(message, name="growth", given=request.options["growth"])
     if not 0 <= option["guess"] <= 1:
         message = f"guess (a mean reward): expected a number from 0 to 1, got {option['guess']:g}"
         raise ParameterError(message, name="guess", given=request.options["guess"])
@@ -153,26 +122,11 @@ def tune(request: OnlineRequest, *, sigma: float, sigma_rewards: float, centre: 
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """A finished batch.
-
-    Attributes:
-        number: Index of the batch, from 0.
-        users: Number of users.
-        begun: Number of users before it.
-    """
-
-    number: int
-    users: int
-    begun: int
-
-
 Leave = Callable[[Replicate, Batch], None]  # writes the batch's noisy tables into the replicate's, by release
 
 
 class PolicyRuns:
-    """A learner in a world: the implementation of its player's functions.
+    """A learner in a world: the agent's part of a run, except that the agent itself releases a batch's tables.
 
     A replicate holds for every release NAME its noisy tables of all batches, and `exact_NAME` of the current batch;
     `paths` and `bits` of its users if they are kept; `actions`, the policy shown to the last user, and `played`.
@@ -187,8 +141,8 @@ class PolicyRuns:
             rounding.
 
     Raises:
-        ParameterError: Tables beyond 8 GB, a random first state although declared as common to neighbours, or too
-            many batches.
+        ParameterError: Tables beyond 8 GB, a random first state although declared as common to neighbours, a growth
+            below 1, or too many batches.
     """
 
     def __init__(
@@ -201,98 +155,70 @@ class PolicyRuns:
         public: Array | None = None,
         unit: float = 0.0,
     ) -> None:
-        _refuse_start(request)
-        self._request, self._mdp, self._tuning = request, request.world.mdp, tuning
-        self.shapes, self._rounded, self._public = shapes, rounded, public
-        first, growth = int(request.options["first_batch"]), float(request.options["growth"])
-        self.ends = schedule(request.episodes, first=first, growth=growth)
-        self.sizes = np.diff(self.ends, prepend=0)
-        _refuse_tables(request, shapes, batches=len(self.ends))
-        self._w, self._truth, self._points = compress(self._mdp), solve(self._mdp), grid(request.episodes)
-        if unit:
-            self._w = self._w._replace(reward=np.rint(self._w.reward / unit) * unit)
+        refuse_drawn_start(request)
+        self._mdp, self._tuning, self.shapes = request.world.mdp, tuning, shapes
+        self._rounded, self._public = rounded, public
+        self.batches = BatchRuns(request, first=int(request.options["first_batch"]))
+        number, counters = len(self.batches.ends), sum(int(np.prod(shape)) for shape in shapes.values())
+        refuse_bytes(
+            request,
+            8.0 * request.replicates * (number + 2) * (counters + 2 * self._mdp.horizon * self._mdp.states),
+            what=f"{number} batches of {counters} counters",
+            remedy="fewer --replicates, or a larger growth or first_batch",
+        )
+        w = self.batches.w
+        self._w = w._replace(reward=np.rint(w.reward / unit) * unit) if unit else w
 
-    @property
-    def optimal(self) -> float:
-        """Optimal value V*₁."""
-        return self._truth.value
-
-    def start(self, number: int, *, kept: bool = False, more: Mapping[str, NDArray[Any]] | None = None) -> Replicate:
-        """Make a replicate before its first episode.
+    def agent(self, leave: Leave, *, kept: bool = False, more: Callable[[], Arrays] = dict) -> BatchAgent:
+        """The agent's part of a run.
 
         Args:
-            number: Index of the replicate.
+            leave: Releases a finished batch.
             kept: Whether to keep every user's data, for messages.
-            more: Further arrays of the agent.
+            more: Makes further arrays of a replicate.
         """
-        H, S, batches = self._mdp.horizon, self._mdp.states, len(self.ends)
-        own = seeds(self._request.seed, number, "users", "noise", "ties")
-        arrays: dict[str, NDArray[Any]] = {name: np.zeros((batches, *shape)) for name, shape in self.shapes.items()}
-        arrays |= {"exact_transitions": np.zeros((max(H - 1, 1), S, S)), "exact_rewards": np.zeros((H, S))}
-        rows = int(self.sizes.max()) if kept else 0
-        arrays |= {"paths": np.zeros((rows, H + 1), np.int64), "bits": np.zeros((rows, H), np.int64)}
-        arrays |= {"actions": np.zeros((H, S), np.int64), "played": np.zeros((batches, H, S), np.int64)}
-        arrays |= {**(more or {}), **blank(self._request.episodes)}
-        return Replicate(arrays=arrays, generators={name: np.random.default_rng(seed) for name, seed in own.items()})
-
-    def play(self, one: Replicate, until: int, leave: Leave) -> None:
-        """Play a replicate up to and including an episode.
-
-        Args:
-            one: The replicate.
-            until: The episode.
-            leave: Releases a finished batch; the last batch is not released.
-        """
-        totals = one.arrays["totals"]
-        while (done := int(totals[DONE])) < until:
-            batch = int(np.searchsorted(self.ends, done, side="right"))
-            begun, end = int(self.ends[batch - 1]) if batch else 0, int(self.ends[batch])
-            if done == begun:
-                self._begin(one, batch)
-            record = Record(min(until, end), totals, one.arrays["curves"], self._points, self.optimal)
-            serve(self._w, one.generators["users"], one.arrays["played"][batch], self.held(one, begun), record)
-            if totals[DONE] == end and batch + 1 < len(self.ends):
-                leave(one, Batch(number=batch, users=end - begun, begun=begun))
+        return BatchAgent(
+            blank=lambda: {**self._blank(kept=kept), **more()}, begin=self._begin, serve=self._serve, leave=leave
+        )
 
     def held(self, one: Replicate, begun: int) -> Reports:
         """Data of the users of the current batch."""
         a = one.arrays
         return Reports(a["exact_transitions"], a["exact_rewards"], a["paths"], a["bits"], begun, self._rounded)
 
-    def _begin(self, one: Replicate, batch: int) -> None:
+    def _blank(self, *, kept: bool) -> Arrays:
+        H, S, batches = self._mdp.horizon, self._mdp.states, len(self.batches.ends)
+        rows = int(self.batches.sizes.max()) if kept else 0
+        return {
+            **{name: np.zeros((batches, *shape)) for name, shape in self.shapes.items()},
+            "exact_transitions": np.zeros((max(H - 1, 1), S, S)),
+            "exact_rewards": np.zeros((H, S)),
+            "paths": np.zeros((rows, H + 1), np.int64),
+            "bits": np.zeros((rows, H), np.int64),
+            "actions": np.zeros((H, S), np.int64),
+            "played": np.zeros((batches, H, S), np.int64),
+        }
+
+    def _serve(self, one: Replicate, batch: Batch, record: Record) -> None:
+        policy = one.arrays["played"][batch.number]
+        serve(self._w, one.generators["users"], policy, self.held(one, batch.begun), record)
+
+    def _begin(self, one: Replicate, batch: Batch) -> None:
         """Plan the next batch's policy from the billboard."""
-        a, H, S = one.arrays, self._mdp.horizon, self._mdp.states
+        a, H, S, so_far = one.arrays, self._mdp.horizon, self._mdp.states, batch.number
         learned, before = blank_model(H, S, self._mdp.actions), a["actions"].copy()
         heard = Heard(
-            transitions=a["transitions"][:batch],
-            rewards=a["rewards"][:batch] if "rewards" in self.shapes else np.zeros((batch, H, S)),
-            played=a["played"][:batch],
-            sizes=self.sizes[:batch].astype(np.float64),
+            transitions=a["transitions"][:so_far],
+            rewards=a["rewards"][:so_far] if "rewards" in self.shapes else np.zeros((so_far, H, S)),
+            played=a["played"][:so_far],
+            sizes=self.batches.sizes[:so_far].astype(np.float64),
             initial=self._mdp.initial,
         )
         learn(heard, self._tuning, learned)
         if self._public is not None:
             learned.reward[...], learned.precision_rewards[...] = self._public, _CERTAIN
         plan(learned, self._tuning, one.generators["ties"].random((H, S, self._mdp.actions)), a["actions"])
-        a["played"][batch] = a["actions"]
+        a["played"][so_far] = a["actions"]
         a["totals"][VALUE] = value_greedy(self._w, a["actions"], np.full((H, S), -1), np.zeros((H + 1, S)))
-        a["totals"][SWITCHES] += float(batch > 0 and (before != a["actions"]).any())
+        a["totals"][SWITCHES] += float(so_far > 0 and (before != a["actions"]).any())
         a["exact_transitions"][...] = a["exact_rewards"][...] = 0.0
-
-
-def _refuse_start(request: OnlineRequest) -> None:
-    relation = declared(request).relation
-    if isinstance(relation, ReplaceOne) and relation.initial == "fixed" and not request.world.mdp.fixed_start:
-        message = f"initial=fixed: in {request.world.name} the first state is drawn; use --set initial=any"
-        raise ParameterError(message, name="initial", given="fixed")
-
-
-def _refuse_tables(request: OnlineRequest, shapes: Mapping[str, tuple[int, ...]], *, batches: int) -> None:
-    mdp, counters = request.world.mdp, sum(int(np.prod(shape)) for shape in shapes.values())
-    needed = 8.0 * request.replicates * (batches + 2) * (counters + 2 * mdp.horizon * mdp.states)
-    if needed > MEMORY:
-        message = (
-            f"{batches} batches of {counters} counters in {request.replicates} replicates need {needed / 1e9:.1f} GB, "
-            f"at most {MEMORY / 1e9:g} GB are taken: fewer --replicates, or a larger growth or first_batch"
-        )
-        raise ParameterError(message, name="replicates", given=request.replicates)

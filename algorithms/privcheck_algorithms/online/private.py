@@ -66,15 +66,44 @@ def refuse(request: OnlineRequest, *, vectors: float) -> None:
     ]
     if wrong:
         raise ParameterError(f"the declaration does not fit the environment: {'; '.join(wrong)}", name=wrong[0][0])
-    taken = needed(request, vectors=vectors)
-    if taken > MEMORY:
-        numbers = size(mdp.horizon, mdp.states, mdp.actions)
+    numbers = size(mdp.horizon, mdp.states, mdp.actions)
+    refuse_bytes(
+        request,
+        needed(request, vectors=vectors),
+        what=f"{vectors:g} vectors of {numbers} counters",
+        remedy="fewer --replicates, or smaller S, A, H or K (the tree's memory grows with log K)",
+    )
+
+
+def refuse_bytes(request: OnlineRequest, needed: float, *, what: str, remedy: str) -> None:
+    """Raise an error for arrays beyond 8 GB.
+
+    Args:
+        request: The request.
+        needed: Memory of all replicates' arrays, in bytes.
+        what: The arrays of one replicate, in words.
+        remedy: Settings that would need less, in words.
+
+    Raises:
+        ParameterError: The arrays need more memory.
+    """
+    if needed > MEMORY:
+        message = f"{request.replicates} replicates with {what} need {needed / 1e9:.1f} GB; at most {MEMORY / 1e9:g} GB"
+        raise ParameterError(f"{message} are taken: {remedy}", name="replicates", given=request.replicates)
+
+
+def refuse_drawn_start(request: OnlineRequest) -> None:
+    """Raise an error if neighbours share their first state, but the world draws it.
+
+    Raises:
+        ParameterError: It does.
+    """
+    relation = declared(request).relation
+    if isinstance(relation, ReplaceOne) and relation.initial == "fixed" and not request.world.mdp.fixed_start:
         message = (
-            f"{request.replicates} replicates with {numbers} counters each need {taken / 1e9:.1f} GB "
-            f"({vectors:g} vectors of them); at most {MEMORY / 1e9:g} GB are taken: fewer --replicates, or smaller "
-            "S, A, H or K (the tree's memory grows with log K)"
+            f"initial=fixed: all users start in one state, but in {request.world.name} the first state is drawn, and"
         )
-        raise ParameterError(message, name="replicates", given=request.replicates)
+        raise ParameterError(f"{message} is the user's own: use --set initial=any", name="initial", given="fixed")
 
 
 PRECISION_SCALE = Parameter(
@@ -157,12 +186,7 @@ def curator(
     """
     declaration, values = declared(request), request.values
     mdp, K = request.world.mdp, request.episodes
-    if isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed" and not mdp.fixed_start:
-        message = (
-            f"initial=fixed: all users start in one state, but in {request.world.name} the first state is drawn and "
-            "private: use --set initial=any"
-        )
-        raise ParameterError(message, name="initial", given="fixed")
+    refuse_drawn_start(request)
     schedules = {type(release.schedule) for release in declaration.noisy}
     kind = _KINDS.get(next(iter(schedules))) if len(schedules) == 1 else None
     if kind is None or kind not in kinds:

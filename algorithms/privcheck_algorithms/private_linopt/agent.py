@@ -26,7 +26,7 @@ from privcheck_algorithms.kernels.mixtures import Mixture, dimensions, mixture, 
 from privcheck_algorithms.kernels.optimism import share_at_limit
 from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, Walk, compress
 from privcheck_algorithms.kernels.tables import aligned
-from privcheck_algorithms.online.private import MEMORY, declared, refuse
+from privcheck_algorithms.online.private import declared, refuse, refuse_bytes
 from privcheck_algorithms.private_linopt.kernels import Agent, Constants, Layout, Privatizer, play
 from privcheck_algorithms.privatizers import noise
 from privcheck_algorithms.privatizers.counters import levels
@@ -368,9 +368,4 @@ def _scales(request: OnlineRequest) -> tuple[float, float, float, float]:
 
 def _refuse_memory(request: OnlineRequest, shapes: Mapping[str, tuple[int, ...]], nodes: int) -> None:
     needed = 8.0 * sum(numbers(shape) for shape in shapes.values()) * (2 + nodes) * request.replicates
-    if needed > MEMORY:
-        message = (
-            f"{request.replicates} replicates need {needed / 1e9:.1f} GB for their counters; at most {MEMORY / 1e9:g} "
-            "GB are taken: fewer --replicates, or smaller H, K or dimensions"
-        )
-        raise ParameterError(message, name="replicates", given=request.replicates)
+    refuse_bytes(request, needed, what="their counters", remedy="fewer --replicates, or smaller H, K or dimensions")

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from privcheck.data.finite_models import solve
 from privcheck.declare.declaration import Parameter
 from privcheck.declare.mechanisms import ShuffledNoise
-from privcheck.errors import ParameterError
 from privcheck.runtime.online import DONE, SWITCHES, Player, Record, Replicate, Sent, Tables, blank, grid
 from privcheck.runtime.registry import Reading
 from privcheck.runtime.replicates import seeds
 from privcheck.runtime.results import OnlineRequest
 from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, compress, value_anew
-from privcheck_algorithms.online.private import MEMORY, refuse
+from privcheck_algorithms.online.private import refuse, refuse_bytes
 from privcheck_algorithms.sdp_pe.batches import (
     HONEST,
     NOTHING,
@@ -289,7 +288,12 @@ def player(request: OnlineRequest, *, noiseless: bool = False, protocol: Protoco
     room = _find_room(segments, shuffled, counters)
     tables = 8.0 * len(lengths) * H * S * A * (3 + 2 * S)
     kept = sum((users + (H if part == "crude" else 1) * M) * counters[part] for part, (users, M) in room.items())
-    refuse_memory(request, tables + kept)
+    refuse_bytes(
+        request,
+        (tables + kept) * request.replicates,
+        what="tables and users' bits",
+        remedy="fewer --replicates, or messages smaller",
+    )
 
     def start(number: int) -> Replicate:
         own = seeds(request.seed, number, "users", "noise", "ties", "deal")
@@ -437,19 +441,3 @@ def _leave(a: Arrays, now: Segment, shuffled: Shuffled | None, rng: np.random.Ge
         where[...] = counted.sums[begun : begun + where.size].reshape(where.shape)
         out[...] = noisy[begun : begun + out.size].reshape(out.shape)
         begun += where.size
-
-
-def refuse_memory(request: OnlineRequest, numbers: float) -> None:
-    """Raise an error for tables and messages beyond 8 GB.
-
-    Raises:
-        ParameterError: The arrays need more memory.
-    """
-    needed = numbers * request.replicates
-    if needed > MEMORY:
-        message = f"tables and users' bits of {request.replicates} replicates need {needed / 1e9:.1f} GB; at most"
-        raise ParameterError(
-            f"{message} {MEMORY / 1e9:g} GB are taken: fewer --replicates, or messages smaller",
-            name="replicates",
-            given=request.replicates,
-        )

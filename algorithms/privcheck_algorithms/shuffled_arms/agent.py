@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from privcheck.declare.declaration import Parameter
 from privcheck.declare.mechanisms import shuffled_noise
 from privcheck.errors import ParameterError
-from privcheck.runtime.online import DONE, SWITCHES, VALUE, Player, Record, Replicate, blank, grid, note
-from privcheck.runtime.replicates import seeds
+from privcheck.runtime.online import DONE, SWITCHES, VALUE, Player, Record, Replicate, note
 from privcheck.runtime.results import OnlineRequest
 from privcheck.support.kernels import njit
-from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, compress, draw_next
-from privcheck_algorithms.online.policy_runs import Reports, schedule
-from privcheck_algorithms.online.private import NOISE, declared, refuse
-from privcheck_algorithms.online.stage import BatchFace
+from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, draw_next
+from privcheck_algorithms.online.batches import Batch, BatchAgent, BatchRuns
+from privcheck_algorithms.online.policy_runs import Reports
+from privcheck_algorithms.online.private import declared, refuse
 from privcheck_algorithms.shuffled_ucb_vi.agent import NONE, ShuffleFace, Shuffler, count_ones, draw_ones, send_rewards
 
 Array = NDArray[np.float64]
@@ -124,55 +123,22 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
         ParameterError: The world is not a bandit, the sizes are not its own, there is no user, or the growth is below
             1.
     """
-    run = _Run(request, noiseless=noiseless)
-    tables = BatchFace(names=("rewards",), ends=tuple(run.ends.tolist()), policy=("actions", "dealt"))
-    return Player(
-        start=run.start,
-        play=run.play,
-        label="shuffled-arms, noiseless" if noiseless else "shuffled-arms",
-        told="actions",
-        optimal=run.optimal,
-        face=ShuffleFace(tables=tables, decoys=(run.decoys,), ends=tables.ends, sent=run.sent),
-        noise=NOISE,
-        diagnostics={
-            "batches": float(len(run.ends)),
-            "noise_bits": float(run.decoys),
-            "every_bit_sent": float(run.sent),
-        },
-    )
+    refuse(request, vectors=0)
+    mdp, option = request.world.mdp, {name: float(value) for name, value in request.options.items()}
+    if (mdp.horizon, mdp.states) != (1, 1):
+        message = f"shuffled-arms: expected a bandit, H = S = 1, got H = {mdp.horizon}, S = {mdp.states} in "
+        raise ParameterError(f"{message}{request.world.name}; use --env bandit, or shuffled-ucb-vi", name="env")
+    values = {**request.values, "n": Fraction(request.episodes)}  # as in `shuffled_ucb_vi`
+    noise = shuffled_noise(declared(request).noisy[0].mechanism.at(values))
+    K, A, decoys = request.episodes, mdp.actions, noise.bits[0]
+    choice = Choice(variance=noise.std**2, width=option["width"], lean=option["lean"], prior=option["prior"])
+    runs = BatchRuns(request, first=int(option["first_batch"]))
+    batches, most = len(runs.ends), int(runs.sizes.max())
+    sent = not noiseless and A * (decoys * (batches - 1) + K) <= int(option["messages"])
 
-
-class _Run:
-    """Functions of the player in a world."""
-
-    def __init__(self, request: OnlineRequest, *, noiseless: bool) -> None:
-        refuse(request, vectors=0)
-        mdp, option = request.world.mdp, {name: float(value) for name, value in request.options.items()}
-        if (mdp.horizon, mdp.states) != (1, 1):
-            message = f"shuffled-arms: expected a bandit, H = S = 1, got H = {mdp.horizon}, S = {mdp.states} in "
-            raise ParameterError(f"{message}{request.world.name}; use --env bandit, or shuffled-ucb-vi", name="env")
-        if option["growth"] < 1:
-            message = f"growth (each batch is so much larger): expected at least 1, got {option['growth']:g}"
-            raise ParameterError(message, name="growth", given=request.options["growth"])
-        self._request, self._mdp, self._noiseless = request, mdp, noiseless
-        values = {**request.values, "n": Fraction(request.episodes)}  # as in `shuffled_ucb_vi`
-        noise = shuffled_noise(declared(request).noisy[0].mechanism.at(values))
-        self.decoys = noise.bits[0]
-        self._choice = Choice(variance=noise.std**2, width=option["width"], lean=option["lean"], prior=option["prior"])
-        K = request.episodes
-        self.ends = schedule(K, first=int(option["first_batch"]), growth=option["growth"])
-        self._sizes = np.diff(self.ends, prepend=0)
-        messages = mdp.actions * (self.decoys * (len(self.ends) - 1) + K)
-        self.sent = not noiseless and messages <= int(option["messages"])
-        self._w, self._points = compress(mdp), grid(K)
-        self.optimal = float(mdp.mean_reward.max())
-
-    def start(self, number: int) -> Replicate:
-        """A replicate before its first user."""
-        A, batches, most = self._mdp.actions, len(self.ends), int(self._sizes.max())
-        own = seeds(self._request.seed, number, "users", "noise", "ties")
-        rows = most if self.sent else 0
-        arrays: dict[str, NDArray[Any]] = {
+    def blank() -> dict[str, NDArray[Any]]:
+        rows = most if sent else 0
+        return {
             "rewards": np.zeros((batches, 1, 1, A)),
             "exact_rewards": np.zeros((1, 1, A)),
             "paths": np.zeros((rows, 2), np.int64),
@@ -180,44 +146,42 @@ class _Run:
             "actions": np.zeros((1, 1), np.int64),
             "dealt": np.zeros((batches, A)),
             "arms": np.zeros(most, np.int64),
-            **blank(self._request.episodes),
+            **({"left_rewards": np.full((1, A, most + decoys), NONE, dtype=np.int8)} if sent else {}),
         }
-        if self.sent:
-            arrays["left_rewards"] = np.full((1, A, most + self.decoys), NONE, dtype=np.int8)
-        return Replicate(arrays=arrays, generators={name: np.random.default_rng(seed) for name, seed in own.items()})
 
-    def play(self, one: Replicate, until: int) -> None:
-        """Play a replicate up to and including a user."""
+    def held(one: Replicate, batch: Batch) -> Reports:
         a = one.arrays
-        while (done := int(a["totals"][DONE])) < until:
-            batch = int(np.searchsorted(self.ends, done, side="right"))
-            begun, end = int(self.ends[batch - 1]) if batch else 0, int(self.ends[batch])
-            if done == begun:
-                self._begin(one, batch)
-            record = Record(min(until, end), a["totals"], a["curves"], self._points, self.optimal)
-            held = Reports(np.zeros((0, 1, 1)), a["exact_rewards"][0], a["paths"], a["bits"], begun, True)
-            serve_arms(self._w, one.generators["users"], a["arms"], held, record)
-            a["actions"][0, 0] = a["arms"][int(a["totals"][DONE]) - 1 - begun]
-            if a["totals"][DONE] == end and batch + 1 < len(self.ends):  # nobody comes after the last batch
-                self._leave(one, held, batch)
+        return Reports(np.zeros((0, 1, 1)), a["exact_rewards"][0], a["paths"], a["bits"], batch.begun, True)
 
-    def _begin(self, one: Replicate, batch: int) -> None:
-        """Assign the next batch's arms, from the billboard."""
-        a, users = one.arrays, int(self._sizes[batch])
-        to_come = (self._request.episodes - int(a["totals"][DONE])) / users
-        shares = share_out(a["rewards"][:batch, 0, 0], a["dealt"][:batch], to_come, self._choice)
+    def begin(one: Replicate, batch: Batch) -> None:
+        a, number, users = one.arrays, batch.number, batch.users
+        shares = share_out(a["rewards"][:number, 0, 0], a["dealt"][:number], (K - batch.begun) / users, choice)
         a["arms"][:users] = deal(shares, users, one.generators["ties"])
-        a["dealt"][batch] = np.bincount(a["arms"][:users], minlength=self._mdp.actions)
+        a["dealt"][number] = np.bincount(a["arms"][:users], minlength=A)
         a["exact_rewards"][...] = 0.0
 
-    def _leave(self, one: Replicate, held: Reports, batch: int) -> None:
-        """Release a batch's messages, or their sums, from the shuffler: one bit of every user for every arm."""
+    def serve(one: Replicate, batch: Batch, record: Record) -> None:
+        a = one.arrays
+        serve_arms(runs.w, one.generators["users"], a["arms"], held(one, batch), record)
+        a["actions"][0, 0] = a["arms"][int(a["totals"][DONE]) - 1 - batch.begun]
+
+    def leave(one: Replicate, batch: Batch) -> None:
         a, rng = one.arrays, one.generators["noise"]
-        table = a["rewards"][batch]
-        if self._noiseless:
+        table = a["rewards"][batch.number]
+        if noiseless:
             table[...] = a["exact_rewards"]
-        elif not self.sent:
-            table[...] = draw_ones(a["exact_rewards"], self.decoys, rng)
-        else:
-            send_rewards(held, Shuffler(int(self._sizes[batch]), self.decoys, rng), a["left_rewards"])
-            table[...] = count_ones(a["left_rewards"], self.decoys)
+        elif not sent:
+            table[...] = draw_ones(a["exact_rewards"], decoys, rng)
+        else:  # one bit of every user for every arm
+            send_rewards(held(one, batch), Shuffler(batch.users, decoys, rng), a["left_rewards"])
+            table[...] = count_ones(a["left_rewards"], decoys)
+
+    return runs.player(
+        "shuffled-arms",
+        BatchAgent(blank=blank, begin=begin, serve=serve, leave=leave),
+        noiseless=noiseless,
+        names=("rewards",),
+        policy=("actions", "dealt"),
+        face=lambda tables: ShuffleFace(tables=tables, decoys=(decoys,), sent=sent),
+        diagnostics={"noise_bits": float(decoys), "every_bit_sent": float(sent)},
+    )

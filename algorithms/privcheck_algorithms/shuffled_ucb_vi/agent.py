@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +22,9 @@ from privcheck.declare.mechanisms import shuffled_noise
 from privcheck.runtime.online import Player, Replicate, Sent
 from privcheck.runtime.results import OnlineRequest
 from privcheck.support.kernels import njit
-from privcheck_algorithms.online.policy_runs import LEARNER, Batch, PolicyRuns, Reports, tune
-from privcheck_algorithms.online.private import NOISE, declared, refuse
+from privcheck_algorithms.online.batches import Batch
+from privcheck_algorithms.online.policy_runs import LEARNER, PolicyRuns, Reports, tune
+from privcheck_algorithms.online.private import declared, refuse
 from privcheck_algorithms.online.stage import BatchFace
 
 Array = NDArray[np.float64]
@@ -131,13 +131,11 @@ class ShuffleFace:
     Attributes:
         tables: Noisy and exact tables.
         decoys: N of every release.
-        ends: Last user of each batch.
         sent: Whether messages are sent.
     """
 
     tables: BatchFace
     decoys: tuple[int, ...]
-    ends: tuple[int, ...]
     sent: bool
 
     @property
@@ -171,7 +169,8 @@ class ShuffleFace:
         """Messages of the last completed batch, as released; empty if the sums were drawn by their law."""
         if not self.sent:
             return ()
-        users = self.ends[output - 1] - (self.ends[output - 2] if output > 1 else 0)
+        ends = self.tables.ends
+        users = ends[output - 1] - (ends[output - 2] if output > 1 else 0)
         return tuple(
             Sent(name, left.reshape(-1, left.shape[-1]).copy(), users + decoys, users)
             for name, decoys in zip(self.tables.names, self.decoys, strict=True)
@@ -199,63 +198,37 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     tuning = tune(request, sigma=noise["transitions"].std, sigma_rewards=noise["rewards"].std, centre=0.0)
     runs = PolicyRuns(request, tuning=tuning, shapes=shapes, rounded=True)
     counters = {name: math.prod(shape) for name, shape in shapes.items()}
-    fair = sum(number * decoys[name] for name, number in counters.items()) * (len(runs.ends) - 1)
+    fair = sum(number * decoys[name] for name, number in counters.items()) * (len(runs.batches.ends) - 1)
     sent = not noiseless and fair + sum(counters.values()) * request.episodes <= int(request.options["messages"])
-    channel = _Channel(runs=runs, decoys=decoys, sent=sent, noiseless=noiseless)
-    tables = BatchFace(names=tuple(shapes), ends=tuple(runs.ends.tolist()), policy=("actions", "played"))
-    return Player(
-        start=channel.start,
-        play=partial(runs.play, leave=channel.leave),
-        label="shuffled-ucb-vi, noiseless" if noiseless else "shuffled-ucb-vi",
-        told="actions",
-        optimal=runs.optimal,
-        face=ShuffleFace(tables=tables, decoys=tuple(decoys.values()), ends=tables.ends, sent=sent),
-        noise=NOISE,
+
+    def more() -> dict[str, Bits]:
+        most = int(runs.batches.sizes.max())  # messages of the largest batch
+        return {
+            f"left_{name}": np.full((*shape, most + decoys[name]), NONE, dtype=np.int8)
+            for name, shape in (shapes if sent else {}).items()
+        }
+
+    def leave(one: Replicate, batch: Batch) -> None:
+        a, rng = one.arrays, one.generators["noise"]
+        for name, number in decoys.items():
+            exact, table = a[f"exact_{name}"], a[name][batch.number]
+            if noiseless:
+                table[...] = exact
+            elif not sent:
+                table[...] = draw_ones(exact, number, rng)
+            else:
+                send = send_transitions if name == "transitions" else send_rewards
+                send(runs.held(one, batch.begun), Shuffler(batch.users, number, rng), a[f"left_{name}"])
+                table[...] = count_ones(a[f"left_{name}"], number)
+
+    return runs.batches.player(
+        "shuffled-ucb-vi",
+        runs.agent(leave, kept=sent, more=more),
+        noiseless=noiseless,
+        names=tuple(shapes),
+        face=lambda tables: ShuffleFace(tables=tables, decoys=tuple(decoys.values()), sent=sent),
         diagnostics={
-            "batches": float(len(runs.ends)),
             **{f"noise_bits_{name}": float(number) for name, number in decoys.items()},
             "every_bit_sent": float(sent),
         },
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Channel:
-    """The shuffler's side of a run.
-
-    Attributes:
-        runs: The users and the agent.
-        decoys: N by release.
-        sent: Whether messages are sent.
-        noiseless: Whether no noise bits are drawn.
-    """
-
-    runs: PolicyRuns
-    decoys: dict[str, int]
-    sent: bool
-    noiseless: bool
-
-    def start(self, number: int) -> Replicate:
-        """A replicate before its first episode, with room for the messages of the largest batch."""
-        if not self.sent:
-            return self.runs.start(number)
-        most = int(self.runs.sizes.max())
-        left = {
-            f"left_{name}": np.full((*shape, most + self.decoys[name]), NONE, dtype=np.int8)
-            for name, shape in self.runs.shapes.items()
-        }
-        return self.runs.start(number, kept=True, more=left)
-
-    def leave(self, one: Replicate, batch: Batch) -> None:
-        """Release a batch's messages, or their sums, from the shuffler."""
-        a, rng = one.arrays, one.generators["noise"]
-        for name, decoys in self.decoys.items():
-            exact, table = a[f"exact_{name}"], a[name][batch.number]
-            if self.noiseless:
-                table[...] = exact
-            elif not self.sent:
-                table[...] = draw_ones(exact, decoys, rng)
-            else:
-                send = send_transitions if name == "transitions" else send_rewards
-                send(self.runs.held(one, batch.begun), Shuffler(batch.users, decoys, rng), a[f"left_{name}"])
-                table[...] = count_ones(a[f"left_{name}"], decoys)
