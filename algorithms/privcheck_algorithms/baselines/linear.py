@@ -19,11 +19,19 @@ from privcheck.runtime.online import Player
 from privcheck.runtime.registry import Algorithm
 from privcheck.runtime.results import OnlineRequest
 from privcheck_algorithms.baselines.tabular import EPISODES
-from privcheck_algorithms.linear.lsvi_player import BONUS, CENTRED, GROWTH, RIDGE, exact_rule, lsvi_player
-from privcheck_algorithms.linear.weighted_player import BONUS as WEIGHTED_BONUS
-from privcheck_algorithms.linear.weighted_player import DOUBT, weighted_player
-from privcheck_algorithms.linear.weighted_player import RIDGE as WEIGHTED_RIDGE
-from privcheck_algorithms.linear.weighted_player import exact_rule as exact_weighted_rule
+from privcheck_algorithms.linear.players import (
+    BONUS,
+    CENTRED,
+    DOUBT,
+    GROWTH,
+    RIDGE,
+    WEIGHTED_BONUS,
+    WEIGHTED_RIDGE,
+    exact_rule,
+    exact_weighted_rule,
+    lsvi_player,
+    weighted_player,
+)
 from privcheck_algorithms.private_linopt.agent import BASELINE_OPTIONS, ETA_SCALE, PRINTED, make
 
 BATCHES = Parameter(

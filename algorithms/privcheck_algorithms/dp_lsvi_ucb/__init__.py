@@ -29,17 +29,19 @@ from privcheck.terms.guarantees import ZCDP, ApproxDP
 from privcheck.terms.symbols import Expr, H, K, before, d, delta, expression, log, rho, sqrt
 from privcheck_algorithms.dp_lsvi_ucb.conformance import LINES
 from privcheck_algorithms.linear.audit_worlds import audit_world
-from privcheck_algorithms.linear.lsvi_player import CLOSELY, FLOOR, GROWTH, NOISE_BONUS, NOISE_RIDGE
-from privcheck_algorithms.linear.weighted_player import (
-    BONUS,
-    CONSTANTS,
+from privcheck_algorithms.linear.players import (
+    CLOSELY,
     DOUBT,
-    FAILURE,
-    RIDGE,
-    private_rule,
+    FLOOR,
+    GROWTH,
+    NOISE_BONUS,
+    NOISE_RIDGE,
+    WEIGHTED_BONUS,
+    WEIGHTED_RIDGE,
+    private_weighted_rule,
     weighted_player,
 )
-from privcheck_algorithms.papers import DP_LSVI_RATE, LINEAR, THEOREM_A_1, THEOREM_A_1_PROOF
+from privcheck_algorithms.papers import LINEAR, THEOREM_A_1, THEOREM_A_1_PROOF
 
 SIZES = (
     Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
@@ -223,13 +225,11 @@ class DpLsviUcb:
         Raises:
             ParameterError: Sizes other than the environment's, no episode, or an option out of range.
         """
-        rule = private_rule(request, weighted=self.weighted, noiseless=noiseless)
+        rule = private_weighted_rule(request, estimates=self.weighted, noiseless=noiseless)
         return weighted_player(request, rule, label=f"{self.name}, noiseless" if noiseless else self.name)
 
 
-OPTIONS = (BONUS, NOISE_BONUS, RIDGE, NOISE_RIDGE, FLOOR, GROWTH, DOUBT)
-# Lemma A.1, Theorem 3.2 and step 25; what follows the noise is not in the paper, and λ̃ takes its place
-PRINTED = {"constants": "printed", "bonus": "1", "noise_bonus": "0", "noise_ridge": "0", "doubt": "1"}
+OPTIONS = (WEIGHTED_BONUS, NOISE_BONUS, WEIGHTED_RIDGE, NOISE_RIDGE, FLOOR, GROWTH, DOUBT)
 
 # one step: noise is smallest beside what a user moves, and the bonus follows the Gram matrices, which is all they move
 INSTANCE = AuditInstance(  # of ridges and bonuses tried, those under which most is seen of fresh noise

@@ -25,7 +25,7 @@ from privcheck.runtime.registry import Algorithm, Reading
 from privcheck.runtime.results import OnlineRequest
 from privcheck.terms.guarantees import ZCDP
 from privcheck.terms.symbols import Expr, H, K, d, expression, h, maximum, minimum, rho, symbol
-from privcheck_algorithms.linear.lsvi_player import (
+from privcheck_algorithms.linear.players import (
     BONUS,
     CENTRED,
     FLOOR,
