@@ -7,14 +7,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privcheck.commands.online_runs import episodes_of, online_settings, run_online, run_twin, settle_twin
+from privcheck import Claim, Declaration, Joint, Laplace, Parameter, PlainAgent, PureDP, Release, ReplaceOne
+from privcheck.commands.online_runs import (
+    episodes_of,
+    online_settings,
+    run_online,
+    run_twin,
+    settle_together,
+    settle_twin,
+)
 from privcheck.commands.settings import settle
 from privcheck.data.finite_models import FiniteMDP
+from privcheck.declare.schedules import Tree
+from privcheck.declare.statistics import RewardSums
 from privcheck.runtime import registry
 from privcheck.runtime.offline import run
 from privcheck.runtime.registry import Algorithm
 from privcheck.runtime.replicates import learn, read_result, ready
 from privcheck.runtime.results import OnlineRequest, RunRequest, World
+from privcheck.terms.symbols import A, H, S, epsilon
+from privcheck.terms.symbols import K as EPISODES
 from privcheck_algorithms.environments.finite import random_mdp
 from privcheck_algorithms.shuffled_arms import small_world
 from registered import ALGORITHMS, with_features
@@ -110,3 +122,34 @@ def test_the_noise_that_is_off_is_in_every_release():
         for one in declaration.noisy:
             values = {**request.values, "n": K}
             assert 0 < one.mechanism.at(values).scale < 1e-25, (name, one.name)
+
+
+def test_a_plain_agent_of_an_author_is_its_own_twin():
+    """The agent takes the action with the largest noisy sum; what its twin does cannot depend on ε."""
+
+    def declare(readings):
+        sums = Release(
+            "rewards", RewardSums(H, S, A), Laplace(scale=12 * H / epsilon), schedule=Tree(leaves=EPISODES - 1)
+        )
+        return Declaration(
+            name="own", title="own", source="ours", relation=ReplaceOne("trajectory"), releases=(sums,),
+            claim=Claim(PureDP(epsilon), source="ours", joint=Joint()),
+            parameters=tuple(
+                Parameter(name=name, default=size, kind=kind, meaning=name)
+                for name, size, kind in (*((n, 3, "count") for n in "HSAK"), ("epsilon", 1, "positive"))
+            ),
+        )  # fmt: skip
+
+    def agent(_setting, _sizes):
+        return lambda board: np.round(board["rewards"], 3).argmax(axis=2)  # or noise decides between zeros
+
+    own = Algorithm(name="own", title="own", source="ours", declare=declare, online=PlainAgent(agent=agent), twin="own")
+    world = small()
+    found = []
+    for given in ("1/10", "1", "1000000000000"):
+        setting = settle_together([own], {"K": "60", "epsilon": given}, world)[0]
+        found.append(run_online(setting, world, replicates=2, seed=3).regret)
+    assert {one.twin for one in found} == {"own without noise"}
+    assert len({one.baseline for one in found}) == 1
+    assert found[2].mean == found[2].baseline
+    assert found[0].mean != found[0].baseline

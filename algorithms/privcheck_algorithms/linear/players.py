@@ -95,6 +95,15 @@ GROWTH = Parameter(
 )
 WEIGHTED_RIDGE = Parameter(name="ridge", default=1, kind="positive", meaning="λ, in units of 1/H²")
 WEIGHTED_BONUS = Parameter(name="bonus", default="0.8", kind="real", meaning="β̂ and β̌")
+CONSTANTS = Reading(
+    name="constants",
+    ways=("scaled", "printed"),
+    meaning="scaled: ridge 1/H², β̂ and β̌ as set, and what follows the noise; printed: 2λ̃ of Lemma A.1, β̂, β̌ and β̄ of "
+    "Theorem 3.2, E and D of Lemma B.3, times ridge and bonus",
+)
+FAILURE = Parameter(
+    name="failure", default="0.1", kind="probability", meaning="with constants=printed: δ of Lemma A.1 and Theorem 3.2"
+)
 DOUBT = Parameter(
     name="doubt", default=0, kind="real", meaning="factor of 2d³H²‖φ‖^½ in σ̄; the paper's: 1, which stops learning"
 )
@@ -264,12 +273,46 @@ def exact_weighted_rule(request: OnlineRequest) -> weighted.Rule:
         least=0.0,
         bonus=option["bonus"],
         doubt=option["doubt"] * 2 * d**3 * H**2,
+        square_bonus=0.0,
         weighted=True,
         centred=request.readings.get("centred") == "on",
         std_gram=0.0,
         diagonal=1.0,
         std_sums=(0.0, 0.0, 0.0),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedConstants:
+    """Constants of Sahu 2025, with 1 for those that the paper leaves open: c₁, c₂, and the factor of each O(·).
+
+    Attributes:
+        ridge: 2λ̃ (step 1).
+        bonus: β̂ and β̌.
+        square_bonus: β̄.
+    """
+
+    ridge: float
+    bonus: float
+    square_bonus: float
+
+
+def printed_constants(*, H: int, d: int, K: int, rho: float, failure: float) -> PrintedConstants:
+    """Constants 2λ̃ of Lemma A.1, and β̂ = β̌ and β̄ of Theorem 3.2.
+
+    Args:
+        H: Number of steps.
+        d: Dimension of the features.
+        K: Number of episodes.
+        rho: Budget ρ.
+        failure: δ.
+    """
+    L = 4 * H * math.sqrt(d * H * K / rho * math.log(10 * d * K * H / failure))
+    half = math.sqrt(8 * d * H * K / rho) * (2 + (math.log(5 * H / failure) / d) ** (2 / 3))  # λ̃
+    # the logarithm is squared under the root, so that only its size counts; it is negative where few users have much ρ
+    chance = math.sqrt(d**3 * H**2) * abs(math.log(H * K**4 * L**2 * d / (failure * half)))
+    bound = math.sqrt(d * half)
+    return PrintedConstants(ridge=2 * half, bonus=H * L * bound + chance, square_bonus=H**2 * L**2 * bound + H * chance)
 
 
 def private_weighted_rule(request: OnlineRequest, *, estimates: bool, noiseless: bool) -> weighted.Rule:
@@ -289,15 +332,22 @@ def private_weighted_rule(request: OnlineRequest, *, estimates: bool, noiseless:
     gram = declaration.release("gram")
     law = gram.mechanism.at(request.values)
     scales = [declaration.release(name).mechanism.at(request.values).scale for name in SUMS]
-    ridge = option["ridge"] / H**2 + option["noise_ridge"] * math.sqrt(d) * law.scale
+    ridge, bonus, square_bonus = option["ridge"] / H**2, option["bonus"], 0.0
+    if request.readings.get("constants") == "printed":
+        rho, failure = float(request.values["rho"]), option["failure"]
+        of = printed_constants(H=H, d=d, K=request.episodes, rho=rho, failure=failure)
+        ridge, square_bonus = option["ridge"] * of.ridge, bonus * of.square_bonus
+        bonus *= of.bonus
+    ridge += option["noise_ridge"] * math.sqrt(d) * law.scale
     return weighted.Rule(
         K=request.episodes,
         kind=weighted.ONE_DRAW if "outputs" in gram.draw.across else weighted.FRESH,
         growth=option["growth"],
         ridge=ridge,
         least=option["floor"] * ridge,
-        bonus=option["bonus"] + option["noise_bonus"] * scales[0] / math.sqrt(ridge),
+        bonus=bonus + option["noise_bonus"] * scales[0] / math.sqrt(ridge),
         doubt=option["doubt"] * 2 * d**3 * H**2,
+        square_bonus=square_bonus,
         weighted=estimates,
         centred=False,
         std_gram=0.0 if noiseless else law.scale,
@@ -409,6 +459,7 @@ def weighted_player(request: OnlineRequest, rule: weighted.Rule, *, label: str) 
         weighted.play(w, one.generators["users"], agent, record)
 
     numbers = {"ridge": rule.ridge, "bonus": rule.bonus, "noise_std_gram": rule.std_gram}
+    numbers |= {"square_bonus": rule.square_bonus} if rule.square_bonus > 0 else {}
     return _player(
         request,
         label,
