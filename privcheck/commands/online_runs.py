@@ -32,7 +32,6 @@ from privcheck.runtime.offline import refuse_replicates
 from privcheck.runtime.registry import NAME as PRESET
 from privcheck.runtime.registry import Algorithm
 from privcheck.runtime.replicates import ready
-from privcheck.runtime.replicates import run as run_replicates
 from privcheck.runtime.results import NoiseKind, OnlineRequest, OnlineResult, World, nothing
 from privcheck.runtime.run_folders import find_file, refuse_mixed
 from privcheck.runtime.setting import Setting

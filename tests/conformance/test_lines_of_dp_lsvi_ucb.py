@@ -15,7 +15,7 @@ from privcheck.data.features import FeatureMap
 from privcheck.runtime.replicates import ready
 from privcheck.runtime.results import OnlineRequest, World
 from privcheck_algorithms.environments.finite import random_mdp
-from privcheck_algorithms.linear.weighted_player import printed_constants
+from privcheck_algorithms.linear.players import printed_constants
 from transcribed import transcribes
 
 H, S, A, D, K, DELTA = 3, 4, 3, 3, 12, 0.1

@@ -31,7 +31,9 @@ from privcheck_algorithms.dp_lsvi_ucb.conformance import LINES
 from privcheck_algorithms.linear.audit_worlds import audit_world
 from privcheck_algorithms.linear.players import (
     CLOSELY,
+    CONSTANTS,
     DOUBT,
+    FAILURE,
     FLOOR,
     GROWTH,
     NOISE_BONUS,
@@ -41,7 +43,7 @@ from privcheck_algorithms.linear.players import (
     private_weighted_rule,
     weighted_player,
 )
-from privcheck_algorithms.papers import LINEAR, THEOREM_A_1, THEOREM_A_1_PROOF
+from privcheck_algorithms.papers import DP_LSVI_RATE, LINEAR, THEOREM_A_1, THEOREM_A_1_PROOF
 
 SIZES = (
     Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),

@@ -116,14 +116,14 @@ LINES: Final = (
     Line(
         number="Lemma A.1",
         says="λ̃ = √(8dHK/ρ)·(2 + (log(5c₁H/δ)/(c₂d))^⅔), L = 4H√(dHK/ρ·log(10dKH/δ))",
-        code="linear.weighted_player.printed_constants",
+        code="linear.players.printed_constants",
         leaves_open="c₁, c₂ and δ",
         takes="1, 1 and 0.1",
     ),
     Line(
         number="Theorem 3.2",
         says="β̂ = β̌ = O(HL√(dλ̃) + √(d³H²log²(HK⁴L²d/(δλ̃)))), β̄ = O(H²L²√(dλ̃) + √(d³H⁴log²(…)))",
-        code="linear.weighted_player.printed_constants",
+        code="linear.players.printed_constants",
         leaves_open="the constants of O(·)",
         takes="1",
     ),
