@@ -240,6 +240,9 @@ INSTANCE = AuditInstance(  # of ridges and bonuses tried, those under which most
     world=audit_world,
 )
 
+# Lemma A.1, Theorem 3.2 and step 25; what follows the noise is not in the paper, and λ̃ takes its place
+PRINTED = {"constants": "printed", "bonus": "1", "noise_bonus": "0", "noise_ridge": "0", "doubt": "1"}
+
 FRESH = Algorithm(
     name="dp-lsvi-ucb-pp",
     title="DP-LSVI-UCB++: optimistic weighted regression in linear MDPs, fresh noise",
