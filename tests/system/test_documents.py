@@ -69,7 +69,10 @@ def test_files_and_modules_that_a_document_names_exist(path):
     assert {name for name in modules if not _exists(name)} == set()
 
 
-GROUPS = {f"privcheck.{group}" for group in ("algorithms", "environments", "environment_families", "auditors", "views")}
+GROUPS = {
+    f"privcheck.{group}"
+    for group in ("algorithms", "environments", "environment_families", "figures", "auditors", "views")
+}
 
 
 def _exists(name):
