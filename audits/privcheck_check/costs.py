@@ -172,7 +172,7 @@ def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast,
         return one
     if release.schedule.kind == "sampled":  # T-SAMPLED
         _require(currency == "pure", "T-SAMPLED", f"{release.name}: a cost as {currency} needs C-NUMERIC")
-        alone = release.schedule.fields["sample"] == ""  # two values of one sample cost more than two samples
+        alone = not release.sample  # two values of one sample cost more than two samples
         _require(alone, "T-SAMPLED", f"{release.name}: a sample that others share needs C-NUMERIC")
         one = ("log", ("+", ONE, ("*", release.schedule.terms["rate"], ("-", ("exp", one), ONE))))
     return ("*", times(release, declared, at_least), one)

@@ -45,7 +45,7 @@ SCHEDULES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "disjoint": ((), ()),
     "repeat": (("times",), ("noise",)),
     "tree": (("leaves",), ()),
-    "sampled": (("times", "rate"), ("sample",)),
+    "sampled": (("times", "rate"), ()),
 }
 STEPWISE = ("feature", "target", "weight")  # terms of `linear` that may use the step h
 CLAIMS: Mapping[str, tuple[str, ...]] = {
@@ -79,7 +79,8 @@ class Part:
 class Release:
     """A statistic with its mechanism and schedule; `part` names the public part of the users that it is about.
 
-    `shared`: one draw of noise is added to all cells of a value.
+    `sample` names the random sample that it shares with others, if it does; `shared`: one draw of noise is added to all
+    cells of a value.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Release:
     mechanism: Part
     schedule: Part
     part: str | None
+    sample: str
     shared: bool
 
 
@@ -160,7 +162,9 @@ def _statistic(value: object, rule: str, symbols: set[str]) -> Part:
 
 
 def _release(value: object, symbols: set[str]) -> Release:
-    found = read_object(value, "declared: release", ("name", "statistic", "mechanism", "schedule"), ("part", "shared"))
+    found = read_object(
+        value, "declared: release", ("name", "statistic", "mechanism", "schedule"), ("part", "sample", "shared")
+    )
     name = read_text(found["name"], "declared: release", most=80)
     rule = f"declared: {name}"
     mechanism = _part(found["mechanism"], rule, MECHANISMS, symbols, "law")
@@ -173,8 +177,8 @@ def _release(value: object, symbols: set[str]) -> Release:
         read_text(mechanism.fields["theorem"], rule)
     if "noise" in schedule.fields:
         read_choice(schedule.fields["noise"], rule, ("fresh", "shared"))
-    if "sample" in schedule.fields:
-        read_text(schedule.fields["sample"], rule, most=80)
+    if "sample" in found and schedule.kind != "sampled":
+        raise Rejected(rule, "a sample goes with the schedule 'sampled'")
     if "shared" in found:
         read_choice(found["shared"], rule, ("cells",))
     return Release(
@@ -183,6 +187,7 @@ def _release(value: object, symbols: set[str]) -> Release:
         mechanism=mechanism,
         schedule=schedule,
         part=read_text(found["part"], rule, most=80) if "part" in found else None,
+        sample=read_text(found["sample"], rule, most=80) if "sample" in found else "",
         shared="shared" in found,
     )
 

@@ -112,8 +112,7 @@ def _numeric(steps: list[object], declared: Declared, at_least: AtLeast) -> None
         raise Rejected("C-NUMERIC", "a step for each release and a claim in ε and δ")
     parts: dict[str | None, list[tuple[str, dict[str, object]]]] = {}
     for release, value in zip(declared.releases, steps, strict=False):
-        sample = str(release.schedule.fields.get("sample", ""))
-        parts.setdefault(release.part, []).append((sample, _event(value, release, declared, at_least)))
+        parts.setdefault(release.part, []).append((release.sample, _event(value, release, declared, at_least)))
     claim = {name: str(evaluate(declared.claim.terms[name], declared.values)[0]) for name in ("epsilon", "delta")}
     always = parts.pop(None, [])  # releases about all users count with every part
     for events in list(parts.values()) or [[]]:

@@ -127,9 +127,20 @@ def _noisy(one: Release, declaration: Declaration, values: Values, where: str) -
     return {
         "statistic": _statistic(one, declaration, values, where),
         "mechanism": _mechanism(one, values, where),
-        "schedule": _schedule(one, declaration, where),
+        "schedule": _schedule(one, where),
         **({"shared": "cells"} if "cells" in one.draw.across else {}),
+        **({"sample": _name_sample(one.schedule, declaration)} if isinstance(one.schedule, Sample) else {}),
     }
+
+
+def _name_sample(sample: Sample, declaration: Declaration) -> str:
+    """Name of a shared sample: its number in the order of the releases."""
+    order = dict.fromkeys(id(s) for one in declaration.releases if isinstance(s := _sample_of(one), Sample))
+    return f"sample {1 + list(order).index(id(sample))}"
+
+
+def _sample_of(one: Procedure) -> object:
+    return getattr(one, "sample", None) or getattr(one, "schedule", None)
 
 
 @functools.singledispatch
@@ -272,18 +283,15 @@ def _mechanism(release: Release, values: Values, where: str) -> Json:
     raise CertificateError(f"{where}: {mechanism.words} has no form")
 
 
-def _sampled(schedule: Sampled, declaration: Declaration, where: str) -> Json:
-    sampling, sample = schedule, ""
-    if isinstance(schedule, Sample):
-        shared = {id(one.schedule) for one in declaration.statistics_released if isinstance(one.schedule, Sample)}
-        sampling, sample = schedule.sampling, f"sample {1 + sorted(shared).index(id(schedule))}"
+def _sampled(schedule: Sampled, where: str) -> Json:
+    sampling = schedule.sampling if isinstance(schedule, Sample) else schedule
     if not isinstance(sampling, Poisson) or sampling.most is not None:
         raise CertificateError(f"{where}: {schedule.words} has no form")
     times, rate = term(sampling.rounds, where), term(sampling.rate, where)
-    return {"kind": "sampled", "times": times, "rate": rate, "sample": sample}
+    return {"kind": "sampled", "times": times, "rate": rate}
 
 
-def _schedule(release: Release, declaration: Declaration, where: str) -> Json:
+def _schedule(release: Release, where: str) -> Json:
     schedule: Schedule = release.schedule
     shared = "outputs" in release.draw.across
     if isinstance(schedule, EveryEpisode):
@@ -291,7 +299,7 @@ def _schedule(release: Release, declaration: Declaration, where: str) -> Json:
     if shared:
         raise CertificateError(f"{where}: one draw over {schedule.words} has no form")
     if isinstance(schedule, Sampled):
-        return _sampled(schedule, declaration, where)
+        return _sampled(schedule, where)
     if isinstance(schedule, Tree):
         if schedule.leaves_of_a_user != _ONE:
             raise CertificateError(f"{where}: a tree with several leaves of one user has no form")
