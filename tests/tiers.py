@@ -19,7 +19,7 @@ import pytest
 
 SECONDS = Path(__file__).parent / "seconds.json"
 FAST, CHANGE = 280.0, 960.0  # of two workers in 3 and 10 minutes, less what they take to start
-LONGEST = 20.0  # of one case; what takes longer is nightly, unless it is marked `every_change`
+LONGEST = 8.0  # of one case; what takes longer is nightly, unless it is marked `every_change`
 RECORDED = 0.5  # a function that takes less is recorded with the others
 OTHERS = "others"
 ADDED = {"slow": "slow_by_seconds", "nightly": "nightly_by_seconds"}  # the mark beside one that is not by hand

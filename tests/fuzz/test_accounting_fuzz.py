@@ -61,6 +61,7 @@ def test_random_jobs_of_all_kinds(part):
     assert not mistakes((job for job in jobs(260, 11) if job.number % 4 == part), "delta", "same")
 
 
+@pytest.mark.every_change
 @pytest.mark.slow
 def test_jobs_that_were_once_wrong():
     assert not mistakes(KNOWN, "delta", "same", "power")

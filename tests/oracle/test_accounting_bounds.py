@@ -46,6 +46,7 @@ events = st.one_of(
 )
 
 
+@pytest.mark.every_change
 @pytest.mark.slow
 @settings(max_examples=80)
 @given(events, st.floats(-40, -0.2).map(lambda t: 10.0**t))

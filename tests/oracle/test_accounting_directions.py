@@ -111,6 +111,7 @@ def test_the_greatest_of_two_curves_is_just_that(one, other, lost, also):
     np.testing.assert_allclose(np.exp(found.log_deltas(at)), truth, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.every_change
 @settings(max_examples=100)
 @given(atoms, st.sampled_from([0.0, 1e-6, 0.2]))
 def test_a_mirrored_curve_bounds_both_directions_and_is_one_of_them(rows, lost):

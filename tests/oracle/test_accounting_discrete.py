@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privcheck import accounting as acc
-from privcheck.accounting.engine.atoms import binomial_logs
+from privcheck.accounting.engine.atoms import Atoms, binomial_logs, power
 from privcheck.accounting.shuffle.pairs import response_clones_law
 
 
@@ -194,3 +194,22 @@ def test_discrete_laplace_by_direct_convolution(scale, shift, k):
     for at in (0.0, 0.4, 1.1):
         truth = sum(m * max(0.0, 1 - math.exp(at - s)) for m, s in pairs)
         assert curve.delta(epsilon=at).value == pytest.approx(truth, rel=1e-8)
+
+
+@pytest.mark.parametrize("lightest", [-40.0, -400.0])
+def test_powers_on_a_lattice_are_those_of_fractions_down_to_the_lightest_masses(lightest):
+    """Products fall far below the smallest normal number; every mass that is kept has all its digits."""
+    logs = np.array([lightest, lightest / 2, -3.0, math.log1p(-2 * math.exp(-3.0))])
+    base, raised = [Fraction(mass) for mass in np.exp(logs)], [Fraction(1)]
+    for _ in range(12):
+        longer = [Fraction(0)] * (len(raised) + 3)
+        for i, j in itertools.product(range(len(raised)), range(4)):
+            longer[i + j] += raised[i] * base[j]
+        raised = longer
+    given = Atoms(losses=np.array([-0.3, -0.1, 0.1, 0.3]), logs=logs)
+    found = power(given, 12)
+    # the lattice of sums has a step of .2 from −3.6 on; masses below e^−660 have joined a neighbour above
+    for loss, log in zip(found.losses[1:], found.logs[1:], strict=True):
+        exact = raised[round((loss + 3.6) / 0.2)]
+        assert float(Fraction(math.exp(log)) / exact) == pytest.approx(1, rel=1e-12)
+    assert math.fsum(map(math.exp, found.logs)) == pytest.approx(float(sum(raised)), rel=1e-13)

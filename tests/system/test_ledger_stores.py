@@ -107,6 +107,7 @@ def test_nothing_acknowledged_is_lost_where_the_client_is_killed(wide):
     assert float(spent) == pytest.approx(len(keys) / 100)
 
 
+@pytest.mark.every_change
 @pytest.mark.slow
 def test_nothing_acknowledged_is_lost_where_the_database_is_killed(postgres):
     url = postgres.new()
