@@ -19,6 +19,7 @@ from privcheck.reports.wording import (
     label,
     rank,
     ratio,
+    say_certificate,
     say_holds,
     say_origin,
     say_statements,
@@ -87,13 +88,15 @@ def _at_other_values(setting: Chosen, result: Verified) -> Iterator[Elsewhere]:
     for choice in setting.algorithm.readings:
         for reading in choice.ways:
             default = reading == choice.ways[0]
-            there = result if default else verify_claim(settle(setting.algorithm, {choice.name: reading}))
+            there = (
+                result if default else verify_claim(settle(setting.algorithm, {choice.name: reading}), certified=False)
+            )
             yield Elsewhere(words=f"{choice.name} = {reading}", result=there, default=default)
     for given in setting.algorithm.elsewhere:
         words = ", ".join(
             f"{name} = {figure(int(value) if value.isdigit() else value)}" for name, value in given.items()
         )
-        yield Elsewhere(words=words, result=verify_claim(settle(setting.algorithm, given)))
+        yield Elsewhere(words=words, result=verify_claim(settle(setting.algorithm, given), certified=False))
 
 
 def say_parameters(values: Mapping[str, str]) -> str:
@@ -250,6 +253,8 @@ def _system(judged: Judged) -> Iterator[str]:
         yield f"Elsewhere the verdict differs: {say_turns(judged)}."
     if result.repair:
         yield f"Least change: {spell_out(result.repair)}."
+    if result.certificate is not None:
+        yield f"{say_certificate(result.certificate)} [What that means](../certificates.md)."
     yield ""
     if result.witness is not None:
         whole = f"`privcheck verify {result.algorithm} --json` prints it whole"
