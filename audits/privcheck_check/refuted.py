@@ -287,12 +287,46 @@ def _exceeds(loss: Loss, declared: Declared, order: Fraction | None) -> bool:
     return gap < 0 and loss.probability * (1 - exponential((gap, gap))[1]) > delta
 
 
+def _check_pattern(value: object, declared: Declared) -> str:
+    """L-PATTERN: answers of a sparse vector without noise on its queries that one of two neighbours cannot give."""
+    rule = "L-PATTERN"
+    found = read_object(value, rule, ("release", "above", "first", "second"))
+    named = [each for each in declared.releases if each.name == found["release"]]
+    _require(len(named) == 1 and named[0].mechanism.kind == "sparse-vector", rule, "expected a sparse vector's name")
+    (release,) = named
+    terms = {name: evaluate(term, declared.values) for name, term in release.mechanism.terms.items()}
+    above = read_list(found["above"], rule, least=1, most=COINS)
+    _require(all(isinstance(each, bool) for each in above), rule, "each answer is true, above, or false, below")
+    _require(terms["query_scale"] == (ZERO, ZERO) and terms["threshold_scale"][0] > 0, rule, "queries with noise")
+    stopped = sum(map(bool, above[:-1])) >= whole(terms["positives"])
+    _require(not stopped, rule, "answers after it has stopped")
+    first, second = (_numbers(found[name]) for name in ("first", "second"))
+    _require(len(first) == len(second) == len(above), rule, "as many queries as answers")
+    moves = evaluate(release.statistic.terms["moves"], declared.values)[0]
+    moved = [one - other for one, other in zip(first, second, strict=True)]
+    _require(all(abs(each) <= moves for each in moved), rule, "a query moves further than declared")
+    one_way = min(moved) >= 0 or max(moved) <= 0
+    _require(not release.mechanism.fields["one_sided"] or one_way, rule, "queries that do not all move one way")
+
+    def room(queries: list[Fraction]) -> bool:
+        """Whether some threshold is above every query that is below it, and not above the others."""
+        below = [query for query, each in zip(queries, above, strict=True) if not each]
+        others = [query for query, each in zip(queries, above, strict=True) if each]
+        return not below or not others or max(below) < min(others)
+
+    _require(room(first) and not room(second), rule, "both neighbours can give these answers, or neither")
+    _require(declared.claim.kind != "approx", rule, "a claim with δ needs the probability of the answers")
+    return f"answers of {release.name} that one of two neighbours cannot give: the loss"
+
+
 def check_refuted(value: object, declared: Declared) -> str:
     """Check the pair and its loss; a sentence on what loses how much.
 
     Raises:
         Rejected: no neighbours, out of range, or a loss that is not above the claim.
     """
+    if isinstance(value, dict) and "answers" in value:
+        return _check_pattern(read_object(value, "evidence", ("answers",))["answers"], declared)
     found = read_object(value, "evidence", ("pair", "using"), ("part", "order"))
     sides = read_list(found["pair"], "R-PAIR", least=2, most=2)
     pair = [[_trajectory(each) for each in read_list(side, "R-PAIR", most=20)] for side in sides]

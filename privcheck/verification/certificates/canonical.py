@@ -122,6 +122,8 @@ def _release(one: Procedure, declaration: Declaration, values: Values) -> Json:
 
 
 def _noisy(one: Release, declaration: Declaration, values: Values, where: str) -> Json:
+    if _has_many_leaves(one):
+        return _all_nodes(one, declaration, values, where)
     if one.draw.name:
         raise CertificateError(f"{where}: noise that several releases share has no form")
     return {
@@ -174,9 +176,22 @@ def _statistic(release: Release, declaration: Declaration, values: Values, where
     return _write(release.statistic, release, declaration, values, where)
 
 
+def _has_many_leaves(one: Release) -> bool:
+    return isinstance(one.schedule, Tree) and one.schedule.leaves_of_a_user != _ONE
+
+
+def _all_nodes(one: Release, declaration: Declaration, values: Values, where: str) -> Json:
+    """All nodes of a tree with several leaves of one user, as one value with a stated sensitivity."""
+    moved = one.charged(declaration.relation)
+    statistic = {"kind": "stated", "l1": _at_most(moved.l1, values, where), "l2": _at_most(moved.l2, values, where)}
+    return {"statistic": statistic, "mechanism": _mechanism(one, values, where), "schedule": {"kind": "once"}}
+
+
 def is_stated(release: Procedure) -> bool:
-    """Whether the certificate takes the sensitivity of a release from its author."""
-    return isinstance(release, Release) and _write.dispatch(type(release.statistic)) is _write.dispatch(object)
+    """Whether the certificate states the sensitivity of a release, which the checker does not derive."""
+    if not isinstance(release, Release):
+        return False
+    return _write.dispatch(type(release.statistic)) is _write.dispatch(object) or _has_many_leaves(release)
 
 
 _WEIGHTS: Final[Mapping[str, str]] = {"rewarded": "reward", "_bits": "reward", "_cost": "cost"}
@@ -322,12 +337,12 @@ def _selection(one: Procedure, where: str) -> Json:
     elif isinstance(one, NoisyMax) and one.noise != "gumbel":
         mechanism = {"law": "noisy-max", "scale": term(one.scale, where)}
         statistic = {"kind": "selection", "moves": term(one.sensitivity, where)}
-    elif isinstance(one, SparseVector) and one.query_scale is not None and one.positives is not None:
+    elif isinstance(one, SparseVector):
         if one.answers != "above or below":
             raise CertificateError(f"{where}: noisy values beside the answers have no form")
-        scales = {"threshold_scale": one.threshold_scale, "query_scale": one.query_scale}
-        written = {name: term(scale, where) for name, scale in scales.items()}
-        positives = term(one.positives, where)
+        noise = expression(0) if one.query_scale is None else one.query_scale
+        written = {"threshold_scale": term(one.threshold_scale, where), "query_scale": term(noise, where)}
+        positives = term(one.queries if one.positives is None else one.positives, where)
         if one.redrawn:  # one sparse vector after the other, each until its first answer above
             schedule, positives = {"kind": "repeat", "times": positives, "noise": "fresh"}, "1"
         mechanism = {"law": "sparse-vector", **written, "positives": positives, "one_sided": one.monotone}

@@ -13,6 +13,7 @@ from privcheck.declare.declaration import Declaration
 from privcheck.declare.procedures import OwnMechanism
 from privcheck.declare.releases import Release
 from privcheck.declare.schedules import Batches, EveryEpisode, Sampled, Tree
+from privcheck.declare.statistics import Stated
 from privcheck.errors import CertificateError
 from privcheck.pricing import Priced
 from privcheck.verification.certificates.canonical import Json, describe_declaration, is_stated
@@ -116,7 +117,11 @@ def _assumptions(declaration: Declaration, kind: str) -> Iterator[tuple[str, str
         if isinstance(one, OwnMechanism):
             yield f"theorem: {one.name}", f"the price {one.guarantee}", "the declaration's author"
         if is_stated(one) or not isinstance(one, Release):
-            yield f"stated-sensitivity: {one.name}", f"the sensitivity of {one.facts.output}", "the declaration"
+            authors = isinstance(one, Release) and isinstance(one.statistic, Stated)
+            by = (
+                "the declaration's author" if authors or not isinstance(one, Release) else "privcheck, which derives it"
+            )
+            yield f"stated-sensitivity: {one.name}", f"the sensitivity of {one.facts.output}", by
         schedule = getattr(one, "schedule", None)
         fact = getattr(schedule, "fact", None)
         if isinstance(schedule, Sampled):

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from privcheck.data.trajectories import Regressors, Trajectories
+from privcheck.declare.procedures import SparseVector
 from privcheck.declare.releases import Release
 from privcheck.declare.statistics import ClippedSums, FeatureSums, GramMatrices, OneStepEach, Vectors
 from privcheck.declare.statistics.counts import CellSums, PooledSums
@@ -30,6 +31,8 @@ def refute_with_pair(priced: Priced, witness: Witness | None) -> Json:
     declaration = priced.declaration
     if witness is None:
         raise CertificateError("the claim fails without a pair of neighbours")
+    if (answers := _impossible_answers(priced)) is not None:
+        return answers
     if witness.by:
         raise CertificateError(f"the pair is one of scores or answers of {', '.join(witness.by)}, not of data")
     if " and " in witness.group:
@@ -46,6 +49,19 @@ def refute_with_pair(priced: Priced, witness: Witness | None) -> Json:
     if isinstance(declaration.claim.guarantee, ZCDP) and not all(one.mechanism.law.gaussian for one in seen):
         evidence["order"] = number(_best_order(priced, witness, seen))
     return evidence
+
+
+def _impossible_answers(priced: Priced) -> Json | None:
+    """Answers of a sparse vector with exact queries that one of two neighbours cannot give; None without one."""
+    found = (one for one in priced.declaration.releases if isinstance(one, SparseVector))
+    one = next((one for one in found if one.query_scale is None and not one.monotone), None)
+    if one is None or one.queries.number(priced.values) < 2:
+        return None
+    move = one.sensitivity.rational(priced.values)
+    if move is None or move <= 0:
+        return None
+    first, second = [0, number(move)], [number(move), 0]
+    return {"answers": {"release": one.name, "above": [False, True], "first": first, "second": second}}
 
 
 _COMPUTED: Final = (CellSums, PooledSums, GramMatrices, FeatureSums, OneStepEach, ClippedSums)
