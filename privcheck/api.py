@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 from privcheck.commands import checks, declarations, online_runs, runs, sweeps
+from privcheck.commands.certificates import FILE_NAME as CERTIFICATE_NAME
+from privcheck.commands.certificates import certificate_of, write_certificate
 from privcheck.commands.provenance import Began
 from privcheck.commands.run_budget import Nobody, Paying
 from privcheck.commands.settings import Chosen, check_grid, parse_delta, parse_number, resolve_setting
@@ -389,7 +391,11 @@ def check(
             **how,
         )  # fmt: skip
     if directory is not None:
-        save_report(report, folder_for(directory, released=noise == "release"))
+        folder = folder_for(directory, released=noise == "release")
+        save_report(report, folder)
+        certified = certificate_of(setting.with_noise(noise).judged.priced)
+        if certified.certificate is not None and certified.brief.accepted:
+            write_certificate(certified, folder / CERTIFICATE_NAME)
     return report
 
 

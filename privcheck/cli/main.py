@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from privcheck.cli.options import (
     delta_option,
     finish,
     json_option,
+    keep_certificate,
     name_argument,
     set_option,
     write,
@@ -84,19 +86,29 @@ def show(name: str, *, sets: tuple[str, ...], as_json: bool) -> None:
 @name_argument
 @set_option
 @delta_option
+@certificate_option
 @json_option
-def budget(name: str, *, sets: tuple[str, ...], delta: str | None, as_json: bool) -> None:
+def budget(
+    name: str, *, sets: tuple[str, ...], delta: str | None, certificate: Path | None, as_json: bool
+) -> None:  # fmt: skip
     """Show the cost of the releases of NAME.
 
     \b
     Examples:
       privcheck budget dp-apvi --set rho=1/10 --delta 1e-6
+      privcheck budget dp-sgd --certificate dp-sgd.json && python -m privcheck_check dp-sgd.json
     """
-    from privcheck import api
     from privcheck.cli.printing import describe_budget
-    from privcheck.commands.settings import parse_sets
+    from privcheck.commands.declarations import price_releases
+    from privcheck.commands.settings import parse_delta, parse_sets, resolve_setting
 
-    finish(api.budget(name, delta=delta, parameters=parse_sets(sets)), describe_budget, as_json=as_json)
+    setting = resolve_setting(name, parse_sets(sets))
+    at = parse_delta(delta, setting)
+    if certificate is not None:
+        from privcheck.commands.certificates import certificate_of_price
+
+        keep_certificate(certificate_of_price(setting.priced, Fraction(at)), certificate)
+    finish(price_releases(setting, at), describe_budget, as_json=as_json)
 
 
 @main.command()
@@ -119,7 +131,7 @@ def verify(
       privcheck verify --all --json
     """
     from privcheck.cli.printing import describe_verdict, describe_verdicts
-    from privcheck.commands.certificates import certificate_of, write_certificate
+    from privcheck.commands.certificates import certificate_of
     from privcheck.commands.declarations import verify_claim
     from privcheck.commands.settings import parse_sets, resolve_setting
 
@@ -133,7 +145,7 @@ def verify(
         setting = resolve_setting(name, parse_sets(sets))
         result = verify_claim(setting)
         if certificate is not None:
-            write_certificate(certificate_of(setting.priced), certificate)
+            keep_certificate(certificate_of(setting.priced), certificate)
         finish(result, describe_verdict, as_json=as_json)
         sys.exit(VERDICTS[result.verdict])
     every = _verify_all(show=not as_json)
@@ -177,8 +189,11 @@ def _verify_all(*, show: bool) -> AllVerified:
 @click.option("--epsilon", required=True, metavar="E", help="Target ε, in nats.")
 @delta_option
 @set_option
+@certificate_option
 @json_option
-def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ...], as_json: bool) -> None:
+def calibrate(
+    name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ...], certificate: Path | None, as_json: bool
+) -> None:  # fmt: skip
     """Find the least noise that makes the releases of NAME (E, D)-DP, and compare it with the published noise.
 
     \b
@@ -187,9 +202,15 @@ def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ..
     """
     from privcheck import api
     from privcheck.cli.printing import describe_calibration
-    from privcheck.commands.settings import parse_sets
+    from privcheck.commands.settings import parse_sets, resolve_setting
 
     result = api.calibrate(name, epsilon=epsilon, delta=delta, parameters=parse_sets(sets))
+    if certificate is not None:
+        from privcheck.commands.certificates import certificate_of_noise
+
+        priced, target = resolve_setting(name, parse_sets(sets)).priced, result.target
+        found = certificate_of_noise(priced, epsilon=Fraction(target.epsilon), delta=Fraction(target.delta))
+        keep_certificate(found, certificate)
     finish(result, describe_calibration, as_json=as_json)
 
 

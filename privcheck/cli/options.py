@@ -18,6 +18,7 @@ from privcheck.errors import ParameterError
 from privcheck.support.plugins import list_entries
 
 if TYPE_CHECKING:
+    from privcheck.commands.certificates import CheckedCertificate
     from privcheck.support.display import Progress
 
 
@@ -210,6 +211,15 @@ dry_run_option = click.option(
 yes_option = click.option(
     "--yes", is_flag=True, help="Start even if it will take more than about an hour or 8 GB of memory."
 )
+
+
+def keep_certificate(found: CheckedCertificate, path: Path) -> None:
+    """Write a certificate, and say what the checker said of it."""
+    from privcheck.commands.certificates import write_certificate
+    from privcheck.reports.wording import say_certificate
+
+    write_certificate(found, path)
+    click.echo(f"{path}: {say_certificate(found.brief)}", err=True)
 
 
 def finish(result: Result, words: Callable[[Result], str], *, as_json: bool) -> None:

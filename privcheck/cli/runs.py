@@ -13,6 +13,7 @@ from privcheck.cli.options import (
     VERDICTS,
     Count,
     ProgressBars,
+    certificate_option,
     common_delta_option,
     complete_algorithms,
     complete_methods,
@@ -26,6 +27,7 @@ from privcheck.cli.options import (
     finish,
     grant_option,
     json_option,
+    keep_certificate,
     ledger_option,
     name_argument,
     noise_option,
@@ -78,9 +80,11 @@ METHODS_HELP = (
 @click.option("--charge", metavar="ID", help="The audited charge of --ledger.")
 @dry_run_option
 @yes_option
+@certificate_option
 @json_option
 def audit(
-    name: str, *, sets: tuple[str, ...], out: Path | None, dry_run: bool, yes: bool, as_json: bool, **how: Any,
+    name: str, *, sets: tuple[str, ...], out: Path | None, dry_run: bool, yes: bool, certificate: Path | None,
+    as_json: bool, **how: Any,
 ) -> None:  # fmt: skip
     """Bound the privacy loss of NAME from below; with --out, the same command resumes an audit that was stopped.
 
@@ -109,6 +113,10 @@ def audit(
         result = api.audit(name, out=out, progress=bars, command=command, parameters=given, **how)
     if out is not None:
         click.echo(f"report: {find_file(out, _REPORT_PAGE)}", err=True)
+    if certificate is not None:
+        from privcheck.commands.certificates import certificate_of_audit
+
+        keep_certificate(certificate_of_audit(result), certificate)
     finish(result, describe_audit, as_json=as_json)
     sys.exit(VERDICTS[result.verdict])
 

@@ -7,19 +7,24 @@ neither this package nor any other.
 from __future__ import annotations
 
 import importlib.util
+import math
 import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
+from privcheck.declare.declaration import Claim
 from privcheck.errors import CertificateError, PrivcheckError
 from privcheck.pricing import Priced, once
-from privcheck.reports.values import CertificateBrief
+from privcheck.pricing.calibration import needed_factor
+from privcheck.reports.values import Audited, CertificateBrief
 from privcheck.support.files import write_whole
-from privcheck.verification.certificates import Certificate, certificates
+from privcheck.terms.guarantees import ApproxDP, PureDP
+from privcheck.verification.certificates import FORMAT, Certificate, certificates, hash_json, number
 
 FILE_NAME: Final = "certificate.json"
 _PROGRAM: Final = (
@@ -27,6 +32,8 @@ _PROGRAM: Final = (
     "from privcheck_check.__main__ import main; sys.exit(main(sys.argv[1:]))"
 )
 _LIMIT: Final = 120.0  # seconds; numeric compositions take some
+_SHARPER: Final = 1e-6  # relative, by which a certified bound of an audit is below its own
+_LOOSER: Final = Fraction(1, 4_000)  # by which checked bounds may be above the accountant's
 _ACCEPTED, _REJECTED, _UNKNOWN = 0, 1, 3
 
 
@@ -60,6 +67,86 @@ def certificate_of(priced: Priced) -> CheckedCertificate:
             return CheckedCertificate(None, CertificateBrief(accepted=False, says=f"not certified: {error}"))
     assert checked is not None
     return checked
+
+
+def certificate_of_price(priced: Priced, delta: Fraction, *, epsilon: Fraction | None = None) -> CheckedCertificate:
+    """Certificate that the releases are (ε, δ)-DP, or ε-DP where δ = 0.
+
+    Without `epsilon` it is that of the price at δ: the least of the numbers near it, rounded up, that the checker
+    accepts; its numeric compositions are looser by .02 %.
+
+    Args:
+        priced: The declaration at its parameters.
+        delta: δ, in [0, 1).
+        epsilon: ε, in nats.
+    """
+    least = priced.epsilon(float(delta)) if epsilon is None else epsilon
+    if least == math.inf:
+        why = f"not certified: no finite ε holds at δ = {float(delta):g}"
+        return CheckedCertificate(None, CertificateBrief(accepted=False, says=why))
+    found: CheckedCertificate | None = None
+    for looser in (Fraction(0), Fraction(1, 10**9), _LOOSER) if epsilon is None else (Fraction(0),):
+        bound = Fraction(least) * (1 + looser)
+        guarantee = ApproxDP(bound, delta) if delta else PureDP(bound)
+        numbers = f"ε = {float(bound):.6g}" + (f", δ = {float(delta):g}" if delta else "")
+        claim = Claim(guarantee, source=f"{numbers}: computed by privcheck")
+        found = certificate_of(priced.of(replace(priced.declaration, claim=claim, origin=None)))
+        if found.brief.accepted:
+            break
+    assert found is not None
+    return found
+
+
+def certificate_of_noise(priced: Priced, *, epsilon: Fraction, delta: Fraction) -> CheckedCertificate:
+    """Certificate that the releases with the least noise for (ε, δ) are (ε, δ)-DP.
+
+    Raises:
+        ParameterError: No noise is enough, or another spread cannot be set of a release.
+    """
+    factor = Fraction(needed_factor(priced, epsilon=float(epsilon), delta=float(delta))) * (1 + _LOOSER)
+    releases = tuple(one.with_std(factor) for one in priced.declaration.releases)
+    quieter = priced.of(replace(priced.declaration, releases=releases, origin=None))
+    return certificate_of_price(quieter, delta, epsilon=epsilon)
+
+
+def certificate_of_audit(audited: Audited) -> CheckedCertificate:
+    """Certificate that an audit's counts contradict every guarantee below its bound: counts, guarantee and α.
+
+    Only audits that count right guesses of hidden bits have one.
+    """
+    evidence = audited.evidence
+    if not {"guesses", "errors", "runs"} <= evidence.keys():
+        why = "not certified: only counts of right guesses have a form, and this audit's bound rests on others"
+        return CheckedCertificate(None, CertificateBrief(accepted=False, says=why))
+    bound = evidence.get("mu_lower", audited.epsilon_lower)
+    pure = "mu_lower" not in evidence and audited.delta == 0
+    if not bound or not math.isfinite(bound) or not (pure or "mu_lower" in evidence):
+        why = "not certified: the bound is 0, or of (ε, δ) with guesses in some runs only"
+        return CheckedCertificate(None, CertificateBrief(accepted=False, says=why))
+    refuted = number(Fraction(bound * (1 - _SHARPER)).limit_denominator(10**9))
+    guarantee = {"currency": "pure", "epsilon": refuted} if pure else {"currency": "gdp", "mu": refuted}
+    alpha = evidence.get("alpha_of_the_attempt", 1 - audited.confidence)
+    declared = {
+        "name": f"{audited.view} of {audited.algorithm}",
+        "source": f"privcheck audit, seed {audited.seed}",
+        "method": "guesses",
+        "guarantee": guarantee,
+        "alpha": number(Fraction(alpha).limit_denominator(10**9)),
+    }
+    guesses, errors = int(evidence["guesses"]), int(evidence["errors"])
+    runs = {"runs": int(evidence["runs"]), "guesses": guesses, "correct": guesses - errors}
+    by = f"privcheck audit {audited.algorithm} --seed {audited.seed}"
+    took_place = {"code": "runs-took-place", "what": "independent runs with fair hidden bits", "by": by}
+    document = {
+        "format": FORMAT,
+        "kind": "audit",
+        "declared": declared,
+        "digest": hash_json(declared),
+        "assumed": [took_place],
+        "evidence": runs,
+        "conclusion": {"verdict": "refuted at level alpha", "scope": "these counts", "about": "guarantee"},
+    }
+    return check_certificate(Certificate(document))
 
 
 def check_certificate(certificate: Certificate) -> CheckedCertificate:
@@ -108,6 +195,6 @@ def write_certificate(checked: CheckedCertificate, path: Path) -> None:
         CertificateError: There is none.
         PrivcheckError: The file cannot be written; the previous one is unchanged.
     """
-    if checked.certificate is None:
+    if checked.certificate is None or not checked.brief.accepted:
         raise CertificateError(f"{path} is not written: {checked.brief.says}")
     write_whole(path, checked.certificate.text)

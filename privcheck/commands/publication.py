@@ -17,6 +17,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+from privcheck.commands.certificates import FILE_NAME as CERTIFICATE_NAME
+from privcheck.commands.certificates import certificate_of
 from privcheck.commands.declarations import price_releases, verify_claim
 from privcheck.commands.run_outputs import claim_of
 from privcheck.commands.settings import Chosen, parse_delta, settle
@@ -134,6 +136,9 @@ def publish(
         receipt=None if receipt is None else RECEIPT_NAME,
     )  # fmt: skip
     texts = _texts(policy, directory, guarantee, receipt, dated=publisher.dated)
+    certified = certificate_of(setting.judged.priced)
+    if certified.certificate is not None and certified.brief.accepted:  # of declared facts alone
+        texts[CERTIFICATE_NAME] = certified.certificate.text.encode()
     card = write_card(
         policy.record, guarantee, run,
         title=setting.algorithm.title, source=setting.algorithm.source,

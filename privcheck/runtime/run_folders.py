@@ -24,7 +24,8 @@ makes of them a folder to hand on.
 """
 # what a run with simulated noise, or an audit, leaves at the top of its folder
 _UNDIVIDED: Final = (
-    "report.json", "report.html", "run.json", "run.html", "audit.json", "receipt.json", "checkpoint.npz", "blocks",
+    "report.json", "report.html", "certificate.json", "run.json", "run.html", "audit.json", "receipt.json",
+    "checkpoint.npz", "blocks",
 )  # fmt: skip
 
 
