@@ -317,14 +317,19 @@ def import_command(
 @click.argument("dataset")
 @store_option
 @token_option
-@click.option("--as", "form", type=click.Choice(["statement", "dp-event"]), default="statement", show_default=True)
+@click.option(
+    "--as", "form", type=click.Choice(["statement", "dp-event", "certificate"]), default="statement", show_default=True
+)
 @json_option
 def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_json: bool) -> None:
-    """Write all charges to DATASET: a statement, or the events as dp_accounting's DpEvent.
+    """Write all charges to DATASET: a statement, the events as dp_accounting's DpEvent, or a certificate.
+
+    The certificate is for `python -m privcheck_check FILE`, which trusts neither the store nor this program.
 
     \b
     Examples:
       privcheck ledger export trips --store budget.db --as statement
+      privcheck ledger export trips --store budget.db --as certificate > trips.json
     """
     from privcheck.cli.ledger_text import describe_event, export_event, write_statement
     from privcheck.commands.ledger_client import open_desk
@@ -332,6 +337,11 @@ def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_j
     desk = open_desk(store, token_file)
     if form == "dp-event":
         finish(export_event(desk, dataset), describe_event, as_json=as_json)
+        return
+    if form == "certificate":
+        from privcheck.commands.certificates import certificate_of_ledger, text_of
+
+        write(text_of(certificate_of_ledger(desk, dataset)), nl=False)
         return
     for piece in write_statement(desk, dataset, as_json=as_json):
         write(piece, nl=False)

@@ -7,6 +7,7 @@ neither this package nor any other.
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from privcheck.declare.declaration import Claim
 from privcheck.errors import CertificateError, PrivcheckError
@@ -25,6 +26,9 @@ from privcheck.reports.values import Audited, CertificateBrief
 from privcheck.support.files import write_whole
 from privcheck.terms.guarantees import ApproxDP, PureDP
 from privcheck.verification.certificates import FORMAT, Certificate, certificates, hash_json, number
+
+if TYPE_CHECKING:
+    from privcheck.commands.ledger_client import Desk
 
 FILE_NAME: Final = "certificate.json"
 _PROGRAM: Final = (
@@ -149,6 +153,57 @@ def certificate_of_audit(audited: Audited) -> CheckedCertificate:
     return check_certificate(Certificate(document))
 
 
+def certificate_of_ledger(desk: Desk, dataset: str) -> CheckedCertificate:
+    """Certificate that the charges to a dataset never pass the caps of its grants, and the caps keep its policy.
+
+    Released reservations are left out: they hold nothing. Plans, blocks, recorded messages, amounts of δ of their own
+    and grants of several currencies have no form.
+
+    Raises:
+        UnknownNameError: There is no such dataset.
+    """
+    (shown,) = desk.show(dataset)["datasets"]
+    grants, policy = shown["grants"], shown["policy"]
+    plain = all(one["kind"] == "adaptive" and not one["recorded"] and Fraction(one["lost"]) == 0 for one in grants)
+    currencies = {one["currency"] for one in grants}
+    if not grants or shown["blocks"] or not plain or len(currencies) > 1:
+        why = "not certified: plans, blocks, recorded messages, grants of several currencies or with a δ have no form"
+        return CheckedCertificate(None, CertificateBrief(accepted=False, says=why))
+    caps = {one["name"]: Fraction(one["cap"]) for one in grants}
+    kept: dict[str, Any] = {name: number(Fraction(policy[name])) for name in ("epsilon", "delta")}
+    if currencies == {"rho"}:
+        spread = math.sqrt(max(-math.log(float(Fraction(policy["delta"]))) / float(sum(caps.values())), 1e-6))
+        kept["order"] = number(Fraction(1 + spread).limit_denominator(1000))
+    rows: list[dict[str, Any]] = []
+    previous = ""
+    for charge in desk.charges(dataset):
+        if charge["state"] == "released":
+            continue
+        amount = number(Fraction(charge["cost"]["amount"]))
+        row = {"charge": charge["id"], "grant": charge["grant"], "state": charge["state"], "amount": amount}
+        rows.append({**row, "row": charge["hash"], "previous": previous})
+        previous = hash_json(rows[-1])
+    declared = {
+        "name": dataset,
+        "source": f"privcheck ledger, head {shown['head']['hash']}",
+        "unit": json.dumps(policy["unit"], sort_keys=True),
+        "currency": currencies.pop(),
+        "grants": {name: number(cap) for name, cap in caps.items()},
+        "policy": kept,
+        "head": previous,
+    }
+    document = {
+        "format": FORMAT,
+        "kind": "ledger",
+        "declared": declared,
+        "digest": hash_json(declared),
+        "assumed": [],
+        "evidence": {"rows": rows},
+        "conclusion": {"verdict": "keeps the policy", "scope": "these rows", "about": "ledger"},
+    }
+    return check_certificate(Certificate(document))
+
+
 def check_certificate(certificate: Certificate) -> CheckedCertificate:
     """Run the checker on a certificate, in a process of its own with nothing else on its path.
 
@@ -188,13 +243,22 @@ def run_checker(text: str) -> tuple[int, str]:
     return done.returncode, line
 
 
-def write_certificate(checked: CheckedCertificate, path: Path) -> None:
-    """Write a certificate to a file.
+def text_of(checked: CheckedCertificate) -> str:
+    """The text of a certificate that the checker accepts.
 
     Raises:
-        CertificateError: There is none.
-        PrivcheckError: The file cannot be written; the previous one is unchanged.
+        CertificateError: There is none, or the checker rejects it.
     """
     if checked.certificate is None or not checked.brief.accepted:
-        raise CertificateError(f"{path} is not written: {checked.brief.says}")
-    write_whole(path, checked.certificate.text)
+        raise CertificateError(checked.brief.says)
+    return checked.certificate.text
+
+
+def write_certificate(checked: CheckedCertificate, path: Path) -> None:
+    """Write a certificate that the checker accepts to a file.
+
+    Raises:
+        CertificateError: There is none, or the checker rejects it: nothing is written.
+        PrivcheckError: The file cannot be written; the previous one is unchanged.
+    """
+    write_whole(path, text_of(checked))

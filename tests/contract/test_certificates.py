@@ -14,7 +14,7 @@ from privcheck.commands.certificates import CheckedCertificate, certificate_of, 
 from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
 from privcheck.declare.mechanisms import Gaussian, Laplace
 from privcheck.declare.procedures import NoisyMax
-from privcheck.declare.relations import ZeroOut, ReplaceOne
+from privcheck.declare.relations import ReplaceOne, ZeroOut
 from privcheck.declare.schedules import EveryEpisode, Tree
 from privcheck.declare.statistics import RewardSums, TransitionCounts, VisitCounts
 from privcheck.pricing import Priced
