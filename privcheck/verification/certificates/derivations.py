@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
+from privcheck.declare.declaration import Declaration
 from privcheck.declare.procedures import Procedure
 from privcheck.declare.releases import Release
 from privcheck.declare.schedules import load_of
@@ -41,7 +42,7 @@ def derive_for_all(priced: Priced, written: Sequence[Json]) -> Iterator[Json]:
     claimed = _claimed(declaration.claim.guarantee)
     if len(costs) == 1 and claimed is not None:  # no less than its cost, in the simplest form that is enough
         costs = dict.fromkeys(costs, claimed)
-    sums = [total([costs[one.name] for one in declaration.joined_for(group)]) for group in declaration.groups]
+    sums = [total([costs[name] for name in _names(declaration, group)]) for group in declaration.groups]
     whole = term(claimed if claimed is not None else largest(*sums), "the total")
     steps: list[Json] = [
         {"rule": release["mechanism"]["law"], "release": release["name"], "at_most": term(costs[release["name"]], "")}
@@ -51,6 +52,12 @@ def derive_for_all(priced: Priced, written: Sequence[Json]) -> Iterator[Json]:
     bounds = list(_maxima([*written, whole]))
     for stated in (bounds, []) if bounds else ([],):
         yield {"steps": steps, "bounds": stated}
+
+
+def _names(declaration: Declaration, group: str) -> list[str]:
+    """Names of the releases that hold a user of the group."""
+    among = declaration.among(group)
+    return [one.name for one in declaration.releases if one.users in among]
 
 
 def _claimed(guarantee: Guarantee) -> Expr | None:
@@ -109,7 +116,7 @@ def derive_at(priced: Priced, written: Sequence[Json]) -> Iterator[Json]:
             for release in written
         ]
         whole = max(
-            sum((costs[one.name] for one in declaration.joined_for(group)), Fraction(0)) for group in declaration.groups
+            sum((costs[name] for name in _names(declaration, group)), Fraction(0)) for group in declaration.groups
         )
         yield {"steps": [*steps, {"rule": "T-COMPOSE", "at_most": number(whole)}, {"rule": route}]}
 
@@ -133,6 +140,8 @@ def derive_numeric(priced: Priced, written: Sequence[Json]) -> Json:
         law, schedule = release["mechanism"]["law"], release["schedule"]
         amount = _bound(_cost_of_one(priced, one, law), priced)
         amount = Fraction(math.ceil(amount)) if law == "shuffled-bits" else amount * _ABOVE
+        if amount == 0 or _times(one, priced) == 0:
+            raise CertificateError(f"release {one.name!r}: a value that costs nothing is no event")
         steps.append({"rule": law, "release": one.name, "at_most": number(amount)})
         if law == "shuffled-bits":
             events.append({"law": "binomial", "trials": release["mechanism"]["noise_bits"], "count": int(amount)})
@@ -141,7 +150,7 @@ def derive_numeric(priced: Priced, written: Sequence[Json]) -> Json:
         event: Json = {"law": "gaussian", "squared_ratio": str(amount)}
         event = event if gaussian else {"law": "approximate", "epsilon": str(amount), "lost": 0}
         sampled = {"rate": str(_at(schedule["rate"], priced))} if schedule["kind"] == "sampled" else {}
-        events.append({**event, **sampled, "count": max(1, int(_times(one, priced)))})
+        events.append({**event, **sampled, "count": int(_times(one, priced))})
     epsilon, delta = (Fraction(x.number(priced.values, rounding="down")) for x in (claim.epsilon, claim.delta))
     if not (0 < epsilon <= _LARGEST_EPSILON and 0 < delta < 1):
         raise CertificateError("the claim: its ε or δ is out of the range of numeric compositions")
