@@ -96,7 +96,7 @@ def budget(
     \b
     Examples:
       privcheck budget dp-apvi --set rho=1/10 --delta 1e-6
-      privcheck budget dp-sgd --certificate dp-sgd.json && python -m privcheck_check dp-sgd.json
+      privcheck budget dp-sgd --certificate dp-sgd.json
     """
     from privcheck.cli.printing import describe_budget
     from privcheck.commands.declarations import price_releases
@@ -127,7 +127,7 @@ def verify(
     \b
     Examples:
       privcheck verify sdp-pe-as-printed
-      privcheck verify dp-apvi --certificate dp-apvi.json && python -m privcheck_check dp-apvi.json
+      privcheck verify dp-apvi --certificate dp-apvi.json
       privcheck verify --all --json
     """
     from privcheck.cli.printing import describe_verdict, describe_verdicts

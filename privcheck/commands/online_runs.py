@@ -88,18 +88,25 @@ def settle_twin(twin: Algorithm, algorithm: Algorithm, asked: OnlineRequest) -> 
     return Setting(declaration=None, options=options, readings=readings)
 
 
-def run_twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
-    """Run the twin of an algorithm by `play`, if it has an online twin; an empty `Twin` otherwise.
+def twin_of(setting: Chosen) -> Algorithm | None:
+    """The online twin of an algorithm; None without one.
 
-    Where the chosen constants are a reading that the twin does not have, the twin is the agent itself without noise.
+    Where the chosen constants are a reading that the twin does not have, it is the agent itself.
     """
     algorithm = setting.algorithm
-    if algorithm.twin is None:
-        return Twin()
-    twin = registry.algorithm(algorithm.twin) if algorithm.twin != algorithm.name else algorithm
+    if algorithm.twin is None or algorithm.twin == algorithm.name:
+        return None if algorithm.twin is None else algorithm
+    twin = registry.algorithm(algorithm.twin)
     if twin.online is None:
+        return None
+    return algorithm if _differ_in_constants(setting, twin) else twin
+
+
+def run_twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
+    """Run the twin of an algorithm by `play`, if it has an online twin; an empty `Twin` otherwise."""
+    algorithm, twin = setting.algorithm, twin_of(setting)
+    if twin is None:
         return Twin()
-    twin = algorithm if _differ_in_constants(setting, twin) else twin
     itself = twin is algorithm
     name = f"{twin.name}{WITHOUT_NOISE}" if itself else twin.name
     mdp = asked.world.mdp

@@ -125,7 +125,7 @@ def test_the_least_noise_has_the_fields_that_scripts_rely_on(name):
             calibrate_noise(setting, epsilon=1.0, delta=1e-5)
         return
     if any(r.mechanism.law.integers for r in setting.declared.noisy):
-        with pytest.raises(ParameterError, match="message of its own"):
+        with pytest.raises(ParameterError, match="each bit as a separate message"):
             calibrate_noise(setting, epsilon=1.0, delta=1e-5)
         return
     if account(setting.declared).at(setting.values).unbounded:

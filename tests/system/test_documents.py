@@ -59,6 +59,8 @@ def test_files_and_modules_that_a_document_names_exist(path):
         ROOT,
         ROOT / "algorithms",
         ROOT / "audits",
+        ROOT / "audits/privcheck_check",
+        ROOT / "tests/checker",
         ROOT / "tests",
         ROOT / "algorithms/privcheck_algorithms",
     ]

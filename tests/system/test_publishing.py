@@ -442,7 +442,7 @@ def test_what_an_audit_refuted_is_not_released(tmp_path, monkeypatch):
 
 def test_an_online_release_is_published(tmp_path):
     mine, out = tmp_path / "mine", tmp_path / "out"
-    api.run("calibrated-ucb-vi", env="riverswim", H=3, K=20, policy="one", noise="release", out=mine)
+    api.run("calibrated-ucb-vi", env="riverswim", H=3, K=20, noise="release", out=mine)
     assert {path.name for path in mine.iterdir()} == {"policy.json", "policy.npz", "ledger.jsonl", "private"}
     found = api.publish(mine, out=out)
     assert (found.unit.model, found.guarantee.joint) == ("joint", "follows")
@@ -452,7 +452,7 @@ def test_an_online_release_is_published(tmp_path):
 
 def test_a_release_of_several_agents_is_divided_and_each_is_published(tmp_path):
     name, both = "calibrated-ucb-vi", tmp_path / "both"
-    api.compare([name], env="riverswim", H=3, K=20, policy="one", noise="release", out=both)
+    api.compare([name], env="riverswim", H=3, K=20, noise="release", out=both)
     assert {path.name for path in both.iterdir()} == {name, "private"}
     assert {path.name for path in (both / name).iterdir()} == {"policy.json", "policy.npz", "ledger.jsonl"}
     assert call("report", both)["html"] == str(both / "private" / "run.html")

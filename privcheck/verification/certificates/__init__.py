@@ -7,7 +7,7 @@ conclusion does not follow is rejected by the checker, which computes every cost
 
 from __future__ import annotations
 
-from privcheck.verification.certificates.canonical import describe_declaration, number
+from privcheck.verification.certificates.canonical import number
 from privcheck.verification.certificates.documents import FORMAT, Certificate, certificates, hash_json
 
-__all__ = ["FORMAT", "Certificate", "certificates", "describe_declaration", "hash_json", "number"]
+__all__ = ["FORMAT", "Certificate", "certificates", "hash_json", "number"]
