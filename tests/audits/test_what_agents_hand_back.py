@@ -110,7 +110,7 @@ def test_every_field_of_an_honest_agent_is_compared():
 def test_exact_data_are_found_wherever_they_are_handed_back(place):
     found = replayed(handing_back(LEAKS[place]))
     assert found.verdict == "violation"
-    assert place in found.witness.partition("beside it: ")[2]
+    assert place in found.witness.partition("returns other figures: ")[2]
     assert found.evidence["moved"] == "slices differ" or found.evidence["moved"] <= found.evidence["charged"]
 
 
@@ -130,7 +130,7 @@ def test_what_does_not_repeat_is_undecided_and_never_consistent(handed):
     both = LEAKS["claimed"]
     found = replayed(handing_back(lambda learnt, data: replace(both(learnt, data), diagnostics={"spread": handed()})))
     assert found.verdict == "violation"
-    assert found.witness.endswith("beside it: claimed")
+    assert found.witness.endswith("returns other figures: claimed")
 
 
 def test_outputs_are_read_to_the_last_bit():

@@ -128,7 +128,7 @@ def test_rows_beyond_the_bound_are_no_witness_and_nonsense_is_refused():
         Regressors(vectors={"x": np.full(shape, 0.9)}, targets={}, weights={}) for shape in ((1, 1, 2), (1, 2, 2))
     )
     assert "expected 0 to 1" in fault(AddRemoveOne(), (release,), (far, None), {})
-    with pytest.raises(PrivcheckError, match="one vector a user"):
+    with pytest.raises(PrivcheckError, match="one vector per user, got 2 steps"):
         statistic.compute(steps)
     for given in ({"X": 0}, {"d": "1/2"}, {"delta": 2}, {"epsilon": -1}):
         with pytest.raises(PrivcheckError):

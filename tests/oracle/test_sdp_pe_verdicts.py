@@ -97,7 +97,7 @@ def test_the_printed_protocol_fails_for_larger_batches(given, m):
     assert (found.verdict, found.method) == ("fails", "witness")
     assert (found.lower_ratio, found.upper_ratio) == (math.inf, math.inf)
     assert {"message-as-sum", "claim-refuted"} <= {f.code for f in found.findings}
-    assert "message of its own" in found.repair
+    assert "every bit as a separate message" in found.repair
     counters = 6 * int(values["H"])
     if m is not None:
         largest = max(2 * L for L in stages(int(values["K"])))
@@ -132,7 +132,7 @@ def test_least_noise_meets_the_claim_and_a_little_less_does_not():
     # μ at (1, 10⁻⁵) is 0.2680…: std = √36/μ; a few percent more, for rare bits are bounded by fair ones
     assert found.releases[0].needed_std == pytest.approx(found.gaussian[0].needed_std, rel=0.03)
     assert found.releases[0].ratio == pytest.approx(0.0643, rel=0.01)
-    with pytest.raises(ParameterError, match="message of its own"):
+    with pytest.raises(ParameterError, match="each bit as a separate message"):
         least_noise(declare_as_printed({}), values, epsilon=1.0, delta=1e-5)
     with pytest.raises(ParameterError, match="not \\(ε, 0\\)-DP"):
         least_noise(declaration, values, epsilon=1.0, delta=0.0)

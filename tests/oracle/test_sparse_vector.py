@@ -381,7 +381,7 @@ def test_nonsense_is_refused_when_it_is_made():
     good = {"threshold_scale": 2, "query_scale": 4, "queries": 9, "positives": 1}
     for bad, message in (
         ({"answers": "values"}, "expected one of"),
-        ({"query_scale": None, "answers": "noisy values"}, "the data itself would leave"),
+        ({"query_scale": None, "answers": "noisy values"}, "the data itself would be released"),
         ({"redrawn": "yes"}, "expected True or False"),
     ):
         with pytest.raises(DeclarationError, match=message):

@@ -104,7 +104,7 @@ def test_a_matrix_with_its_own_noise_in_every_entry_is_charged_all_entries():
 def test_symmetric_noise_on_a_vector_is_refused():
     sums = FeatureSums(name="s", steps=H, dimension=d, vector=Column("phi", 1, "x"), target=Column("y", 1, "y"))
     noise = SymmetricGaussian(variance=1, kind="goe")
-    with pytest.raises(DeclarationError, match="protects symmetric matrices; s is none"):
+    with pytest.raises(DeclarationError, match="protects symmetric matrices; s is not one"):
         Release("sums", sums, noise)
     user = Regressors(vectors={"phi": np.ones((1, 1, 3)) / 2}, targets={"y": np.ones((1, 1))}, weights={})
     with pytest.raises(DeclarationError, match="protects symmetric matrices; this statistic is not one"):

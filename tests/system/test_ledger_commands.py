@@ -273,7 +273,7 @@ def test_a_backup_that_was_put_back_is_read_only_until_it_is_accepted(store, gra
     assert (taken["accepted"], taken["frozen"]) == (True, ["G"])
     assert "frozen" in call("ledger", "charge", *grant, *cost, code=1)["reason"]
     kept.write_text("no receipt\n")
-    assert "one a line" in call("ledger", "verify", "--store", store, "--receipts", kept, code=2)["message"]
+    assert "one per line" in call("ledger", "verify", "--store", store, "--receipts", kept, code=2)["message"]
     call("ledger", "verify", "--store", store, "--freeze-lost", code=2)
 
 
@@ -294,7 +294,7 @@ def test_a_run_pays_a_service(store, grant, monkeypatch):
     given = {"H": 3, "n": 20, "rho": "1/2"}
     with served(create_app(Settings(store=store))) as client:
         url = str(client.base_url)
-        with pytest.raises(AuthorityError, match="asks who pays"):
+        with pytest.raises(AuthorityError, match="needs the payer's token"):
             api.run("dp-apvi", env="riverswim", parameters=given, ledger=url, grant="G")
         monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", made["token"])
         api.run("dp-apvi", env="riverswim", parameters=given, ledger=url, grant="G")

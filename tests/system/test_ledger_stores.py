@@ -186,7 +186,7 @@ def test_the_tables_themselves_refuse_more_than_a_cap_and_a_second_row_in_a_plac
 def test_a_ledger_is_made_once_and_opened_where_it_is(new_ledger):
     url, empty = new_ledger(), new_ledger()
     Book.init(create_store(url))
-    with pytest.raises(StoreError, match=r"(already a ledger|file already exists)"):
+    with pytest.raises(StoreError, match=r"(already has a ledger|file already exists)"):
         create_store(url)
     with pytest.raises(StoreError, match=r"(no such|not a) ledger"):
         open_store(empty)

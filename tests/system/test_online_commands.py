@@ -140,7 +140,7 @@ def test_a_finished_run_is_rendered_again_unless_its_ledger_was_changed(names, t
     assert "line 2" in invoked("report", str(tmp_path), code=2).output
     assert "line 2" in invoked("run", *names, *SMALL, "--out", str(tmp_path), code=2).output
     (tmp_path / "run.json").write_text('{"algorithm": "x", "ledger": null}')
-    assert "run NAME --out DIR` wrote" in invoked("report", str(tmp_path), code=2).output
+    assert "expected the output of `privcheck run NAME --out DIR`" in invoked("report", str(tmp_path), code=2).output
 
 
 @pytest.mark.parametrize(("arguments", "match"), [

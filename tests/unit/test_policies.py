@@ -100,7 +100,7 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path):
     path = random_policy(2, 3, 2, 0).save(tmp_path)
     other = random_policy(2, 3, 2, 1).save(tmp_path / "other")
     path.write_bytes(other.read_bytes())
-    with pytest.raises(FileFormatError, match=r"about another policy\.npz"):
+    with pytest.raises(FileFormatError, match=r"does not match policy\.npz"):
         load_policy(tmp_path)
     record = json.loads((tmp_path / "policy.json").read_text(encoding="utf-8"))
     (tmp_path / "policy.json").write_text(json.dumps(record | {"steps": "two"}), encoding="utf-8")

@@ -310,7 +310,7 @@ def test_an_agent_that_hands_back_exact_data_is_refused_before_anything_is_drawn
         return lambda billboard, publish, **more: replace(learn(billboard, publish, **more), claimed=seen["mean"])
 
     leaky = replace(setting.algorithm, offline=replace(honest, make=make, privatizer=hold))
-    with pytest.raises(ParameterError, match=r"dp-apvi is not released: .*beside it: claimed"):
+    with pytest.raises(ParameterError, match=r"dp-apvi is not released: .*returns other figures: claimed"):
         run(replace(setting, algorithm=leaky), source, noise="release", out=tmp_path, begin=lambda: begun.append(1))
     assert not begun
     assert not list(tmp_path.iterdir())

@@ -69,7 +69,7 @@ def test_the_schema_number_stands_first(sample, tmp_path):
     [
         ({"budget": {"curve": {"delta_upper": [0.5, math.nan]}}}, r"report\.budget\.curve\.delta_upper\[1\] is NaN"),
         ({"budget": {"x": np.float64("nan")}}, r"report\.budget\.x is NaN"),
-        ({"run": {"x": object()}}, "type object has no place"),
+        ({"run": {"x": object()}}, "type object cannot be written"),
         ({"run": {"x": "\ud800"}}, "not a text that can be written"),
         ({"run": [1]}, r"report\.run: expected an object, got list"),
         ({"verdict": "holds"}, r"report\.verdict: expected an object, got 'holds'"),

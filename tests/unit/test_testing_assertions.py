@@ -162,5 +162,5 @@ def test_examples_need_a_test_without_deadline_and_content_that_can_be_seen():
 
     with pytest.raises(ParameterError, match="deadline=None"):
         hasty()
-    with pytest.raises(ParameterError, match="cannot be seen"):
+    with pytest.raises(ParameterError, match="is not visible"):
         opaque()
