@@ -72,7 +72,7 @@ AROUND: Final[dict[str, Callable[..., Any]]] = {
     "group": acc.group,
     "user_level": acc.user_level,
     "profile": _profile_of,
-    "parallel": acc.parallel,
+    "parallel": lambda one, other: acc.parallel(one, other),
     "plan": lambda one, other: acc.Plan.of(one, other).curve,
 }
 

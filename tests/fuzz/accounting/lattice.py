@@ -67,7 +67,9 @@ def above(law: Dense, step: Long) -> Lattice:
     p, q = p + p_error, np.maximum(q - q_error, 0)
     lower, upper = law.outside()
     # p_low + p_high = p and p_low e^{−low} + p_high e^{−high} = q, of which the sum grows with p and falls with q
-    high = np.clip((p - q * np.exp(edges[:-1]) * (1 - Long(1e-17))) / -np.expm1(-step), 0, p)
+    # beyond e^11000 q is zero or lost: a smaller factor leaves more at the high end, which dominates
+    ratios = np.exp(np.minimum(edges[:-1], Long(11_000)))
+    high = np.clip((p - q * ratios * (1 - Long(1e-17))) / -np.expm1(-step), 0, p)
     masses = np.zeros(len(edges), dtype=Long)
     masses[:-1] += p - high
     masses[1:] += high
