@@ -210,7 +210,7 @@ def change(url, *statements):
 WRONG = {
     "a reservation that is not listed": ("DELETE FROM reservation", "the table of reservations lacks it"),
     "one that is over and listed": (
-        "INSERT INTO reservation (charge, dataset, expires) VALUES ('c-1', 'of-G', '2027')", "and it is not open",
+        "INSERT INTO reservation (charge, dataset, expires) VALUES ('c-1', 'of-G', '2027')", "but it is not open",
     ),
     "one with another end": ("UPDATE reservation SET expires = '2099'", "another end"),
     "a grant of another dataset": ("UPDATE budget SET dataset = 'of-H' WHERE name = 'G'", "it belongs to of-G"),

@@ -107,7 +107,7 @@ def test_verify():
         (["verify", "dp-apvi", "--set", "rewards=maybe"], "expected one of known, released"),
         (["verify"], "NAME or --all"),
         (["verify", "dp-apvi", "--all"], "NAME or --all"),
-        (["audit", "dp-apvi", "--set", "H=1000000000"], "written out up to 1000000 steps"),
+        (["audit", "dp-apvi", "--set", "H=1000000000"], "at most 1000000 steps"),
         (["run", "dp-apvi", "--env", "riverswim", "--set", "H=1000000000"], "takes about 1.2 days and 40 TB of memory"),
         (["run", "dp-apvi", "--env", "riverswim", "--set", "H=1e9", "--yes"], "at most 200000000 are sampled"),
         (["audit", "dp-apvi", "--view", "vibes"], "--view expects one of"),
@@ -120,7 +120,7 @@ def test_verify():
         (["verify", "dp-apvi", "--set", "rho=1e400"], "expected between 1e-300 and 1e300"),
         (["run", "dp-apvi", "--env", "riverswim", "--set", "bonus_scale=1e400"], "between 1e-300 and 1e300"),
         (["run", "dp-apvi", "--env", "riverswim", "--set", "failure=1e-400"], "between 1e-300 and 1e300"),
-        (["audit", "dp-apvi", "--set", "S=3000000000"], "numbers up to 2147483647"),
+        (["audit", "dp-apvi", "--set", "S=3000000000"], "at most 2147483647"),
         (["report", "no-such-directory"], "no-such-directory"),
     ],
 )
