@@ -27,7 +27,7 @@ CHOSEN := $(if $(ROOM),--room $(ROOM))
 # lint and doctests run beside the tests; what they said is shown when all have ended
 test: $(VENV)/.developing
 	@$(MAKE) --no-print-directory lint >$(VENV)/lint.log 2>&1 & lint=$$!; \
-	($(PYTEST) --doctest-modules --pyargs privcheck privcheck_algorithms privcheck_audits) >$(VENV)/doctest.log 2>&1 & doctest=$$!; \
+	($(PYTEST) --doctest-modules --pyargs privcheck privcheck_algorithms privcheck_audits privcheck_check) >$(VENV)/doctest.log 2>&1 & doctest=$$!; \
 	trap "kill $$lint $$doctest" INT TERM; \
 	($(PYTEST) $(WORKERS) $(CHOSEN) -m "not nightly" .); tests=$$?; wait $$doctest; doctest=$$?; wait $$lint; lint=$$?; \
 	cat $(VENV)/doctest.log $(VENV)/lint.log; test $$lint = 0 -a $$doctest = 0 -a $$tests = 0

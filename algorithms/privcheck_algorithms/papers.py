@@ -109,7 +109,7 @@ SHUFFLE = Paper(
         "their own bit of every counter, and the server sees only the shuffled messages of a batch, from which it "
         "eliminates policies, stage by stage. The claim is (ε, β)-DP in the shuffle model, between joint and local "
         "DP. Its proof looks at sums of bits. Whether what leaves the shuffler is such a sum depends on what a "
-        "message is: `sdp-pe` sends every bit as a message of its own, `sdp-pe-as-printed` one integer per user "
+        "message is: `sdp-pe` sends every bit as a separate message, `sdp-pe-as-printed` one integer per user "
         "and counter, which shows its sender's bit where it is larger than all noise could make it. How likely "
         "that is depends on the size of a batch and hence on the number of users K: the verdict changes with K."
     ),

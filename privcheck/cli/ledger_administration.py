@@ -324,7 +324,7 @@ def receipt() -> None:
 def verify_receipt(file: Path, *, key: Path, as_json: bool) -> None:
     """Check that the receipts and heads in FILE were signed with the ledger's key; no ledger is needed.
 
-    FILE has one JSON, as a charge printed it, or one a line. Exit code 1: a signature does not match the key; 3: one
+    FILE has one JSON, as a charge printed it, or one per line. Exit code 1: a signature does not match the key; 3: one
     predates Ed25519, so that only the ledger can check it.
 
     \b

@@ -121,7 +121,7 @@ def provenance(began: Began, *, command: Sequence[str], seeds: Mapping[str, int]
     )
 
 
-OWN = ("privcheck", "privcheck_algorithms", "privcheck_audits")
+OWN = ("privcheck", "privcheck_algorithms", "privcheck_audits", "privcheck_check")
 
 
 def diagnose() -> Diagnosis:

@@ -194,7 +194,7 @@ class Evidence:
 
     @staticmethod
     def parse(text: str, *, name: str = "file") -> Evidence:
-        """Parse a file: one JSON, a list of them, or one a line; fields printed around a receipt are ignored.
+        """Parse a file: one JSON, a list of them, or one per line; fields printed around a receipt are ignored.
 
         Raises:
             ParameterError: An item is not evidence.

@@ -12,7 +12,7 @@ from typing import Final
 
 from privcheck.errors import PackageError, ParameterError, PrivcheckError, UnknownNameError
 
-_OURS: Final = frozenset({"privcheck", "privcheck_algorithms", "privcheck_audits"})
+_OURS: Final = frozenset({"privcheck", "privcheck_algorithms", "privcheck_audits", "privcheck_check"})
 _GROUPS: Final = ("algorithms", "environments", "environment_families", "figures", "views", "auditors")
 
 

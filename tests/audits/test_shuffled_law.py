@@ -51,7 +51,7 @@ def twin(bits, threshold):
 
 
 def in_order(bits, threshold):
-    """Returns the law of the number of ones, where every bit is a message of its own."""
+    """Returns the law of the number of ones, where every bit is a separate message."""
     law = {}
     for counts, probability in twin(bits, threshold).items():
         ones = sum(value * count for value, count in enumerate(counts))

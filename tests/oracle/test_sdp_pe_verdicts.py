@@ -1,7 +1,7 @@
 """SDP-PE's verdicts, derived by hand.
 
 One user of fine exploration moves 6H counters (two cells of three tables at each step), one of crude exploration four.
-With every bit a message of its own each counter is hidden by N = n⌈τ/n⌉ ≥ τ fair bits, of variance N/4: nearly Gaussian
+With every bit a separate message each counter is hidden by N = n⌈τ/n⌉ ≥ τ fair bits, of variance N/4: nearly Gaussian
 noise, μ = √6H·2/√N, τ = 96 ln(2HSA/β)·9H²/ε². With integer messages a user is shown in one of 6H counters with
 probability 1 − (1 − 2^−m)^{6H}, m = ⌈τ/n⌉, and nothing is claimed to hold where that exceeds β.
 """

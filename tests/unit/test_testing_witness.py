@@ -173,7 +173,7 @@ def test_what_cannot_be_written_is_named_and_what_cannot_be_seen_is_refused():
     assert "# neighbours: value of the failing test, a object" in code
     with pytest.raises(UnwritableError):
         Writer(directory=None).write(np.array([object()]))
-    with pytest.raises(ParameterError, match="the content of a object is not visible"):
+    with pytest.raises(ParameterError, match="the content of object objects is not visible"):
         fingerprint(object())
     with pytest.raises(ParameterError, match="Generator"):
         fingerprint(np.random.default_rng(0))

@@ -143,7 +143,7 @@ _FINE = (
 
 
 def _section_5(*, integers: bool) -> tuple[Line, ...]:
-    apart = "every bit is a message of its own, as in Cheu et al. 2019: what the proof analyses"
+    apart = "every bit is a separate message, as in Cheu et al. 2019: what the proof analyses"
     return (
         Line(
             number="section V, τ",

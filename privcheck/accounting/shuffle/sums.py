@@ -1,6 +1,6 @@
 """Losses of counters behind a shuffler, as needed by declarations: of any size, each changing in either direction.
 
-With every bit a message of its own, a rising counter is Bin(N, ½) + 1 under D against Bin(N, ½) under D′, a falling one
+With every bit a separate message, a rising counter is Bin(N, ½) + 1 under D against Bin(N, ½) under D′, a falling one
 the reverse: the same loss (x ↦ N + 1 − x). For rarer bits neither all rising nor all falling bounds a mixture. But a
 rare bit is a fair bit that is kept with probability 2p, and the attacker may be given the kept set: M ~ Bin(n, 2p) fair
 bits, of mean τ. More bits hide more, so any M′ that is smaller in distribution dominates; P(M ≤ τ − s) is at most
