@@ -11,7 +11,6 @@ Promises: every upper bound is rounded up and every lower bound down, and no ans
 from privcheck.accounting.accuracy import error_bound, spread_for_error
 from privcheck.accounting.billboard_lemma import Check, JointClaim, joint
 from privcheck.accounting.calibration import Calibrated, CalibratedWhole, calibrate, calibrate_whole
-from privcheck.accounting.compressing import Compressed, compress_to_mu
 from privcheck.accounting.conversions import (
     claim_delta,
     claim_epsilon,
@@ -21,7 +20,7 @@ from privcheck.accounting.conversions import (
     zcdp_delta,
     zcdp_to_epsilon,
 )
-from privcheck.accounting.currencies import Cost, Currency
+from privcheck.accounting.currencies import Compressed, Cost, Currency, compress_to_mu
 from privcheck.accounting.curve import Curve, compose, parallel
 from privcheck.accounting.dp_events import from_dp_event
 from privcheck.accounting.events import (

@@ -85,6 +85,11 @@ class Misses:
         message = f"no scale or count from {low:g} to {high:g} meets the target"
         if self.refused is not None:
             message += f"; the family refused some: {self.refused}"
+        cheapest = high if self.seek == "least" else low
+        if abs(self.seen.get(cheapest, FAR)) < FAR:
+            message += f": at {cheapest:g}, where it costs least, the figure is {self.figure(cheapest).upper:.6g}"
+            reason = "a part that does not depend on the argument, or a single release, exceeds the target alone"
+            raise ParameterError(f"{message}; {reason}", name="family") from self.refused
         other = "largest" if self.seek == "least" else "least"
         message += f": does its cost {'fall' if self.seek == 'least' else 'grow'} as its argument grows?"
         raise ParameterError(f"{message} If not, seek the {other}", name="family") from self.refused

@@ -10,25 +10,33 @@
 A fraction is charged as the fraction, a float as the shortest decimal that names it, which is how it was written: a std
 of 0.1 is a tenth. So n costs of one nth of a cap fill the cap exactly. Irrational costs, and costs made of several
 events (trees, groups, samples), are rounded up.
+
+A plan is a composition whose events are fixed in advance, and its exact curve is valid. Adaptively chosen spending
+needs a totally ordered currency. Both meet in Σμ²: a μ whose trade-off function covers the plan's (`engine.covering`)
+costs μ² in a filter, like one release, and so does every single event.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Literal
 
 import numpy as np
 
-from privcheck.accounting.curve import Curve
+from privcheck.accounting.combining import job_of
+from privcheck.accounting.curve import Curve, compose
 from privcheck.accounting.engine.bounded import BoundedRange
+from privcheck.accounting.engine.covering import STEP, Composition, least_mu, least_rho
 from privcheck.accounting.engine.discrete import DiscreteGaussian
 from privcheck.accounting.engine.laws import DIRECTIONS, GaussianLaw, LaplaceLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.engine.sampled import SampledGaussian
 from privcheck.accounting.events import Event, Piece
+from privcheck.accounting.reals import Real, probability
 from privcheck.errors import ParameterError
 from privcheck.terms.symbols import to_float
 from privcheck.terms.unit import RelationName
@@ -72,6 +80,9 @@ class Currency:
 
     def __str__(self) -> str:
         return f"Rényi order {float(self.order or 0):g}" if self.name == "renyi" else self.name
+
+
+_GDP: Final = Currency(name="gdp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +140,15 @@ def _repeat(cost: Cost, count: int) -> Cost:
 
 @functools.lru_cache(maxsize=4096)
 def _one(event: Event, currency: Currency) -> Cost:
+    """Cost of one release: of its laws added up, or in μ² of its own curve where that is less."""
+    cost = _by_laws(event, currency)
+    if currency.name != "gdp":
+        return cost
+    covered = _compress((event,), Fraction(0))
+    return replace(cost, amount=covered.mu_squared, lost=covered.lost)
+
+
+def _by_laws(event: Event, currency: Currency) -> Cost:
     amount, lost = Fraction(0), Fraction(0)
     for piece, times in _pieces(event):
         known = _restate(event, _know(piece))
@@ -152,7 +172,7 @@ def _amount(known: _Known, currency: Currency) -> Fraction | None:
     if isinstance(known.law, LostLaw) or currency.name == "pure":
         return Fraction(0) if isinstance(known.law, LostLaw) else known.pure
     if currency.name == "zcdp":
-        return _least(known.rho, None if known.pure is None else pure_to_rho(known.pure))
+        return _least(known.rho, *(() if known.pure is None else (pure_to_rho(known.pure), _own_rho(known))))
     if currency.name == "gdp":
         return known.mu_squared if known.mu_squared is not None or known.pure is None else pure_to_mu(known.pure) ** 2
     order = currency.order or Fraction(2)
@@ -285,6 +305,20 @@ def _hides(t: float, epsilon: float) -> bool:
     return math.erfc(t) * (1 + 4e-15) <= 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon))
 
 
+def _own_rho(known: _Known) -> Fraction | None:
+    """ρ of a law's own Rényi divergences, rounded up; None where a closed form says as much, or they are not known."""
+    law = known.law
+    if (
+        known.rho is not None
+        or known.pure is None
+        or isinstance(law, LostLaw | GaussianLaw | ZcdpLaw | DiscreteGaussian)
+    ):
+        return None
+    divergence = lambda z: float(_divergence(law, 1 + Fraction(z)) or math.inf) * (1 + 1e-15)  # noqa: E731
+    rho = least_rho(divergence, to_float(known.pure, rounding="up"))
+    return Fraction(rho) * _UP if math.isfinite(rho) else None
+
+
 def _divergence(piece: Law | RenyiLaw, order: Fraction) -> Fraction | None:
     """D_α of a law, the larger direction, rounded up; its mass at loss ∞ is left out."""
     z = to_float(order - 1, rounding="up")  # D grows with the order
@@ -321,3 +355,115 @@ def _refusal(event: Event, piece: Piece, currency: Currency) -> str:
     if currency.name == "renyi":
         return f"{message}: nothing is known at this order; use a lower order, or spend {_FROM_PURE}"
     return f"{message}: its likelihood ratios are unbounded; use currency='renyi' with an order, or spend {_FROM_PURE}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compressed:
+    """Cost of a plan in Σμ², as one release.
+
+    Attributes:
+        mu_squared: μ², rounded up.
+        lost: δ₀: the mass lost outright and the δ set aside.
+        method: Origin of μ.
+        points: Number of ε at which the plan's curve was computed.
+        relation: Relation under which the plan is priced; None where no event of it names one.
+    """
+
+    mu_squared: Fraction
+    lost: Fraction
+    method: str
+    points: int
+    relation: RelationName | None
+
+    @property
+    def mu(self) -> float:
+        """μ, rounded up."""
+        return math.nextafter(math.sqrt(to_float(self.mu_squared, rounding="up")), math.inf)
+
+    @property
+    def cost(self) -> Cost:
+        """Cost to spend in a filter or odometer for "gdp"."""
+        return Cost(amount=self.mu_squared, lost=self.lost, relation=self.relation)
+
+
+def compress_to_mu(*parts: Event | Curve | Iterable[Event | Curve], lost: Real = 0) -> Compressed:
+    """Find the least μ², to about 1e-4, for which a composition fixed in advance is μ-GDP up to a δ₀; certified.
+
+    Never above Σμ² of the single events, where that is finite. For sampled noise, discrete Gaussian noise and zCDP no
+    tail bound is known that Gaussian noise of a smaller spread than theirs would cover: they need `lost`.
+
+    Args:
+        parts: Events and curves, as in `compose`; fixed in advance.
+        lost: δ set aside for the tail, in addition to the mass lost outright.
+
+    Raises:
+        ParameterError: No finite μ is known, or lost is out of range.
+
+    >>> from privcheck import accounting as acc
+    >>> plan = [acc.gaussian(std=30, count=1000), acc.laplace(scale=50, count=500)]
+    >>> whole = compress_to_mu(plan)
+    >>> round(acc.gdp_epsilon(whole.mu, 1e-6).value, 2), round(acc.compose(plan).epsilon(delta=1e-6).value, 2)
+    (5.7, 5.7)
+    >>> acc.Filter("gdp", cap=2).spend(whole.cost).amount == whole.mu_squared
+    True
+    """
+    aside = probability("lost", lost)
+    curve = compose(*parts)
+    branches = [replace(_compress(branch, aside), relation=curve.relation) for branch in curve.branches]
+    worst = max(branches, key=lambda c: c.mu_squared)
+    return replace(worst, lost=max(c.lost for c in branches), points=sum(c.points for c in branches))
+
+
+def _compress(branch: tuple[Event, ...], aside: Fraction) -> Compressed:
+    """Cost of the events that one group of users sees, whatever their relation."""
+    outright = _lost_outright(branch)
+    job = replace(job_of(branch), lost=0.0, losts=())
+    ceiling = _sum_of_squares(branch)
+    summed = Compressed(
+        mu_squared=ceiling or Fraction(0), lost=outright, method="Σμ² of its events", points=0, relation=None
+    )
+    if ceiling is not None and float(ceiling) <= job.mu_squared * (1 + STEP):
+        return summed
+    if job.hopeless:
+        return summed if ceiling is not None else _refuse(branch)
+    infinite = max(job.infinite(d) for d in job.directions) * (
+        1 + 1e-6
+    )  # a little more, so that there is an ε from which on it is enough
+    allowed = infinite + to_float(aside, rounding="down")
+    rest = Composition(job=job, allowed=allowed)
+    if not math.isfinite(rest.tail) and not rest.gaussian:
+        return summed if ceiling is not None else _refuse(branch)
+    most = math.inf if ceiling is None else math.sqrt(float(ceiling))
+    mu = least_mu(rest, most)
+    if mu is None or mu >= most:
+        return summed if ceiling is not None else _refuse(branch)
+    return Compressed(
+        mu_squared=Fraction(mu) ** 2,
+        lost=outright + max(Fraction(infinite) + aside, Fraction(allowed)),
+        method="least μ of the composed curve",
+        points=len(rest.known),
+        relation=None,
+    )
+
+
+def _refuse(branch: tuple[Event, ...]) -> Compressed:
+    message = f"no finite μ is known for {', '.join(map(str, branch))}: nothing bounds the far tail of its loss"
+    raise ParameterError(f"{message}; set some δ aside for it, such as lost=1e-9", name="lost", given=0)
+
+
+def _lost_outright(branch: tuple[Event, ...]) -> Fraction:
+    """Σδ lost outright, with the δ of `approximate` events taken exactly as written."""
+    total = Fraction(0)
+    for event in branch:
+        for piece, times in event.pieces:
+            if isinstance(piece, LostLaw):
+                one = event.amount("delta") if event.kind == "approximate" else Fraction(piece.delta)
+                total += one * times * event.count
+    return total
+
+
+def _sum_of_squares(branch: tuple[Event, ...]) -> Fraction | None:
+    try:
+        return sum((_by_laws(replace(e, count=1), _GDP).amount * e.count for e in branch), Fraction(0))
+    except ParameterError:
+        return None

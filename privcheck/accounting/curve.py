@@ -48,7 +48,7 @@ class Curve:
         """Compute the least ε with δ(ε) ≤ δ, in nats.
 
         Args:
-            delta: In [0, 1). At 0 the result is ε of pure DP, ∞ where there is none.
+            delta: In [0, 1]. At 0 the result is ε of pure DP, ∞ where there is none; at 1 it is 0.
 
         Raises:
             ParameterError: δ is out of range.
@@ -59,7 +59,11 @@ class Curve:
         >>> round(figure.value, 9), figure.method, figure.upper >= figure.value
         (5.701137909, 'contour integral', True)
         """
-        return self._under(_largest([_note(_epsilon(branch, _delta(delta)), branch) for branch in self.branches]))
+        at = real("delta", delta, strict=False, most=1)
+        if at == 1:
+            nothing = Figure(value=0.0, method="every mechanism is (0, 1)-DP", direction="exact", _certify=lambda: 0.0)
+            return self._under(nothing)
+        return self._under(_largest([_note(_epsilon(branch, at), branch) for branch in self.branches]))
 
     def delta(self, *, epsilon: Real) -> Figure:
         """Compute δ(ε).
@@ -212,13 +216,6 @@ def _check(part: object) -> Event:
         message = f"expected events such as gaussian(std=30), or curves, got {part!r}"
         raise ParameterError(message, name="parts", given=part)
     return part
-
-
-def _delta(value: Real) -> float:
-    delta = real("delta", value, strict=False, most=1)
-    if delta == 1:
-        raise ParameterError("expected delta below 1, got 1", name="delta", given=value)
-    return delta
 
 
 def _divergence(job: Job, z: float, direction: Direction) -> float:

@@ -24,18 +24,16 @@ from privcheck.accounting.curve import Curve
 from privcheck.accounting.events import Event
 from privcheck.accounting.events.base import one_relation
 from privcheck.accounting.figures import Figure
-from privcheck.accounting.reals import Real, real
+from privcheck.accounting.reals import Real, exactly, probability, real
 from privcheck.accounting.sums import (
     add_lost,
     add_up,
-    amount_of,
     bound_epsilon,
     bound_figure,
     charge_of,
     currency_of,
     delta_at,
     epsilon_at,
-    probability,
     say,
 )
 from privcheck.errors import BudgetError, ParameterError
@@ -81,7 +79,7 @@ class Filter:
             ParameterError: A number is out of range, or the order is missing, or given for another currency.
         """
         self.currency = currency_of(currency, order)
-        self.cap = Cost(amount=amount_of("cap", cap), lost=probability("lost", lost))
+        self.cap = Cost(amount=exactly("cap", cap), lost=probability("lost", lost))
         self.spent = Cost(amount=Fraction(0))
         self.theorem = THEOREMS[self.currency.name]
         self._room = (self.spent, self._surely_left())
@@ -109,7 +107,7 @@ class Filter:
         >>> budget.epsilon(delta=1e-6).upper <= 1
         True
         """
-        target, whole = amount_of("epsilon", epsilon), probability("delta", delta)
+        target, whole = exactly("epsilon", epsilon), probability("delta", delta)
         kind = currency_of(currency, order)
         aside = probability("lost", lost) if lost is not None else whole if kind.name == "pure" else Fraction(0)
         if aside > whole:

@@ -36,7 +36,7 @@ from privcheck.accounting.engine.laws import (
 )
 from privcheck.accounting.engine.orders import Bound, RenyiLaw, corners_of
 from privcheck.accounting.engine.profiles import Content, profile_atoms, profile_law
-from privcheck.accounting.events import Event, Piece, discrete_laplace
+from privcheck.accounting.events import Event, Piece, discrete_gaussian, discrete_laplace
 from privcheck.accounting.events.base import event, join_notes
 from privcheck.accounting.reals import Real, whole
 from privcheck.errors import ParameterError
@@ -144,6 +144,9 @@ def _group(one: Event, k: int) -> Event:
         made = discrete_laplace(scale=one.parameter("scale"), sensitivity=k * one.parameter("sensitivity"))
         return _event(one, k, made.pieces, "")
     laws = [law for law, _ in one.pieces]
+    if one.kind == "discrete_gaussian" and not all(isinstance(law, DiscreteGaussian) for law in laws):
+        # k users move an integer vector by k times its length at most
+        return discrete_gaussian(std=one.amount("std"), sensitivity=k * one.amount("sensitivity"), count=one.count)
     # what is added to moves k times as far; a group has such laws only where its own event had
     additive = one.kind in ("laplace", "tree", "discrete_gaussian", "group")
     scaled: list[tuple[Piece, int]] = []

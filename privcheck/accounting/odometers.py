@@ -11,15 +11,13 @@ from privcheck.accounting.currencies import THEOREMS, UNITS, Cost, Name
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.events import Event
 from privcheck.accounting.figures import Figure
-from privcheck.accounting.reals import Real
+from privcheck.accounting.reals import Real, exactly, probability
 from privcheck.accounting.sums import (
     add_up,
-    amount_of,
     bound_figure,
     charge_of,
     currency_of,
     epsilon_at,
-    probability,
     say,
     shorten,
 )
@@ -79,7 +77,7 @@ class Odometer:
             ParameterError: A number is out of range.
         """
         self.currency = currency_of(currency, order)
-        self._first, self._growth = amount_of("first", first), amount_of("growth", growth)
+        self._first, self._growth = exactly("first", first), exactly("growth", growth)
         self._delta, self._lost = probability("delta", delta), probability("lost", lost)
         if self._growth < Fraction(101, 100):
             raise ParameterError(f"expected growth at least 1.01, got {growth!r}", name="growth", given=growth)

@@ -39,7 +39,9 @@ def real(name: str, value: object, *, least: float = 0.0, strict: bool = True, m
     try:
         number = float(value) if isinstance(value, (float, np.floating)) else to_float(exact(value), rounding="nearest")
     except ParameterError:
-        raise ParameterError(f"{wanted}, got {value!r}", name=name, given=value) from None
+        known = isinstance(value, int | float | str | Fraction)
+        how = "" if known else f", of type {type(value).__name__}: give a float, a Fraction or a decimal string"
+        raise ParameterError(f"{wanted}, got {value!r:.100}{how}", name=name, given=value) from None
     if not math.isfinite(number) or not least <= number <= most or (strict and number == least):
         raise ParameterError(f"{wanted}, got {value!r}", name=name, given=value)
     if number == 0 and _is_not_zero(value):  # as a float it would cost nothing
@@ -123,3 +125,11 @@ def reals(name: str, values: ArrayLike, *, below: float) -> NDArray[np.float64]:
         message = f"expected {name} in [0, {below:g}), got {given[bad].ravel()[0]!r}"
         raise ParameterError(message, name=name, given=float(given[bad].ravel()[0]))
     return given
+
+
+def probability(name: str, value: object) -> Fraction:
+    """Convert a number in [0, 1) exactly; others are refused."""
+    amount = exactly(name, value)
+    if not amount < 1:
+        raise ParameterError(f"expected {name} at least 0 and below 1, got {value!r}", name=name, given=value)
+    return amount

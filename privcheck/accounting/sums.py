@@ -33,23 +33,10 @@ def currency_of(name: object, order: object) -> Currency:
         return Currency(name=name)
     if order is None:
         raise ParameterError("expected an order above 1 for currency 'renyi', got none", name="order")
-    alpha = amount_of("order", order)
+    alpha = exactly("order", order)
     if not alpha > 1:
         raise ParameterError(f"expected order above 1, got {order!r}", name="order", given=order)
     return Currency(name="renyi", order=alpha)
-
-
-def amount_of(name: str, value: object) -> Fraction:
-    """Convert a number of at least 0 exactly; a float is the decimal it prints as."""
-    return exactly(name, value)
-
-
-def probability(name: str, value: object) -> Fraction:
-    """Convert a number in [0, 1) exactly; others are refused."""
-    amount = amount_of(name, value)
-    if not amount < 1:
-        raise ParameterError(f"expected {name} at least 0 and below 1, got {value!r}", name=name, given=value)
-    return amount
 
 
 def charge_of(event: object, currency: Currency) -> Cost:
@@ -61,7 +48,7 @@ def charge_of(event: object, currency: Currency) -> Cost:
         return event
     if isinstance(event, Event | Curve):
         return cost_of(event, currency)
-    return Cost(amount=amount_of("event", event))
+    return Cost(amount=exactly("event", event))
 
 
 def add_up(spent: Cost, cost: Cost, unit: Fraction) -> Cost:

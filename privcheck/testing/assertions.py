@@ -424,7 +424,8 @@ def _name(value: Any) -> str:
 
 
 def _unknown(value: Any) -> ParameterError:
-    message = f"the content of {type(value).__qualname__} objects is not visible, so a failing example could not be repeated"
+    kind = type(value).__qualname__
+    message = f"the content of {kind} objects is not visible, so a failing example could not be repeated"
     wanted = "under Hypothesis give functions, arrays, numbers, texts, lists, dicts, dataclasses or data frames"
     return ParameterError(f"{message}; {wanted}", name="mechanism", given=value)
 

@@ -268,3 +268,11 @@ def test_evaluations_are_few():
     assert len(asked) <= 14
     assert all(a != b for a, b in pairwise(sorted(set(asked))))
     assert np.isfinite(asked).all()
+
+
+def test_a_part_that_exceeds_the_target_alone_is_named_and_not_the_other_end():
+    fixed = lambda s: acc.compose(acc.gaussian(std=s), acc.pure(epsilon=2))  # noqa: E731
+    with pytest.raises(ParameterError, match="where it costs least, the figure is 2; a part that does not depend"):
+        acc.calibrate((1, 1e-6), fixed)
+    with pytest.raises(ParameterError, match=r"at 1, where it costs least, .* a single release, exceeds"):
+        acc.calibrate_whole((1, 1e-6), lambda n: acc.gaussian(std=0.1, count=n))

@@ -219,6 +219,49 @@ def test_randomised_response_is_gaussian_dp_at_its_mu(epsilon):
         assert acc.pure_delta(epsilon, at).upper <= acc.gdp_delta(mu, at).upper * (1 + 1e-12)
 
 
+def _responses(epsilon, categories):
+    """Masses of one answer under two true values."""
+    p, q = math.exp(epsilon) / (math.exp(epsilon) + categories - 1), 1 / (math.exp(epsilon) + categories - 1)
+    return np.array([p, q, *[q] * (categories - 2)]), np.array([q, p, *[q] * (categories - 2)])
+
+
+def _sampled_noise(epsilon, rate):
+    """Masses of narrow cells: a sum's noise with and without a sampled user."""
+    x = np.linspace(-40 / epsilon, 1 + 40 / epsilon, 100_001)
+    p, q = (np.exp(-np.abs(x - moved) * epsilon) for moved in (1, 0))
+    return (1 - rate) * q / q.sum() + rate * p / p.sum(), q / q.sum()
+
+
+@pytest.mark.parametrize(
+    ("event", "pair"),
+    [
+        *((acc.randomized_response(epsilon=e, categories=k), _responses(e, k)) for e in (0.1, 1, 5) for k in (3, 900)),
+        *(
+            (acc.poisson(event=acc.laplace(scale=1 / e), rate=q, relation="add-remove"), _sampled_noise(e, q))
+            for e, q in ((1.0, 0.1), (3.0, 0.01))
+        ),
+    ],
+    ids=lambda of: str(of) if isinstance(of, acc.Event) else "",
+)
+def test_costs_of_bounded_losses_cover_them_and_are_the_least(event, pair):
+    """ρ and μ² against divergences and hockey sticks summed here."""
+    ratios = []
+    for p, q in (pair, pair[::-1]):
+        losses = np.log(p) - np.log(q)
+        for order in 1 + np.geomspace(1e-3, 1e3, 400):
+            top = ((order - 1) * losses).max()
+            ratios.append((top + math.log(float(np.sum(p * np.exp((order - 1) * losses - top))))) / (order - 1) / order)
+    rho = float(cost_of(event, ZCDP).amount)
+    assert max(ratios) * (1 - 1e-7) <= rho <= max(ratios) * (1 + 2e-3)
+    mu = math.sqrt(float(cost_of(event, GDP).amount))
+    needed = 0.0
+    for at in np.linspace(0, 5, 1001):
+        delta = max(float(np.sum(np.maximum(p - math.exp(at) * q, 0))) for p, q in (pair, pair[::-1]))
+        assert delta <= gaussian_profile(mu, at) * (1 + 1e-6) + 1e-12
+        needed = max(needed, delta / gaussian_profile(mu, at) if delta > 1e-9 else 0.0)
+    assert needed > 0.97
+
+
 def test_costs_of_trees_curves_and_partitions_add_up():
     tree = acc.tree(node=acc.gaussian(std=10), leaves=8, participations=1)
     assert float(cost_of(tree, GDP).amount) == pytest.approx(0.04, rel=1e-12)

@@ -127,6 +127,16 @@ def test_groups_of_known_laws():
     )
 
 
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_a_group_moves_an_integer_vector_by_so_many_of_its_lengths(k):
+    one = acc.discrete_gaussian(std=30, sensitivity=math.sqrt(2), count=2)
+    several = acc.group(one, size=k)
+    rho = acc.Filter("zcdp", cap=1).spend(several).amount
+    assert 2 * Fraction(k) ** 2 / 900 <= rho <= 2 * Fraction(k) ** 2 / 900 * (1 + Fraction(1, 10**14))
+    cubes = acc.discrete_gaussian(std=30, sensitivity=k, count=4)  # as far along each of two axes, twice
+    assert several.epsilon(delta=1e-6).upper >= acc.compose(cubes).epsilon(delta=1e-6).value * (1 - 1e-9)
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_renyi_curves_of_groups_bound_every_chain(seed, k):

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import sympy  # noqa: TID251 - numbers that an author has from SymPy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,7 +51,8 @@ from privcheck.terms.guarantees import ApproxDP, PureDP
         lambda: acc.shuffled_randomized_response(epsilon=1, users=0, relation="replace-one"),
         lambda: acc.compose(3),
         lambda: acc.parallel(*()),
-        lambda: acc.compose(acc.gaussian(std=1)).epsilon(delta=1),
+        lambda: acc.compose(acc.gaussian(std=1)).epsilon(delta=1.1),
+        lambda: acc.gaussian(std=sympy.sqrt(2)),
         lambda: acc.compose(acc.gaussian(std=1)).epsilon(delta=math.nan),
         lambda: acc.compose(acc.gaussian(std=1)).delta(epsilon=-1),
         lambda: acc.compose(acc.gaussian(std=1)).epsilons([0.1, 2.0]),
@@ -174,3 +176,14 @@ def test_calibration_takes_guarantees():
     assert pure.scale >= 6
     both = acc.calibrate(ApproxDP(1, "1e-6"), lambda s: acc.gaussian(std=s))
     assert both.scale == pytest.approx(acc.calibrate((1, 1e-6), lambda s: acc.gaussian(std=s)).scale, rel=1e-8)
+
+
+def test_numbers_of_sympy_and_numpy_and_a_delta_of_one_are_answered():
+    plain = acc.compose(acc.gaussian(std=30)).epsilon(delta=1e-6)
+    assert acc.gaussian(std=sympy.sqrt(900)).epsilon(delta=sympy.Rational(1, 10**6)) == plain
+    assert acc.gaussian(std=np.int64(30)).epsilon(delta=np.float64(1e-6)) == plain
+    assert acc.gaussian(std=30).delta(epsilon=sympy.Rational(1, 10)) == acc.compose(acc.gaussian(std=30)).delta(
+        epsilon=0.1
+    )
+    for event in (acc.gaussian(std=1), acc.poisson_gaussian(std=1, rate=0.1, relation="add-remove")):
+        assert (event.epsilon(delta=1).value, event.epsilon(delta=1).upper) == (0, 0)

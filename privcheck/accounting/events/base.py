@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
 from privcheck.accounting.engine.laws import Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
-from privcheck.accounting.reals import decimal, exactly, whole
+from privcheck.accounting.reals import Real, decimal, exactly, whole
 from privcheck.errors import ParameterError
 from privcheck.terms.unit import RelationName
 
 if TYPE_CHECKING:
     from privcheck.accounting.curve import Curve
+    from privcheck.accounting.figures import Figure
 
 Piece = Law | ZcdpLaw | LostLaw | RenyiLaw
 P = ParamSpec("P")
@@ -82,6 +83,23 @@ class Event:
     def __radd__(self, other: object) -> Curve:
         """Add the event to the 0 at which `sum` begins."""
         return _after_nothing(self, other)
+
+    def epsilon(self, *, delta: Real) -> Figure:
+        """Compute ε of the event alone at a δ, as its curve does.
+
+        >>> from privcheck import accounting as acc
+        >>> round(acc.gaussian(std=5).epsilon(delta=1e-6).value, 4)
+        0.8341
+        """
+        from privcheck.accounting.curve import compose
+
+        return compose(self).epsilon(delta=delta)
+
+    def delta(self, *, epsilon: Real) -> Figure:
+        """Compute δ of the event alone at an ε, as its curve does."""
+        from privcheck.accounting.curve import compose
+
+        return compose(self).delta(epsilon=epsilon)
 
     def parameter(self, name: str) -> float:
         """Look up a numeric parameter."""

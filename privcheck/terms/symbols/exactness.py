@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+import numbers
 import re
 from fractions import Fraction
 from typing import Literal
-
-import numpy as np
 
 from privcheck.errors import InexactNumberError, ParameterError
 
@@ -25,7 +24,7 @@ def exact(value: object) -> Fraction:
     """Convert a number exactly: integers, fractions, `"0.5"`, `"1/2"`, `"1e-5"`.
 
     Args:
-        value: An int, a Fraction or a string. Integral NumPy scalars count as ints.
+        value: An int, a Fraction or a string; integers of NumPy and rational numbers of SymPy.
 
     Raises:
         InexactNumberError: The value is a float; the message shows the string to write instead, if the float is finite.
@@ -36,12 +35,10 @@ def exact(value: object) -> Fraction:
     """
     if isinstance(value, bool) or value is None:
         raise ParameterError(f"expected a number, got {value!r}; {_GIVE}", given=value)
-    if isinstance(value, (int, Fraction)):
-        return Fraction(value)
     if isinstance(value, str):
         return _from_text(value)
-    if isinstance(value, np.integer):
-        return Fraction(int(value))
+    if isinstance(value, numbers.Rational):  # NumPy's integers, SymPy's integers and rationals
+        return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, float) and not math.isfinite(value):
         raise InexactNumberError(f"expected a finite number, got {value!r}; {_GIVE}", given=value)
     if isinstance(value, float):

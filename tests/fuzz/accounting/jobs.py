@@ -67,12 +67,17 @@ def _profile_of(of: acc.Event) -> acc.Event:
     return acc.privacy_profile(dict(zip(points.tolist(), np.minimum.accumulate(deltas).tolist(), strict=True)))
 
 
+def _parallel(one: Any, other: Any) -> acc.Curve:
+    """Returns a curve over disjoint users; the parts have names in a job."""
+    return acc.parallel(one, other)
+
+
 AROUND: Final[dict[str, Callable[..., Any]]] = {
     "nested": lambda made: made,
     "group": acc.group,
     "user_level": acc.user_level,
     "profile": _profile_of,
-    "parallel": lambda one, other: acc.parallel(one, other),
+    "parallel": _parallel,
     "plan": lambda one, other: acc.Plan.of(one, other).curve,
 }
 
