@@ -15,12 +15,12 @@ import numpy as np
 
 from privcheck.data.trajectories import Regressors, Trajectories, choose_rows, take
 from privcheck.declare.mechanisms import PRICED, Mechanism, Noise, SymmetricGaussian
-from privcheck.declare.mechanisms.checking import check_mechanism, mechanism_conditions
-from privcheck.declare.procedures.additive import release_branches
+from privcheck.declare.mechanisms.checks import check_mechanism, mechanism_conditions
 from privcheck.declare.procedures.base import Cost, Facts, KnownPair
+from privcheck.declare.procedures.charges import release_branches
+from privcheck.declare.procedures.noise_schedules import check_varying, varying_cost, varying_events, varying_pairs
 from privcheck.declare.procedures.sampled_pairs import sampled_pairs
 from privcheck.declare.procedures.sampling_costs import alone, check_sampling, sampled_cost, sampled_events
-from privcheck.declare.procedures.varying import check_varying, varying_cost, varying_events, varying_pairs
 from privcheck.declare.relations import Relation, of_one_trajectory
 from privcheck.declare.schedules import (
     Batches,

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from privcheck.declare.mechanisms import ShuffledBits
-from privcheck.declare.mechanisms.checking import check_charges
+from privcheck.declare.mechanisms.checks import check_charges
 from privcheck.declare.procedures import (
     OF_SEVERAL,
     OURS,

@@ -9,7 +9,7 @@ from fractions import Fraction
 from privcheck.accounting.events import Event
 from privcheck.declare.declaration import Declaration, Release
 from privcheck.declare.procedures import Procedure
-from privcheck.declare.procedures.additive import release_branches
+from privcheck.declare.procedures.charges import release_branches
 from privcheck.declare.relations import name_relation
 from privcheck.declare.releases import is_additive
 from privcheck.declare.schedules import Batches, EveryEpisode

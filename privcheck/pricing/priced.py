@@ -15,7 +15,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from privcheck.accounting import Curve
 from privcheck.declare.declaration import Declaration, check_declaration
-from privcheck.declare.mechanisms.base import Charge, charge_of
+from privcheck.declare.mechanisms.base import Charge
+from privcheck.declare.procedures.charges import charge_of
 from privcheck.pricing.cost import Account, NumericAccount, account, compose_numbers
 from privcheck.pricing.events import settle_sizes
 

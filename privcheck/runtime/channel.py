@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privcheck.data.trajectories import Trajectories
 from privcheck.declare.declaration import Declaration
-from privcheck.declare.mechanisms.base import charge
+from privcheck.declare.procedures.charges import charge
 from privcheck.declare.statistics.grid import OnGrid
 from privcheck.errors import ChannelError, UnknownNameError
 from privcheck.runtime.ledger import Records

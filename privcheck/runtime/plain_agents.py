@@ -27,7 +27,8 @@ from privcheck.data.finite_models import FiniteMDP, evaluate, one_hot, solve
 from privcheck.data.trajectories import Trajectories
 from privcheck.declare.declaration import Release
 from privcheck.declare.mechanisms import Noise
-from privcheck.declare.mechanisms.base import Charge, charge
+from privcheck.declare.mechanisms.base import Charge
+from privcheck.declare.procedures.charges import charge
 from privcheck.declare.schedules import Batches, EveryEpisode, PerUser, Tree
 from privcheck.declare.statistics.grid import OnGrid
 from privcheck.errors import ChannelError, ParameterError

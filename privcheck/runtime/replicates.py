@@ -26,7 +26,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declare.mechanisms.base import charge
+from privcheck.declare.procedures.charges import charge
 from privcheck.errors import ParameterError, PrivcheckError
 from privcheck.runtime.discretisation import as_drawn
 from privcheck.runtime.ledger import FILE_NAME, Ledger

@@ -26,7 +26,7 @@ from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms import PRICED, DiscreteGaussianNoise, DiscreteLaplaceNoise, LaplaceNoise
 from privcheck.declare.procedures import Outcomes
-from privcheck.declare.procedures.moved import gaussian_outcomes, laplace_outcomes
+from privcheck.declare.procedures.noisy_numbers import gaussian_outcomes, laplace_outcomes
 from privcheck.declare.releases import Release
 from privcheck.declare.schedules import Batches, PerUser
 from privcheck.declare.statistics import SparseDifference

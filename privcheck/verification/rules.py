@@ -13,7 +13,7 @@ from privcheck.accounting.billboard_lemma import PRECONDITIONS
 from privcheck.declare.declaration import Assumption, Declaration
 from privcheck.declare.mechanisms import ShuffledNoise, shuffled_noise
 from privcheck.declare.procedures import MatrixMechanism
-from privcheck.declare.procedures.additive import release_branches
+from privcheck.declare.procedures.charges import release_branches
 from privcheck.declare.relations import AddRemoveOne, Relation, ReplaceOne, of_one_trajectory
 from privcheck.declare.releases import L1, L2, Release
 from privcheck.declare.schedules import Poisson, Sampled, Tree

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from privcheck.accounting.shuffle.sums import binomial_window
 from privcheck.declare.mechanisms import ShuffledNoise, shuffled_noise
 from privcheck.declare.procedures import Outcomes
-from privcheck.declare.procedures.one_sample import merge_by_loss
+from privcheck.declare.procedures.sample_laws import merge_by_loss
 from privcheck.declare.releases import Release
 from privcheck.declare.statistics import SparseDifference
 from privcheck.verification.outcome_loss import Part, pair_delta, pair_epsilon

@@ -17,7 +17,7 @@ import small_declarations as small
 from privcheck import account, verify
 from privcheck.declare.declaration import Release
 from privcheck.declare.mechanisms import GaussianNoise, LaplaceNoise, Noise, lacks
-from privcheck.declare.mechanisms.base import charge
+from privcheck.declare.procedures.charges import charge
 from privcheck.declare.statistics import VisitCounts
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.pricing import Priced

@@ -12,7 +12,7 @@ from scipy.stats import kstest
 
 from mutants.messages import forgets_decoys, lets_order_through, sends_sums, shares_order
 from privcheck.commands.settings import resolve_setting
-from privcheck.declare.mechanisms.shuffled import ShuffledBitsNoise
+from privcheck.declare.mechanisms.shuffled_bits import ShuffledBitsNoise
 from privcheck.runtime.online import Sent
 from privcheck.runtime.registry import algorithm
 from privcheck.runtime.results import AuditRequest

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from privcheck.commands.online_runs import online_settings
-from privcheck.declare.mechanisms.shuffled import ShuffledIntegersNoise
+from privcheck.declare.mechanisms.shuffled_bits import ShuffledIntegersNoise
 from privcheck.runtime import registry
 from privcheck.runtime.replicates import ready
 from privcheck.runtime.results import OnlineRequest, World

@@ -28,7 +28,7 @@ from privcheck.declare.procedures import (
     StabilityHistogram,
     UnaryEncoding,
 )
-from privcheck.declare.procedures.moved import gaussian_outcomes
+from privcheck.declare.procedures.noisy_numbers import gaussian_outcomes
 from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.declare.schedules import Outputs, Poisson, Tree
 from privcheck.declare.statistics import VisitCounts

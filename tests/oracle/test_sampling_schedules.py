@@ -14,7 +14,7 @@ from privcheck.commands.settings import resolve_setting
 from privcheck.declare.declaration import Claim, Declaration, Release
 from privcheck.declare.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise
 from privcheck.declare.procedures.mixtures import Mixture, SampledRounds
-from privcheck.declare.procedures.placed import Place, PlacedRounds
+from privcheck.declare.procedures.shuffled_epochs import ShuffledEpoch, ShuffledEpochRuns
 from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.declare.schedules import BallsInBins, Poisson, ShuffledEpochs, WithoutReplacement, WithReplacement
 from privcheck.declare.statistics import ClippedSums
@@ -426,7 +426,7 @@ def test_compiled_rounds_have_the_law_of_interpreted_ones(noise, shifts, rate):
 @pytest.mark.parametrize("shifts", [(1.0, 0.0), (2.0, 1.0), (1.5, -1.5)])
 def test_compiled_epochs_have_the_law_of_naive_ones(noise, shifts):
     """As above, 6 × 2 × 5 times: below 2e-7."""
-    one = PlacedRounds(place=Place(noise=noise, batches=4, shifts=shifts), epochs=2)
+    one = ShuffledEpochRuns(epoch=ShuffledEpoch(noise=noise, batches=4, shifts=shifts), epochs=2)
     rng = np.random.default_rng(12)
     for on_first in (True, False):
         x = noise.draw(rng, (RUNS * 2, 4))
@@ -445,8 +445,8 @@ def test_extreme_noise_gives_no_run_without_a_score():
     bits = np.arange(200) % 2 == 0
     for scale in (1e-5, 1e8):
         mixture = Mixture(noise=GaussianNoise(scale=scale), weights=(0.5, 0.5), shifts=(1.0, -1.0))
-        place = Place(noise=GaussianNoise(scale=scale), batches=5, shifts=(1.0, -1.0))
-        for runs in (SampledRounds(mixture=mixture, rounds=20), PlacedRounds(place=place, epochs=4)):
+        epoch = ShuffledEpoch(noise=GaussianNoise(scale=scale), batches=5, shifts=(1.0, -1.0))
+        for runs in (SampledRounds(mixture=mixture, rounds=20), ShuffledEpochRuns(epoch=epoch, epochs=4)):
             assert np.isfinite(runs(rng, bits)).all()
 
 

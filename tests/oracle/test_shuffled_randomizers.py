@@ -14,7 +14,7 @@ import small_declarations as small
 from privcheck import account, verify
 from privcheck.declare.declaration import Claim, Declaration, Parameter
 from privcheck.declare.procedures import ShuffledRandomizer
-from privcheck.declare.procedures.counted import CountedBits, CountedCategories, CountedRounds
+from privcheck.declare.procedures.shuffle import CountedBits, CountedCategories, CountedRounds
 from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.pricing.calibration import least_noise

@@ -17,8 +17,8 @@ import small_declarations as small
 from privcheck import account, verify
 from privcheck.declare.declaration import Claim, Declaration, Draw, Parameter, Release
 from privcheck.declare.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
-from privcheck.declare.procedures.moved import LOOKED, gaussian_outcomes, laplace_outcomes
-from privcheck.declare.procedures.varying import VaryingRuns
+from privcheck.declare.procedures.noise_schedules import VaryingRuns
+from privcheck.declare.procedures.noisy_numbers import LOOKED, gaussian_outcomes, laplace_outcomes
 from privcheck.declare.relations import AddRemoveOne, ReplaceOne
 from privcheck.declare.schedules import Outputs
 from privcheck.declare.statistics import ClippedSums, Column, GramMatrices, VisitCounts

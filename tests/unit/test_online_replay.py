@@ -5,7 +5,7 @@ import pytest
 
 from privcheck.commands.online_runs import online_settings
 from privcheck.data.trajectories import Trajectories
-from privcheck.declare.mechanisms.base import charge
+from privcheck.declare.procedures.charges import charge
 from privcheck.runtime import Billboard, Channel, Ledger, ReplayChannel, SimulatedNoise
 from privcheck.runtime.results import OnlineRequest, World
 from privcheck_algorithms.environments.finite import random_mdp

@@ -13,7 +13,7 @@ from privcheck import ApproxDP, Claim, Declaration, PrivacyProfile, account, ver
 from privcheck.cli.main import main
 from privcheck.commands.declarations import calibrate_noise, price_releases, show, verify_claim
 from privcheck.commands.settings import resolve_setting
-from privcheck.declare.mechanisms.base import charge
+from privcheck.declare.procedures.charges import charge
 from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
 from privcheck.pricing import Priced, Prices, calibration, cost, events, least_factor, least_noise, once, priced
 from privcheck.pricing.calibration import needed_factor, needed_noise

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from privcheck.declare.mechanisms.shuffled import ShuffledBitsNoise, ShuffledIntegersNoise
+from privcheck.declare.mechanisms.shuffled_bits import ShuffledBitsNoise, ShuffledIntegersNoise
 from privcheck.errors import ParameterError
 from privcheck.runtime.registry import algorithm
 from privcheck.runtime.replicates import run
@@ -191,7 +191,7 @@ def test_results_do_not_depend_on_where_a_run_is_cut():
 
 
 def test_a_charge_without_a_batch_size_is_that_of_the_least_noise():
-    from privcheck.declare.mechanisms.base import charge
+    from privcheck.declare.procedures.charges import charge
 
     declaration = algorithm("sdp-pe").declare({})
     values = declaration.values({"K": "42"})

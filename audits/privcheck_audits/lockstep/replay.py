@@ -20,7 +20,7 @@ import numpy as np
 from privcheck.data.trajectories import Trajectories
 from privcheck.declare.declaration import Declaration, Draw, Release
 from privcheck.declare.mechanisms import Noiseless
-from privcheck.declare.mechanisms.base import charge
+from privcheck.declare.procedures.charges import charge
 from privcheck.declare.relations import Relation, ReplaceOne
 from privcheck.declare.schedules import Tree
 from privcheck.declare.statistics import FeatureSums, GramMatrices, SparseDifference

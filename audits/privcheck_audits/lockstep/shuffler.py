@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declare.mechanisms import GaussianNoise, ShuffledNoise, shuffled_noise
-from privcheck.declare.mechanisms.bits import ones_cdf
+from privcheck.declare.mechanisms.shuffled_bits import ones_cdf
 from privcheck.errors import AuditError
 from privcheck.runtime.online import Sent, Tables
 from privcheck.runtime.registry import Algorithm

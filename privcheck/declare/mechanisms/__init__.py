@@ -5,16 +5,16 @@ A new law of this package is a file here and a line each in `LAWS` and `PRICED` 
 
 from typing import Final
 
-from privcheck.declare.mechanisms.base import Mechanism, Noise, lacks
-from privcheck.declare.mechanisms.bits import draw_messages, noise_bits
+from privcheck.declare.mechanisms.base import Mechanism, Noise, Noiseless, lacks
 from privcheck.declare.mechanisms.gaussian import DiscreteGaussian, DiscreteGaussianNoise, Gaussian, GaussianNoise
 from privcheck.declare.mechanisms.laplace import DiscreteLaplace, DiscreteLaplaceNoise, Laplace, LaplaceNoise
-from privcheck.declare.mechanisms.noiseless import Noiseless
-from privcheck.declare.mechanisms.shuffled import (
+from privcheck.declare.mechanisms.shuffled_bits import (
     ShuffledBits,
     ShuffledBitsNoise,
     ShuffledIntegersNoise,
     ShuffledNoise,
+    draw_messages,
+    noise_bits,
     shuffled_noise,
 )
 from privcheck.declare.mechanisms.symmetric import SymmetricGaussian, SymmetricGaussianNoise

@@ -1,10 +1,10 @@
-"""Protocol of a mechanism, its noise, and the numeric charge of a release."""
+"""Protocol of a mechanism, its noise, the numeric charge of a release, and the base of independent noise."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, Self
 
@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declare.statistics.base import Sensitivity, SparseDifference
-from privcheck.errors import DeclarationError, ParameterError
-from privcheck.terms.symbols import Expr
+from privcheck.errors import ParameterError
+from privcheck.terms.parameters import number
+from privcheck.terms.symbols import Exact, Expr
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
-    from privcheck.declare.relations import Relation
-    from privcheck.declare.releases import Release
     from privcheck.declare.statistics.base import Sensitivity
 
 
@@ -45,32 +44,6 @@ class Charge:
     users: str = ""
     senders: int = 0
     threshold: float = 0.0
-
-
-def charge(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Charge:
-    """Charge of the whole release: the derived sensitivity of all its outputs, and the noise drawn.
-
-    If the noise depends on the size n of a batch and no n is given, the charge is for the batch with the least noise.
-    """
-    return charge_of(release, release.charged(relation), release.quietest(values))
-
-
-def charge_of(release: Release, charged: Sensitivity, values: Mapping[str, Fraction]) -> Charge:
-    """Charge of the whole release from a sensitivity that is already derived.
-
-    Raises:
-        DeclarationError: The mechanism draws noise of another law than its `law`.
-    """
-    noise, law = release.mechanism.at(values), release.mechanism.law
-    if not isinstance(noise, law):
-        message = f"release {release.name!r}: its mechanism says the law {law.name!r} and draws {noise!r:.100}"
-        raise DeclarationError(f"{message}; let `at` return noise of the class {law.__name__}")
-    return noise.charge(
-        l1=charged.l1.number(values, rounding="up"),
-        l2=charged.l2.number(values, rounding="up"),
-        linf=charged.linf.number(values, rounding="up"),
-        users=release.users,
-    )
 
 
 Array = NDArray[np.float64]
@@ -363,3 +336,78 @@ def positive_scale(spread: Expr, values: Mapping[str, Fraction]) -> float:
             f"expected a positive, finite spread, got {spread} = {scale} at {dict(values)}", given=scale
         )
     return scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noiseless(Noise):
+    """Adds no noise and gives no privacy, whatever its scale.
+
+    Non-private counterparts of agents and tests use it; no declaration contains it.
+    """
+
+    name: ClassVar[str] = "none"
+
+    scale: float = 0.0
+
+    def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        """Return zeros of the shape."""
+        return np.zeros(shape)
+
+    def log_ratio(self, noise: Array, change: Array) -> Array:
+        """Refuse: without noise the log-likelihood ratio is 0 or ∞.
+
+        Raises:
+            ParameterError: Always.
+        """
+        raise ParameterError("without noise the likelihood ratio of two neighbours is 0 or ∞; nothing to score")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Independent:
+    """Independent noise of one law in every coordinate; one field, its spread, which the law's `symbol` denotes.
+
+    A subclass defines `law`, the text of its spread (`title`, `formula`), its standard deviation and its price.
+    """
+
+    law = Noise  # a ClassVar is not the protocol's property to every type checker
+    title: ClassVar[str]
+    formula: ClassVar[str]
+
+    @property
+    def words(self) -> str:
+        """The mechanism in words with its spread."""
+        return f"{self.title} {self.spread}"
+
+    @property
+    def latex(self) -> str:
+        """The noise's law as a formula."""
+        return rf"{self.formula}{self.spread.latex()}\right)"
+
+    @property
+    def spread(self) -> Expr:
+        """The declared spread."""
+        spread: Expr = getattr(self, fields(self)[0].name)
+        return spread
+
+    def with_spread(self, spread: Expr) -> Self:
+        """Return the mechanism with another spread."""
+        return replace(self, **{fields(self)[0].name: spread})
+
+    def whiten(self, sensitivity: Sensitivity) -> Sensitivity:
+        """Return the sensitivity unchanged: the noise is independent in every coordinate."""
+        return sensitivity
+
+    def whitened(self, difference: SparseDifference) -> SparseDifference:
+        """Return the change with every entry of a symmetric matrix as a coordinate."""
+        return difference.every_entry()
+
+    def gdp_squared(self, sensitivity: Sensitivity) -> Expr | None:
+        """Return None: not on the Gaussian curve."""
+        return None
+
+    def _set_spread(self, given: Exact | Expr) -> None:
+        (field,) = fields(self)
+        object.__setattr__(self, field.name, number(f"{field.name}, of {type(self).__name__}", given))
+
+    def _noise(self, scale: Expr, values: Mapping[str, Fraction]) -> Noise:
+        return self.law(scale=positive_scale(scale, values))

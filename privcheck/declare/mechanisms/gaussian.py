@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 import numpy as np
 
-from privcheck.declare.mechanisms.base import Array, Charge, Noise
-from privcheck.declare.mechanisms.independent import Independent
+from privcheck.declare.mechanisms.base import Array, Charge, Independent, Noise
 from privcheck.declare.mechanisms.laplace import DiscreteLaplaceNoise
 from privcheck.declare.statistics.base import Sensitivity
 from privcheck.errors import ParameterError

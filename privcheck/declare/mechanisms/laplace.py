@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 
-from privcheck.declare.mechanisms.base import Array, Charge, Noise
-from privcheck.declare.mechanisms.independent import Independent
+from privcheck.declare.mechanisms.base import Array, Charge, Independent, Noise
 from privcheck.declare.statistics.base import Sensitivity
 from privcheck.terms.symbols import Exact, Expr, exp, expression, sqrt, to_float
 

@@ -5,12 +5,12 @@ from privcheck.declare.procedures.encoders import Encoder, banded_square_root, b
 from privcheck.declare.procedures.histogram import StabilityHistogram
 from privcheck.declare.procedures.local import RandomisedResponse
 from privcheck.declare.procedures.matrices import MatrixMechanism
-from privcheck.declare.procedures.on_sample import OnSample, SharedSample, draw_together, sample_of
 from privcheck.declare.procedures.own import OwnMechanism
 from privcheck.declare.procedures.planar import PlanarLaplace
 from privcheck.declare.procedures.scored_choice import ScoredChoice
 from privcheck.declare.procedures.selection import NoisyMax
-from privcheck.declare.procedures.shuffled import ShuffledRandomizer
+from privcheck.declare.procedures.shared_samples import OnSample, SharedSample, draw_together, sample_of
+from privcheck.declare.procedures.shuffle import ShuffledRandomizer
 from privcheck.declare.procedures.smooth import SmoothNoise
 from privcheck.declare.procedures.sparse_vector import SparseVector
 from privcheck.declare.procedures.unary import UnaryEncoding, optimised_unary, permanent_response, symmetric_unary

@@ -13,11 +13,11 @@ import numpy as np
 
 from privcheck.declare.mechanisms import GaussianNoise, Noise, lacks
 from privcheck.declare.procedures.base import Array, KnownPair, Sampler
-from privcheck.declare.procedures.capped import MOST_KEPT, CappedRounds
+from privcheck.declare.procedures.capped_samples import MOST_KEPT, CappedRounds
 from privcheck.declare.procedures.mixtures import Mixture, SampledRounds
-from privcheck.declare.procedures.one_sample import Chosen, Moved, OneSampleRounds
-from privcheck.declare.procedures.placed import Place, PlacedRounds
+from privcheck.declare.procedures.sample_laws import Chosen, Moved, OneSampleRounds
 from privcheck.declare.procedures.sampling_costs import OneSample, alone
+from privcheck.declare.procedures.shuffled_epochs import ShuffledEpoch, ShuffledEpochRuns
 from privcheck.declare.relations import (
     LARGEST,
     LONGEST,
@@ -90,9 +90,11 @@ def sampled_pairs(of: OneSample, relation: Relation, values: Mapping[str, Fracti
         seen.add(key)
         words, data = _words(looked, neighbours, relation), (_told(neighbours.first), _told(neighbours.second))
         if isinstance(sampling, Placed):
-            place = Place(noise=moved[0].noise, batches=int(sampling.batches.number(values)), shifts=moved[0].shifts)
-            runs: Sampler = PlacedRounds(place=place, epochs=rounds)
-            laws = [(f"{words}; {told}", outcomes) for told, outcomes in place.outcomes()]
+            epoch = ShuffledEpoch(
+                noise=moved[0].noise, batches=int(sampling.batches.number(values)), shifts=moved[0].shifts
+            )
+            runs: Sampler = ShuffledEpochRuns(epoch=epoch, epochs=rounds)
+            laws = [(f"{words}; {told}", outcomes) for told, outcomes in epoch.outcomes()]
             known += [KnownPair(words=told, data=data, outcomes=law, rounds=rounds, sampler=runs) for told, law in laws]
         elif [one.count for one in moved] == [1] and not of.selections:
             mixture = Mixture(noise=moved[0].noise, weights=weights, shifts=moved[0].shifts)

@@ -49,8 +49,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from privcheck.declare.mechanisms import GaussianNoise, Noise
-from privcheck.declare.mechanisms.base import Charge, charge_of
+from privcheck.declare.mechanisms.base import Charge
 from privcheck.declare.procedures.base import Cost, Procedure, check_one_record
+from privcheck.declare.procedures.charges import charge_of
 from privcheck.declare.relations import AddRemoveOne, Relation, ReplaceOne, ZeroOut, name_relation, replaced, zeroed_out
 from privcheck.declare.schedules import (
     Once,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privcheck.declare.mechanisms import GaussianNoise
 from privcheck.declare.procedures.base import Array, Outcomes
 from privcheck.declare.procedures.mixtures import log_masses
-from privcheck.declare.procedures.one_sample import merge_by_loss
+from privcheck.declare.procedures.sample_laws import merge_by_loss
 
 _REACH: Final = 9.0  # standard deviations beyond the outermost values that cells cover
 _LINE: Final = 4000  # cells of one coordinate

@@ -1,4 +1,4 @@
-"""Events of noisy statistics of all users: the sensitivity of all outputs against the noise that is drawn."""
+"""Charges and events of noisy statistics of all users: sensitivity of all outputs, against the noise that is drawn."""
 
 from __future__ import annotations
 
@@ -8,13 +8,40 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from privcheck.declare.mechanisms import Noise, ShuffledNoise
-from privcheck.declare.mechanisms.base import Charge, charge_of
+from privcheck.declare.mechanisms.base import Charge
 from privcheck.declare.statistics import Sensitivity
-from privcheck.errors import ParameterError
+from privcheck.errors import DeclarationError, ParameterError
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
+    from privcheck.declare.relations import Relation
     from privcheck.declare.releases import Release
+
+
+def charge(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Charge:
+    """Charge of the whole release: the derived sensitivity of all its outputs, and the noise drawn.
+
+    If the noise depends on the size n of a batch and no n is given, the charge is for the batch with the least noise.
+    """
+    return charge_of(release, release.charged(relation), release.quietest(values))
+
+
+def charge_of(release: Release, charged: Sensitivity, values: Mapping[str, Fraction]) -> Charge:
+    """Charge of the whole release from a sensitivity that is already derived.
+
+    Raises:
+        DeclarationError: The mechanism draws noise of another law than its `law`.
+    """
+    noise, law = release.mechanism.at(values), release.mechanism.law
+    if not isinstance(noise, law):
+        message = f"release {release.name!r}: its mechanism says the law {law.name!r} and draws {noise!r:.100}"
+        raise DeclarationError(f"{message}; let `at` return noise of the class {law.__name__}")
+    return noise.charge(
+        l1=charged.l1.number(values, rounding="up"),
+        l2=charged.l2.number(values, rounding="up"),
+        linf=charged.linf.number(values, rounding="up"),
+        users=release.users,
+    )
 
 
 def release_branches(

@@ -49,7 +49,7 @@ _MOST: Final = 20_000  # batches up to which sums are convolved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ShuffledEpoch:
     """Numbers of the batches of one epoch, one of which, at a random position, contains the user.
 
     Attributes:
@@ -196,30 +196,30 @@ def _thick(law: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedRounds:
+class ShuffledEpochRuns:
     """Runs of all epochs, scored by the exact likelihood ratio of all their numbers.
 
     Attributes:
-        place: Law of one epoch.
+        epoch: Law of one epoch.
         epochs: Number of epochs.
     """
 
-    place: Place
+    epoch: ShuffledEpoch
     epochs: int
 
     @property
     def numbers(self) -> int:
         """One per batch."""
-        return self.place.batches * self.epochs
+        return self.epoch.batches * self.epochs
 
     def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
         """Draw runs and score them; compiled for Gaussian and Laplace noise."""
-        scores, moves = np.zeros(on_first.size), moves_of(self.place.noise, self.place.shifts)
+        scores, moves = np.zeros(on_first.size), moves_of(self.epoch.noise, self.epoch.shifts)
         if moves is None:
             for _ in range(self.epochs):
-                scores += self.place.log_ratio(self.place.draw(rng, on_first))
+                scores += self.epoch.log_ratio(self.epoch.draw(rng, on_first))
             return scores
         from privcheck.declare.procedures.sampled_kernels import add_epochs
 
-        add_epochs(rng, moves, (self.epochs, self.place.batches), on_first, scores)
+        add_epochs(rng, moves, (self.epochs, self.epoch.batches), on_first, scores)
         return scores

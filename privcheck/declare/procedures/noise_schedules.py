@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declare.mechanisms.base import charge_of
 from privcheck.declare.procedures.base import Array, Cost, KnownPair
-from privcheck.declare.procedures.moved import LOOKED, gaussian_outcomes, laplace_outcomes
+from privcheck.declare.procedures.charges import charge_of
+from privcheck.declare.procedures.noisy_numbers import LOOKED, gaussian_outcomes, laplace_outcomes
 from privcheck.declare.relations import LARGEST, LONGEST, Relation, extreme_pairs, most_trajectories
 from privcheck.declare.schedules import Once, Outputs
 from privcheck.declare.statistics.base import Sensitivity
