@@ -15,7 +15,7 @@ from privcheck.runtime.results import OnlineRequest, World
 from privcheck_algorithms.environments.finite import random_mdp
 from privcheck_algorithms.kernels.optimism import lay_out, policy_bonus, value_bonus
 from privcheck_algorithms.kernels.tables import as_declared, as_vector, split
-from privcheck_algorithms.online.private import curator
+from privcheck_algorithms.online.private import privatizer_config
 from privcheck_algorithms.private_ucb_po.agent import Agent as PolicyAgent
 from privcheck_algorithms.private_ucb_po.agent import evaluate_and_improve
 from privcheck_algorithms.private_ucb_vi.agent import Agent as ValueAgent
@@ -47,7 +47,7 @@ def levels(place, epsilon):
 @pytest.mark.parametrize("kind", ["vi", "po"])
 def test_precision_levels_are_the_lemmas(kind, place):
     _, request = asked(f"private-ucb-{kind}-{place}", epsilon="7")
-    given = curator(request)
+    given = privatizer_config(request)
     for found, expected in zip((given.E1, given.E2), levels(place, 7.0), strict=True):
         assert found == pytest.approx(expected)
 

@@ -25,7 +25,7 @@ from privcheck.runtime.results import OnlineRequest
 from privcheck_algorithms.kernels.optimism import Bonus, policy_bonus, value_bonus
 from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, compress, empty_walk, roll_greedy, roll_mixed
 from privcheck_algorithms.kernels.tables import as_declared, size
-from privcheck_algorithms.online.private import PrivatizerConfig, curator, declared
+from privcheck_algorithms.online.private import PrivatizerConfig, declared, privatizer_config
 from privcheck_algorithms.private_ucb_po.agent import learning_rate
 from privcheck_algorithms.privatizers import noise as kernel_noise
 from twins.planning import best_backward, value_backward
@@ -99,7 +99,7 @@ def trace(
             kernels' noise.
         answers: The users' trajectories, whatever the policy; None lets users act in the environment.
     """
-    given, mdp, K = curator(request), request.world.mdp, request.episodes
+    given, mdp, K = privatizer_config(request), request.world.mdp, request.episodes
     source = KernelNoise(request, given, number)
     opening = opener or _opener(request, source)
     rng = np.random.default_rng(seeds(request.seed, number, "users")["users"])

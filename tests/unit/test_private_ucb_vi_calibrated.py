@@ -19,7 +19,7 @@ from privcheck_algorithms.environments.finite import random_mdp, riverswim
 from privcheck_algorithms.kernels.optimism import lay_out, value_bonus
 from privcheck_algorithms.kernels.sparse_mdp import compress, empty_walk, roll_greedy
 from privcheck_algorithms.kernels.tables import Layout, count, size, split
-from privcheck_algorithms.online.private import curator
+from privcheck_algorithms.online.private import privatizer_config
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
 from privcheck_algorithms.private_ucb_vi.agent import Agent, plan, player
 from privcheck_algorithms.privatizers.counters import DOUBLING, LOCAL, TREE, begins, levels, outputs
@@ -144,7 +144,7 @@ def test_precision_levels_follow_from_the_noise():
         request = asked(river, K=20_000, failure="0.05", preset="paper", **given)
         std = request.declaration.releases[0].mechanism.at(request.values).scale
         reach = std * math.sqrt(2 * terms * cells)
-        assert reach == pytest.approx(curator(request, kinds=(TREE, DOUBLING, LOCAL)).E1)
+        assert reach == pytest.approx(privatizer_config(request, kinds=(TREE, DOUBLING, LOCAL)).E1)
 
 
 def test_users_of_batches_pay_once_and_those_of_a_tree_at_every_power_of_two():

@@ -35,8 +35,8 @@ from privcheck_algorithms.kernels.optimism import (
 )
 from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, Walk, compress, roll_greedy, value_greedy
 from privcheck_algorithms.kernels.tables import Counters, Layout, count, size, split
+from privcheck_algorithms.online.agent_env import make_env
 from privcheck_algorithms.online.private import refuse
-from privcheck_algorithms.online.stage import stage
 from privcheck_algorithms.private_ucb_po.agent import ETA_SCALE, optimise
 from privcheck_algorithms.privatizers.counters import EXACT
 
@@ -208,7 +208,7 @@ def oppo_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  
     Raises:
         ParameterError: No episode, or too many counters.
     """
-    return optimise(stage(request, kinds=(EXACT,)), "oppo")
+    return optimise(make_env(request, kinds=(EXACT,)), "oppo")
 
 
 OPPO = Algorithm(

@@ -21,8 +21,8 @@ from privcheck_algorithms.dp_apvi.kernels import private_counts, private_total
 from privcheck_algorithms.kernels.optimism import BONUS_SCALE, FAILURE, policy_bonus
 from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, empty_walk, judge, roll_greedy
 from privcheck_algorithms.kernels.tables import Counters, split
+from privcheck_algorithms.online.agent_env import Arrays, assemble, make_env
 from privcheck_algorithms.online.private import PRECISION_SCALE, numbers
-from privcheck_algorithms.online.stage import Arrays, assemble, stage
 from privcheck_algorithms.privatizers.counters import Privatizer, publish
 
 Array = NDArray[np.float64]
@@ -165,7 +165,7 @@ def player(request: OnlineRequest, *, kind: int, label: str, pooled: bool = Fals
         ParameterError: Sizes other than the environment's, no episode, too many counters, or pooled counts although the
             dynamics change with the step.
     """
-    where = stage(request, noiseless=noiseless, pooled=pooled, rewards=True)
+    where = make_env(request, noiseless=noiseless, pooled=pooled, rewards=True)
     if pooled and request.world.mdp.transition.shape[0] > 1:
         message = f"{label} pools its counts over the steps, but {request.world.name} changes with the step"
         raise ParameterError(message, name="env", given=request.world.name)

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from privcheck.runtime.figures import EPISODES, Curve, Figure, Judged, Observation, PaperFigures, Results, Series, Size
-from privcheck_algorithms.figures import RECORDED
-from privcheck_algorithms.figures.words import decide, shares
+from privcheck_algorithms.figures import RECORDED, decide, shares
 from privcheck_algorithms.papers import EPISODIC
 
 _BUDGETS: Final = ("0.1", "1", "10")

@@ -6,8 +6,7 @@ import itertools
 from typing import Final
 
 from privcheck.runtime.figures import EPISODES, Figure, Judged, Observation, PaperFigures, Results, Series, Size
-from privcheck_algorithms.figures import RECORDED
-from privcheck_algorithms.figures.words import decide, shares
+from privcheck_algorithms.figures import RECORDED, decide, shares
 from privcheck_algorithms.papers import LINEAR
 
 _SOURCE: Final = "Sahu 2025, arXiv:2504.09339, section 4"

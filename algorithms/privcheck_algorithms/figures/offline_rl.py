@@ -6,8 +6,7 @@ import itertools
 from typing import Final
 
 from privcheck.runtime.figures import Figure, Judged, Observation, PaperFigures, Results, Series, Size
-from privcheck_algorithms.figures import RECORDED
-from privcheck_algorithms.figures.words import decide, number, share, shares
+from privcheck_algorithms.figures import RECORDED, decide, number, share, shares
 from privcheck_algorithms.papers import OFFLINE
 
 _SOURCE: Final = "Qiao & Wang 2022, arXiv:2206.00810, section 5 and Appendix G"

@@ -16,8 +16,7 @@ from privcheck.runtime.figures import (
     Series,
     Size,
 )
-from privcheck_algorithms.figures import RECORDED
-from privcheck_algorithms.figures.words import decide, number, share, shares
+from privcheck_algorithms.figures import RECORDED, decide, number, share, shares
 from privcheck_algorithms.papers import SHUFFLE
 
 _SOURCE: Final = "Bai et al. 2024, arXiv:2411.11647v3, section VI"

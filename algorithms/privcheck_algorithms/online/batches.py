@@ -20,8 +20,8 @@ from privcheck.runtime.online import DONE, SWITCHES, Face, Player, Record, Repli
 from privcheck.runtime.replicates import seeds
 from privcheck.runtime.results import OnlineRequest
 from privcheck_algorithms.kernels.sparse_mdp import compress, value_greedy
+from privcheck_algorithms.online.agent_env import BatchFace
 from privcheck_algorithms.online.private import NOISE
-from privcheck_algorithms.online.stage import BatchFace
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

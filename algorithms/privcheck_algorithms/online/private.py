@@ -166,7 +166,7 @@ NO_PRIVATIZER = PrivatizerConfig(
 )  # for the agents that are not private
 
 
-def curator(
+def privatizer_config(
     request: OnlineRequest, *, noiseless: bool = False, kinds: Collection[int] = (TREE, LOCAL)
 ) -> PrivatizerConfig:
     """Privatizer configuration of the declaration, with the precision levels of Lemmas 5.1 and 5.4.

@@ -32,8 +32,8 @@ from privcheck_algorithms.kernels.optimism import (
 )
 from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, empty_walk, roll_mixed, value_mixed
 from privcheck_algorithms.kernels.tables import split
+from privcheck_algorithms.online.agent_env import AgentEnv, Arrays, assemble, make_env
 from privcheck_algorithms.online.private import PRECISION_SCALE, numbers
-from privcheck_algorithms.online.stage import AgentEnv, Arrays, assemble, stage
 from privcheck_algorithms.privatizers.counters import Privatizer, publish
 
 Array = NDArray[np.float64]
@@ -134,7 +134,9 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     Raises:
         ParameterError: Sizes other than the environment's, no episode, or too many counters.
     """
-    return optimise(stage(request, noiseless=noiseless), "private-ucb-po, noiseless" if noiseless else "private-ucb-po")
+    return optimise(
+        make_env(request, noiseless=noiseless), "private-ucb-po, noiseless" if noiseless else "private-ucb-po"
+    )
 
 
 def optimise(where: AgentEnv, label: str) -> Player:

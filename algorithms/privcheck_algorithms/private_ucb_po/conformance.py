@@ -11,7 +11,7 @@ _TAKEN = "⌈log₂ K⌉ (ln K with `log=ln`) and 0.1"
 def _lines(precision: Line, counts: Line) -> tuple[Line, ...]:
     return (
         Line(number="Algorithm 1, 1", says="π¹ is uniform", code="private_ucb_po.agent.optimise"),
-        Line(number="Algorithm 1, 2", says="C̃, Ñ and Ñ(·, ·, s′) are 0", code="online.stage.AgentEnv.keep"),
+        Line(number="Algorithm 1, 2", says="C̃, Ñ and Ñ(·, ·, s′) are 0", code="online.agent_env.AgentEnv.keep"),
         precision,
         Line(number="Algorithm 1, 4", says="episodes k = 1, 2, …, K", code="private_ucb_po.agent.play"),
         Line(
@@ -49,7 +49,7 @@ CENTRAL = _lines(
     Line(
         number="Algorithm 1, 3",
         says="E₁ = (3H/ε)√(8 log³K·log(6SAT/δ)), E₂ with S²AT (Lemma 5.1)",
-        code="online.private.curator",
+        code="online.private.privatizer_config",
         leaves_open=_BASE,
         takes=_TAKEN,
     ),
@@ -63,7 +63,7 @@ LOCAL = _lines(
     Line(
         number="Algorithm 1, 3",
         says="E₁ = (3H/ε)√(8K·log(6SAT/δ)), E₂ with S²AT (Lemma 5.4)",
-        code="online.private.curator",
+        code="online.private.privatizer_config",
         leaves_open="δ",
         takes="0.1",
     ),

@@ -29,8 +29,8 @@ from privcheck_algorithms.kernels.optimism import (
 )
 from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, empty_walk, judge, roll_greedy
 from privcheck_algorithms.kernels.tables import split
+from privcheck_algorithms.online.agent_env import Arrays, assemble, make_env
 from privcheck_algorithms.online.private import FIRST_BATCH, PRECISION_SCALE, numbers
-from privcheck_algorithms.online.stage import Arrays, assemble, stage
 from privcheck_algorithms.privatizers import recompute
 from privcheck_algorithms.privatizers.counters import (
     DOUBLING,
@@ -127,7 +127,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     Raises:
         ParameterError: Sizes other than the environment's, no episode, or too many counters.
     """
-    where = stage(request, noiseless=noiseless, kinds=(TREE, RECOMPUTED, DOUBLING, LOCAL))
+    where = make_env(request, noiseless=noiseless, kinds=(TREE, RECOMPUTED, DOUBLING, LOCAL))
     given, (H, S, A, _) = where.given, where.layout
     failure, scale = numbers(request.options, "failure", "bonus_scale")
     bonus = value_bonus(H=H, S=S, A=A, K=request.episodes, failure=failure, E1=given.E1, E2=given.E2, scale=scale)

@@ -10,7 +10,7 @@ _TAKEN = "⌈log₂ K⌉ (ln K with `log=ln`) and 0.1"
 
 def _lines(precision: Line, counts: Line) -> tuple[Line, ...]:
     return (
-        Line(number="Algorithm 2, 1", says="C̃, Ñ and Ñ(·, ·, s′) are 0", code="online.stage.AgentEnv.keep"),
+        Line(number="Algorithm 2, 1", says="C̃, Ñ and Ñ(·, ·, s′) are 0", code="online.agent_env.AgentEnv.keep"),
         precision,
         Line(number="Algorithm 2, 3", says="episodes k = 1, …, K", code="private_ucb_vi.agent.play"),
         Line(number="Algorithm 2, 4–5", says="Ṽ_{H+1} = 0; steps h = H, …, 1", code="private_ucb_vi.agent.plan"),
@@ -44,7 +44,7 @@ CENTRAL = _lines(
     Line(
         number="Algorithm 2, 2",
         says="E₁ = (3H/ε)√(8 log³K·log(6SAT/δ)), E₂ with S²AT (Lemma 5.1)",
-        code="online.private.curator",
+        code="online.private.privatizer_config",
         leaves_open=_BASE,
         takes=_TAKEN,
     ),
@@ -58,7 +58,7 @@ LOCAL = _lines(
     Line(
         number="Algorithm 2, 2",
         says="E₁ = (3H/ε)√(8K·log(6SAT/δ)), E₂ with S²AT (Lemma 5.4)",
-        code="online.private.curator",
+        code="online.private.privatizer_config",
         leaves_open="δ",
         takes="0.1",
     ),

@@ -22,10 +22,10 @@ from privcheck.declare.mechanisms import shuffled_noise
 from privcheck.runtime.online import Player, Replicate, Sent
 from privcheck.runtime.results import OnlineRequest
 from privcheck.support.kernels import njit
+from privcheck_algorithms.online.agent_env import BatchFace
 from privcheck_algorithms.online.batches import Batch
 from privcheck_algorithms.online.policy_runs import LEARNER, PolicyRuns, Reports, tune
 from privcheck_algorithms.online.private import declared, refuse
-from privcheck_algorithms.online.stage import BatchFace
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -23,8 +23,8 @@ from privcheck_algorithms.online.private import (
     NO_PRIVATIZER,
     NOISE,
     PrivatizerConfig,
-    curator,
     declared,
+    privatizer_config,
     recomputes_noise,
     refuse,
     vectors,
@@ -253,7 +253,7 @@ class AgentEnv:
         return BatchCounterFace(counters=counters, first=self.given.first) if self.given.first else counters
 
 
-def stage(
+def make_env(
     request: OnlineRequest,
     *,
     noiseless: bool = False,
@@ -271,7 +271,7 @@ def stage(
         rewards: Whether to sum rewards; otherwise costs.
 
     Raises:
-        ParameterError: Sizes other than the environment's, no episode, too many counters, or as `curator`.
+        ParameterError: Sizes other than the environment's, no episode, too many counters, or as `privatizer_config`.
     """
     if EXACT in kinds:
         refuse(request, vectors=1)
@@ -279,7 +279,7 @@ def stage(
     else:
         again = recomputes_noise(request) if RECOMPUTED in kinds else 0.0
         refuse(request, vectors=again or vectors(request))
-        given = curator(request, noiseless=noiseless, kinds=kinds)
+        given = privatizer_config(request, noiseless=noiseless, kinds=kinds)
     mdp = request.world.mdp
     layout = Layout(T=1 if pooled else mdp.horizon, S=mdp.states, A=mdp.actions, rewards=rewards)
     return AgentEnv(request=request, given=given, w=compress(mdp), optimal=solve(mdp).value, layout=layout)
