@@ -32,7 +32,7 @@ from privcheck.pricing.calibration import least_noise
 from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.terms.symbols import A, H, S, epsilon
 from privcheck.verification.outcome_loss import pair_delta, pure_loss, rho_loss
-from privcheck_audits.releases.samplers import hear_samplers
+from privcheck_audits.engine.outputs import hear_samplers
 from privcheck_audits.releases.view import audit_releases
 
 SURE = 1 - 1e-9

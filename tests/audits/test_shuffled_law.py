@@ -18,8 +18,8 @@ from scipy.stats import binom
 from privcheck.declare.mechanisms import Noise, ShuffledBits, noise_bits
 from privcheck_audits.bounds import count_vectors, log_ratios
 from privcheck_audits.engine.scores import MovedGroup
-from privcheck_audits.shuffled import messages as shuffled
-from privcheck_audits.shuffled.messages import (
+from privcheck_audits.shuffled import view as shuffled
+from privcheck_audits.shuffled.view import (
     as_sums,
     compute_shown_probability,
     integers_log_ratio,

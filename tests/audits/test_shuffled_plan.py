@@ -35,8 +35,7 @@ from privcheck.testing import assert_declaration
 from privcheck_audits.bounds import exact_epsilon
 from privcheck_audits.engine.blocks import blocks, total
 from privcheck_audits.releases.view import audit_releases
-from privcheck_audits.shuffled.messages import attacks
-from privcheck_audits.shuffled.view import Messages, aim, declines, instances, releases
+from privcheck_audits.shuffled.view import Messages, aim, attacks, declines, instances, releases
 from registered import SDP_PE, SDP_PE_AS_PRINTED
 
 CONFIDENCE = 0.999999

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from privcheck_audits.blackbox import scores
-from privcheck_audits.blackbox.learners import _bins
-from privcheck_audits.blackbox.scores import learn
+from privcheck_audits.blackbox.scores import _bins, learn
 
 
 @given(

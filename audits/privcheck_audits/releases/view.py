@@ -24,6 +24,7 @@ from privcheck.terms.guarantees import ZCDP
 from privcheck.verification import Witness, worst_witness
 from privcheck_audits.bounds import GuessPlan, RankedBound, bound_at_ranks, guess_plan
 from privcheck_audits.engine.blocks import BLOCK, Tally, blocks, tally
+from privcheck_audits.engine.outputs import hear_samplers
 from privcheck_audits.engine.scores import MovedGroup, Scored, draw_hidden_bits
 from privcheck_audits.engine.sequential import Prefixes
 from privcheck_audits.plan.pictures import of_parts
@@ -48,7 +49,6 @@ from privcheck_audits.releases.attacks import AttackedInstance, RunAttack, coin_
 from privcheck_audits.releases.canaries import worst_canary
 from privcheck_audits.releases.divergences import clopper_pearson, divergence, with_coin_flip
 from privcheck_audits.releases.groups import group, one_run
-from privcheck_audits.releases.samplers import hear_samplers
 from privcheck_audits.shuffled import view as shuffled
 
 _MANY: Final = 200  # Laplace coordinates, whose extreme has probability 2^−many
