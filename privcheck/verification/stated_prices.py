@@ -23,7 +23,7 @@ from privcheck.declare.mechanisms import PRICED, Noise, lacks
 from privcheck.declare.procedures import Cost, OwnMechanism
 from privcheck.declare.procedures.base import Outcomes
 from privcheck.declare.procedures.mixtures import Mixture
-from privcheck.declare.procedures.own import OwnRuns
+from privcheck.declare.procedures.own_mechanism import OwnRuns
 from privcheck.declare.releases import Release
 from privcheck.declare.statistics import Sensitivity
 from privcheck.errors import DeclarationError

@@ -15,7 +15,7 @@ import small_declarations as small
 from privcheck import account, verify
 from privcheck.declare.declaration import Claim, Declaration, Parameter
 from privcheck.declare.procedures import SmoothNoise
-from privcheck.declare.procedures.smooth import CauchyRuns, cauchy_outcomes
+from privcheck.declare.procedures.smooth_noise import CauchyRuns, cauchy_outcomes
 from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.terms.guarantees import ApproxDP, PureDP

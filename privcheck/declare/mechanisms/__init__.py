@@ -17,7 +17,7 @@ from privcheck.declare.mechanisms.shuffled_bits import (
     noise_bits,
     shuffled_noise,
 )
-from privcheck.declare.mechanisms.symmetric import SymmetricGaussian, SymmetricGaussianNoise
+from privcheck.declare.mechanisms.symmetric_gaussian import SymmetricGaussian, SymmetricGaussianNoise
 
 LAWS: Final[dict[str, type[Noise]]] = {  # as ledgers name them
     law.name: law

@@ -3,19 +3,24 @@
 from privcheck.declare.procedures.base import Cost, Facts, KnownPair, Outcomes, Procedure, Sampler, check_releases
 from privcheck.declare.procedures.encoders import Encoder, banded_square_root, binary_tree, prefix_sums, square_root
 from privcheck.declare.procedures.histogram import StabilityHistogram
-from privcheck.declare.procedures.local import RandomisedResponse
 from privcheck.declare.procedures.matrices import MatrixMechanism
-from privcheck.declare.procedures.own import OwnMechanism
-from privcheck.declare.procedures.planar import PlanarLaplace
+from privcheck.declare.procedures.own_mechanism import OwnMechanism
+from privcheck.declare.procedures.planar_laplace import PlanarLaplace
+from privcheck.declare.procedures.randomised_response import RandomisedResponse
 from privcheck.declare.procedures.scored_choice import ScoredChoice
 from privcheck.declare.procedures.selection import NoisyMax
 from privcheck.declare.procedures.shared_samples import OnSample, SharedSample, draw_together, sample_of
 from privcheck.declare.procedures.shuffle import ShuffledRandomizer
-from privcheck.declare.procedures.smooth import SmoothNoise
+from privcheck.declare.procedures.smooth_noise import SmoothNoise
 from privcheck.declare.procedures.sparse_vector import SparseVector
-from privcheck.declare.procedures.unary import UnaryEncoding, optimised_unary, permanent_response, symmetric_unary
+from privcheck.declare.procedures.unary_encoding import (
+    UnaryEncoding,
+    optimised_unary,
+    permanent_response,
+    symmetric_unary,
+)
 from privcheck.declare.procedures.votes import NoisyVotes
-from privcheck.declare.procedures.wishart import WishartNoise
+from privcheck.declare.procedures.wishart_noise import WishartNoise
 
 OURS = (
     SharedSample,

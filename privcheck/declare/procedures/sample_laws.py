@@ -35,7 +35,7 @@ _NOTHING: Final = np.zeros((3, 1))  # the laws of an output that tells nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class SampledNumbers:
     """Noisy numbers, all alike, that a sampled user changes.
 
     Attributes:
@@ -67,7 +67,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Chosen:
+class SampledSelection:
     """A selection on the sample, with the user in one of D and D′.
 
     Attributes:
@@ -87,7 +87,7 @@ class Chosen:
     in_first: bool
 
     def laws(self) -> Array:
-        """Compute ln of the masses of its outcomes, in the form of `Moved.laws`."""
+        """Compute ln of the masses of its outcomes, in the form of `SampledNumbers.laws`."""
         present, absent = self.outcomes.log_p, self.outcomes.log_q
         one = np.stack([absent, present, absent] if self.in_first else [absent, absent, present])
         return _power(one, self.queries)
@@ -105,8 +105,8 @@ class OneSampleRounds:
     """
 
     rate: float
-    moved: tuple[Moved, ...]
-    chosen: tuple[Chosen, ...]
+    moved: tuple[SampledNumbers, ...]
+    chosen: tuple[SampledSelection, ...]
     rounds: int
 
     @property

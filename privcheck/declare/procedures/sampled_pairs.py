@@ -15,7 +15,7 @@ from privcheck.declare.mechanisms import GaussianNoise, Noise, lacks
 from privcheck.declare.procedures.base import Array, KnownPair, Sampler
 from privcheck.declare.procedures.capped_samples import MOST_KEPT, CappedRounds
 from privcheck.declare.procedures.mixtures import Mixture, SampledRounds
-from privcheck.declare.procedures.sample_laws import Chosen, Moved, OneSampleRounds
+from privcheck.declare.procedures.sample_laws import OneSampleRounds, SampledNumbers, SampledSelection
 from privcheck.declare.procedures.sampling_costs import OneSample, alone
 from privcheck.declare.procedures.shuffled_epochs import ShuffledEpoch, ShuffledEpochRuns
 from privcheck.declare.relations import (
@@ -155,8 +155,8 @@ def _capped_pairs(
 
 
 def _one_pair(
-    moved: tuple[Moved, ...],
-    chosen: tuple[Chosen, ...],
+    moved: tuple[SampledNumbers, ...],
+    chosen: tuple[SampledSelection, ...],
     words: str,
     data: tuple[Any, Any],
     *,
@@ -176,7 +176,7 @@ def _one_pair(
 
 def _chosen_together(
     of: OneSample, relation: Relation, values: Mapping[str, Fraction], *, in_first: bool
-) -> Iterator[tuple[Chosen, ...]]:
+) -> Iterator[tuple[SampledSelection, ...]]:
     """Yield neighbours of all selections at once; if there are several, or sums too, the costliest of each."""
     each = []
     for selection in of.selections:
@@ -184,7 +184,7 @@ def _chosen_together(
         if len(of.selections) + len(of.releases) > 1:
             pairs = _worst(pairs)
         chosen = [
-            Chosen(
+            SampledSelection(
                 words=pair.words, data=pair.data, outcomes=pair.outcomes, queries=pair.rounds, sampler=pair.sampler,
                 in_first=in_first,
             )
@@ -339,7 +339,7 @@ def _moved_numbers(
     *,
     several: bool,
     axes: int,
-) -> tuple[Moved, ...]:
+) -> tuple[SampledNumbers, ...]:
     """Observed numbers, with their changes by a sampled user; empty if no number distinguishes D from D′.
 
     In a batch of fixed size another user takes the place of an absent one; that user's contribution is subtracted.
@@ -353,7 +353,7 @@ def _moved_numbers(
         axes: For Gaussian noise: 1 for the coordinate along f(D) − f(D′); 2 for the plane of the users of D and of D′,
             which contains their law, unless they are on one line.
     """
-    gaussian, moved = [], list[Moved]()
+    gaussian, moved = [], list[SampledNumbers]()
     for i, release in enumerate(releases):
         users = (neighbours.first[i], neighbours.second[i], neighbours.others[i])
         noise = release.mechanism.at(values).coordinates()
@@ -368,7 +368,7 @@ def _moved_numbers(
         else:
             furthest = rows[:, np.argmax(np.abs(rows[0] - rows[1]))]
             furthest = furthest if furthest[0] > furthest[1] else -furthest
-            moved.append(Moved(noise=noise, shifts=(float(furthest[0]), float(furthest[1]))))
+            moved.append(SampledNumbers(noise=noise, shifts=(float(furthest[0]), float(furthest[1]))))
     if not gaussian:
         return tuple(moved)
     if len(gaussian) == 1:
@@ -382,10 +382,10 @@ def _moved_numbers(
     if axes == 2 and (aside := float(np.linalg.norm(across))) > _FLAT * float(np.linalg.norm(rows)):
         along.append(across / aside)
     shifts = [(rows @ axis).tolist() for axis in along]
-    return (*(Moved(noise=noise, shifts=(first, second)) for first, second in shifts), *moved)
+    return (*(SampledNumbers(noise=noise, shifts=(first, second)) for first, second in shifts), *moved)
 
 
-def _alike(noise: Noise, rows: Array) -> list[Moved]:
+def _alike(noise: Noise, rows: Array) -> list[SampledNumbers]:
     """Group the entries that change by the same amounts, up to sign; the noise is symmetric.
 
     Args:
@@ -398,12 +398,12 @@ def _alike(noise: Noise, rows: Array) -> list[Moved]:
     rows = rows * np.where(np.where(rows[0] != 0, rows[0], rows[1]) < 0, -1.0, 1.0)
     ways, counts = np.unique(rows, axis=1, return_counts=True)
     both = (ways[0] != 0) & (ways[1] != 0) & (ways[0] != ways[1])
-    found = list[Moved]()
+    found = list[SampledNumbers]()
     for which, most in ((~both, _MOVES), (both, _PLANAR)):
         heaviest = np.argsort(-counts[which] * np.abs(ways[:, which]).max(axis=0), kind="stable")[:most]
         shifts, times = ways[:, which][:, heaviest].T.tolist(), counts[which][heaviest].tolist()
         found += [
-            Moved(noise=noise, shifts=(one, other), count=count)
+            SampledNumbers(noise=noise, shifts=(one, other), count=count)
             for (one, other), count in zip(shifts, times, strict=True)
         ]
     return found

@@ -234,7 +234,7 @@ _MOST: Final = 2e7  # pairs of counts that are looked at; where they are more, o
 _WIDTH: Final = 20  # of an enumerated binomial law, in standard deviations of a fair coin's
 
 
-class Counted(Protocol):
+class MessageCount(Protocol):
     """A count of shuffled messages."""
 
     def outcomes(self) -> Outcomes:
@@ -367,7 +367,7 @@ class CountedRounds:
         swapped: Whether D and D′ are exchanged.
     """
 
-    counted: Counted
+    counted: MessageCount
     rounds: int
     swapped: bool = False
 

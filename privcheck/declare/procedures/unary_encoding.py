@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declare.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, set_words
-from privcheck.declare.procedures.local import check_local, pure_rho, turned_bits, with_fields
+from privcheck.declare.procedures.randomised_response import check_local, pure_rho, turned_bits, with_fields
 from privcheck.declare.relations import Relation
 from privcheck.terms.parameters import Condition, number
 from privcheck.terms.symbols import Exact, Expr, exp, expression, log, same

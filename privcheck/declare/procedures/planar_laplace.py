@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privcheck.declare.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, set_words
 from privcheck.declare.procedures.cells import integrate_cells
-from privcheck.declare.procedures.local import check_local, pure_rho
+from privcheck.declare.procedures.randomised_response import check_local, pure_rho
 from privcheck.declare.relations import Relation
 from privcheck.declare.statistics.base import Sensitivity
 from privcheck.errors import DeclarationError
