@@ -266,6 +266,7 @@ class Declaration:
         for key, value in fields.items():
             object.__setattr__(self, key, value)
         check_fields(self)
+        instance(f"{self.name}, claim", self.claim, (Claim,))
         for key in ("parameters", "assumptions", "partitions"):
             object.__setattr__(self, key, tuple(getattr(self, key)))
         check_partitions(self)

@@ -78,14 +78,11 @@ def check_fields(declaration: Declaration) -> None:
     Raises:
         DeclarationError: A field has the wrong type or is empty, or a name occurs twice.
     """
-    from privcheck.declare.declaration import Claim
-
     text("a declaration's name", declaration.name)
     owner = declaration.name
     text(f"{owner}, title", declaration.title, empty=True)
     text(f"{owner}, source", declaration.source, empty=True)
     instance(f"{owner}, relation", declaration.relation, (ReplaceOne, AddRemoveOne, ZeroOut))
-    instance(f"{owner}, claim", declaration.claim, (Claim,))
     instance(f"{owner}, origin", declaration.origin, (Origin,), none=True)
     one_of(f"{owner}, model", declaration.model, MODELS)
     for name, kind in (("parameters", Parameter), ("assumptions", Assumption)):

@@ -4,9 +4,9 @@ Four statistics per step are released again after every episode. Theorem A.1 com
 algorithm as printed draws their noise once (Algorithm 1, step 1) and adds it again in every episode (step 26 adds K₁
 once more each time). The two declarations are equal otherwise.
 
-The agent is LSVI-UCB++ on the declared releases, with its steps in `linear.weighted`. The declaration decides whether
-noise is fresh for every output or one draw for all, its scale and the length of features; constants are options, and no
-claim depends on them.
+The agent is LSVI-UCB++ on the declared releases, with its steps in `linear.lsvi_plus_plus`. The declaration decides
+whether noise is fresh for every output or one draw for all, its scale and the length of features; constants are
+options, and no claim depends on them.
 """
 
 from __future__ import annotations

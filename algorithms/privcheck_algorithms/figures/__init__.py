@@ -2,6 +2,9 @@
 
 A figure is what its text says: quoted, at the printed sizes, with the observations as predicates. What the text leaves
 open is listed with what is taken, in the direction that helps the text's own claim wherever that is known.
+
+Imports: `privcheck.runtime` and the papers. Promises: no figure runs anything on import, and an outcome is decided by
+its predicates alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """LSVI-UCB and LSVI-UCB++ as players: options, the arrays of a replicate, audit adapters, and checks before a run.
 
-The kernels are `linear.lsvi` and `linear.weighted`; both come exact, or with the noise of a declaration.
+The kernels are `linear.lsvi` and `linear.lsvi_plus_plus`; both come exact, or with the noise of a declaration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from privcheck.runtime.replicates import seeds
 from privcheck.runtime.results import OnlineRequest, World
 from privcheck_algorithms.kernels.optimism import share_at_limit
 from privcheck_algorithms.kernels.sparse_mdp import SparseMDP, Walk, compress
-from privcheck_algorithms.linear import lsvi, weighted
+from privcheck_algorithms.linear import lsvi, lsvi_plus_plus
 from privcheck_algorithms.linear.audit_worlds import audit_world
 from privcheck_algorithms.linear.lsvi import Features, Room
 from privcheck_algorithms.online.private import EPISODES, NOISE, declared, refuse_bytes
@@ -257,7 +257,7 @@ def private_rule(request: OnlineRequest, *, batches: int, most: int | None, nois
     )
 
 
-def exact_weighted_rule(request: OnlineRequest) -> weighted.Rule:
+def exact_weighted_rule(request: OnlineRequest) -> lsvi_plus_plus.Rule:
     """Parameters of LSVI-UCB++, which draws no noise.
 
     Raises:
@@ -265,9 +265,9 @@ def exact_weighted_rule(request: OnlineRequest) -> weighted.Rule:
     """
     refuse(request)
     option, H, d = read_options(request), request.world.mdp.horizon, request.world.feature_map.dimension
-    return weighted.Rule(
+    return lsvi_plus_plus.Rule(
         K=request.episodes,
-        kind=weighted.EXACT,
+        kind=lsvi_plus_plus.EXACT,
         growth=option["growth"],
         ridge=option["ridge"] / H**2,
         least=0.0,
@@ -315,7 +315,7 @@ def printed_constants(*, H: int, d: int, K: int, rho: float, failure: float) -> 
     return PrintedConstants(ridge=2 * half, bonus=H * L * bound + chance, square_bonus=H**2 * L**2 * bound + H * chance)
 
 
-def private_weighted_rule(request: OnlineRequest, *, estimates: bool, noiseless: bool) -> weighted.Rule:
+def private_weighted_rule(request: OnlineRequest, *, estimates: bool, noiseless: bool) -> lsvi_plus_plus.Rule:
     """Parameters of a private LSVI-UCB++, with the noise of the declaration.
 
     Args:
@@ -339,9 +339,9 @@ def private_weighted_rule(request: OnlineRequest, *, estimates: bool, noiseless:
         ridge, square_bonus = option["ridge"] * of.ridge, bonus * of.square_bonus
         bonus *= of.bonus
     ridge += option["noise_ridge"] * math.sqrt(d) * law.scale
-    return weighted.Rule(
+    return lsvi_plus_plus.Rule(
         K=request.episodes,
-        kind=weighted.ONE_DRAW if "outputs" in gram.draw.across else weighted.FRESH,
+        kind=lsvi_plus_plus.ONE_DRAW if "outputs" in gram.draw.across else lsvi_plus_plus.FRESH,
         growth=option["growth"],
         ridge=ridge,
         least=option["floor"] * ridge,
@@ -413,7 +413,7 @@ def lsvi_player(request: OnlineRequest, rule: lsvi.Rule, *, label: str) -> Playe
     )
 
 
-def weighted_player(request: OnlineRequest, rule: weighted.Rule, *, label: str) -> Player:
+def weighted_player(request: OnlineRequest, rule: lsvi_plus_plus.Rule, *, label: str) -> Player:
     """Player of LSVI-UCB++ in its world; its features have the declared length.
 
     Args:
@@ -443,20 +443,20 @@ def weighted_player(request: OnlineRequest, rule: weighted.Rule, *, label: str) 
 
     def play(w: SparseMDP, one: Replicate, record: Record) -> None:
         a = one.arrays
-        agent = weighted.Agent(
+        agent = lsvi_plus_plus.Agent(
             features=features,
             reward=a["reward"],
-            data=weighted.Data(a["exact_gram"], a["nexts"], a["exact_sums"]),
-            board=weighted.Board(a["gram"], a["sums"]),
-            plan=weighted.Plan(*(a[name] for name in weighted.Plan._fields)),
+            data=lsvi_plus_plus.Data(a["exact_gram"], a["nexts"], a["exact_sums"]),
+            board=lsvi_plus_plus.Board(a["gram"], a["sums"]),
+            plan=lsvi_plus_plus.Plan(*(a[name] for name in lsvi_plus_plus.Plan._fields)),
             rule=rule,
-            channel=weighted.NoiseStream(one.generators["noise"], a["noise_gram"], a["noise_sums"], a["replay"]),
+            channel=lsvi_plus_plus.NoiseStream(one.generators["noise"], a["noise_gram"], a["noise_sums"], a["replay"]),
             room=Room(np.empty((4, S * A)), np.empty(d), np.empty((d, d)), np.empty(S)),
             walk=Walk(a["path"], a["taken"], a["costs"]),
             told=a["told"],
             truth=a["truth"],
         )
-        weighted.play(w, one.generators["users"], agent, record)
+        lsvi_plus_plus.play(w, one.generators["users"], agent, record)
 
     numbers = {"ridge": rule.ridge, "bonus": rule.bonus, "noise_std_gram": rule.std_gram}
     numbers |= {"square_bonus": rule.square_bonus} if rule.square_bonus > 0 else {}
@@ -465,9 +465,9 @@ def weighted_player(request: OnlineRequest, rule: weighted.Rule, *, label: str) 
         label,
         start=start,
         play=play,
-        face=WeightedFace(K=request.episodes) if rule.kind != weighted.EXACT else None,
+        face=WeightedFace(K=request.episodes) if rule.kind != lsvi_plus_plus.EXACT else None,
         diagnostics=numbers | {"noise_std_values": rule.std_sums[0]},
-        values=lambda one: one.arrays["values"][weighted.HIGH],
+        values=lambda one: one.arrays["values"][lsvi_plus_plus.HIGH],
     )
 
 

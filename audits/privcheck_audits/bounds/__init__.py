@@ -1,8 +1,10 @@
 """From guesses to bounds, each of which divides its α over all its attempts.
 
-A trial hides a fair bit, takes D or D′ by it, and guesses the bit from the output. Every bound is exact at any number
-of runs: binomial tails, empirical Bernstein, or an e-process, which a true claim does not let grow. Lower bounds are
-rounded down and p-values up. Imports: privcheck only, no other folder of audits.
+A trial hides a fair bit, takes D or D′ by it, and guesses the bit from the output.
+
+Imports: privcheck only, no other folder of audits. Promises: every bound is exact at any number of runs (binomial
+tails, empirical Bernstein, or an e-process, which a true claim does not let grow); lower bounds are rounded down and
+p-values up.
 
 | claim | bound | counts |
 | --- | --- | --- |

@@ -2,7 +2,7 @@
 
 The pairs have queries just above the threshold that one user raises, and queries just below it that the user lowers,
 with the least likely answers: "below" for the former, "above" for the latter. All other queries are far below the
-threshold and answered "below" in both. The answers are observed as codes with an exact law (`Observation`).
+threshold and answered "below" in both. The answers are observed as codes with an exact law (`AnswerCodes`).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class SparseVectorRuns:
 
     of: Comparisons
     queries: Array
-    seen: Observation
+    seen: AnswerCodes
     log_ratios: Array
 
     @property
@@ -143,7 +143,7 @@ def _answers_run(of: Comparisons, moved: float, *, monotone: bool) -> Iterator[K
         yield from _both_ways(of, np.array([first, second]), _seen_of(of, lifted, runs))
 
 
-def _seen_of(of: Comparisons, lifted: NDArray[np.bool_], runs: int) -> Observation:
+def _seen_of(of: Comparisons, lifted: NDArray[np.bool_], runs: int) -> AnswerCodes:
     if of.redrawn or not of.query_scale:
         return FirstAboveSeen(queries=lifted.size, times=min(runs, of.positives or runs), redrawn=of.redrawn)
     return CountsSeen(lifted=int(lifted.sum()), lowered=int((~lifted).sum()), positives=of.positives)
@@ -159,7 +159,7 @@ def _values_run(of: Comparisons, moved: float) -> Iterator[KnownPair]:
         yield from _both_ways(of, np.array([first, first + moved]), seen)
 
 
-def _both_ways(of: Comparisons, queries: Array, seen: Observation) -> Iterator[KnownPair]:
+def _both_ways(of: Comparisons, queries: Array, seen: AnswerCodes) -> Iterator[KnownPair]:
     logs = [seen.log_masses(of.threshold, one) for one in queries]
     codes = np.array(sorted(logs[0]))
     p, q = (_normalise(np.array([law[code] for code in codes.tolist()])) for law in logs)
@@ -261,7 +261,7 @@ def _tell_rest(of: Comparisons, asked: int) -> str:
 _EDGES: Final = (-math.inf, -1.0, 0.0, 1.0, 2.0, 4.0, math.inf)  # in scales of the queries' noise
 
 
-class Observation(Protocol):
+class AnswerCodes(Protocol):
     """An observation of the answers."""
 
     @property
