@@ -127,7 +127,7 @@ def mu_loss(outcomes: Outcomes, rounds: int, beside: Sequence[Part] = ()) -> flo
     parts = ((outcomes, rounds), *beside)
     if any(_impossible(one) for one, _ in parts):
         return math.inf
-    sums = _Sums(parts)
+    sums = LossSums(parts)
     last = max((float(law.losses.max(initial=0.0)) for law in sums.laws), default=0.0)
     return refuted_mu(sums.delta, last)
 
@@ -141,7 +141,7 @@ def pair_delta(outcomes: Outcomes, rounds: int, epsilon: float, beside: Sequence
         epsilon: In nats, at least 0.
         beside: As for `pure_loss`.
     """
-    return _Sums(((outcomes, rounds), *beside)).delta(epsilon)
+    return LossSums(((outcomes, rounds), *beside)).delta(epsilon)
 
 
 def pair_epsilon(outcomes: Outcomes, rounds: int, delta: float, beside: Sequence[Part] = ()) -> float:
@@ -153,29 +153,7 @@ def pair_epsilon(outcomes: Outcomes, rounds: int, delta: float, beside: Sequence
         delta: In (0, 1), rounded up.
         beside: As for `pure_loss`.
     """
-    from scipy.optimize import brentq
-
-    sums = _Sums(((outcomes, rounds), *beside))
-    if not sums.delta(0.0) > delta:
-        return 0.0
-    if sums.delta(math.inf) > delta:
-        return math.inf
-    low, high = 0.0, 1.0
-    while sums.delta(high) > delta:
-        low, high = high, 2 * high
-    most = low
-
-    def excess(epsilon: float) -> float:
-        nonlocal most
-        found = sums.delta(epsilon)
-        if found > delta:
-            most = max(most, epsilon)
-        return math.log(found / delta) if found > 0 else _NOTHING
-
-    # some 15 passes over all losses where halves take 60; the answer is an ε that was looked at, whatever the root is
-    root = float(brentq(excess, low, high, xtol=_CLOSE, rtol=_CLOSE))
-    excess(max(low, root - 2 * _CLOSE * (1 + root)))
-    return most
+    return LossSums(((outcomes, rounds), *beside)).epsilon(delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -198,8 +176,11 @@ class _Law:
         return float(self.masses[above:] @ -np.expm1(epsilon - self.losses[above:])) - self.off
 
 
-class _Sums:
-    """Sum of the rounds' losses under D, exactly or on a lattice in two ways, and the outputs impossible under D′."""
+class LossSums:
+    """Sum of the rounds' losses under D, exactly or on a lattice in two ways, and the outputs impossible under D′.
+
+    To add up many rounds takes far longer than one look at δ(ε): make it once for all questions about a pair.
+    """
 
     def __init__(self, given: Sequence[Part]) -> None:
         parts: list[_Shared] = []
@@ -224,6 +205,31 @@ class _Sums:
         if math.isinf(epsilon):
             return self.certain * _DOWN
         return max(0.0, self.certain + max(law.delta(epsilon) for law in self.laws)) * _DOWN
+
+    def epsilon(self, delta: float) -> float:
+        """An ε at which δ(ε) is above δ, so that no smaller one holds at δ; 0 if none is known, ∞ if no ε holds."""
+        from scipy.optimize import brentq
+
+        if not self.delta(0.0) > delta:
+            return 0.0
+        if self.delta(math.inf) > delta:
+            return math.inf
+        low, high = 0.0, 1.0
+        while self.delta(high) > delta:
+            low, high = high, 2 * high
+        most = low
+
+        def excess(epsilon: float) -> float:
+            nonlocal most
+            found = self.delta(epsilon)
+            if found > delta:
+                most = max(most, epsilon)
+            return math.log(found / delta) if found > 0 else _NOTHING
+
+        # some 15 passes over all losses where halves take 60; whatever the root is, the answer is an ε that was tried
+        root = float(brentq(excess, low, high, xtol=_CLOSE, rtol=_CLOSE))
+        excess(max(low, root - 2 * _CLOSE * (1 + root)))
+        return most
 
 
 def _add_directly(parts: Sequence[_Shared]) -> _Law:

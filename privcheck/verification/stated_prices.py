@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from privcheck.accounting import compose
 from privcheck.accounting.events import Event
 from privcheck.declare.declaration import Declaration
-from privcheck.declare.mechanisms import PRICED, Noise, lacks
+from privcheck.declare.mechanisms import LAWS, PRICED, Noise, lacks
 from privcheck.declare.procedures import Cost, OwnMechanism
 from privcheck.declare.procedures.base import Outcomes
 from privcheck.declare.procedures.mixtures import Mixture
@@ -29,7 +29,7 @@ from privcheck.declare.statistics import Sensitivity
 from privcheck.errors import DeclarationError
 from privcheck.terms.parameters import Parameter
 from privcheck.terms.symbols import Expr, expression, sqrt
-from privcheck.verification.outcome_loss import pair_delta, pair_epsilon, pure_loss, rho_loss
+from privcheck.verification.outcome_loss import LossSums, pure_loss, rho_loss
 from privcheck.verification.stated_sensitivities import Tried
 
 Comparison = Callable[..., None]  # raises a DeclarationError where a pair loses more than `near` times what is stated
@@ -51,6 +51,8 @@ _LEAST: Final = 1e-8  # mass of a cell that is told apart, of a law that only it
 _DELTAS: Final = (1e-1, 1e-3, 1e-6)
 _MOST_ELSEWHERE: Final = 24  # settings of the parameters at which a price is tried beside the given ones
 _COUNTED: Final = 64  # up to which counts are tried: outputs may be as many as 2 to the power of one
+# what a class may hold that draws a known law in its own way
+_DRAWING: Final = frozenset({"__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "add", "draw"})
 _SHIFTS: Final = (Fraction(1), Fraction(1, 4), Fraction(1, 20))  # of the ℓ∞ sensitivity
 
 
@@ -228,12 +230,25 @@ def _compare_moves(declaration: Declaration, release: Release, values: Mapping[s
 
 
 def _events(noise: Noise, sensitivity: Sensitivity) -> tuple[Event, ...]:
-    """Events that the law itself gives for a shift of cells by the same amount; empty if it has no event."""
-    if lacks(type(noise), "events"):
+    """Events that its author's law gives for a shift of cells by the same amount; empty if it has no event of its own.
+
+    Where both the events and the distribution function are this package's, their comparison says nothing of the author.
+    """
+    if lacks(type(noise), "events") or not _says_law(type(noise)):
         return ()
     l1, l2, linf = (x.number({}, rounding="up") for x in (sensitivity.l1, sensitivity.l2, sensitivity.linf))
     cost = noise.charge(l1=l1, l2=l2, linf=linf, users="")
     return type(noise).of(cost).events(cost, stepwise=True)
+
+
+def _says_law(law: type[Noise]) -> bool:
+    """Whether an author's class says more of its noise than how a law of this package is drawn."""
+    kinds = law.__mro__
+    known = LAWS.get(law.name)
+    if known not in kinds:
+        return True
+    said = set[str]().union(*map(vars, kinds[: kinds.index(known)]))
+    return bool(said - _DRAWING)
 
 
 def _check_price(
@@ -258,27 +273,41 @@ def _check_price(
     Raises:
         DeclarationError: The pair loses more.
     """
-    for unit, loses, allowed in _losses(*law, cost, events, values):
-        if loses > allowed * near + 1e-9:
+    for unit, loses, allowed in _losses(*law, cost, events, values, near=near):
+        if loses > _most(allowed, near):
             message = (
                 f"{where[0]}: a pair of neighbours loses {loses:.6g} ({unit}), but its author states {allowed:.6g}"
             )
             raise DeclarationError(f"{message}: {where[1]}. State its true loss")
 
 
+def _most(allowed: float, near: float) -> float:
+    """Largest loss that does not contradict a stated cost."""
+    return allowed * near + 1e-9
+
+
 def _losses(
-    outcomes: Outcomes, rounds: int, cost: Cost, events: tuple[Event, ...], values: Mapping[str, Fraction]
+    outcomes: Outcomes,
+    rounds: int,
+    cost: Cost,
+    events: tuple[Event, ...],
+    values: Mapping[str, Fraction],
+    *,
+    near: float,
 ) -> Iterator[tuple[str, float, float]]:
+    """Yield units with the pair's loss and the stated cost; ε at δ is 0 where no contradiction is possible."""
     if cost.pure is not None:
         yield "ε", pure_loss(outcomes, rounds), _number(cost.pure, values)
     if not cost.rho.infinite:
         yield "ρ", rho_loss(outcomes, rounds), _number(cost.rho, values)
     if events:
-        curve = compose(*events)
+        curve, sums = compose(*events), LossSums(((outcomes, rounds),))
         for delta in _DELTAS:
             epsilon = curve.epsilon(delta=delta).upper
-            yield f"ε at δ = {delta:g}", pair_epsilon(outcomes, rounds, delta), epsilon
-        yield "δ at ε = 0", pair_delta(outcomes, rounds, 0.0), curve.delta(epsilon=0.0).upper
+            # δ(ε) falls with ε: one look at it says whether the pair loses more, and its root is for the message
+            beyond = sums.delta(_most(epsilon, near)) > delta
+            yield f"ε at δ = {delta:g}", sums.epsilon(delta) if beyond else 0.0, epsilon
+        yield "δ at ε = 0", sums.delta(0.0), curve.delta(epsilon=0.0).upper
 
 
 def _number(cost: Expr, values: Mapping[str, Fraction]) -> float:

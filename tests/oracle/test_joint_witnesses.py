@@ -314,11 +314,11 @@ def test_epsilon_of_a_pair_is_that_of_halving(rounds, delta):
     outcomes = Outcomes(log_p=np.log(p), log_q=np.log(q))
     passes = []
     found = pair_epsilon(outcomes, rounds, delta)
-    original = outcome_loss._Sums.delta
+    original = outcome_loss.LossSums.delta
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(outcome_loss._Sums, "delta", lambda self, e: passes.append(e) or original(self, e))
+        patched.setattr(outcome_loss.LossSums, "delta", lambda self, e: passes.append(e) or original(self, e))
         assert pair_epsilon(outcomes, rounds, delta) == found
-    sums = outcome_loss._Sums(((outcomes, rounds),))
+    sums = outcome_loss.LossSums(((outcomes, rounds),))
     low, high = 0.0, 4096.0
     for _ in range(60):
         middle = (low + high) / 2
