@@ -26,10 +26,9 @@ from privcheck.errors import AuditError
 from privcheck.runtime.online import Replicate, Tables
 from privcheck.runtime.results import World
 from privcheck_algorithms.environments.finite import random_mdp
-from privcheck_audits.engine.blocks import total
 from privcheck_audits.engine.outputs import TURN, Read, Said, describe_moved, find_differences, is_said, list_fields
 from privcheck_audits.lockstep.agents import CheckedFace, Twin, Watched, act, policies, read_shown, same_policies
-from privcheck_audits.lockstep.replay import Distance, Moved, Replayed
+from privcheck_audits.lockstep.replay import Distance, Moved, Replayed, add_until_departure
 from privcheck_audits.lockstep.streams import TreeNodes
 from privcheck_audits.plan.pictures import show_pair
 
@@ -154,7 +153,7 @@ class OnlinePairs:
         with TURN:  # blocks on other threads would change what an agent keeps in its module
             for agent in self.agents:
                 _follow(agent, 0, episodes=1)  # what a process says once, such as where it imports, is said before
-            return total(self._one(rng, number) for number in range(first, first + runs))
+            return add_until_departure(self._one(rng, number) for number in range(first, first + runs))
 
     def _one(self, rng: np.random.Generator, number: int) -> Replayed:
         agent = self.agents[number % len(self.agents)]

@@ -25,11 +25,10 @@ from privcheck.runtime.registry import Algorithm
 from privcheck.runtime.results import AuditRequest, AuditResult, World
 from privcheck.runtime.setting import Setting
 from privcheck.verification.candidates import UserPair
-from privcheck_audits.engine.blocks import total
 from privcheck_audits.lockstep.agents import follow_closely
 from privcheck_audits.lockstep.noise_tests import Sums
 from privcheck_audits.lockstep.offline_agents import OfflinePasses, replay_pair
-from privcheck_audits.lockstep.replay import Distance, Replayed, replay
+from privcheck_audits.lockstep.replay import Distance, Replayed, add_until_departure, replay
 from privcheck_audits.lockstep.streams import audience, tractable
 from privcheck_audits.lockstep.views import audit_draws, audit_pairs
 from privcheck_audits.plan.requests import check
@@ -197,7 +196,7 @@ class RegressingPairs:
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Replayed:
         """Replay a number of pairs."""
-        return total(self._one(rng, number) for number in range(first, first + runs))
+        return add_until_departure(self._one(rng, number) for number in range(first, first + runs))
 
     def _one(self, rng: np.random.Generator, number: int) -> Replayed:
         pair, position, agent = self._choose(rng, number)

@@ -147,6 +147,15 @@ class Replayed:
         return bool(self.plainest) or self.departures > 0 or any(distance.exceeds for distance in self.distances)
 
 
+def add_until_departure(parts: Iterable[Replayed]) -> Replayed:
+    """Sum of results in their order, up to the first with a departure: one is a proof, and later ones add nothing."""
+    parts = iter(parts)
+    added = next(parts)
+    while not added.departures and (part := next(parts, None)) is not None:
+        added += part
+    return added
+
+
 def step_shares(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Array | None:
     """Share of the ℓ₂ charge of a linear statistic that each step may use, (H,).
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -29,7 +30,7 @@ from privcheck_audits.engine.blocks import A, Work, blocks, total
 from privcheck_audits.lockstep.noise import noise_sums
 from privcheck_audits.lockstep.noise_tests import Sums, draw_spreads, explain_untested, judge, list_declared_noise
 from privcheck_audits.lockstep.offline_agents import OfflinePasses, replay_pair
-from privcheck_audits.lockstep.replay import Distance, Replayed, draw_distances, publish, replay
+from privcheck_audits.lockstep.replay import Distance, Replayed, add_until_departure, draw_distances, publish, replay
 from privcheck_audits.lockstep.streams import audience, canaries, only, refuse_absence, tractable
 from privcheck_audits.lockstep.users import Users, gather_users, others, random_pair
 from privcheck_audits.plan.requests import Evidence, check, place_blocks, size_note
@@ -136,7 +137,7 @@ def audit_pairs(
     agent_ran: bool = False,
     **more: str,
 ) -> AuditResult:
-    """Replay `trials` pairs in blocks and return the result.
+    """Replay `trials` pairs in blocks, up to the first departure, and return the result.
 
     Args:
         request: The request.
@@ -184,10 +185,13 @@ def audit_pairs(
             bars=draw_distances(replayed.distances),
             pair=replayed.shown,
             doubt=replayed.doubt,
+            runs=2 * replayed.pairs if replayed.departures else None,
         )
 
     def count(_: object) -> Replayed:
-        return total(_blocks(request, work, block=_PAIRS, stream=0, kinds=(Replayed, Distance, ShownPair)))
+        parts = _blocks(request, work, block=_PAIRS, stream=0, kinds=(Replayed, Distance, ShownPair))
+        with closing(parts):
+            return add_until_departure(parts)
 
     return run_test(request, count, read, began=began, agent_ran=agent_ran)
 
@@ -256,7 +260,7 @@ class _Pairs:
     agent: OfflinePasses | None
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Replayed:
-        return total(self._one(rng, number) for number in range(first, first + runs))
+        return add_until_departure(self._one(rng, number) for number in range(first, first + runs))
 
     def _one(self, rng: np.random.Generator, number: int) -> Replayed:
         seen, pair, position = self._choose(rng, number)
@@ -300,7 +304,9 @@ class _Runs:
         )
 
 
-def _blocks(request: AuditRequest, work: Work[A], *, block: int, stream: int, kinds: tuple[type, ...]) -> Iterator[A]:
+def _blocks(
+    request: AuditRequest, work: Work[A], *, block: int, stream: int, kinds: tuple[type, ...]
+) -> Generator[A, None, None]:
     return blocks(work, request.trials, stream=stream, block=block, **place_blocks(request, *kinds))
 
 
