@@ -193,8 +193,8 @@ def _refuse_unpublishable(record: PolicyRecord, directory: Path, publisher: Publ
         wrong = "it is from an earlier version, which did not record the protected unit; run it again"
     elif record.warnings and not publisher.accepts_uncovered:
         wrong = (
-            f"no noise covers this: {'; '.join(record.warnings)}. Run it again without, or accept it with "
-            "--accept-uncovered; the card then lists it"
+            f"no noise covers this: {'; '.join(record.warnings)}. Prepare and run it again without these choices, or "
+            "accept them with --accept-uncovered; the card then lists them"
         )
     if stated is None or wrong:
         raise ParameterError(f"{directory} is not published: {wrong}", name="directory", given=str(directory))

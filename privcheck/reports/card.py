@@ -173,7 +173,7 @@ def _protected(guarantee: PublishedGuarantee, who: str, *, withheld: bool) -> It
         f"Each {who}, with their {several}. The bound above compares what was released with what would have been "
         f"released if {changed}."
     )
-    yield f"The definition of one {who} was stated by: {_plain(unit.stated_by)}."
+    yield f"The definition of one {who} was stated by: {_plain(unit.stated_by).rstrip('.')}."
     yield f"{_DRAWN[unit.model].format(who=who)} ({_plain(guarantee.noise)})."
     given = guarantee.verdict.given
     rests = f"The claim {_plain(spell_out(guarantee.claim))} was judged, and holds ({guarantee.verdict.method}"

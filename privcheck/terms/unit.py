@@ -53,7 +53,8 @@ _DRAWN: Final[dict[TrustModel, str]] = {
     "local": "by each user",
 }
 _GENERIC: Final = ("declaration", "simulation")
-_IDENTIFIER: Final = re.compile(r"(?<=[a-z])[_\- ](ids?|key|nr|no|num|number|hash|uuid|pseudonym)$")
+_IDENTIFIER: Final = re.compile(r"(?<=[a-z])[_\- ](ids?|key|nr|no|num|number|hash|uuid|pseudonym)\.?$")
+_SHORT: Final = {"pat": "patient", "pt": "patient", "subj": "subject"}  # of columns' names
 _EXAMPLE: Final = "'patient, 8 trajectories, replace-one, central'"
 
 
@@ -188,11 +189,12 @@ def say_trajectories(count: int) -> str:
 def name_person(column: str) -> str:
     """The noun that a column of identifiers is about.
 
-    >>> name_person("patient_id"), name_person("SubjectID"), name_person("user")
-    ('patient', 'subject', 'user')
+    >>> name_person("patient_id"), name_person("SubjectID"), name_person("user"), name_person("Pat-Nr.")
+    ('patient', 'subject', 'user', 'patient')
     """
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column).lower().strip()
-    return _IDENTIFIER.sub("", words).strip("_- ").replace("_", " ").replace(",", " ") or column
+    noun = _IDENTIFIER.sub("", words).strip("_- ").replace("_", " ").replace(",", " ")
+    return _SHORT.get(noun, noun) or column
 
 
 def explain_mismatch(offered: Unit, needed: Unit, *, whose: str) -> str | None:

@@ -134,7 +134,7 @@ LONG = {"episode": [1, 1, 1, 2], "step": [0, 1, 2, 0]}
 @pytest.mark.parametrize(
     ("changes", "plan", "says"),
     [
-        ({"state": ["well", "ill", "dead", "gone"]}, {}, r"codebook \(the codebook is .*\): row 3 \(dead\)"),
+        ({"state": ["well", "ill", "dead", "gone"]}, {}, r"codebook \(add it to the public list.*\): row 3 \(dead\)"),
         ({"state": ["well", None, "ill", "gone"]}, {}, r"a missing value \(--missing drop .*\): row 2$"),
         ({"reward": [0.0, math.nan, 0.5, 0.5]}, {}, r"a missing value \(.*\): row 2"),
         ({**LONG, "reward": [0.0, 1.5, math.inf, 0.5]}, {}, r"outside 0 to 1 \(.*\): row 2 \(1\.5\); row 3 \(inf\)"),

@@ -466,7 +466,8 @@ def _draft_users(
     pairs = pa.table({"user": found[name], "episode": found["episode"]}).group_by(["user", "episode"]).aggregate([])
     most = max(pc.value_counts(pairs.column("user")).field("counts").to_pylist())
     counts["users"] = pc.count_distinct(found[name]).as_py()
-    notes.say("users.who", name_person(name), "the noun for one user")
+    person = name_person(name)
+    notes.say("users.who", person, f'the noun for one user: reports and the card say "one {person}"')
     if most == 1:
         notes.say("users.max_trajectories", 1, "the most episodes of a user, public")
     else:

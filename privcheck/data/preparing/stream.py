@@ -28,7 +28,9 @@ from privcheck.terms.unit import Unit
 
 _REMEDY: Final = {
     "missing": "--missing drop leaves such episodes out",
-    "unknown": "the codebook is the public list of all of them: add it there, or correct the data",
+    "unknown": "codes are whole numbers from 0, below --states: correct the data, or list the labels",
+    "label": "add it to the public list, [labels] of the recipe or the codebook; or name the label that it is another "
+    "spelling of, under [aliases] of the recipe; or correct the data",
     "reward": "--reward-range LOW HIGH gives the public bounds, --clip-rewards clips rewards to them",
     "step": "rows of an episode have to count 0, 1, 2, … or 1, 2, 3, …: --sort sorts them, --missing drop drops gaps",
     "chain": "next_state has to be the state of the next row; leave the column out to derive it",
@@ -195,7 +197,7 @@ def _codes(chunk: Chunk, name: str, labels: tuple[str, ...] | None, plan: Prepar
     found = pc.index_in(texts, value_set=pa.array([*labels, *aliases], pa.string()))
     unknown = _nulls(found) & ~_nulls(texts)
     if unknown.any():
-        _complain(chunk, plan, np.flatnonzero(unknown), f"a {name} that is not in the codebook", "unknown", of=name)
+        _complain(chunk, plan, np.flatnonzero(unknown), f"a {name} that is not in the codebook", "label", of=name)
     codes: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     meant = np.array([*range(len(labels)), *(labels.index(label) for label in aliases.values())])
     return np.where(codes < 0, -1, meant[codes])
@@ -276,7 +278,7 @@ def _complain(
         return f"row {chunk.numbers[i]}{value}"
 
     problems = Problems()
-    problems.add(f"{what} ({_REMEDY[kind]})", at, show)
+    problems.add(f"{what} ({_REMEDY[kind]})", at[np.argsort(chunk.numbers[at])], show)  # as the file has them
     read = chunk.numbers.max()
     if of is not None and not plan.show_values:
         problems.say("--show-values shows the values")
