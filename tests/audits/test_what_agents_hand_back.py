@@ -26,6 +26,7 @@ from privcheck.runtime.results import AuditRequest, OnlineRequest, Remark, World
 from privcheck.runtime.setting import Setting
 from privcheck_algorithms.environments.finite import random_mdp
 from privcheck_audits.engine.outputs import Said, find_differences, list_fields, read_outputs
+from privcheck_audits.lockstep.replay import Replayed, add_until_departure
 
 PAGE = Path(__file__).parents[2] / "docs/how-to-add.md"
 BLOCK = next(b for b in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL) if "SMALL" in b)
@@ -35,6 +36,16 @@ SMALL = MODULE["SMALL"]
 
 
 SAID = "printed lines, log records, shown warnings, written files"
+
+
+def test_one_departure_is_a_proof_and_ends_the_replay():
+    """Each further pair of an agent that leaks was replayed four times: a third of the seconds of its check."""
+    words = ("", "a", "b")
+    parts = iter([Replayed(pairs=1, distances=(), departures=len(word), departure=word) for word in words])
+    found = add_until_departure(parts)
+    assert (found.pairs, found.departures, found.departure) == (2, 1, "a")
+    assert [part.departure for part in parts] == ["b"]
+    assert add_until_departure([Replayed(pairs=2, distances=())] * 3).pairs == 6
 
 
 # ---- what an agent that learns from a dataset hands back
