@@ -1,13 +1,16 @@
-"""Mutation testing of what decides safety: which changed operators no test notices (`benchmarks/mutation.md`).
+"""Mutation testing of what decides safety: which changes of the code no test notices (`benchmarks/mutation.md`).
 
-    PYTHONPATH=tests python benchmarks/mutation.py [FILE …] [--every 3]
+    PYTHONPATH=tests python benchmarks/mutation.py [GROUP or FILE …] [--most 300] [--again] [--report]
 
-One process imports everything and forks for each mutant: the child puts the mutant's code into the living functions, so
-that whoever imported them has it too, and runs the tests of the file until one fails, those first that killed most so
-far. Only what is inside functions is mutated. A mutant that hangs is killed by the clock, and counts as killed.
+One process collects a group's tests and notes which functions each of them calls. It then forks for each mutant: the
+child puts the mutant's code into the living functions, so that whoever imported them has it too, and runs the tests
+that call the function until one fails, those first that killed most. A mutant that hangs is killed by the clock and
+counts as killed. What is done is kept in `runs/mutation.jsonl`, so that a run that ends early goes on where it was.
+mutmut and cosmic-ray were tried: a process and a collection for each mutant, some 3 s in place of .1.
 """
 
 from __future__ import annotations
+import __future__
 
 import argparse
 import ast
@@ -15,178 +18,333 @@ import collections
 import copy
 import importlib
 import inspect
+import json
 import math
 import os
-import re
+import random
 import resource
 import signal
 import sys
+import time
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).with_suffix(".md")
-TARGETS = {  # a file, and the test files that kill its mutants soonest
-    "privcheck/accounting/engine/zcdp.py": ("oracle/test_conversions.py",),
-    "privcheck/accounting/conversions.py": ("oracle/test_conversions.py", "oracle/test_gaussian_curve.py"),
-    "privcheck/accounting/filters.py": ("oracle/test_filters.py", "oracle/test_filters_attacked.py"),
-    "privcheck/terms/symbols/ordering.py": ("unit/test_symbols.py", "unit/test_deciding.py"),
-    "privcheck/ledger/transitions.py": ("unit/test_budget_ledger.py", "oracle/test_budget_states.py"),
+REASONS = Path(__file__).with_name("mutation_explained.toml")
+DONE = ROOT / "runs" / "mutation.jsonl"
+CHECKER = ("numeric", "refuted", "curves", "counts", "costs", "holds", "terms", "values", "products", "check")
+ACCOUNTING = "privcheck/accounting/"
+GROUPS = {  # files, and the tests that are to kill their mutants
+    "checker": (
+        [f"audits/privcheck_check/{name}.py" for name in (*CHECKER, "declared", "enclosures", "__main__")],
+        ["checker"],
+    ),
+    "conversions": (
+        [f"{ACCOUNTING}engine/zcdp.py", f"{ACCOUNTING}conversions.py"],
+        ["oracle/test_conversions.py", "oracle/test_gaussian_curve.py"],
+    ),
+    "filters": (
+        [f"{ACCOUNTING}filters.py", f"{ACCOUNTING}odometers.py"],
+        ["oracle/test_filters.py", "oracle/test_filters_attacked.py"],
+    ),
+    "order": (["privcheck/terms/symbols/proofs.py"], ["unit/test_symbols.py", "unit/test_deciding.py"]),
+    "ledger": (
+        ["privcheck/ledger/transitions.py", "privcheck/ledger/exact.py"],
+        ["unit/test_budget_ledger.py", "oracle/test_budget_states.py"],
+    ),
 }
-# survivors that are no gap: function and change, and why no test can tell them from the code
-EXPLAINED: dict[tuple[str, str], str] = {}
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.LShift: ast.RShift,
+    ast.Pow: ast.Mult, ast.Mod: ast.Mult, ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr,
 }  # fmt: skip
-NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "True": "False", "ceil": "floor", "floor": "ceil"}
+NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "ceil": "floor", "floor": "ceil", "_up": "_down"}
+Key = tuple[str, str, str, str, int]
+HEAD = """# Mutants of what decides safety
+
+`PYTHONPATH=tests python benchmarks/mutation.py`. *Explained* survivors do what the code does or are stricter, each with
+its reason in `mutation_explained.toml`; where *tried* is less than *mutants*, a seeded sample (`--most`) was tried.
+"""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A function with one change."""
+    """A statement at the top of a file, or in a class of it, with one change."""
 
-    function: str
-    line: int
-    change: str
-    code: CodeType
-
-
-def changed(node: ast.AST) -> Iterator[ast.AST]:
-    """Yields the node with one change, in every way that is tried."""
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
-        yield ast.Compare(node.left, [SWAPS[type(node.ops[0])](), *node.ops[1:]], node.comparators)
-    elif isinstance(node, ast.BoolOp):
-        yield ast.BoolOp(SWAPS[type(node.op)](), node.values)
-    elif isinstance(node, ast.BinOp) and type(node.op) in SWAPS:
-        yield ast.BinOp(node.left, SWAPS[type(node.op)](), node.right)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
-        yield node.operand
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in NAMES:
-        yield ast.Name(NAMES[node.id], node.ctx)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        yield ast.Constant(not node.value)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        yield ast.Constant(node.value + 1)
-    elif isinstance(node, ast.If):
-        yield ast.If(ast.Constant(value=False), node.body, node.orelse)
-    elif isinstance(node, ast.Raise):
-        yield ast.Pass()
+    key: Key  # file, function ("" outside), the line's text, the change, the how-manieth such change
+    digest: str  # of the statement before the change
+    statement: ast.stmt
 
 
-def mutants(path: Path) -> Iterator[Mutant]:
-    """Yields the mutants of every function and method of a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    owners = [("", tree), *((f"{n.name}.", n) for n in tree.body if isinstance(n, ast.ClassDef))]
-    functions = [(owner + n.name, n) for owner, inside in owners for n in inside.body if isinstance(n, ast.FunctionDef)]
-    for name, function in functions:
-        body = [part for statement in function.body for part in ast.walk(statement)]
-        skipped = {id(function.body[0].value)} if isinstance(function.body[0], ast.Expr) else set()
-        for node in (part for part in body if id(part) not in skipped):
-            for new in changed(node):
-                memo = {id(node): ast.copy_location(new, node)}  # the copy has the new node in the old one's place
-                made = ast.fix_missing_locations(copy.deepcopy(tree, memo))
-                was, now = (" ".join(ast.unparse(n).split())[:60] for n in (node, new))
-                yield Mutant(name, node.lineno, f"{was} → {now}", _code_of(compile(made, str(path), "exec"), name))
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Every part that a change of can matter: no message, annotation or docstring."""
+    yield node
+    if isinstance(node, ast.Raise | ast.JoinedStr):
+        return
+    skipped = {"annotation", "returns", "decorator_list"}
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        skipped.add("slice")
+    if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Tuple):  # (x,) * 2, a point as an interval
+        return
+    for name, value in ast.iter_fields(node):
+        if name in skipped:
+            continue
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, ast.AST) and not (isinstance(part, ast.keyword) and part.arg == "strict"):
+                yield from _parts(part)
 
 
-def _code_of(whole: CodeType, name: str) -> CodeType:
-    for part in name.split("."):
-        whole = next(c for c in whole.co_consts if isinstance(c, CodeType) and c.co_name == part)
-    return whole
+def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:  # noqa: C901, PLR0912 - one case an operator
+    """The node with one change, in every way that is tried, and how to call it."""
+
+    def swap(**fields: object) -> tuple[str, ast.AST]:
+        new = copy.copy(node)
+        for name, value in fields.items():
+            setattr(new, name, value)
+        return f"{ast.unparse(node)} → {ast.unparse(new)}", new
+
+    match node:
+        case ast.Compare():
+            for i, op in enumerate(node.ops):
+                yield swap(ops=[*node.ops[:i], SWAPS[type(op)](), *node.ops[i + 1 :]])
+        case ast.BoolOp():
+            yield swap(op=SWAPS[type(node.op)]())
+            for i in range(len(node.values) if len(node.values) > 2 else 0):
+                yield swap(values=node.values[:i] + node.values[i + 1 :])
+            if len(node.values) == 2:
+                yield from ((f"{ast.unparse(node)} → {ast.unparse(one)}", one) for one in node.values)
+        case ast.BinOp() if isinstance(node.op, ast.FloorDiv | ast.RShift):
+            less = ast.UnaryOp(ast.USub(), node.left)
+            up = ast.UnaryOp(ast.USub(), ast.BinOp(less, node.op, node.right))
+            yield f"{ast.unparse(node)} → {ast.unparse(up)}", up
+        case ast.BinOp() | ast.AugAssign() if type(node.op) in SWAPS:
+            yield swap(op=SWAPS[type(node.op)]())
+        case ast.UnaryOp(op=ast.Not() | ast.USub()):
+            yield f"{ast.unparse(node)} → {ast.unparse(node.operand)}", node.operand
+        case ast.Name(ctx=ast.Load()) if node.id in NAMES:
+            yield swap(id=NAMES[node.id])
+        case ast.Constant(value=bool()):
+            yield swap(value=not node.value)
+        case ast.Subscript(slice=ast.Constant(value=0 | 1)):  # the ends of an interval
+            yield swap(slice=ast.Constant(1 - node.slice.value))
+        case ast.Constant(value=int() | float()):
+            yield from (swap(value=node.value + by) for by in (1, -1))
+        case ast.If():
+            yield f"if {ast.unparse(node.test)} → if False", ast.If(ast.Constant(value=False), node.body, node.orelse)
+        case ast.IfExp():
+            yield from ((f"{ast.unparse(node)} → {ast.unparse(one)}", one) for one in (node.body, node.orelse))
+        case ast.comprehension(ifs=[_]):
+            yield swap(ifs=[])
+        case ast.Tuple(elts=[_, _, *_]) | ast.List(elts=[_, _, *_]) | ast.Set(elts=[_, _, *_]):
+            if all(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in node.elts):
+                yield from (swap(elts=node.elts[:i] + node.elts[i + 1 :]) for i in range(len(node.elts)))
+        case ast.Raise() | ast.Expr(value=ast.Call()):
+            yield f"{ast.unparse(node)} → pass", ast.Pass()
+        case ast.Return(value=ast.expr()):
+            yield f"{ast.unparse(node)} → return None", ast.Return(ast.Constant(value=None))
 
 
-def _living(module: ModuleType, name: str) -> FunctionType:
-    found = inspect.getattr_static(module, name.split(".", maxsplit=1)[0])
-    for part in name.split(".")[1:]:
-        found = inspect.getattr_static(found, part)
-    found = getattr(found, "fget", None) or getattr(found, "__func__", found)
-    return inspect.unwrap(found)
+def mutants(name: str) -> list[Mutant]:
+    """The mutants of a file: of its functions and methods, and of the values outside of them."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    tree, lines, found = ast.parse(text), text.splitlines(), []
+    seen: collections.Counter[tuple[str, str, str]] = collections.Counter()
+    owners = [("", tree.body), *((f"{n.name}.", n.body) for n in tree.body if isinstance(n, ast.ClassDef))]
+    for owner, statement in ((owner, statement) for owner, body in owners for statement in body):
+        inside = isinstance(statement, ast.FunctionDef)
+        if not inside and (owner or not isinstance(statement, ast.Assign | ast.AnnAssign)):
+            continue
+        function = owner + statement.name if inside else ""
+        digest = sha256(ast.unparse(statement).encode()).hexdigest()[:12]
+        for part in _parts(statement):
+            for label, new in _changes(part):
+                memo = {id(part): ast.copy_location(new, part)}  # the copy has the new part in the old one's place
+                made = ast.fix_missing_locations(copy.deepcopy(statement, memo))
+                line = getattr(part, "lineno", statement.lineno) - 1
+                what = (function, lines[line].strip(), " ".join(label.split()))
+                found.append(Mutant((name, *what, seen[what]), digest, made))
+                seen[what] += 1
+    return found
 
 
-class Killers:
-    """Runs first what killed most, and tells which test failed."""
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(name.removesuffix(".py").removeprefix("audits/").replace("/", "."))
 
-    def __init__(self, counts: collections.Counter[str], told: int) -> None:
-        self.counts, self.told = counts, told
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=lambda item: -self.counts[item.nodeid])
+def apply(mutant: Mutant) -> None:
+    """Put the mutant's code into the living module, and values made from it wherever they were imported."""
+    name, function = mutant.key[:2]
+    module = _module(name)
+    scope, flag = vars(module), __future__.annotations.compiler_flag if "annotations" in vars(module) else 0
+    scope.setdefault("_down", lambda value, by: value // by)
+    body = ast.parse((ROOT / name).read_text(encoding="utf-8")).body
+    if function:
+        living: object = module
+        for part in function.split("."):
+            living = inspect.getattr_static(living, part)
+        bare = inspect.unwrap(getattr(living, "fget", None) or getattr(living, "__func__", living))
+        assert isinstance(bare, FunctionType)
+        scratch, plain = dict(scope), copy.copy(mutant.statement)
+        plain.decorator_list = []
+        exec(compile(ast.Module([plain], []), name, "exec", flag), scratch)  # noqa: S102 - our own code, changed
+        made = scratch[plain.name]
+        bare.__code__, bare.__defaults__, bare.__kwdefaults__ = made.__code__, made.__defaults__, made.__kwdefaults__
+    for value in list(scope.values()):
+        getattr(value, "cache_clear", lambda: None)()
+    if function and "privcheck_check" not in name:
+        return
+    ours = [vars(one) for one in list(sys.modules.values()) if str(ROOT) in str(getattr(one, "__file__", ""))]
+    for was in body:
+        statement = mutant.statement if not function and was.lineno == mutant.statement.lineno else was
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and was.end_lineno >= mutant.statement.lineno:
+            before = dict(scope)
+            exec(compile(ast.Module([statement], []), name, "exec", flag), scope)  # noqa: S102 - likewise
+            for changed in [each for each in scope if each in before and scope[each] is not before[each]]:
+                for other in ours:
+                    if other.get(changed) is before[changed]:
+                        other[changed] = scope[changed]
+
+
+class Loop:
+    """In place of pytest's loop: one run without a mutant, then a child for each mutant."""
+
+    def __init__(self, files: list[str], chosen: list[Mutant]) -> None:
+        self.files, self.chosen, self.failed = {str(ROOT / name): name for name in files}, chosen, ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            os.write(self.told, report.nodeid.encode())
+        self.failed = self.failed or (report.nodeid if report.failed else "")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        usual = json.loads(self._child(session, session.items, 36_000, None)[0])
+        if usual["failed"]:
+            sys.exit(f"{usual['failed']} fails without a mutant")
+        kills: collections.Counter[tuple[str, str]] = collections.Counter()
+        with DONE.open("a", encoding="utf-8") as kept:
+            for number, one in enumerate(self.chosen, start=1):
+                name, function = one.key[:2]
+                calls = {i: seconds for i, (seconds, called) in usual["tests"].items()
+                         if any(call[0] == name and function in {"", call[1]} for call in called)}  # fmt: skip
+                order = sorted(calls, key=lambda i: (-kills[function, i], calls[i]))
+                items = [session.items[int(i)] for i in order]
+                said, took = self._child(session, items, 4 * sum(calls.values()) + 10, partial(apply, one))
+                for i in order:
+                    kills[function, i] += session.items[int(i)].nodeid == said
+                record = {"key": one.key, "digest": one.digest, "killer": said}
+                kept.write(json.dumps(record, ensure_ascii=False) + "\n")
+                kept.flush()
+                if not said or not number % 100:
+                    print(f"{number}/{len(self.chosen)} {took:.1f} s {' | '.join(one.key[:4])}: {said or 'ALIVE'}")
+        return True
+
+    def _child(self, session: pytest.Session, items: list, seconds: float, patch) -> tuple[str, float]:
+        """What a child says after the tests: what failed first ("" for nothing); of all tests, if without a patch."""
+        reading, writing = os.pipe()
+        began, child = time.monotonic(), os.fork()
+        if child == 0:
+            os.setsid()
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, 1), os.dup2(quiet, 2)
+            try:
+                resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds),) * 2)  # whatever else the machine does
+                if patch:
+                    patch()
+                said = self._run(session, items, trace=patch is None)
+            except BaseException as error:  # noqa: BLE001 - a child must not go on as its parent
+                said = f"an error: {error!r}"
+            with os.fdopen(writing, "w", encoding="utf-8") as told:
+                told.write(said)
+            os._exit(0)
+        os.close(writing)
+        signal.signal(signal.SIGALRM, lambda *_: os.killpg(child, signal.SIGKILL))
+        signal.setitimer(signal.ITIMER_REAL, 20 * seconds)  # of a mutant that sleeps
+        with os.fdopen(reading, encoding="utf-8") as hears:
+            said = hears.read()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _, status = os.waitpid(child, 0)
+        return said or ("the clock" if os.WIFSIGNALED(status) else ""), time.monotonic() - began
+
+    def _run(self, session: pytest.Session, items: list, *, trace: bool) -> str:
+        tests, called = {}, set()
+
+        def note(frame: FrameType, *_: object) -> None:
+            if name := self.files.get(frame.f_code.co_filename):
+                called.add((name, frame.f_code.co_qualname.split(".<locals>")[0]))
+
+        for number, (item, after) in enumerate(zip(items, [*items[1:], None], strict=True)):
+            began = time.process_time()
+            sys.settrace(note if trace else None)
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            sys.settrace(None)
+            tests[number] = (time.process_time() - began, sorted(called))
+            called.clear()
+            if self.failed and not trace:
+                return self.failed
+        return json.dumps({"failed": self.failed, "tests": tests}) if trace else ""
 
 
-def run(tests: list[str], counts: collections.Counter[str], seconds: float, patch=lambda: None) -> tuple[str, float]:
-    """Runs tests in a child after a patch; returns what failed first ("" for nothing), and the processor's seconds."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1), os.dup2(quiet, 2)
-        try:
-            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds),) * 2)  # whatever else the machine does
-            patch()
-            arguments = ["-xq", "--assert=plain", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), *tests]
-            code = pytest.main(arguments, plugins=[Killers(counts, writing)])
-            os.write(writing, b"" if code in {0, 1} else b"an error")  # of 1 the test has been told
-        except BaseException as error:  # noqa: BLE001 - a child must not go on as its parent
-            os.write(writing, f"an error: {error!r}".encode())
-        os._exit(0)
-    os.close(writing)
-    signal.signal(signal.SIGALRM, lambda *_: os.killpg(child, signal.SIGKILL))
-    signal.setitimer(signal.ITIMER_REAL, 20 * seconds)  # of a mutant that sleeps
-    said = b"".join(iter(lambda: os.read(reading, 4096), b"")).decode()
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    os.close(reading)
-    _, status, used = os.wait4(child, 0)
-    return said or ("the clock" if os.WIFSIGNALED(status) else ""), used.ru_utime + used.ru_stime
+def read_done() -> dict[tuple[Key, str], str]:
+    """Of each mutant that was tried, by key and digest: the test that killed it, "" for none."""
+    lines = DONE.read_text(encoding="utf-8").splitlines() if DONE.is_file() else []
+    return {(tuple(one["key"]), one["digest"]): one["killer"] for one in map(json.loads, lines)}
 
 
-def score(name: str, every: int) -> list[str]:
-    """Runs a file's mutants; returns its part of the table."""
-    module = importlib.import_module(re.sub(r"/", ".", name.removesuffix(".py")))
-    tests = [str(ROOT / "tests" / test) for test in TARGETS[name]]
-    counts: collections.Counter[str] = collections.Counter()
-    failed, usual = run(tests, counts, 3_600)
-    if failed:
-        sys.exit(f"{name}: {failed} fails without a mutant")
-    survived, tried = [], list(mutants(Path(str(module.__file__))))[::every]
-    for number, one in enumerate(tried):
-        living = _living(module, one.function)
-        killer, took = run(tests, counts, 3 * usual + 10, lambda f=living, c=one.code: setattr(f, "__code__", c))
-        counts[killer] += bool(killer)
-        print(
-            f"{name} {number + 1}/{len(tried)} {took:.1f} s {one.function}:{one.line} {one.change}: {killer or 'ALIVE'}"
-        )
-        survived += [] if killer else [one]
-    lines = [f"| `{name}` | {len(tried)} | {len(tried) - len(survived)} | {1 - len(survived) / len(tried):.0%} |"]
-    return lines + [
-        f"* `{name}:{one.line}`, {one.function}: `{one.change}`: "
-        + EXPLAINED.get((one.function, one.change), "not explained")
-        for one in survived
-    ]
+def read_reasons() -> dict[tuple[str, str, str, str], str]:
+    """Of each survivor that no test can tell from the code, by file, function, line and change: why."""
+    found = tomllib.loads(REASONS.read_text(encoding="utf-8"))["survivor"]
+    return {
+        (one["file"], one["function"], one["line"], change): one["why"] for one in found for change in one["changes"]
+    }
+
+
+def report() -> None:
+    """Write the table from what is done."""
+    done, reasons, rows, alive = read_done(), read_reasons(), [], []
+    for name in (name for files, _ in GROUPS.values() for name in files):
+        whole = mutants(name)
+        tried = [one for one in whole if (one.key, one.digest) in done]
+        survived = [one for one in tried if not done[one.key, one.digest]]
+        still = [one for one in survived if one.key[:4] not in reasons]
+        killed, explained = len(tried) - len(survived), len(survived) - len(still)
+        rows.append(f"| `{name}` | {len(whole)} | {len(tried)} | {killed} | {explained} | {len(still)} |")
+        alive += [f"* `{name}`, {one.key[1] or 'outside functions'}, `{one.key[2]}`: `{one.key[3]}`" for one in still]
+    top = ["| file | mutants | tried | killed | explained | open |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    TABLE.write_text("\n".join([HEAD, *top, *rows, "", "## Open", "", *(alive or ["None."])]) + "\n", encoding="utf-8")
 
 
 def main() -> None:
-    """Writes the table of the files that were asked for."""
+    """Try the mutants that were asked for and are not done; write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", nargs="*", default=list(TARGETS))
-    parser.add_argument("--every", type=int, default=1, help="try one mutant in so many")
-    asked = parser.parse_args()
-    parts = [score(name, asked.every) for name in asked.files]
-    chosen = "Every mutant" if asked.every == 1 else f"One mutant in {asked.every}"
-    head = ["# Mutants of what decides safety", "", f"{chosen} of the functions of each file.", ""]
-    table = ["| file | mutants | killed | score |", "| --- | ---: | ---: | ---: |", *(part[0] for part in parts)]
-    alive = [line for part in parts for line in part[1:]] or ["None."]
-    TABLE.write_text("\n".join([*head, *table, "", "## Survivors", "", *alive]) + "\n", encoding="utf-8")
+    parser.add_argument("asked", nargs="*", default=list(GROUPS))
+    parser.add_argument("--most", type=int, default=10**9, help="a sample of so many mutants a file, always the same")
+    parser.add_argument("--again", action="store_true", help="try again the survivors that are not explained")
+    parser.add_argument("--report", action="store_true", help="write the table from what is done")
+    how = parser.parse_args()
+    os.environ["HYPOTHESIS_PROFILE"] = "mutation"
+    DONE.parent.mkdir(exist_ok=True)
+    for group, (files, tests) in GROUPS.items() if not how.report else ():
+        named = [name for name in files if {group, name} & set(how.asked)]
+        done, reasons, chosen = read_done(), read_reasons(), []
+        for name in named:
+            whole = mutants(name)
+            for one in random.Random(name).sample(whole, min(len(whole), how.most)):  # noqa: S311 - a sample to try
+                state = done.get((one.key, one.digest))
+                if state is None or (how.again and not state and one.key[:4] not in reasons):
+                    chosen.append(one)
+        if chosen:
+            arguments = ["-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "-c"]
+            places = [str(ROOT / "tests" / test) for test in tests]
+            pytest.main([*arguments, str(ROOT / "pyproject.toml"), *places], plugins=[Loop(named, chosen)])
+    report()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 import privcheck
 import privcheck_algorithms
@@ -25,6 +25,9 @@ settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.register_profile(
     "nightly", deadline=None, max_examples=3_000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.register_profile(  # for benchmarks/mutation.py: a failure is enough, its smallest example is not wanted
+    "mutation", deadline=None, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
 )
 _for_record = os.environ.get("CI") or os.environ.get("PRIVCHECK_TEST_WHEEL")  # `make test` sets the second
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if _for_record else "dev"))

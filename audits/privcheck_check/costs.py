@@ -149,7 +149,13 @@ def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast,
     law, terms = release.mechanism.kind, release.mechanism.terms
     for name, term in terms.items():
         _require(at_least(term, ZERO), law, f"{release.name}: {name} may be negative")
+        if name in ("answers", "positives"):
+            whole(evaluate(term, declared.values))
     _check_law(release)
+    batches = release.schedule.kind in ("disjoint", "tree")
+    if batches and (law == "theorem" or release.statistic.kind == "stated"):
+        one_value = at_least(ONE, declared.trajectories)
+        _require(one_value, "S-STATED", f"{release.name}: what is stated of one value, for a unit in several")
     _require(not release.shared, "L-SHARED", f"{release.name}: one draw of noise for all cells of a value")
     moved = sensitivity(release, declared, at_least)
     one: Term
@@ -188,6 +194,8 @@ def counters(release: Release, declared: Declared, at_least: AtLeast) -> Term:
     _require(at_least(release.mechanism.terms["noise_bits"], ONE), law, f"{release.name}: no noise bits")
     _require(not release.shared, law, f"{release.name}: one draw of noise for all cells of a value")
     _require(release.schedule.kind in ("once", "disjoint"), law, f"{release.name}: more than one value a unit")
+    times(release, declared, at_least)  # T-LOCAL: not where messages are seen with their sender
+    _require(declared.relation != "add-remove", law, f"{release.name}: a user who leaves sends fewer messages")
     table = statistic.kind == "table" and statistic.fields["weight"] in ("one", "reward")
     known = (table and not statistic.fields["pooled"]) or statistic.kind in ("bits", "stated")
     _require(known, law, f"{release.name}: not counters of bits")

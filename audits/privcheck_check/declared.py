@@ -179,6 +179,8 @@ def _release(value: object, symbols: set[str]) -> Release:
         read_choice(schedule.fields["noise"], rule, ("fresh", "shared"))
     if "sample" in found and schedule.kind != "sampled":
         raise Rejected(rule, "a sample goes with the schedule 'sampled'")
+    if found.get("sample") == "":
+        raise Rejected(rule, "a sample has a name")
     if "shared" in found:
         read_choice(found["shared"], rule, ("cells",))
     return Release(

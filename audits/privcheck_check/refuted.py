@@ -28,6 +28,7 @@ from privcheck_check.values import Rejected, read_fraction, read_integer, read_l
 
 STEPS = 10_000  # of a trajectory
 FEATURES = 64
+ADDED = ("laplace", "discrete-laplace", "gaussian", "discrete-gaussian", "gaussian-matrix")  # noise of every coordinate
 COINS = 400  # answers whose joint probability is computed
 Sums = dict[object, Fraction]  # by cell or coordinate
 Numbers = Mapping[str, list[Fraction]]
@@ -211,18 +212,20 @@ def _cells(release: Release, at: Mapping[str, Fraction]) -> int:
 
 def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> None:
     """L-LAPLACE, L-GAUSSIAN, L-RESPONSE, L-SHARED: add the loss of one release to `loss`."""
-    values, law = declared.values, release.mechanism.kind
-    if release.shared:  # L-SHARED, of the cells of one value
-        if release.statistic.kind != "table":
-            raise Rejected("L-SHARED", f"{release.name}: not a table")
-        loss.noiseless |= len(set(change.values())) > 1 or len(change) < _cells(release, values)
-        return
-    if release.schedule.kind == "repeat" and release.schedule.fields["noise"] == "shared":
-        loss.noiseless |= evaluate(release.schedule.terms["times"], values)[0] >= 2
+    values, law, schedule = declared.values, release.mechanism.kind, release.schedule
+    _require(schedule.kind != "sampled", "T-TOUCH", f"{release.name}: about a random sample")
+    kept = schedule.kind == "repeat" and schedule.fields["noise"] == "shared"
+    number = schedule.terms["times"] if kept else times(release, declared, numbers_at_least(declared))
+    count = whole(evaluate(number, values))
+    if release.shared or kept:  # L-SHARED
+        _require(law in ADDED, "L-SHARED", f"{release.name}: {law} adds no noise that cancels")
+        if release.shared:  # of the cells of one value
+            _require(release.statistic.kind == "table", "L-SHARED", f"{release.name}: not a table")
+            uneven = len(set(change.values())) > 1 or len(change) < _cells(release, values)
+            loss.noiseless |= count > 0 and uneven
+        loss.noiseless |= kept and count > 1
         return
     terms = {name: evaluate(term, values) for name, term in release.mechanism.terms.items()}
-    _require(release.schedule.kind != "sampled", "T-TOUCH", f"{release.name}: about a random sample")
-    count = whole(evaluate(times(release, declared, numbers_at_least(declared)), values))
     loss.discrete |= law.startswith("discrete") or law == "randomised-response"
     if law.startswith("discrete"):
         _require(all(x.denominator == 1 for x in change.values()), law, f"{release.name}: no integer statistic")
@@ -237,11 +240,14 @@ def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> No
         (keep, above), (answers, _) = terms["keep"], terms["answers"]
         bits = release.statistic.kind == "bits" and keep == above and keep.denominator < 10**6
         _require(bits and 0 < keep < 1 <= keep * answers, law, "answers are bits; the truth has the larger odds")
+        whole(terms["answers"])
         odds = logarithm((keep * (answers - 1) / (1 - keep),) * 2)
         loss.supremum = add(loss.supremum, multiply(odds, (Fraction(len(change) * count),) * 2))
         likely = keep
     elif law in ("gaussian", "discrete-gaussian", "gaussian-matrix"):
         _require(terms["variance"][0] > 0, law, "a variance is not positive")
+        outer = release.statistic.fields.get("part") == "outer"
+        _require(outer or law != "gaussian-matrix", law, f"{release.name}: not a sum of outer products")
         total = ZERO
         for key, x in change.items():
             wide = law == "gaussian-matrix" and isinstance(key, tuple) and len(key) == 3 and key[1] == key[2]
@@ -294,6 +300,9 @@ def _check_pattern(value: object, declared: Declared) -> str:
     named = [each for each in declared.releases if each.name == found["release"]]
     _require(len(named) == 1 and named[0].mechanism.kind == "sparse-vector", rule, "expected a sparse vector's name")
     (release,) = named
+    _require(release.schedule.kind != "sampled", rule, f"{release.name}: about a random sample")
+    count = whole(evaluate(times(release, declared, numbers_at_least(declared)), declared.values))
+    _require(count > 0, rule, f"{release.name}: no answers leave")
     terms = {name: evaluate(term, declared.values) for name, term in release.mechanism.terms.items()}
     above = read_list(found["above"], rule, least=1, most=COINS)
     _require(all(isinstance(each, bool) for each in above), rule, "each answer is true, above, or false, below")

@@ -413,7 +413,7 @@ ODD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (samples.linear("sum"), {"law": "discrete-gaussian", "variance": 1}, "discrete-gaussian"),
     (samples.table(["state"]), {"law": "randomised-response", "keep": "2/3", "answers": 2}, "randomised-response"),
     (BITS, {"law": "randomised-response", "keep": "1/3", "answers": 2}, "randomised-response"),
-    (BITS, {"law": "randomised-response", "keep": "2/3", "answers": "3/2"}, "randomised-response"),
+    (BITS, {"law": "randomised-response", "keep": "2/3", "answers": 1}, "randomised-response"),
     (BITS, {"law": "exponential", "epsilon": "1/100"}, "exponential"),
     ({"kind": "selection", "moves": 1}, {"law": "laplace", "scale": 1}, "laplace"),
     (BITS, {"law": "laplace", "scale": -1}, "laplace"),

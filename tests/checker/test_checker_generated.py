@@ -96,9 +96,11 @@ def declaration(laws: list[str], rng: random.Random, claim: dict[str, Any], *, c
         made = {"name": f"r{i}", "statistic": statistic(fitting(law, rng, computed=computed), law, rng),
                 "mechanism": mechanism(law, rng), "schedule": schedule(rng, local=local)}  # fmt: skip
         releases.append(made | ({"part": rng.choice("ab")} if not computed and rng.random() < 0.2 else {}))
+    batches = [each for each in releases if each["schedule"]["kind"] in ("disjoint", "tree")]
+    stated = any(r["statistic"]["kind"] == "stated" or r["mechanism"]["law"] == "theorem" for r in batches)
     return {
         "name": "generated", "source": "", "relation": relation, "model": "local" if local else "central",
-        "unit": {"who": "user", "trajectories": 1 if computed else rng.choice([1, 1, 2])},
+        "unit": {"who": "user", "trajectories": 1 if computed or stated else rng.choice([1, 1, 2])},
         "parameters": {"H": samples.integer(2), "S": samples.integer(3), "A": samples.integer(2)},
         "releases": releases, "claim": claim | {"source": ""},
     }  # fmt: skip

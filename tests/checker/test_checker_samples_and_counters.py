@@ -106,7 +106,7 @@ def exact_delta(trials: int, up: int, down: int, epsilon: float) -> float:
     return total
 
 
-@pytest.mark.parametrize(("ones", "relation", "up", "down"), [(1, "replace-one", 1, 1), (2, "add-remove", 2, 0)])
+@pytest.mark.parametrize(("ones", "relation", "up", "down"), [(1, "replace-one", 1, 1), (2, "zero-out", 2, 0)])
 @pytest.mark.parametrize("trials", [6, 11])
 @pytest.mark.parametrize("epsilon", ["1/2", "1"])
 def test_counters_are_private_as_enumerated_and_no_more(
