@@ -68,6 +68,7 @@ SWAPS: dict[type, type] = {
     ast.Pow: ast.Mult, ast.Mod: ast.Mult, ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr,
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "ceil": "floor", "floor": "ceil", "_up": "_down"}
+LONGEST = 1.0  # seconds of a test: a mutant is to fall to a short one
 Key = tuple[str, str, str, str, int]
 HEAD = """# Mutants of what decides safety
 
