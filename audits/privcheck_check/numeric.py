@@ -279,7 +279,7 @@ def _bounded(curve: Curve, t: Interval) -> Interval:
     """D on an interval of any sign, cut to max(0, 1 - t) <= D(t) <= max(1, 1 - t)."""
     floor, ceiling = max(0, ONE - t[1]), max(ONE, ONE - t[0])
     if t[0] <= 0:
-        return floor, ceiling if t[1] > 0 else ONE - t[0]
+        return floor, ceiling
     low, high = curve(t)
     return max(floor, low), min(ceiling, high)
 

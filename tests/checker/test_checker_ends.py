@@ -27,11 +27,11 @@ def precise(number: Fraction) -> Any:
     return mpmath.mpf(number.numerator) / number.denominator
 
 
-def around(ends: Ends, true: Any, width: Fraction = F(1, 10**45)) -> None:
+def around(ends: Ends, true: Any) -> None:
     """The ends are on either side of a number known to 90 digits, and near."""
     assert precise(ends[0]) <= true + mpmath.mpf(10) ** -85 * abs(true)
     assert true <= precise(ends[1]) + mpmath.mpf(10) ** -85 * abs(true)
-    assert ends[1] - ends[0] <= width * (1 + abs(ends[1]))
+    assert ends[1] - ends[0] <= F(1, 10**45) * (1 + abs(ends[1]))
 
 
 def point(x: Fraction) -> Ends:
