@@ -68,7 +68,6 @@ SWAPS: dict[type, type] = {
     ast.Pow: ast.Mult, ast.Mod: ast.Mult, ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr,
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "ceil": "floor", "floor": "ceil", "_up": "_down"}
-LONGEST = 1.0  # seconds of a test: a mutant is to fall to a short one
 Key = tuple[str, str, str, str, int]
 HEAD = """# Mutants of what decides safety
 
@@ -218,8 +217,9 @@ def apply(mutant: Mutant) -> None:
 class Loop:
     """In place of pytest's loop: one run without a mutant, then a child for each mutant."""
 
-    def __init__(self, files: list[str], chosen: list[Mutant]) -> None:
-        self.files, self.chosen, self.failed = {str(ROOT / name): name for name in files}, chosen, ""
+    def __init__(self, files: list[str], chosen: list[Mutant], longest: float) -> None:
+        self.files, self.chosen, self.longest = {str(ROOT / name): name for name in files}, chosen, longest
+        self.failed = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.failed = self.failed or (report.nodeid if report.failed else "")
@@ -327,6 +327,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("asked", nargs="*", default=list(GROUPS))
     parser.add_argument("--most", type=int, default=10**9, help="a sample of so many mutants a file, always the same")
+    parser.add_argument("--longest", type=float, default=10, help="leave out tests of more seconds than this")
     parser.add_argument("--again", action="store_true", help="try again the survivors that are not explained")
     parser.add_argument("--report", action="store_true", help="write the table from what is done")
     how = parser.parse_args()
@@ -344,7 +345,7 @@ def main() -> None:
         if chosen:
             arguments = ["-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "-c"]
             places = [str(ROOT / "tests" / test) for test in tests]
-            pytest.main([*arguments, str(ROOT / "pyproject.toml"), *places], plugins=[Loop(named, chosen)])
+            pytest.main([*arguments, str(ROOT / "pyproject.toml"), *places], plugins=[Loop(named, chosen, how.longest)])
     report()
 
 
