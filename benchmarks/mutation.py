@@ -40,13 +40,26 @@ ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).with_suffix(".md")
 REASONS = Path(__file__).with_name("mutation_explained.toml")
 DONE = ROOT / "runs" / "mutation.jsonl"
-CHECKER = ("numeric", "refuted", "curves", "counts", "costs", "holds", "terms", "values", "products", "check")
-ACCOUNTING = "privcheck/accounting/"
+CHECKER, ACCOUNTING = "audits/privcheck_check/", "privcheck/accounting/"
+RULES = (
+    "refuted",
+    "curves",
+    "counts",
+    "costs",
+    "holds",
+    "check",
+    "values",
+    "declared",
+    "terms",
+    "products",
+    "__main__",
+)
 GROUPS = {  # files, and the tests that are to kill their mutants
-    "checker": (
-        [f"audits/privcheck_check/{name}.py" for name in (*CHECKER, "declared", "enclosures", "__main__")],
-        ["checker"],
+    "numeric": (
+        [f"{CHECKER}{name}.py" for name in ("numeric", "enclosures")],
+        ["checker/test_n*.py", "checker/test_e*.py"],
     ),
+    "checker": ([f"{CHECKER}{name}.py" for name in RULES], ["checker/test_checker*.py"]),
     "conversions": (
         [f"{ACCOUNTING}engine/zcdp.py", f"{ACCOUNTING}conversions.py"],
         ["oracle/test_conversions.py", "oracle/test_gaussian_curve.py"],
@@ -343,8 +356,18 @@ def main() -> None:
                 if state is None or (how.again and not state and one.key[:4] not in reasons):
                     chosen.append(one)
         if chosen:
-            arguments = ["-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "-c"]
-            places = [str(ROOT / "tests" / test) for test in tests]
+            arguments = [
+                "-q",
+                "--assert=plain",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:xdist",
+                "-m",
+                "not slow and not nightly",
+                "-c",
+            ]
+            places = [str(path) for test in tests for path in sorted((ROOT / "tests").glob(test))]
             pytest.main([*arguments, str(ROOT / "pyproject.toml"), *places], plugins=[Loop(named, chosen, how.longest)])
     report()
 
