@@ -239,9 +239,7 @@ class Loop:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        usual = json.loads(self._child(session, session.items, 36_000, None)[0])
-        if usual["failed"]:
-            sys.exit(f"{usual['failed']} fails without a mutant")
+        usual = self._usual(session)
         kills: collections.Counter[tuple[str, str]] = collections.Counter()
         with DONE.open("a", encoding="utf-8") as kept:
             for number, one in enumerate(self.chosen, start=1):
@@ -259,6 +257,20 @@ class Loop:
                 if not said or not number % 100:
                     print(f"{number}/{len(self.chosen)} {took:.1f} s {' | '.join(one.key[:4])}: {said or 'ALIVE'}")
         return True
+
+    def _usual(self, session: pytest.Session) -> dict:
+        """The seconds of each test and the functions that it calls, kept until a line of theirs changes."""
+        texts = sorted({*self.files, *(str(item.path) for item in session.items)})
+        names = " ".join(item.nodeid for item in session.items)
+        digest = sha256(b"".join([names.encode(), *(Path(text).read_bytes() for text in texts)])).hexdigest()[:12]
+        kept = DONE.with_name(f"mutation_calls_{digest}.json")
+        if not kept.is_file():
+            kept.write_text(self._child(session, session.items, 36_000, None)[0], encoding="utf-8")
+        usual = json.loads(kept.read_text(encoding="utf-8"))
+        if usual["failed"]:
+            kept.unlink()
+            sys.exit(f"{usual['failed']} fails without a mutant")
+        return usual
 
     def _child(self, session: pytest.Session, items: list, seconds: float, patch) -> tuple[str, float]:
         """What a child says after the tests: what failed first ("" for nothing); of all tests, if without a patch."""
@@ -368,7 +380,7 @@ def main() -> None:
                 "-c",
             ]
             places = [str(path) for test in tests for path in sorted((ROOT / "tests").glob(test))]
-            pytest.main([*arguments, str(ROOT / "pyproject.toml"), *places], plugins=[Loop(named, chosen, how.longest)])
+            pytest.main([*arguments, str(ROOT / "pyproject.toml"), *places], plugins=[Loop(files, chosen, how.longest)])
     report()
 
 

@@ -250,7 +250,7 @@ def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> No
         _require(outer or law != "gaussian-matrix", law, f"{release.name}: not a sum of outer products")
         total = ZERO
         for key, x in change.items():
-            wide = law == "gaussian-matrix" and isinstance(key, tuple) and len(key) == 3 and key[1] == key[2]
+            wide = law == "gaussian-matrix" and isinstance(key, tuple) and key[1] == key[2]
             total = bounded(total + x * x / (read_fraction(release.mechanism.fields["diagonal"], law) if wide else 1))
         squares = multiply((total * count,) * 2, invert(terms["variance"]))
         loss.square, loss.unbounded = add(loss.square, squares), loss.unbounded or count > 0
