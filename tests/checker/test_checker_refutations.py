@@ -57,6 +57,14 @@ def test_a_pure_loss_counts_by_its_lower_end() -> None:
     assert exceeds(Loss(unbounded=True), currency="pure", epsilon=100)
 
 
+def test_an_irrational_claim_counts_by_its_upper_end() -> None:
+    """The loss is below √2 by less than 10⁻⁶⁰."""
+    below = F(math.isqrt(2 * 10**120), 10**60)
+    root: Any = ["sqrt", 2]
+    assert not exceeds(Loss(supremum=(below, below)), currency="pure", epsilon=root)
+    assert exceeds(Loss(supremum=(below + F(1, 10**57),) * 2), currency="pure", epsilon=root)
+
+
 def test_a_gaussian_loss_counts_by_its_lower_end() -> None:
     for mu, found in ((2, False), (1, False), ("99/100", True), (-2, True)):
         assert exceeds(Loss(square=(F(1), F(9))), currency="gdp", mu=mu) == found
@@ -485,10 +493,10 @@ def test_discrete_noise_is_of_integers() -> None:
 
 def pattern(
     above: list[Any], first: list[Any], second: list[Any], claim: dict[str, Any] = PURE_1, *, one_sided: bool = False,
-    name: str = "s", **terms: str,
+    name: str = "s", moves: Any = 1, **terms: str,
 ) -> str:  # fmt: skip
     terms = {"threshold_scale": "1", "query_scale": "0", "positives": "1"} | terms
-    vector = samples.release("s", {"kind": "selection", "moves": 1}, "sparse-vector", **terms)
+    vector = samples.release("s", {"kind": "selection", "moves": moves}, "sparse-vector", **terms)
     vector["mechanism"]["one_sided"] = one_sided
     bit = samples.release("b", {"kind": "bits", "bits": 1, "ones": 1}, "laplace", scale="1")
     answers = {"release": name, "above": above, "first": first, "second": second}
@@ -532,6 +540,9 @@ def test_queries_without_noise_move_as_declared() -> None:
     assert pattern([BELOW, ABOVE], [0, 1], [0, 0], one_sided=True) == "accepted"
     assert pattern([BELOW, BELOW, ABOVE], [0, 0, 1], [1, "1/2", 1], one_sided=True) == "accepted"
     assert pattern([BELOW, ABOVE, ABOVE], [0, 1, 1], [0, "1/2", 0], one_sided=True, positives="2") == "accepted"
+    above_root = str(F(math.isqrt(2 * 10**120) + 1, 10**60))
+    assert pattern([BELOW, ABOVE], [0, 1], [above_root, 1], moves=["sqrt", 2]) == "L-PATTERN"
+    assert pattern([BELOW, ABOVE], [0, 1], ["7/5", 1], moves=["sqrt", 2]) == "accepted"
     for name in ("b", "other"):
         assert pattern(*given, name=name) == "L-PATTERN"
 
