@@ -27,33 +27,19 @@ import signal
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
 
 import pytest
+from mutation_operators import ROOT, Key, Mutant, mutants
 
-ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).with_suffix(".md")
 REASONS = Path(__file__).with_name("mutation_explained.toml")
 DONE = ROOT / "runs" / "mutation.jsonl"
 CHECKER, ACCOUNTING = "audits/privcheck_check/", "privcheck/accounting/"
-RULES = (
-    "refuted",
-    "curves",
-    "counts",
-    "costs",
-    "holds",
-    "check",
-    "values",
-    "declared",
-    "terms",
-    "products",
-    "__main__",
-)
+RULES = "refuted curves counts costs holds check values declared terms products __main__".split()  # noqa: SIM905
 GROUPS = {  # files, and the tests that are to kill their mutants
     "numeric": (
         [f"{CHECKER}{name}.py" for name in ("numeric", "enclosures")],
@@ -74,119 +60,12 @@ GROUPS = {  # files, and the tests that are to kill their mutants
         ["unit/test_budget_ledger.py", "oracle/test_budget_states.py"],
     ),
 }
-SWAPS: dict[type, type] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.LShift: ast.RShift,
-    ast.Pow: ast.Mult, ast.Mod: ast.Mult, ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr,
-}  # fmt: skip
-NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "ceil": "floor", "floor": "ceil", "_up": "_down"}
-Key = tuple[str, str, str, str, int]
 HEAD = """# Mutants of what decides safety
 
-`PYTHONPATH=tests python benchmarks/mutation.py`. *Explained* survivors do what the code does or are stricter, each with
-its reason in `mutation_explained.toml`; where *tried* is less than *mutants*, a seeded sample (`--most`) was tried.
+`PYTHONPATH=tests python benchmarks/mutation.py`: changes of one operator, number or statement; slow tests are left out.
+*Explained* survivors do what the code does or are stricter, each with its reason in `mutation_explained.toml`. Where
+fewer were *tried* than there are *mutants*, it was a seeded sample (`--most`).
 """
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A statement at the top of a file, or in a class of it, with one change."""
-
-    key: Key  # file, function ("" outside), the line's text, the change, the how-manieth such change
-    digest: str  # of the statement before the change
-    statement: ast.stmt
-
-
-def _parts(node: ast.AST) -> Iterator[ast.AST]:
-    """Every part that a change of can matter: no message, annotation or docstring."""
-    yield node
-    if isinstance(node, ast.Raise | ast.JoinedStr):
-        return
-    skipped = {"annotation", "returns", "decorator_list"}
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        skipped.add("slice")
-    if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Tuple):  # (x,) * 2, a point as an interval
-        return
-    for name, value in ast.iter_fields(node):
-        if name in skipped:
-            continue
-        for part in value if isinstance(value, list) else [value]:
-            if isinstance(part, ast.AST) and not (isinstance(part, ast.keyword) and part.arg == "strict"):
-                yield from _parts(part)
-
-
-def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:  # noqa: C901, PLR0912 - one case an operator
-    """The node with one change, in every way that is tried, and how to call it."""
-
-    def swap(**fields: object) -> tuple[str, ast.AST]:
-        new = copy.copy(node)
-        for name, value in fields.items():
-            setattr(new, name, value)
-        return f"{ast.unparse(node)} → {ast.unparse(new)}", new
-
-    match node:
-        case ast.Compare():
-            for i, op in enumerate(node.ops):
-                yield swap(ops=[*node.ops[:i], SWAPS[type(op)](), *node.ops[i + 1 :]])
-        case ast.BoolOp():
-            yield swap(op=SWAPS[type(node.op)]())
-            for i in range(len(node.values) if len(node.values) > 2 else 0):
-                yield swap(values=node.values[:i] + node.values[i + 1 :])
-            if len(node.values) == 2:
-                yield from ((f"{ast.unparse(node)} → {ast.unparse(one)}", one) for one in node.values)
-        case ast.BinOp() if isinstance(node.op, ast.FloorDiv | ast.RShift):
-            less = ast.UnaryOp(ast.USub(), node.left)
-            up = ast.UnaryOp(ast.USub(), ast.BinOp(less, node.op, node.right))
-            yield f"{ast.unparse(node)} → {ast.unparse(up)}", up
-        case ast.BinOp() | ast.AugAssign() if type(node.op) in SWAPS:
-            yield swap(op=SWAPS[type(node.op)]())
-        case ast.UnaryOp(op=ast.Not() | ast.USub()):
-            yield f"{ast.unparse(node)} → {ast.unparse(node.operand)}", node.operand
-        case ast.Name(ctx=ast.Load()) if node.id in NAMES:
-            yield swap(id=NAMES[node.id])
-        case ast.Constant(value=bool()):
-            yield swap(value=not node.value)
-        case ast.Subscript(slice=ast.Constant(value=0 | 1)):  # the ends of an interval
-            yield swap(slice=ast.Constant(1 - node.slice.value))
-        case ast.Constant(value=int() | float()):
-            yield from (swap(value=node.value + by) for by in (1, -1))
-        case ast.If():
-            yield f"if {ast.unparse(node.test)} → if False", ast.If(ast.Constant(value=False), node.body, node.orelse)
-        case ast.IfExp():
-            yield from ((f"{ast.unparse(node)} → {ast.unparse(one)}", one) for one in (node.body, node.orelse))
-        case ast.comprehension(ifs=[_]):
-            yield swap(ifs=[])
-        case ast.Tuple(elts=[_, _, *_]) | ast.List(elts=[_, _, *_]) | ast.Set(elts=[_, _, *_]):
-            if all(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in node.elts):
-                yield from (swap(elts=node.elts[:i] + node.elts[i + 1 :]) for i in range(len(node.elts)))
-        case ast.Raise() | ast.Expr(value=ast.Call()):
-            yield f"{ast.unparse(node)} → pass", ast.Pass()
-        case ast.Return(value=ast.expr()):
-            yield f"{ast.unparse(node)} → return None", ast.Return(ast.Constant(value=None))
-
-
-def mutants(name: str) -> list[Mutant]:
-    """The mutants of a file: of its functions and methods, and of the values outside of them."""
-    text = (ROOT / name).read_text(encoding="utf-8")
-    tree, lines, found = ast.parse(text), text.splitlines(), []
-    seen: collections.Counter[tuple[str, str, str]] = collections.Counter()
-    owners = [("", tree.body), *((f"{n.name}.", n.body) for n in tree.body if isinstance(n, ast.ClassDef))]
-    for owner, statement in ((owner, statement) for owner, body in owners for statement in body):
-        inside = isinstance(statement, ast.FunctionDef)
-        if not inside and (owner or not isinstance(statement, ast.Assign | ast.AnnAssign)):
-            continue
-        function = owner + statement.name if inside else ""
-        digest = sha256(ast.unparse(statement).encode()).hexdigest()[:12]
-        for part in _parts(statement):
-            for label, new in _changes(part):
-                memo = {id(part): ast.copy_location(new, part)}  # the copy has the new part in the old one's place
-                made = ast.fix_missing_locations(copy.deepcopy(statement, memo))
-                line = getattr(part, "lineno", statement.lineno) - 1
-                what = (function, lines[line].strip(), " ".join(label.split()))
-                found.append(Mutant((name, *what, seen[what]), digest, made))
-                seen[what] += 1
-    return found
 
 
 def _module(name: str) -> ModuleType:
@@ -199,14 +78,14 @@ def apply(mutant: Mutant) -> None:
     module = _module(name)
     scope, flag = vars(module), __future__.annotations.compiler_flag if "annotations" in vars(module) else 0
     scope.setdefault("_down", lambda value, by: value // by)
-    body = ast.parse((ROOT / name).read_text(encoding="utf-8")).body
+    body, changed = ast.parse((ROOT / name).read_text(encoding="utf-8")).body, mutant.statement()
     if function:
         living: object = module
         for part in function.split("."):
             living = inspect.getattr_static(living, part)
         bare = inspect.unwrap(getattr(living, "fget", None) or getattr(living, "__func__", living))
         assert isinstance(bare, FunctionType)
-        scratch, plain = dict(scope), copy.copy(mutant.statement)
+        scratch, plain = dict(scope), copy.copy(changed)
         plain.decorator_list = []
         exec(compile(ast.Module([plain], []), name, "exec", flag), scratch)  # noqa: S102 - our own code, changed
         made = scratch[plain.name]
@@ -217,14 +96,14 @@ def apply(mutant: Mutant) -> None:
         return
     ours = [vars(one) for one in list(sys.modules.values()) if str(ROOT) in str(getattr(one, "__file__", ""))]
     for was in body:
-        statement = mutant.statement if not function and was.lineno == mutant.statement.lineno else was
-        if isinstance(statement, ast.Assign | ast.AnnAssign) and was.end_lineno >= mutant.statement.lineno:
+        statement = changed if not function and was.lineno == changed.lineno else was
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and was.end_lineno >= changed.lineno:
             before = dict(scope)
             exec(compile(ast.Module([statement], []), name, "exec", flag), scope)  # noqa: S102 - likewise
-            for changed in [each for each in scope if each in before and scope[each] is not before[each]]:
+            for value in [each for each in scope if each in before and scope[each] is not before[each]]:
                 for other in ours:
-                    if other.get(changed) is before[changed]:
-                        other[changed] = scope[changed]
+                    if other.get(value) is before[value]:
+                        other[value] = scope[value]
 
 
 class Loop:
@@ -303,15 +182,15 @@ class Loop:
         tests, called = {}, set()
 
         def note(frame: FrameType, *_: object) -> None:
-            if name := self.files.get(frame.f_code.co_filename):
-                called.add((name, frame.f_code.co_qualname.split(".<locals>")[0]))
+            called.add(frame.f_code)
 
         for number, (item, after) in enumerate(zip(items, [*items[1:], None], strict=True)):
             began = time.process_time()
             sys.settrace(note if trace else None)
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             sys.settrace(None)
-            tests[number] = (time.process_time() - began, sorted(called))
+            ours = {(self.files.get(one.co_filename), one.co_qualname.split(".<locals>")[0]) for one in called}
+            tests[number] = (time.process_time() - began, sorted(one for one in ours if one[0]))
             called.clear()
             if self.failed and not trace:
                 return self.failed
