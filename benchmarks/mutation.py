@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument("asked", nargs="*", default=list(GROUPS))
     parser.add_argument("--most", type=int, default=10**9, help="a sample of so many mutants a file, always the same")
     parser.add_argument("--longest", type=float, default=10, help="leave out tests of more seconds than this")
-    parser.add_argument("--again", action="store_true", help="try again the survivors that are not explained")
+    parser.add_argument("--again", action="store_true", help="only the open survivors, again")
     parser.add_argument("--report", action="store_true", help="write the table from what is done")
     how = parser.parse_args()
     os.environ["HYPOTHESIS_PROFILE"] = "mutation"
@@ -244,7 +244,7 @@ def main() -> None:
             whole = mutants(name)
             for one in random.Random(name).sample(whole, min(len(whole), how.most)):  # noqa: S311 - a sample to try
                 state = done.get((one.key, one.digest))
-                if state is None or (how.again and not state and one.key[:4] not in reasons):
+                if state == "" and one.key[:4] not in reasons if how.again else state is None:
                     chosen.append(one)
         if chosen:
             arguments = [

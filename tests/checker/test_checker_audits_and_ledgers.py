@@ -204,6 +204,11 @@ def test_caps_keep_the_policy(currency: str, policy: dict[str, Any], rule: str) 
     assert ledger([], currency=currency, policy=policy, grants={"a": "1/2", "b": "1/2"}) == rule
 
 
+def test_no_grant_keeps_any_policy() -> None:
+    for currency in ("epsilon", "mu2"):
+        assert ledger([], currency=currency, policy={"epsilon": 0, "delta": 0}, grants={"team": 0}) == "accepted"
+
+
 def test_caps_keep_the_policy_by_the_upper_end() -> None:
     with mpmath.workdps(90):
         one = mpmath.mpf(1)
