@@ -267,6 +267,10 @@ def test_a_table_is_summed_cell_by_cell() -> None:
         for factor, found in (("99/100", "accepted"), ("1", "refuted")):
             claim = {"currency": "zcdp", "rho": str(F(factor) * rho)}
             assert verdict(document([part], claim, [[user], []])) == found
+    onward = part | {"statistic": TABLE | {"pooled": True, "cells": ["next"]}}
+    user = {"states": [0, 1, 1], "actions": [0, 0], "rewards": [1, 1]}  # state 1 comes next twice
+    for rho, found in (("199/100", "accepted"), ("2", "refuted")):
+        assert verdict(document([onward], {"currency": "zcdp", "rho": rho}, [[user], []])) == found
     apart = part | {"statistic": TABLE}
     assert verdict(document([apart], {"currency": "zcdp", "rho": 1}, [[same], []])) == "refuted"
 
@@ -292,6 +296,7 @@ def test_no_trajectory_is_longer_than_the_limit() -> None:
      ({"kind": "bounded", "l1": 2, "l2": 3}, [2, 1], "R-RANGE"),
      ({"kind": "bounded", "l1": 2, "l2": 3}, [-2, -1], "R-RANGE"),
      ({"kind": "bounded", "l1": 4, "l2": 2}, [2, 1], "R-RANGE"),
+     ({"kind": "bounded", "l1": 4, "l2": 3}, [3], "accepted"), ({"kind": "bounded", "l1": 4, "l2": 3}, [4], "R-RANGE"),
      ({"kind": "bounded", "l1": 4, "l2": -3}, [2], "R-RANGE"),
      ({"kind": "bounded", "l1": 2, "l2": ["+", 1, ["sqrt", ["*", 2, 2]]]}, [2], "accepted"),
      ({"kind": "stated", "l1": 2, "l2": 2}, [2], "R-STATISTIC"),
