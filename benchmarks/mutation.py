@@ -232,6 +232,7 @@ def main() -> None:
     parser.add_argument("asked", nargs="*", default=list(GROUPS))
     parser.add_argument("--most", type=int, default=10**9, help="a sample of so many mutants a file, always the same")
     parser.add_argument("--longest", type=float, default=10, help="leave out tests of more seconds than this")
+    parser.add_argument("--tests", nargs="*", help="tests in place of the group's: those that are about the file")
     parser.add_argument("--again", action="store_true", help="only the open survivors, again")
     parser.add_argument("--report", action="store_true", help="write the table from what is done")
     how = parser.parse_args()
@@ -258,7 +259,7 @@ def main() -> None:
                 "not slow and not nightly",
                 "-c",
             ]
-            places = [str(path) for test in tests for path in sorted((ROOT / "tests").glob(test))]
+            places = [str(path) for test in how.tests or tests for path in sorted((ROOT / "tests").glob(test))]
             pytest.main([*arguments, str(ROOT / "pyproject.toml"), *places], plugins=[Loop(files, chosen, how.longest)])
     report()
 
