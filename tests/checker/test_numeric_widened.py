@@ -34,6 +34,7 @@ EVENTS: list[dict[str, Any]] = [
     {"law": "binomial", "trials": 1},
     {"law": "binomial", "trials": 12},
     {"law": "binomial", "trials": 13},
+    {"law": "binomial", "trials": 10_000},
 ]
 NAMES = [" ".join(map(str, event.values())) for event in EVENTS]
 TIMES = [F(1, 50), F(1, 3), F(2, 3), F(9, 10), F(1), F(11, 10), F(3, 2), F(2), F(5), F(40)]
@@ -195,7 +196,7 @@ def test_masses_of_wide_powers_are_greater(event: dict[str, Any], trim: Fraction
                             strict=True):  # fmt: skip
         assert narrow.count == wide.count == 1
         assert narrow.stride == wide.stride == 1
-        assert F(sum(narrow.masses) + narrow.infinite, 10**20) >= 1
+        assert 1 <= F(sum(narrow.masses) + narrow.infinite, 10**20) <= 1 + F(1, 10**6)
         assert F(sum(wide.masses) + wide.infinite, 10**20) >= 1
 
 
@@ -311,11 +312,27 @@ def test_both_directions_count() -> None:
     """A user named with probability 1/10 in one direction only: δ at ε = 0 is that of the other."""
     rest = {"grid": {"steps": 20, "digits": 20, "trim": "1/1000000"}, "epsilon": 2, "delta": 1}
     p, q = ["9/10", "1/10", 0], ["9/10", "1/20", "1/20"]
+    laplace = {"law": "laplace", "ratio": "1/10", "count": 1}  # which is symmetric
     one, other = (
-        numeric.upper_delta({"events": [{"law": "discrete", "p": a, "q": b, "count": 1}]} | rest)
+        numeric.upper_delta({"events": [{"law": "discrete", "p": a, "q": b, "count": 1}, laplace]} | rest)
         for a, b in ((p, q), (q, p))
     )
-    assert one == other >= F(1, 20)
+    assert one >= F(1, 20)
+    assert abs(one - other) < F(1, 10**15)
+
+
+def test_masses_of_geometric_laws_contain_the_exact_ones(
+    wider: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Any] = []
+    monkeypatch.setattr(numeric, "_finite", found.append)
+    event = {"law": "geometric", "epsilon": "1/3", "distance": 3}
+    numeric._geometric(event)
+    wider()
+    numeric._geometric(event)
+    for narrow, wide in zip(found[0], found[1], strict=True):
+        for (low, high), (lower, higher) in zip(narrow, wide, strict=True):
+            assert lower < low <= high < higher
 
 
 def test_the_gaussian_curve_of_wide_enclosures(monkeypatch: pytest.MonkeyPatch) -> None:
