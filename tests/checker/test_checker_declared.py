@@ -69,6 +69,10 @@ def test_documents_have_a_size_and_a_depth() -> None:
     assert parse(b'["\\\\", [' + b"[" * (DEPTH - 2) + b"]" * (DEPTH - 2) + b"]]") is not None
     assert refused(parse, b'["\\\\", ' + b"[" * DEPTH + b"]" * DEPTH + b"]")
     assert parse(b'"\\"[[[["') == '"[[[['
+    escaped = b'["' + b'\\"[' * 30 + b'"]'  # brackets after an escaped quotation mark are text
+    assert parse(escaped) == ['"[' * 30]
+    assert parse(b'"' + b"[" * 30 + b'"') == "[" * 30
+    assert refused(parse, b'{"a": 1, "a": 1}')
 
 
 def test_integers_have_a_length() -> None:
