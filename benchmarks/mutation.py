@@ -6,7 +6,7 @@ One process collects a group's tests and notes which functions each of them call
 child puts the mutant's code into the living functions, so that whoever imported them has it too, and runs the tests
 that call the function until one fails, those first that killed most. A mutant that hangs is killed by the clock and
 counts as killed. What is done is kept in `runs/mutation.jsonl`, so that a run that ends early goes on where it was.
-mutmut and cosmic-ray were tried: a process and a collection for each mutant, some 3 s in place of .1.
+mutmut and cosmic-ray start a process, and collect its tests, for each mutant.
 """
 
 from __future__ import annotations
