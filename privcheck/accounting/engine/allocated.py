@@ -1,0 +1,458 @@
+"""Random allocation: a user takes part in exactly one of t rounds with Gaussian noise, each being equally likely.
+
+*The pair.* With s = Δ/std, the rounds' outputs are dominated by t numbers, P the mean over i of N(s·eᵢ, I) and Q = N(0,
+I) (Feldman & Shenfeld 2025; Chua et al. 2025). Given the data of all others and the earlier outputs, a round is a
+post-processing of one number N(s, 1) with the user and N(0, 1) without (its noise is Gaussian, and the user moves it by
+at most Δ); the same post-processing applies for every i, so that it may be adaptive.
+
+*One epoch.* dP/dQ = S/t, S the sum of t independent Y = e^{sx − s²/2}, x ~ N(0, 1) under Q, E[Y] = 1. So δ(ε) of
+"remove" is E(S − e^ε·t)₊/t and that of "add" is E(1 − e^ε·S/t)₊. Both follow from G(d) = E(t + d − S)₊, since E(S − t −
+d)₊ = G(d) − d. Laplace's transform of G is e^{tψ(z)}/z², with ψ(z) = ln E[e^{−z(Y − 1)}], and
+
+    G(d) = D(d) − d·r/(1 − r) − T·r/(1 − r)² − E,   D(d) = (2π/T)·(1/2π)·Σₖ e^{zₖd + tψ(zₖ)}/zₖ²,
+
+zₖ = γ + 2πik/T, k over all integers, r = e^{−γT}. This is Poisson's summation formula: D(d) = Σₘ rᵐ·G(d + mT), m over
+all integers, where for m ≥ 1 G(d + mT) = d + mT + E(S − t − d − mT)₊. What remains, E, is not negative: leaving it out
+rounds G up. It is at most r/(1 − r)·σ/2 (σ the standard deviation of S), plus the terms of m ≤ −1, which are bounded by
+G(d) ≤ e^{ηd + tψ(η) − 1}/η for every η > 0.
+
+*ψ* is E[κ(z(Y − 1))], κ(u) = e^{−u} − 1 + u, as log1p: for small z all digits are kept. The expectation is an integral
+of an entire function of x. It is moved to Im x = −a and taken by the trapezoid rule: within a of that line |e^{−zY}| ≤
+1, as long as 2as ≤ π/2, so that the rule errs by at most 2/(e^{2πa/dx} − 1)·e^{2a²}·(e^γ + 1 + 2|z|) (Trefethen &
+Weideman 2014, Theorem 5.1). The sum over k is cut off where |E e^{−zY}| ≤ e^{b²/2}·E e^{−(γ cos sb + τ sin sb)Y}, the
+same integral on Im x = −b, sb ≤ π/2, is small: for all τ from there on. Rounding errors are bounded node by node.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from privcheck.accounting.engine.atoms import Atoms
+from privcheck.accounting.engine.discrete import AtomicLaw
+from privcheck.accounting.engine.gdp import gdp_log_delta
+from privcheck.accounting.engine.laws import UNIT, Complex, Direction, Floats, as_complex, as_floats, root_up
+from privcheck.accounting.engine.profiles import Content, Point, content, convex_profile, exponential_up, mirror, profile_atoms
+from privcheck.accounting.engine.threads import one_thread
+
+_EXPONENT: Final = 60.0  # 2πa/dx: the trapezoid rule errs by e^−60
+_REACH: Final = 9.5  # standard deviations of x: e^{−45} lies beyond
+_TERMS: Final = 16  # of κ's series, |u| < ½
+_STEPS: Final = 24  # points in a standard deviation of the loss
+_NEAR: Final = 5.0  # … over so many of them
+_RATIO: Final = 1.03  # of neighbouring losses beyond
+_PERIOD: Final = 6.0  # T in units of the largest d that is asked; or at least, far below the mean, of 12/γ …
+_WIDE: Final = 12.0  # … and of σ/2
+_MOST_NODES: Final = 1 << 13
+_BLOCK: Final = 1 << 14  # complex numbers at a time: what a cache holds
+_STEEPEST: Final = 16.0  # largest γ, in units of 1/σ
+_TABLE: Final = 160
+_CUT: Final = -45.0  # ln of what the sum over k leaves out, relative to its first term
+_FAR: Final = 40.0  # standard deviations of x
+_LEAST_JUMP: Final = 1e-9  # … below which one large term is looked at as well
+_NOTHING: Final = 1e-300
+_SLACK: Final = 1e-12  # relative, of the Gaussian's curve
+_FURTHEST: Final = 600.0  # loss
+_DEEPEST: Final = 30.0  # … below 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Nodes:
+    """Trapezoid rule for E[f(Y − 1)].
+
+    Attributes:
+        weights: (n,) complex.
+        moved: (n,) Y − 1 at the nodes.
+        rounding: (n,) bounds on the relative rounding error of each term, times |weight|.
+    """
+
+    weights: Complex
+    moved: Complex
+    rounding: Floats
+
+
+@functools.lru_cache(maxsize=64)
+def _nodes(s: float, tilt: float) -> _Nodes:
+    """Nodes for Re z up to `tilt`.
+
+    On the strip ln|e^{−z(Y − 1)}| ≤ min(γ, γs|x| + γs²(½ + 2a²)), so that the integrand is at most e^`rise` times what
+    it is at γ = 0: the rule is finer and reaches further by as much.
+    """
+    a = min(1.0, math.pi / (4 * s))
+    moved, fixed = tilt * s, tilt * s * s * (0.5 + 2 * a * a)
+    rise, reach = tilt, math.sqrt(_REACH**2 + 2 * tilt)
+    if moved**2 / 2 + fixed < rise:
+        rise, reach = moved**2 / 2 + fixed, moved + math.sqrt(moved**2 + _REACH**2 + 2 * fixed)
+    dx = 2 * math.pi * a / (_EXPONENT + rise)
+    x = np.arange(-math.ceil(reach / dx), math.ceil((reach + 2 * s) / dx) + 1) * dx - 1j * a
+    weights = np.exp(-x * x / 2) * (dx / math.sqrt(2 * math.pi))
+    each = UNIT * (32 + len(x) + 4 * np.abs(x) ** 2)
+    return _Nodes(
+        weights=as_complex(weights),
+        moved=as_complex(np.expm1(s * x - s * s / 2)),
+        rounding=as_floats(np.abs(weights) * each),
+    )
+
+
+def _psi(s: float, z: Complex) -> tuple[Complex, Floats, Floats]:
+    """ψ(z), |E e^{−z(Y − 1)}|, and a bound on the absolute error of that expectation, (m,) each."""
+    nodes = _nodes(s, 2.0 ** (math.ceil(2 * math.log2(float(z.real.max()))) / 2))
+    values, errors = np.empty(len(z), dtype=np.complex128), np.empty(len(z))
+    block = max(1, _BLOCK // len(nodes.weights))
+    with one_thread():
+        for i in range(0, len(z), block):
+            kappa, size = _kappa(np.multiply.outer(z[i : i + block], nodes.moved))
+            values[i : i + block] = kappa @ nodes.weights
+            errors[i : i + block] = size @ nodes.rounding
+    # the rule's error, and the tails of |z(Y − 1)|²: far below rounding
+    size = np.abs(z)
+    errors += 2 * math.exp(2 - _EXPONENT) * (3 + 2 * size) + math.exp(1 - _REACH**2 / 2) * (1 + math.exp(s * s)) * size**2
+    a, b = values.real, values.imag
+    modulus = np.maximum(np.hypot(1 + a, b), 1e-300)
+    log = np.where(modulus < 0.5, np.log(modulus), 0.5 * np.log1p(np.maximum(2 * a + a * a + b * b, -0.9)))
+    return as_complex(log + 1j * np.arctan2(b, 1 + a)), as_floats(modulus), as_floats(errors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Real:
+    """Upper bounds on ψ at real λ, and on ln E e^{−λY}.
+
+    Attributes:
+        small: (n,) λ, from a hundredth of 1/σ.
+        psi: (n,) bounds on ψ there; ψ is convex, so that its chords are bounds as well.
+        large: (m,) λ beyond.
+        log: (m,) bounds on ln E e^{−λY}, which falls in λ.
+    """
+
+    small: Floats
+    psi: Floats
+    large: Floats
+    log: Floats
+
+    def log_transform(self, at: Floats) -> Floats:
+        """Bound on ln E e^{−λY}, at any λ > 0."""
+        near = np.interp(at, self.small, self.psi) * (1 + 1e-14) - at
+        far = self.log[np.maximum(np.searchsorted(self.large, at, side="right") - 1, 0)]
+        near = np.where(at >= self.small[0], near, 0.0)
+        return as_floats(np.where(at < self.small[-1], near, np.minimum(far, 0.0)))
+
+
+@functools.lru_cache(maxsize=64)
+def _real(s: float, std: float) -> _Real:
+    first = 1e-2 / std
+    small = np.geomspace(first, max(_STEEPEST / std, min(64.0, 11 / s)), _TABLE)
+    psi = np.empty(_TABLE)
+    for part in np.array_split(np.arange(_TABLE), 8):  # each with the nodes that it needs
+        found, modulus, off = _psi(s, as_complex(small[part] + 0j))
+        psi[part] = found.real + np.log1p(off / modulus) + 8 * UNIT * np.abs(found)
+    large = small[-1] * np.geomspace(1, 1e12, _TABLE)
+    nodes = _nodes(s, 1.0)
+    values = (np.exp(-np.minimum(np.multiply.outer(large, 1 + nodes.moved.real), 745.0)
+              - 1j * np.multiply.outer(large, nodes.moved.imag)) @ nodes.weights).real
+    off = float(nodes.rounding.sum()) * 8 + 4 * math.exp(2 - _EXPONENT) + 2 * math.exp(1 - _REACH * _REACH / 2)
+    return _Real(small=as_floats(small), psi=as_floats(psi), large=as_floats(large), log=as_floats(np.log(values + off)))
+
+
+def _kappa(u: Complex) -> tuple[Complex, Floats]:
+    """κ(u) = e^{−u} − 1 + u, and the size of the terms that it is made of."""
+    size = np.abs(u)
+    values, sizes = np.empty_like(u), np.empty(u.shape)
+    small = size < 0.5
+    v = u[small]
+    series = np.ones_like(v)
+    for k in range(_TERMS, 2, -1):
+        series = 1 - v / k * series
+    values[small], sizes[small] = v * v / 2 * series, size[small] ** 2
+    v, n = u[~small], size[~small]
+    with np.errstate(under="ignore"):
+        away = np.exp(-v)
+    values[~small], sizes[~small] = away - 1 + v, (np.abs(away) + 1) * (1 + n)
+    return as_complex(values), as_floats(sizes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """Sum S of the likelihood ratios of t rounds without the user.
+
+    Attributes:
+        shift: s = Δ/std of one round.
+        rounds: t, 2 or more.
+    """
+
+    shift: float
+    rounds: int
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of S."""
+        return math.sqrt(self.rounds * math.expm1(self.shift**2))
+
+    @property
+    def loss_std(self) -> float:
+        """About the standard deviation of ln(S/t)."""
+        return math.sqrt(math.log1p((self.std / self.rounds) ** 2))
+
+    def shortfalls(self, d: Floats) -> tuple[Floats, Floats]:
+        """Lower and upper bounds on G(d) = E(t + d − S)₊ at (m,) increasing d; 0 and ∞ where they are not computed.
+
+        Further out than the first d at which nothing is left of G, or of G − d above the mean, none is.
+        """
+        lower, upper = np.zeros(len(d)), np.full(len(d), np.inf)
+        scale, std = _NEAR * self.std, self.loss_std
+        losses = np.log1p(d / self.rounds)
+        high, low = np.maximum(d / scale, 1.0), np.maximum(-losses / std, 1.0)
+        places = np.where(losses < -std, -1 - np.floor(np.log2(low)), np.ceil(np.log2(high))).astype(np.int64)
+        for way in (places[places >= 0], places[places < 0]):
+            for place in sorted(set(way.tolist()), key=abs):
+                part = places == place
+                at = as_floats(d[part])
+                if place >= 0:
+                    bounds = self._group(at, 2 / (scale * 2.0**place), _PERIOD * scale * 2.0**place)
+                else:
+                    tilt = self._tilt(float(at.mean()))
+                    bounds = self._group(at, tilt, max(2 * _WIDE * self.std, _PERIOD * _WIDE / tilt))
+                if bounds is None:
+                    break
+                lower[part], upper[part] = bounds
+                outer = -1 if place >= 0 else 0
+                least, most = (float(bound[part][outer]) - max(float(at[outer]), 0.0) for bound in (lower, upper))
+                if least < most / 2:  # further out there is rounding only
+                    break
+        return lower, upper
+
+    def excesses(self, d: Floats, shortfalls: Floats) -> Floats:
+        """Upper bounds on C(d) = E(S − t − d)₊ at (m,) increasing d, from those on G; far out by one large term.
+
+        With a half of c = t + d, S > c takes a term above a, or is above c with all terms cut off at a: C(d) ≤
+        t·E[(Y + S′ − c)₊; Y > a] + E(S_a − c)₊. S′ is the sum of the others, and S′ + 1 is below S in the convex order:
+        the first term is at most t·E[C(c − t + 1 − Y); Y > a], of C nearer the mean. The second is at most e^{−ηc − 1}·
+        (E e^{η·min(Y, a)})^t/η.
+        """
+        t = self.rounds
+        known = np.where(shortfalls < np.inf, np.maximum(shortfalls, d) - d + 4 * UNIT * np.abs(d), np.inf)
+        known = np.minimum(known, self.std / 2 + np.maximum(-d, 0.0))
+        first = int(np.searchsorted(d, 0.0, side="right"))
+        for i in range(first, len(d)):
+            known[i] = min(known[i], known[i - 1])
+            if known[i] < _LEAST_JUMP * t or not shortfalls[i] < np.inf:
+                c = t + float(d[i])
+                known[i] = min(known[i], t * self._one_large(c, d[:i], known[:i]) + self._none_large(c))
+            if known[i] < _NOTHING:
+                known[i:] = known[i]
+                break
+        return known
+
+    def _one_large(self, c: float, d: Floats, known: Floats) -> float:
+        """Bound on E[C(c − t + 1 − Y); Y > c/2] from bounds on C, which falls, at (m,) increasing d."""
+        least = c - self.rounds + 1 - c / 2
+        inside = d < least
+        # increasing Y: C is at most its value at the cell's upper end, and −d + σ/2 beyond the last
+        y = np.append(c / 2, c - self.rounds + 1 - d[inside][::-1])
+        most = known[inside][::-1]
+        q, p = _tails(self.shift, as_floats(y))
+        whole = float(np.maximum(q[:-1] - q[1:], 0.0) @ most) + 4 * UNIT * float(q[:-1] @ most)
+        rest = float(p[-1] + (self.std / 2 - (c - self.rounds + 1)) * q[-1])
+        return (whole + max(rest, 0.0) + 8 * UNIT * c * float(q[-1])) * (1 + _SLACK) + _NOTHING
+
+    def _none_large(self, c: float) -> float:
+        """Bound on E(S_a − c)₊, the terms cut off at a = c/2."""
+        s, t, a = self.shift, self.rounds, c / 2
+        edges = np.exp(s * np.append(np.arange(-_REACH, min(math.log(a) / s + s / 2, _FAR), 0.05), math.inf) - s * s / 2)
+        y = np.append(np.minimum(edges[edges < a], a), a)
+        q, p = _tails(s, y)
+        below_q, below_p = np.append(1.0, q[:-1]) - q, np.append(1.0, p[:-1]) - p  # of each cell, the first from 0
+        low = np.append(0.0, y[:-1])
+        # e^{ηy} is below its chord on every cell, and so is its mean
+        upper = np.clip((below_p - low * below_q) / (y - low), 0.0, below_q)
+        at_y = upper + np.append((below_q - upper)[1:], 0.0)
+        at_y[-1] += q[-1]
+        at_0 = below_q[0] - upper[0]
+        etas = np.geomspace(0.5, 200, 40) / a
+        etas = np.concatenate([etas, np.geomspace(0.2, 40, 40) / self.std])
+        etas = etas[etas * a < 600]
+        rises = np.expm1(np.multiply.outer(etas, y - 1)) @ at_y + np.expm1(-etas) * at_0
+        total = float(at_y.sum() + at_0) - 1
+        logs = t * np.log1p(rises + max(total, 0.0) + _SLACK * (np.abs(rises) + 1e-2 * etas)) - etas * (c - t) - 1 - np.log(etas)
+        return math.exp(min(float(logs.min()), 700.0)) * (1 + 1e-9)
+
+    def _tilt(self, d: float) -> float:
+        """γ at the saddle point of G(d), far below the mean."""
+        known = _real(self.shift, self.std)
+        return float(known.small[int(np.argmin(known.small * d + self.rounds * known.psi - 2 * np.log(known.small)))])
+
+    def _group(self, d: Floats, tilt: float, period: float) -> tuple[Floats, Floats] | None:
+        """Bounds on G at d of about one size; None where they take too many nodes.
+
+        Args:
+            d: (m,) increasing.
+            tilt: γ.
+            period: T; where that takes too many nodes, a third of it.
+        """
+        t, s = self.rounds, self.shift
+        cut = self._cut(tilt)
+        if cut is None:
+            return None
+        last, left_out = cut
+        period = min(period, max(period / 3, 2 * math.pi * (_MOST_NODES - 2) / last))
+        step = 2 * math.pi / period
+        count = math.ceil(last / step) + 1
+        if count > _MOST_NODES:
+            return None
+        z = as_complex(tilt + 1j * step * np.arange(count))
+        psi, modulus, off = _psi(s, z)
+        size = np.abs(z)
+        logs = t * psi - 2 * np.log(z)
+        logs[0] -= math.log(2)
+        # |true|^t and |computed|^t are at most `most`; they differ by t·off·most/modulus, and by rounding
+        bound = as_floats(t * np.log(modulus + off) - 2 * np.log(size))
+        relative = t * off / (modulus + off) + UNIT * (64 + count + 16 * t * np.abs(psi))
+        top = float(bound.max())
+        weights = np.exp(bound - top)
+        fixed, turning = float(weights @ relative), 8 * UNIT * float(weights @ size)
+        sums = np.empty(len(d))
+        block = max(1, _BLOCK // count)
+        for i in range(0, len(d), block):
+            sums[i : i + block] = np.exp(np.multiply.outer(d[i : i + block], z - tilt) + (logs - top)).real.sum(axis=1)
+        unit = step / math.pi * np.exp(tilt * d + top)
+        error = unit * (fixed + turning * np.abs(d)) + np.exp(tilt * d + left_out)
+        r = math.exp(-tilt * period)
+        known = d * (r / -math.expm1(-tilt * period)) + period * r / math.expm1(-tilt * period) ** 2
+        error += 8 * UNIT * np.abs(known)
+        values = unit * sums - known
+        upper = np.maximum(values + error, np.maximum(d, 0.0))
+        above = r / -math.expm1(-tilt * period) * min(self.std / 2, float(upper[-1] - d[-1]))  # it falls in d
+        below = self._far_below(as_floats(d - period), tilt, period)
+        return as_floats(np.maximum(values - error - above - below, np.maximum(d, 0.0))), as_floats(upper)
+
+    def _cut(self, tilt: float) -> tuple[float, float] | None:
+        """τ at which the sum is cut off, and ln of a bound on what it leaves out at d = 0."""
+        s, t = self.shift, self.rounds
+        known = _real(s, self.std)
+        start = t * float(np.interp(tilt, known.small, known.psi)) - 2 * math.log(tilt)
+        turns = np.unique(np.minimum(np.geomspace(0.05, 20, 24), math.pi / (2 * s)))
+        taus = np.geomspace(0.5, 1e8, 400) / self.std
+        real = np.multiply.outer(taus, np.sin(s * turns)) + tilt * np.cos(s * turns)
+        logs = known.log_transform(as_floats(real.ravel())).reshape(real.shape)
+        least = (logs + turns**2 / 2 + tilt + 8 * UNIT * real).min(axis=1)
+        bounds = t * least - np.log(math.pi * taus)
+        good = np.flatnonzero(bounds <= start + _CUT - math.log(self.std))
+        return (float(taus[good[0]]), float(bounds[good[0]]) + 1e-9) if len(good) else None
+
+    def _far_below(self, d: Floats, tilt: float, period: float) -> Floats:
+        """(m,) bounds on Σ r^{−m}·G(d − (m − 1)·T), m = 1, 2, …, at d a period below what is asked."""
+        result, possible = np.zeros(len(d)), d > -self.rounds
+        known = _real(self.shift, self.std)
+        steeper = known.small > tilt * (1 + 1e-9)
+        if possible.any() and steeper.any():
+            etas = known.small[steeper]
+            rest = self.rounds * known.psi[steeper] - 1 - np.log(etas)
+            rest += tilt * period - np.log(-np.expm1(-(etas - tilt) * period))
+            logs = np.multiply.outer(d[possible], etas) + rest
+            slack = 1e-9 + 1e-14 * (np.abs(d[possible]) * float(etas[-1]) + tilt * period)
+            result[possible] = np.exp(np.minimum(logs.min(axis=1) + slack, 700.0))
+        return result
+
+
+def allocated_law(shift: float, rounds: int) -> AtomicLaw:
+    """Law that dominates one epoch of t rounds, in one of which the user takes part, and hardly more than that.
+
+    Args:
+        shift: s = Δ/std of one round, above 0.
+        rounds: t, 2 or more.
+    """
+    return AtomicLaw(
+        build=_allocated, arguments=(shift, rounds), bound=math.inf, symmetric=False, rounded=True, repeat=_repeat
+    )
+
+
+def _repeat(times: int, shift: float, rounds: int) -> AtomicLaw:
+    """n releases in the drawn round: one of √n times the sensitivity."""
+    return allocated_law(shift * root_up(times), rounds)
+
+
+def _allocated(shift: float, rounds: int, direction: Direction) -> Atoms:
+    return profile_atoms(_bounds(shift, rounds)[1], direction)
+
+
+def _allocated_below(shift: float, rounds: int, direction: Direction) -> Atoms:
+    return profile_atoms(_bounds(shift, rounds)[0], direction)
+
+
+@functools.lru_cache(maxsize=64)
+def _bounds(shift: float, rounds: int) -> tuple[Content, Content]:
+    """Knots of a lower and of an upper bound on the profile of "remove", x ↦ E(S/t − x)₊."""
+    of = Allocation(shift=shift, rounds=rounds)
+    losses = _losses(of)
+    d = as_floats(rounds * np.expm1(losses))
+    lower, upper = of.shortfalls(d)
+    above = of.excesses(d, upper)
+    points, known = list[Point](), list[tuple[Fraction, Fraction, Fraction]]()
+    for loss, at, least, most, over in zip(*(x.tolist() for x in (losses, d, lower, upper, above)), strict=True):
+        x, base = 1 + Fraction(at) / rounds, max(-Fraction(at), Fraction(0)) / rounds
+        if loss >= 0:
+            high = Fraction(over) / rounds
+            points += [(x, high), _gaussian(shift, loss)]
+        else:
+            high = base + Fraction(most) / rounds if most < math.inf else Fraction(1)
+            points.append((x, high) if most < math.inf else mirror([_gaussian(shift, -loss)])[0])
+        low = (Fraction(least) - max(Fraction(at), Fraction(0))) / rounds
+        if low > (high - base) / 2:
+            known.append((x, base + low, high))
+    return _content(_tangents(known)), _content(convex_profile(points))
+
+
+def _content(knots: list[Point]) -> Content:
+    return content(knots, (n for point in knots for x in point for n in x.as_integer_ratio()))
+
+
+def _tangents(known: list[tuple[Fraction, Fraction, Fraction]]) -> list[Point]:
+    """Knots of a convex function below every convex profile with values between bounds at some x.
+
+    Between two x a convex function lies above the chords of its neighbours on either side, extended; before the first x
+    above 1 − x, and after the last above 0.
+
+    Args:
+        known: x, lower bound and upper bound, by increasing x.
+    """
+    start = (Fraction(0), Fraction(1), Fraction(1))
+    # what holds to the right of each x, and to the left of the next: a slope and a point
+    right = [(-Fraction(1), start)]
+    right += [((b[1] - a[2]) / (b[0] - a[0]), b) for a, b in itertools.pairwise([start, *known[:-1]])]
+    left = [((b[2] - a[1]) / (b[0] - a[0]), a) for a, b in itertools.pairwise(known)]
+    vertices = list[Point]()
+    for (rise, (x0, y0, _)), (other, (x1, y1, _)) in zip(right, left, strict=False):
+        x = (y0 - y1 + other * x1 - rise * x0) / (other - rise) if rise < other else x0
+        vertices += [(x0, y0), (x, y0 + rise * (x - x0))] if x0 < x < x1 else [(x0, y1 + other * (x0 - x1))]
+    rise, (x0, y0, _) = right[-1]
+    return convex_profile([*vertices, (x0, y0), (x0 - y0 / rise, Fraction(0))])
+
+
+def _gaussian(shift: float, loss: float) -> Point:
+    """Bound on δ for a user who is known to take part in one given round: hockey-sticks are convex."""
+    log_delta = gdp_log_delta(shift, loss)
+    return exponential_up(loss), Fraction(math.exp(min(log_delta * (1 - _SLACK) + _SLACK, 0.0)))
+
+
+def _tails(s: float, y: Floats) -> tuple[Floats, Floats]:
+    """Q(Y > y) and P(Y > y) = E[Y; Y > y]."""
+    from scipy.special import ndtr
+
+    x = np.log(y) / s
+    return as_floats(ndtr(-x - s / 2)), as_floats(ndtr(s / 2 - x))
+
+
+def _losses(of: Allocation) -> Floats:
+    """Losses at which the profile is computed."""
+    std = of.loss_std
+    near = np.arange(1, math.ceil(_NEAR * _STEPS) + 1) * (std / _STEPS)
+    last = min(_FURTHEST, of.shift**2 / 2 + 38 * of.shift)
+    count = max(2, math.ceil(math.log(max(last / near[-1], 2.0)) / math.log(_RATIO)))
+    beyond = np.geomspace(near[-1], max(last, 2 * near[-1]), count)[1:]
+    above = np.concatenate([near, beyond])
+    return as_floats(np.concatenate([-above[above < _DEEPEST][::-1], [0.0], above]))
