@@ -21,6 +21,7 @@ from privcheck.accounting.engine.methods import GAUSSIAN, Errs
 from privcheck.accounting.events import Event
 from privcheck.accounting.events.base import one_relation
 from privcheck.accounting.figures import Figure, Figures
+from privcheck.accounting.lower_bounds import delta_below, epsilon_below, known_below
 from privcheck.accounting.reals import Real, real, reals
 from privcheck.errors import ParameterError
 from privcheck.terms.unit import RelationName
@@ -242,14 +243,16 @@ def _epsilon(branch: tuple[Event, ...], delta: float) -> Figure:
             reason = f"δ = {delta:g} is below the δ = {lost:g} that is lost outright"
         else:
             reason = "δ is below the probability of an output that reveals a user"
-    return _figure(answers, reason)
+    figure = _figure(answers, reason)
+    return figure if not known_below(branch) else replace(figure, _refute=lambda: epsilon_below(branch, delta))
 
 
 @functools.lru_cache(maxsize=1024)
 def _delta_at(branch: tuple[Event, ...], epsilon: float) -> Figure:
     if (job := fetch_job(branch)).gaussian:
         return _gaussian(gdp_delta(math.sqrt(job.mu_squared), epsilon))
-    return _figure(deltas_at(branch, np.array([epsilon])), "")
+    figure = _figure(deltas_at(branch, np.array([epsilon])), "")
+    return figure if not known_below(branch) else replace(figure, _refute=lambda: delta_below(branch, epsilon))
 
 
 def _gaussian(value: float) -> Figure:
@@ -315,4 +318,5 @@ def _largest(figures: Sequence[Figure]) -> Figure:
     def certify() -> float:
         return max(f.upper for f in figures)
 
-    return replace(top, _certify=certify)
+    known = [figure for figure in figures if figure.bounded_below]
+    return replace(top, _certify=certify, _refute=(lambda: max(f.lower for f in known)) if known else None)

@@ -36,6 +36,7 @@ class Figure:
     relation: RelationName | None = None  # of a number that no event is behind, as of gdp_epsilon, there is none
     _certify: Callable[[], float] = field(repr=False, compare=False)
     _below: bool = field(default=False, repr=False)  # bounded from below: an attacker's error
+    _refute: Callable[[], float] | None = field(default=None, repr=False, compare=False)  # the lower of both bounds
 
     def __post_init__(self) -> None:
         if math.isnan(self.value):
@@ -50,12 +51,22 @@ class Figure:
         return max(self._certify(), self.value)
 
     @property
+    def bounded_below(self) -> bool:
+        """Whether `lower` is known."""
+        return self._below or self._refute is not None
+
+    @property
     def lower(self) -> float:
-        """Certified bound, never above the truth, of a figure bounded from below."""
-        if not self._below:
+        """Certified bound, never above the truth or `value`; computed on first use, where one is known.
+
+        It is known of figures that are bounded from below, and of ε and δ of random allocations.
+        """
+        if self._below:
+            return min(self._certify(), self.value)
+        if self._refute is None:
             message = "expected a figure with a lower bound; this one has an upper bound"
             raise ParameterError(f"{message}: ask for its upper", name="lower", given=self.value)
-        return min(self._certify(), self.value)
+        return min(self._refute(), self.value)
 
     def __float__(self) -> float:
         """Return the certified bound: a bare number no longer states its direction of error, so it has to be safe."""

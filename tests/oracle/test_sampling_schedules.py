@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import laplace, norm
 
 from privcheck.accounting import compose
+from privcheck.accounting.engine.below import merge_outcomes
 from privcheck.commands.settings import resolve_setting
 from privcheck.declare.declaration import Claim, Declaration, Release
 from privcheck.declare.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise
@@ -21,7 +22,7 @@ from privcheck.declare.statistics import ClippedSums
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.verification import verify
-from privcheck.verification.outcome_loss import merge_outcomes, pair_delta, pure_loss, rho_loss
+from privcheck.verification.outcome_loss import pair_delta, pure_loss, rho_loss
 
 ADD, ZERO, SWAP = AddRemoveOne("user"), ZeroOut("user"), ReplaceOne("user")
 RELATIONS = [ADD, ZERO, SWAP]

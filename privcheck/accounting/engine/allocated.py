@@ -38,7 +38,15 @@ from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.gdp import gdp_log_delta
 from privcheck.accounting.engine.laws import UNIT, Complex, Direction, Floats, as_complex, as_floats, root_up
-from privcheck.accounting.engine.profiles import Content, Point, content, convex_profile, exponential_up, mirror, profile_atoms
+from privcheck.accounting.engine.profiles import (
+    Content,
+    Point,
+    content,
+    convex_profile,
+    exponential_up,
+    mirror,
+    profile_atoms,
+)
 from privcheck.accounting.engine.threads import one_thread
 
 _EXPONENT: Final = 60.0  # 2πa/dx: the trapezoid rule errs by e^−60
@@ -112,7 +120,9 @@ def _psi(s: float, z: Complex) -> tuple[Complex, Floats, Floats]:
             errors[i : i + block] = size @ nodes.rounding
     # the rule's error, and the tails of |z(Y − 1)|²: far below rounding
     size = np.abs(z)
-    errors += 2 * math.exp(2 - _EXPONENT) * (3 + 2 * size) + math.exp(1 - _REACH**2 / 2) * (1 + math.exp(s * s)) * size**2
+    errors += (
+        2 * math.exp(2 - _EXPONENT) * (3 + 2 * size) + math.exp(1 - _REACH**2 / 2) * (1 + math.exp(s * s)) * size**2
+    )
     a, b = values.real, values.imag
     modulus = np.maximum(np.hypot(1 + a, b), 1e-300)
     log = np.where(modulus < 0.5, np.log(modulus), 0.5 * np.log1p(np.maximum(2 * a + a * a + b * b, -0.9)))
@@ -153,10 +163,17 @@ def _real(s: float, std: float) -> _Real:
         psi[part] = found.real + np.log1p(off / modulus) + 8 * UNIT * np.abs(found)
     large = small[-1] * np.geomspace(1, 1e12, _TABLE)
     nodes = _nodes(s, 1.0)
-    values = (np.exp(-np.minimum(np.multiply.outer(large, 1 + nodes.moved.real), 745.0)
-              - 1j * np.multiply.outer(large, nodes.moved.imag)) @ nodes.weights).real
-    off = float(nodes.rounding.sum()) * 8 + 4 * math.exp(2 - _EXPONENT) + 2 * math.exp(1 - _REACH * _REACH / 2)
-    return _Real(small=as_floats(small), psi=as_floats(psi), large=as_floats(large), log=as_floats(np.log(values + off)))
+    values = (
+        np.exp(
+            -np.minimum(np.multiply.outer(large, 1 + nodes.moved.real), 745.0)
+            - 1j * np.multiply.outer(large, nodes.moved.imag)
+        )
+        @ nodes.weights
+    ).real
+    most = float(nodes.rounding.sum()) * 8 + 4 * math.exp(2 - _EXPONENT) + 2 * math.exp(1 - _REACH * _REACH / 2)
+    return _Real(
+        small=as_floats(small), psi=as_floats(psi), large=as_floats(large), log=as_floats(np.log(values + most))
+    )
 
 
 def _kappa(u: Complex) -> tuple[Complex, Floats]:
@@ -263,7 +280,9 @@ class Allocation:
     def _none_large(self, c: float) -> float:
         """Bound on E(S_a − c)₊, the terms cut off at a = c/2."""
         s, t, a = self.shift, self.rounds, c / 2
-        edges = np.exp(s * np.append(np.arange(-_REACH, min(math.log(a) / s + s / 2, _FAR), 0.05), math.inf) - s * s / 2)
+        edges = np.exp(
+            s * np.append(np.arange(-_REACH, min(math.log(a) / s + s / 2, _FAR), 0.05), math.inf) - s * s / 2
+        )
         y = np.append(np.minimum(edges[edges < a], a), a)
         q, p = _tails(s, y)
         below_q, below_p = np.append(1.0, q[:-1]) - q, np.append(1.0, p[:-1]) - p  # of each cell, the first from 0
@@ -278,7 +297,12 @@ class Allocation:
         etas = etas[etas * a < 600]
         rises = np.expm1(np.multiply.outer(etas, y - 1)) @ at_y + np.expm1(-etas) * at_0
         total = float(at_y.sum() + at_0) - 1
-        logs = t * np.log1p(rises + max(total, 0.0) + _SLACK * (np.abs(rises) + 1e-2 * etas)) - etas * (c - t) - 1 - np.log(etas)
+        logs = (
+            t * np.log1p(rises + max(total, 0.0) + _SLACK * (np.abs(rises) + 1e-2 * etas))
+            - etas * (c - t)
+            - 1
+            - np.log(etas)
+        )
         return math.exp(min(float(logs.min()), 700.0)) * (1 + 1e-9)
 
     def _tilt(self, d: float) -> float:
@@ -367,12 +391,18 @@ def allocated_law(shift: float, rounds: int) -> AtomicLaw:
         rounds: t, 2 or more.
     """
     return AtomicLaw(
-        build=_allocated, arguments=(shift, rounds), bound=math.inf, symmetric=False, rounded=True, repeat=_repeat
+        build=_allocated,
+        arguments=(shift, rounds),
+        bound=math.inf,
+        symmetric=False,
+        rounded=True,
+        repeat=_repeat,
+        below=_allocated_below,
     )
 
 
 def _repeat(times: int, shift: float, rounds: int) -> AtomicLaw:
-    """n releases in the drawn round: one of √n times the sensitivity."""
+    """Law of n releases in the drawn round: one of √n times the sensitivity."""
     return allocated_law(shift * root_up(times), rounds)
 
 

@@ -44,6 +44,7 @@ class AtomicLaw:
         symmetric: Whether both directions have the same loss law.
         rounded: Whether some values were joined, upwards, because there are too many.
         repeat: Makes the law of n releases on one draw from n and `arguments`; None where nothing is drawn for a user.
+        below: Makes the atoms of a law that the mechanism's dominates, as `build` does; None where none is known.
     """
 
     build: Callable[..., Atoms] = field(repr=False)
@@ -52,6 +53,7 @@ class AtomicLaw:
     symmetric: bool
     rounded: bool = False
     repeat: Callable[..., AtomicLaw] | None = field(default=None, repr=False)
+    below: Callable[..., Atoms] | None = field(default=None, repr=False)
 
     @property
     def on_one_draw(self) -> Repeat | None:
@@ -62,6 +64,10 @@ class AtomicLaw:
     def atoms(self, direction: Direction) -> Atoms:
         """Loss of the law, cached."""
         return _build(self.build, self.arguments, "remove" if self.symmetric else direction)
+
+    def atoms_below(self, direction: Direction) -> Atoms | None:
+        """Loss of the law from `below`, cached; None where none is known."""
+        return None if self.below is None else _build(self.below, self.arguments, direction)
 
     def largest(self, direction: Direction) -> float:
         """`bound`, in either direction."""

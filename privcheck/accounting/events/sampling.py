@@ -13,6 +13,7 @@ import math
 from dataclasses import replace
 from typing import Any, Final
 
+from privcheck.accounting.engine.allocated import allocated_law
 from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.engine.replaced import MirroredGaussian, ReplacedGaussian
@@ -33,6 +34,8 @@ _MOST_MOVED: Final = 600.0  # square of a shift from which on e of it is left as
 _ROUNDED: Final = 1e-9  # relative, of a probability of the binomial law, and more
 _ALWAYS: Final = 1e-3  # probability of a sample that is not cut off, below which it is charged as one that is
 _NEAR: Final = 1e-8  # Δ/std below which sampling is left out
+_LOUDEST: Final = 8.0  # … above which a random allocation is
+_MOST_ROUNDS: Final = 10**9  # of an epoch; more of them cost no more
 
 
 @under(*PRESENT, *REPLACING)
@@ -297,6 +300,76 @@ def truncated_poisson_gaussian(
         **given,
         relation=relation,
     )
+
+
+@under(*PRESENT, otherwise="for two users in each other's place no such pair is known")
+def random_allocation(
+    *,
+    std: Real,
+    rounds: Real,
+    relation: RelationName,
+    participations: Real = 1,
+    epochs: Real = 1,
+    sensitivity: Real = 1,
+) -> Event:
+    """Gaussian noise in every round of an epoch, each user taking part in k of its t rounds: balls in bins.
+
+    The rounds are drawn uniformly, independently of all other users and of the data, and stay secret; all rounds'
+    outputs are released, and later ones may depend on earlier ones. Under adding, removing or zeroing out a user the
+    pair is the mean over i of N(s·eᵢ, I) against N(0, I), s = Δ/std, for k = 1 (Feldman & Shenfeld 2025; Chua et al.
+    2025); its law is known to many digits from both sides (`engine.allocated`), and the figures' `lower` is too. For k
+    > 1 cut the t rounds at random into k blocks of ⌊t/k⌋ or one more, and draw one round of each: these are k of the t
+    rounds, all subsets being equally likely, and to know the blocks only helps an attacker (hockey-sticks are jointly
+    convex). So k epochs of ⌊t/k⌋ rounds, or one more, are an upper bound (Feldman & Shenfeld 2025).
+
+    Batches of a fixed size, cut from a random order, are another mechanism: where the user is, another one is not.
+
+    Args:
+        std: Standard deviation of one coordinate.
+        rounds: t, rounds of an epoch.
+        relation: "add-remove" or "zero-out".
+        participations: k, rounds of an epoch in which each user takes part.
+        epochs: Number of epochs, drawn afresh.
+        sensitivity: ℓ2 norm of one user's contribution to a round.
+
+    Raises:
+        ParameterError: A number is out of range.
+
+    >>> from privcheck import accounting as acc
+    >>> figure = acc.compose(acc.random_allocation(std=1, rounds=100, relation="add-remove")).epsilon(delta=1e-5)
+    >>> round(figure.lower, 3), round(figure.upper, 3)
+    (0.621, 0.621)
+    """
+    spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
+    t, s = whole("rounds", rounds), ratio("random_allocation", moved, spread)
+    k = whole("participations", participations, most=t)
+    pieces, note = _allocated_pieces(s, t, k)
+    return event(
+        "random_allocation",
+        pieces,
+        epochs,
+        note,
+        std=spread,
+        rounds=t,
+        participations=k,
+        sensitivity=moved,
+        relation=relation,
+    )
+
+
+def _allocated_pieces(s: float, t: int, k: int) -> tuple[list[tuple[Piece, int]], str]:
+    """Pieces of k rounds of t, s = Δ/std, and a note on the bounds used."""
+    if s == 0:
+        return [], ""
+    if s < _NEAR or s > _LOUDEST:
+        return [(GaussianLaw(s * s), k)], "the random rounds count as known"
+    short, longer = t // k, t % k
+    blocks = [(size, times) for size, times in ((short, k - longer), (short + 1, longer)) if times]
+    pieces: list[tuple[Piece, int]] = [
+        (GaussianLaw(s * s) if size == 1 else allocated_law(s, min(size, _MOST_ROUNDS)), times)
+        for size, times in blocks
+    ]
+    return pieces, f"{k} of {t} rounds bounded by one of each of {k} blocks" if 1 < k < t else ""
 
 
 _Told = tuple[float, float, bool]  # a probability, that with which the user is kept, and whether in another's place

@@ -29,9 +29,12 @@ all others; both are drawn independently of the data, with the same law in D and
 one noisy release per epoch, that of the user's batch, changed by Δ₀ (add/remove of a bin's user, zero-out) or Δ₁
 (replace-one); later rounds may depend on it, which adaptive composition covers. So for every (t, π) the loss of the
 outputs is at most that of E releases with the noise alone. H_α is jointly convex: the loss of the mixture over (t, π)
-is at most the largest of these, which is that curve; in ρ by quasi-convexity. Further amplification by the random order
-is *not* proved here. A shuffled order has no neighbour with one user less: its batches have one size, so that without
-the user all later users move into other batches. In bins, the other members stay in place without the user.
+is at most the largest of these, which is that curve; in ρ by quasi-convexity. A shuffled order has no neighbour with one
+user less: its batches have one size, so that without the user all later users move into other batches. In bins, the
+other members stay in place without the user, and are placed independently of the user's bin: for Gaussian noise an
+epoch under add/remove or zero-out is a random allocation (`privcheck.accounting.random_allocation`), whose amplification
+the accountant computes. In a shuffled order, and under replace-one, further amplification is *not* proved here: another
+user stands where the user is not.
 
 *Several outputs of one sample* are one output (actor and critic, an update and the bit of its clipping, a selection
 together with a sum). Given the members of the sample their noise is independent, so X, Y and Z are products, and all of
@@ -54,6 +57,7 @@ from privcheck.declare.procedures.base import Cost, Procedure, check_one_record
 from privcheck.declare.procedures.charges import charge_of
 from privcheck.declare.relations import AddRemoveOne, Relation, ReplaceOne, ZeroOut, name_relation, replaced, zeroed_out
 from privcheck.declare.schedules import (
+    BallsInBins,
     Once,
     Placed,
     Poisson,
@@ -83,6 +87,7 @@ _FULL: Final = (
     "without one of its users no batch of that size can be drawn; declare a smaller batch, ReplaceOne or ZeroOut"
 )
 _PLACED: Final = "joint convexity: given where the user is, one noisy release an epoch; no amplification is proved"
+_BINS: Final = "Feldman & Shenfeld 2025: one of an epoch's bins at random; in ρ the user's bin is known"
 _TOGETHER: Final = "one sample: its outputs are one, Σ (Δ/σ)² in unit noise"
 _UP: Final = 1 + 2**-48  # covers the roundings of a root of a sum of squares
 
@@ -193,7 +198,18 @@ def sampled_events(of: OneSample, relation: Relation, values: Mapping[str, Fract
         return ()
     both = isinstance(relation, ReplaceOne)
     if isinstance(sampling, Placed):
-        once = _noise_events(_noises(of, swapped if both else own, relation))
+        noises = _noises(of, swapped if both else own, relation)
+        if _allocated(sampling, relation, noises):
+            from privcheck.accounting.events import random_allocation
+
+            bins, (only,) = int(sampling.batches.number(values)), noises
+            once = (
+                random_allocation(
+                    std=only.charge.scale, rounds=bins, sensitivity=only.charge.l2, relation=name_relation(relation)
+                ),
+            )
+        else:
+            once = _noise_events(noises)
     elif isinstance(sampling, Poisson):
         base = _noises(of, own, zeroed_out(relation))
         other = _noises(of, swapped, between) if both else ()
@@ -204,6 +220,12 @@ def sampled_events(of: OneSample, relation: Relation, values: Mapping[str, Fract
         base = _noises(of, charged, between if charged == swapped else None)
         once = _batch_events(sampling, relation, values, base)
     return tuple(rounds * one for one in once)
+
+
+def _allocated(sampling: Placed, relation: Relation, noises: Sequence[_Noisy]) -> bool:
+    """Whether the amplification by a random bin is known: Gaussian noise, and a user who is in the bin or is not."""
+    present = isinstance(sampling, BallsInBins) and not isinstance(relation, ReplaceOne)
+    return present and len(noises) == 1 and noises[0].law.gaussian
 
 
 def _poisson_events(
@@ -451,7 +473,8 @@ def _theorem(of: OneSample, relation: Relation, *, pure: bool) -> str:
 def _one_theorem(of: OneSample, relation: Relation) -> str:
     sampling = of.sampling
     if isinstance(sampling, Placed):
-        return _PLACED
+        known = isinstance(sampling, BallsInBins) and not isinstance(relation, ReplaceOne)
+        return _BINS if known and all(one.mechanism.law.gaussian for one in of.releases) else _PLACED
     if of.selections:
         return _SELECTED
     if isinstance(sampling, Poisson):
