@@ -57,11 +57,11 @@ _NEAR: Final = 5.0  # … over so many of them
 _RATIO: Final = 1.03  # of neighbouring losses beyond
 _PERIOD: Final = 6.0  # T in units of the largest d that is asked; or at least, far below the mean, of 12/γ …
 _WIDE: Final = 12.0  # … and of σ/2
-_MOST_NODES: Final = 1 << 13
+_MOST_WORK: Final = 1 << 21  # nodes of the sum over k times those of ψ
 _BLOCK: Final = 1 << 14  # complex numbers at a time: what a cache holds
 _STEEPEST: Final = 16.0  # largest γ, in units of 1/σ
 _TABLE: Final = 160
-_CUT: Final = -45.0  # ln of what the sum over k leaves out, relative to its first term
+_CUT: Final = -38.0  # ln of what the sum over k leaves out, relative to its first term
 _FAR: Final = 40.0  # standard deviations of x
 _LEAST_JUMP: Final = 1e-9  # … below which one large term is looked at as well
 _NOTHING: Final = 1e-300
@@ -85,13 +85,17 @@ class _Nodes:
     rounding: Floats
 
 
-@functools.lru_cache(maxsize=64)
 def _nodes(s: float, tilt: float) -> _Nodes:
     """Nodes for Re z up to `tilt`.
 
     On the strip ln|e^{−z(Y − 1)}| ≤ min(γ, γs|x| + γs²(½ + 2a²)), so that the integrand is at most e^`rise` times what
     it is at γ = 0: the rule is finer and reaches further by as much.
     """
+    return _nodes_to(s, 2.0 ** (math.ceil(2 * math.log2(tilt)) / 2))
+
+
+@functools.lru_cache(maxsize=64)
+def _nodes_to(s: float, tilt: float) -> _Nodes:
     a = min(1.0, math.pi / (4 * s))
     moved, fixed = tilt * s, tilt * s * s * (0.5 + 2 * a * a)
     rise, reach = tilt, math.sqrt(_REACH**2 + 2 * tilt)
@@ -110,7 +114,7 @@ def _nodes(s: float, tilt: float) -> _Nodes:
 
 def _psi(s: float, z: Complex) -> tuple[Complex, Floats, Floats]:
     """ψ(z), |E e^{−z(Y − 1)}|, and a bound on the absolute error of that expectation, (m,) each."""
-    nodes = _nodes(s, 2.0 ** (math.ceil(2 * math.log2(float(z.real.max()))) / 2))
+    nodes = _nodes(s, float(z.real.max()))
     values, errors = np.empty(len(z), dtype=np.complex128), np.empty(len(z))
     block = max(1, _BLOCK // len(nodes.weights))
     with one_thread():
@@ -155,6 +159,8 @@ class _Real:
 
 @functools.lru_cache(maxsize=64)
 def _real(s: float, std: float) -> _Real:
+    from scipy.special import log_ndtr
+
     first = 1e-2 / std
     small = np.geomspace(first, max(_STEEPEST / std, min(64.0, 11 / s)), _TABLE)
     psi = np.empty(_TABLE)
@@ -171,9 +177,11 @@ def _real(s: float, std: float) -> _Real:
         @ nodes.weights
     ).real
     most = float(nodes.rounding.sum()) * 8 + 4 * math.exp(2 - _EXPONENT) + 2 * math.exp(1 - _REACH * _REACH / 2)
-    return _Real(
-        small=as_floats(small), psi=as_floats(psi), large=as_floats(large), log=as_floats(np.log(values + most))
-    )
+    # … and below what rounding leaves of it, P(Y ≤ y) + e^{−λy} at the best y
+    x = np.linspace(-_FAR, 5, 400)
+    simple = np.logaddexp(log_ndtr(x), -np.multiply.outer(large, np.exp(s * x - s * s / 2))).min(axis=1) + 1e-9
+    log = as_floats(np.minimum(np.log(values + most), simple))
+    return _Real(small=as_floats(small), psi=as_floats(psi), large=as_floats(large), log=log)
 
 
 def _kappa(u: Complex) -> tuple[Complex, Floats]:
@@ -233,7 +241,8 @@ class Allocation:
                     bounds = self._group(at, 2 / (scale * 2.0**place), _PERIOD * scale * 2.0**place)
                 else:
                     tilt = self._tilt(float(at.mean()))
-                    bounds = self._group(at, tilt, max(2 * _WIDE * self.std, _PERIOD * _WIDE / tilt))
+                    reach = min(2 * _WIDE * self.std, float(self.rounds))  # S is not negative
+                    bounds = self._group(at, tilt, max(reach, _PERIOD * _WIDE / tilt))
                 if bounds is None:
                     break
                 lower[part], upper[part] = bounds
@@ -323,10 +332,11 @@ class Allocation:
         if cut is None:
             return None
         last, left_out = cut
-        period = min(period, max(period / 3, 2 * math.pi * (_MOST_NODES - 2) / last))
+        most = _MOST_WORK // len(_nodes(s, tilt).weights)
+        period = min(period, max(period / 3, 2 * math.pi * (most - 2) / last))
         step = 2 * math.pi / period
         count = math.ceil(last / step) + 1
-        if count > _MOST_NODES:
+        if count > most:
             return None
         z = as_complex(tilt + 1j * step * np.arange(count))
         psi, modulus, off = _psi(s, z)
@@ -425,12 +435,13 @@ def _bounds(shift: float, rounds: int) -> tuple[Content, Content]:
     points, known = list[Point](), list[tuple[Fraction, Fraction, Fraction]]()
     for loss, at, least, most, over in zip(*(x.tolist() for x in (losses, d, lower, upper, above)), strict=True):
         x, base = 1 + Fraction(at) / rounds, max(-Fraction(at), Fraction(0)) / rounds
+        high = Fraction(over) / rounds if loss >= 0 else Fraction(1)
+        if loss < 0 and most < math.inf:
+            high = min(high, base + Fraction(most) / rounds)
+        points.append((x, high))
         if loss >= 0:
-            high = Fraction(over) / rounds
-            points += [(x, high), _gaussian(shift, loss)]
-        else:
-            high = base + Fraction(most) / rounds if most < math.inf else Fraction(1)
-            points.append((x, high) if most < math.inf else mirror([_gaussian(shift, -loss)])[0])
+            known_round = _gaussian(shift, loss)
+            points += [known_round, *mirror([known_round])]
         low = (Fraction(least) - max(Fraction(at), Fraction(0))) / rounds
         if low > (high - base) / 2:
             known.append((x, base + low, high))

@@ -34,7 +34,7 @@ _MOST_MOVED: Final = 600.0  # square of a shift from which on e of it is left as
 _ROUNDED: Final = 1e-9  # relative, of a probability of the binomial law, and more
 _ALWAYS: Final = 1e-3  # probability of a sample that is not cut off, below which it is charged as one that is
 _NEAR: Final = 1e-8  # Δ/std below which sampling is left out
-_LOUDEST: Final = 8.0  # … above which a random allocation is
+_LOUDEST: Final = 5.0  # … above which a random allocation is
 _MOST_ROUNDS: Final = 10**9  # of an epoch; more of them cost no more
 
 

@@ -29,12 +29,12 @@ all others; both are drawn independently of the data, with the same law in D and
 one noisy release per epoch, that of the user's batch, changed by Δ₀ (add/remove of a bin's user, zero-out) or Δ₁
 (replace-one); later rounds may depend on it, which adaptive composition covers. So for every (t, π) the loss of the
 outputs is at most that of E releases with the noise alone. H_α is jointly convex: the loss of the mixture over (t, π)
-is at most the largest of these, which is that curve; in ρ by quasi-convexity. A shuffled order has no neighbour with one
-user less: its batches have one size, so that without the user all later users move into other batches. In bins, the
+is at most the largest of these, which is that curve; in ρ by quasi-convexity. A shuffled order has no neighbour with
+one user less: its batches have one size, so that without the user all later users move into other batches. In bins, the
 other members stay in place without the user, and are placed independently of the user's bin: for Gaussian noise an
-epoch under add/remove or zero-out is a random allocation (`privcheck.accounting.random_allocation`), whose amplification
-the accountant computes. In a shuffled order, and under replace-one, further amplification is *not* proved here: another
-user stands where the user is not.
+epoch under add/remove or zero-out is a random allocation (`privcheck.accounting.random_allocation`), whose
+amplification the accountant computes. In a shuffled order, and under replace-one, further amplification is *not* proved
+here: another user stands where the user is not.
 
 *Several outputs of one sample* are one output (actor and critic, an update and the bit of its clipping, a selection
 together with a sum). Given the members of the sample their noise is independent, so X, Y and Z are products, and all of
