@@ -344,6 +344,18 @@ def rows():
         repeats=3,
         limit=1,
     )
+    for way in ("upper", "lower"):
+        yield Row(
+            job=f"random allocation, 1 of 1000 rounds, std 1, 100 epochs, δ = 1e-5, certified {way}",
+            ours=lambda way=way: getattr(allocated().epsilon(delta=1e-5), way),
+            repeats=3,
+            limit=1,
+        )
+
+
+def allocated():
+    std = 1.0 * next(_fresh)
+    return acc.compose(acc.random_allocation(std=std, rounds=1000, epochs=100, relation="add-remove"))
 
 
 def budget():

@@ -48,6 +48,7 @@ def job_of(events: Sequence[Event]) -> Job:
         else:
             laws.append((piece, times))
     laws, joined = _few_laplaces(laws)
+    joined = joined or any(isinstance(law, AtomicLaw) and law.below is not None for law, _ in laws)
     laws.sort(key=lambda pair: _key(pair[0]))
     return Job(
         mu_squared=_sum(squares),
