@@ -13,7 +13,7 @@ d)₊ = G(d) − d. Laplace's transform of G is e^{tψ(z)}/z², with ψ(z) = ln 
 
 zₖ = γ + 2πik/T, k over all integers, r = e^{−γT}. This is Poisson's summation formula: D(d) = Σₘ rᵐ·G(d + mT), m over
 all integers, where for m ≥ 1 G(d + mT) = d + mT + E(S − t − d − mT)₊. What remains, E, is not negative: leaving it out
-rounds G up. It is at most r/(1 − r)·σ/2 (σ the standard deviation of S), plus the terms of m ≤ −1, which are bounded by
+rounds G up. It is at most r/(1 − r)·E(S − t − d − T)₊, plus the terms of m ≤ −1, which are bounded by
 G(d) ≤ e^{ηd + tψ(η) − 1}/η for every η > 0.
 
 *ψ* is E[κ(z(Y − 1))], κ(u) = e^{−u} − 1 + u, as log1p: for small z all digits are kept. The expectation is an integral
@@ -60,12 +60,12 @@ _WIDE: Final = 12.0  # … and of σ/2
 _MOST_WORK: Final = 1 << 21  # nodes of the sum over k times those of ψ
 _BLOCK: Final = 1 << 14  # complex numbers at a time: what a cache holds
 _STEEPEST: Final = 16.0  # largest γ, in units of 1/σ
-_TABLE: Final = 160
+_TABLE: Final = 160  # λ of a table of ψ
 _CUT: Final = -38.0  # ln of what the sum over k leaves out, relative to its first term
 _FAR: Final = 40.0  # standard deviations of x
-_LEAST_JUMP: Final = 1e-9  # … below which one large term is looked at as well
-_NOTHING: Final = 1e-300
-_SLACK: Final = 1e-12  # relative, of the Gaussian's curve
+_LEAST_JUMP: Final = 1e-9  # of δ, below which one large term is looked at as well
+_NOTHING: Final = 1e-300  # where no bound is made any smaller
+_SLACK: Final = 1e-12  # relative, of the normal distribution's values and of sums of them
 _FURTHEST: Final = 600.0  # loss
 _DEEPEST: Final = 30.0  # … below 0
 
@@ -282,9 +282,9 @@ class Allocation:
         y = np.append(c / 2, c - self.rounds + 1 - d[inside][::-1])
         most = known[inside][::-1]
         q, p = _tails(self.shift, as_floats(y))
-        whole = float(np.maximum(q[:-1] - q[1:], 0.0) @ most) + 4 * UNIT * float(q[:-1] @ most)
+        whole = float(np.maximum(q[:-1] - q[1:], 0.0) @ most) + _SLACK * float(q[:-1] @ most)
         rest = float(p[-1] + (self.std / 2 - (c - self.rounds + 1)) * q[-1])
-        return (whole + max(rest, 0.0) + 8 * UNIT * c * float(q[-1])) * (1 + _SLACK) + _NOTHING
+        return (whole + max(rest, 0.0) + _SLACK * c * float(q[-1])) * (1 + _SLACK) + _NOTHING
 
     def _none_large(self, c: float) -> float:
         """Bound on E(S_a − c)₊, the terms cut off at a = c/2."""
@@ -307,10 +307,7 @@ class Allocation:
         rises = np.expm1(np.multiply.outer(etas, y - 1)) @ at_y + np.expm1(-etas) * at_0
         total = float(at_y.sum() + at_0) - 1
         logs = (
-            t * np.log1p(rises + max(total, 0.0) + _SLACK * (np.abs(rises) + 1e-2 * etas))
-            - etas * (c - t)
-            - 1
-            - np.log(etas)
+            t * np.log1p(rises + max(total, 0.0) + _SLACK * (np.abs(rises) + etas)) - etas * (c - t) - 1 - np.log(etas)
         )
         return math.exp(min(float(logs.min()), 700.0)) * (1 + 1e-9)
 
@@ -360,7 +357,10 @@ class Allocation:
         error += 8 * UNIT * np.abs(known)
         values = unit * sums - known
         upper = np.maximum(values + error, np.maximum(d, 0.0))
-        above = r / -math.expm1(-tilt * period) * min(self.std / 2, float(upper[-1] - d[-1]))  # it falls in d
+        # C falls, and C(d) ≤ σ/2 + (−d)₊
+        above = self.std / 2 + np.maximum(-d - period, 0.0)
+        above = np.where(d + period >= d[-1], np.minimum(above, upper[-1] - d[-1]), above)
+        above *= r / -math.expm1(-tilt * period)
         below = self._far_below(as_floats(d - period), tilt, period)
         return as_floats(np.maximum(values - error - above - below, np.maximum(d, 0.0))), as_floats(upper)
 
@@ -383,7 +383,9 @@ class Allocation:
         result, possible = np.zeros(len(d)), d > -self.rounds
         known = _real(self.shift, self.std)
         steeper = known.small > tilt * (1 + 1e-9)
-        if possible.any() and steeper.any():
+        if not steeper.any():
+            result[possible] = np.inf
+        elif possible.any():
             etas = known.small[steeper]
             rest = self.rounds * known.psi[steeper] - 1 - np.log(etas)
             rest += tilt * period - np.log(-np.expm1(-(etas - tilt) * period))
@@ -477,7 +479,7 @@ def _tangents(known: list[tuple[Fraction, Fraction, Fraction]]) -> list[Point]:
 def _gaussian(shift: float, loss: float) -> Point:
     """Bound on δ for a user who is known to take part in one given round: hockey-sticks are convex."""
     log_delta = gdp_log_delta(shift, loss)
-    return exponential_up(loss), Fraction(math.exp(min(log_delta * (1 - _SLACK) + _SLACK, 0.0)))
+    return exponential_up(loss), Fraction(max(math.exp(min(log_delta * (1 - _SLACK) + _SLACK, 0.0)), _NOTHING))
 
 
 def _tails(s: float, y: Floats) -> tuple[Floats, Floats]:
