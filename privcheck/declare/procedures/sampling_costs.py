@@ -187,8 +187,8 @@ def sampled_events(of: OneSample, relation: Relation, values: Mapping[str, Fract
     """All rounds as events; empty if no user changes any output.
 
     Each is an upper bound, and tight if the accountant's event is: Poisson samples under every relation, batches
-    without replacement in one round. A user who is zeroed out in a batch is charged as replaced, and a random position
-    in an epoch as known.
+    without replacement in one round, random bins. A user who is zeroed out in a batch is charged as replaced, and a
+    random position in an order as known.
     """
     sampling = of.sampling
     between = relation if isinstance(relation, ReplaceOne) and not others_stand_in(sampling) else replaced(relation)
@@ -198,18 +198,7 @@ def sampled_events(of: OneSample, relation: Relation, values: Mapping[str, Fract
         return ()
     both = isinstance(relation, ReplaceOne)
     if isinstance(sampling, Placed):
-        noises = _noises(of, swapped if both else own, relation)
-        if _allocated(sampling, relation, noises):
-            from privcheck.accounting.events import random_allocation
-
-            bins, (only,) = int(sampling.batches.number(values)), noises
-            once = (
-                random_allocation(
-                    std=only.charge.scale, rounds=bins, sensitivity=only.charge.l2, relation=name_relation(relation)
-                ),
-            )
-        else:
-            once = _noise_events(noises)
+        once = _placed_events(sampling, relation, values, _noises(of, swapped if both else own, relation))
     elif isinstance(sampling, Poisson):
         base = _noises(of, own, zeroed_out(relation))
         other = _noises(of, swapped, between) if both else ()
@@ -222,10 +211,19 @@ def sampled_events(of: OneSample, relation: Relation, values: Mapping[str, Fract
     return tuple(rounds * one for one in once)
 
 
-def _allocated(sampling: Placed, relation: Relation, noises: Sequence[_Noisy]) -> bool:
-    """Whether the amplification by a random bin is known: Gaussian noise, and a user who is in the bin or is not."""
-    present = isinstance(sampling, BallsInBins) and not isinstance(relation, ReplaceOne)
-    return present and len(noises) == 1 and noises[0].law.gaussian
+def _placed_events(
+    sampling: Placed, relation: Relation, values: Mapping[str, Fraction], noises: tuple[_Noisy, ...]
+) -> tuple[Event, ...]:
+    """Events of one epoch: a random allocation where the user is in a bin or in none, else the user's round alone."""
+    from privcheck.accounting.events import random_allocation
+
+    if isinstance(relation, ReplaceOne) or not isinstance(sampling, BallsInBins) or len(noises) != 1:
+        return _noise_events(noises)
+    (only,) = noises
+    if not only.law.gaussian:
+        return _noise_events(noises)
+    bins, std, moved = int(sampling.batches.number(values)), only.charge.scale, only.charge.l2
+    return (random_allocation(std=std, rounds=bins, sensitivity=moved, relation=name_relation(relation)),)
 
 
 def _poisson_events(
