@@ -131,7 +131,7 @@ def test_the_published_bounds_are_met():
 
 @pytest.mark.parametrize(
     ("std", "rounds", "epochs", "delta"),
-    [(1, 100, 10, 1e-5), (0.8, 391, 5, 1.25e-5), (1, 1000, 100, 1e-5), (5, 1000, 100, 1e-5), (0.5, 1000, 20, 1e-5)],
+    [(1, 100, 10, 1e-5), (0.8, 391, 5, 1.25e-5), (1, 1000, 100, 1e-5), (0.5, 1000, 20, 1e-5)],
 )
 def test_both_bounds_are_near_each_other(std, rounds, epochs, delta):
     figure = epsilon(std, rounds, epochs=epochs, delta=delta)
@@ -153,7 +153,6 @@ def test_simulated_epochs_lie_between_the_bounds():
             if direction == "remove":
                 x[:, 0] += s
             losses += sign * np.log(np.exp(s * x - s * s / 2).mean(axis=1))
-        law = allocated_law(s, rounds)
         for at in (0.2, 0.8, 1.6):
             # δ(ε) is the probability that the loss is above ε plus an exponential number
             hits = int((losses > at + rng.exponential(size=runs)).sum())
@@ -161,7 +160,6 @@ def test_simulated_epochs_lie_between_the_bounds():
             curve = acc.compose(allocation(std, rounds, epochs=epochs)).delta(epsilon=at)
             assert curve.upper >= low
             assert direction == "add" or curve.lower <= high
-        assert not law.symmetric
 
 
 # --- properties ------------------------------------------------------------------------------------------------------
@@ -169,7 +167,8 @@ def test_simulated_epochs_lie_between_the_bounds():
 stds = st.floats(0.6, 30).map(lambda x: float(f"{x:.3g}"))
 
 
-@settings(max_examples=4, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=6, deadline=None)
 @given(std=stds, rounds=st.integers(2, 2000), epochs=st.integers(1, 50), exponent=st.integers(-8, -3))
 def test_order_of_bounds_noise_epochs_and_rounds(std, rounds, epochs, exponent):
     delta = 10.0**exponent
@@ -220,8 +219,8 @@ def test_other_compositions_have_no_lower_bound():
         _ = mixed.lower
 
 
-@pytest.mark.parametrize("std", [1e-6, 0.1, 0.15, 0.3, 1e3, 1e7, 1e12])
-@pytest.mark.parametrize("rounds", [2, 1000, 10**12])
+@pytest.mark.parametrize("std", [1e-6, 0.21, 0.3, 1e7, 1e12])
+@pytest.mark.parametrize("rounds", [2, 10**12])
 def test_extremes_are_bounded(std, rounds):
     figure = epsilon(std, rounds, epochs=3)
     plain = acc.compose(acc.gaussian(std=std, count=3)).epsilon(delta=1e-5)
