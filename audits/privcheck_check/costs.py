@@ -13,7 +13,8 @@ from privcheck_check.values import Rejected, read_fraction
 
 AtLeast = Callable[[Term, Term], bool]
 TWO, FOUR = Fraction(2), Fraction(4)
-SELECTIONS = ("exponential", "permute-and-flip", "noisy-max", "sparse-vector")
+SELECTIONS = ("noisy-max", "sparse-vector")
+NOISY = ("laplace", "discrete-laplace", "gaussian", "gaussian-matrix", "discrete-gaussian")  # a sum with noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,7 @@ def sensitivity(release: Release, declared: Declared, at_least: AtLeast) -> Sens
             one = Sensitivity(l1=("*", factor, terms["l1"]), square=("^", length, TWO))
         case "bits":  # S-BITS
             count: Term = ("*", TWO if pair else ONE, terms["ones"])
+            count = terms["bits"] if at_least(count, terms["bits"]) else count
             one = Sensitivity(l1=count, square=count)
         case "stated":  # S-STATED: for the whole unit already
             return Sensitivity(l1=terms["l1"], square=("^", terms["l2"], TWO))
@@ -99,10 +101,12 @@ def sensitivity(release: Release, declared: Declared, at_least: AtLeast) -> Sens
     return Sensitivity(l1=l1, square=("*", ("^", times, TWO), one.square))
 
 
-def _pure(release: Release, moved: Sensitivity, at_least: AtLeast) -> Term:  # M-LAPLACE and others
-    law, terms = release.mechanism.kind, release.mechanism.terms
+def _pure(release: Release, moved: Sensitivity, at_least: AtLeast, *, tight: bool) -> Term:
+    """ε of one noisy value, of randomised response of one answer: M-LAPLACE and others."""
+    law, terms, fields = release.mechanism.kind, release.mechanism.terms, release.mechanism.fields
     if moved.l1 is None:
         raise Rejected(law, f"{release.name}: no ℓ₁ sensitivity in the table")
+    sides = ONE if fields.get("one_sided") else TWO
     match law:
         case "laplace" | "discrete-laplace":
             return ("/", moved.l1, terms["scale"])
@@ -112,21 +116,31 @@ def _pure(release: Release, moved: Sensitivity, at_least: AtLeast) -> Term:  # M
             _require(at_least(answers, TWO), law, "fewer than two answers")
             _require(at_least(("*", keep, answers), ONE), law, "the truth is less likely than another answer")
             odds: Term = ("/", ("*", keep, ("-", answers, ONE)), ("-", ONE, keep))
-            return ("*", moved.l1, ("log", odds))
-        case "exponential" | "permute-and-flip":
-            return ("*", terms["epsilon"], moved.l1)
+            return ("log", odds)
         case "noisy-max":
-            return ("/", ("*", TWO, moved.l1), terms["scale"])
+            return ("/", ("*", sides, moved.l1), terms["scale"])
+        case "sparse-vector" if tight:  # the cost of one query
+            return ("/", moved.l1, terms["query_scale"])
         case "sparse-vector":
-            sides = ONE if release.mechanism.fields["one_sided"] else TWO
             answers_cost: Term = ("/", ("*", sides, terms["positives"], moved.l1), terms["query_scale"])
             return ("+", ("/", moved.l1, terms["threshold_scale"]), answers_cost)
-        case "theorem":
-            return terms["pure"]
-        case "shuffled-bits":
+        case "theorem" if fields["currency"] == "pure":
+            return terms["cost"]
+        case "shuffled-bits" | "shuffled-integers":
             raise Rejected(law, f"{release.name}: counters behind a shuffler go with C-NUMERIC")
         case _:
             raise Rejected(law, f"{release.name}: not pure DP")
+
+
+def _zcdp(release: Release, epsilon: Term, *, tight: bool) -> Term:
+    """ρ of an answer that is ε-DP: C-PURE-ZCDP, C-RANGE-ZCDP, C-LAPLACE-ZCDP."""
+    if release.mechanism.fields.get("noise") == "gumbel":
+        return ("/", ("^", epsilon, TWO), Fraction(8))
+    if tight and release.mechanism.kind in ("laplace", "sparse-vector"):  # ε + e^(−ε) − 1
+        return ("+", epsilon, ("-", ("exp", ("-", ZERO, epsilon)), ONE))
+    if tight:  # ε·tanh(ε/2)
+        return ("*", epsilon, ("-", ONE, ("/", TWO, ("+", ("exp", epsilon), ONE))))
+    return ("*", HALF, ("^", epsilon, TWO))
 
 
 def _check_law(release: Release) -> None:
@@ -140,8 +154,53 @@ def _check_law(release: Release) -> None:
         raise Rejected(law, f"{release.name}: a selection goes with a selecting mechanism")
 
 
-def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast, *, each: bool = False) -> Term:
-    """Upper bound on the cost of `release` to a unit: ε ("pure"), ρ ("zcdp") or μ² ("gdp"); of `each` noisy value.
+def _one(release: Release, moved: Sensitivity, currency: str, at_least: AtLeast, *, tight: bool) -> Term:
+    """The cost of one noisy value, or of one answer."""
+    law, terms, fields = release.mechanism.kind, release.mechanism.terms, release.mechanism.fields
+    if law != "theorem" and at_least(ZERO, moved.square):  # M-NOTHING
+        return ZERO
+    if law in ("gaussian", "gaussian-matrix", "discrete-gaussian"):
+        # M-MATRIX: D_F² ≥ Σ D_ii² + 2 Σ D_ij²
+        factor = min(TWO, read_fraction(fields["diagonal"], law, above=0)) if law == "gaussian-matrix" else ONE
+        square: Term = ("/", moved.square, ("*", factor, terms["variance"]))
+    elif law == "theorem" and fields["currency"] == "gdp":
+        square = ("^", terms["cost"], TWO)
+    elif law == "theorem" and fields["currency"] == "zcdp":
+        _require(currency == "zcdp", law, f"{release.name}: no cost as {currency}")
+        return terms["cost"]
+    else:
+        epsilon = _pure(release, moved, at_least, tight=tight)
+        _require(currency != "gdp", law, f"{release.name}: no cost as gdp")
+        return _zcdp(release, epsilon, tight=tight) if currency == "zcdp" else epsilon
+    if currency == "pure" or (law == "discrete-gaussian" and currency == "gdp"):
+        raise Rejected(law, f"{release.name}: no cost as {currency}")
+    return ("*", HALF, square) if currency == "zcdp" else square
+
+
+def answers(release: Release, declared: Declared, at_least: AtLeast) -> Term:
+    """How many independent answers of one noisy value change: more than one by randomised response alone."""
+    moved = sensitivity(release, declared, at_least) if release.mechanism.kind == "randomised-response" else None
+    return ONE if moved is None or moved.l1 is None else moved.l1
+
+
+def amplified(release: Release, epsilon: Term) -> Term:
+    """ε of a value of a Poisson sample (T-SAMPLED)."""
+    return ("log", ("+", ONE, ("*", release.schedule.terms["rate"], ("-", ("exp", epsilon), ONE))))
+
+
+def cost(
+    release: Release,
+    declared: Declared,
+    currency: str,
+    at_least: AtLeast,
+    *,
+    each: bool = False,
+    tight: bool = False,
+) -> Term:
+    """Upper bound on the cost of `release` to a unit: ε ("pure"), ρ ("zcdp") or μ² ("gdp"); of `each` noisy value or answer.
+
+    ε of a sample that others share is not amplified yet: T-COMPOSE does it with theirs. `tight`: ρ by
+    a function of ε below ε²/2; a sparse vector query by query.
 
     Raises:
         Rejected: a mechanism without a cost in `currency`, noise used twice, a size that may be negative.
@@ -151,31 +210,19 @@ def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast,
         _require(at_least(term, ZERO), law, f"{release.name}: {name} may be negative")
     _check_law(release)
     _require(not release.shared, "L-SHARED", f"{release.name}: one draw of noise for all cells of a value")
-    moved = sensitivity(release, declared, at_least)
-    one: Term
-    if law in ("gaussian", "gaussian-matrix", "discrete-gaussian"):
-        factor = ONE
-        if law == "gaussian-matrix":  # M-MATRIX: D_F² ≥ Σ D_ii² + 2 Σ D_ij²
-            factor = min(TWO, read_fraction(release.mechanism.fields["diagonal"], law, above=0))
-        one = ("/", moved.square, ("*", factor, terms["variance"]))
-        if currency == "zcdp":
-            one = ("*", HALF, one)
-        elif currency == "pure" or law == "discrete-gaussian":
-            raise Rejected(law, f"{release.name}: no cost as {currency}")
-    else:
-        one = _pure(release, moved, at_least)
-        if currency == "zcdp":  # C-PURE-ZCDP
-            one = ("*", HALF, ("^", one, TWO))
-        elif currency == "gdp":
-            raise Rejected(law, f"{release.name}: no cost as gdp")
+    one = _one(release, sensitivity(release, declared, at_least), currency, at_least, tight=tight)
+    count = times(release, declared, at_least)
     if each:
         return one
-    if release.schedule.kind == "sampled":  # T-SAMPLED
-        _require(currency == "pure", "T-SAMPLED", f"{release.name}: a cost as {currency} needs C-NUMERIC")
-        alone = not release.sample  # two values of one sample cost more than two samples
-        _require(alone, "T-SAMPLED", f"{release.name}: a sample that others share needs C-NUMERIC")
-        one = ("log", ("+", ONE, ("*", release.schedule.terms["rate"], ("-", ("exp", one), ONE))))
-    return ("*", times(release, declared, at_least), one)
+    several: Term = answers(release, declared, at_least)
+    if law == "sparse-vector" and tight:
+        several = terms["queries"]
+    one = ("*", several, one)
+    if release.schedule.kind == "sampled" and currency == "pure":  # T-SAMPLED
+        if release.sample:
+            return one
+        one = amplified(release, one)
+    return ("*", count, one)
 
 
 def counters(release: Release, declared: Declared, at_least: AtLeast) -> Term:
@@ -214,12 +261,15 @@ def times(release: Release, declared: Declared, at_least: AtLeast) -> Term:
             count, rate = schedule.terms["times"], schedule.terms["rate"]
             whole(evaluate(count, declared.values))
             chance = at_least(count, ZERO) and at_least(rate, ZERO) and at_least(ONE, rate)
-            _require(chance and declared.relation == "add-remove", "T-SAMPLED", "one unit added or removed at a rate")
+            summed = release.mechanism.kind in NOISY and release.statistic.kind != "stated"
+            away = declared.relation == "add-remove" or (declared.relation == "zero-out" and summed)
+            _require(chance and away, "T-SAMPLED", "one unit added, removed or set to 0 in a sum, at a rate")
             return count
         case kind:  # T-ONCE, T-LOCAL, T-DISJOINT
-            local = kind == "local"
-            if local != (declared.model == "local") or (local and not declared.relation.startswith("replace")):
-                raise Rejected("T-LOCAL", f"{release.name}: schedule, model and relation do not fit")
+            own = kind == "local" and declared.relation != "add-remove"  # as many values on either side
+            replaced = declared.relation.startswith("replace")
+            fits = (own and replaced) if declared.model == "local" else own or kind != "local"
+            _require(fits, "T-LOCAL", f"{release.name}: schedule, model and relation do not fit")
             return ONE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,7 +19,7 @@ from privcheck.pricing import Priced
 from privcheck.verification.certificates.canonical import Json, describe_declaration, is_stated
 from privcheck.verification.certificates.derivations import derive_at, derive_for_all, derive_numeric
 from privcheck.verification.certificates.refutations import refute_with_pair
-from privcheck.verification.verdict import Verification, judge
+from privcheck.verification.verdict import judge
 
 FORMAT: Final = "privcheck-certificate/1"
 
@@ -69,35 +69,39 @@ def certificates(priced: Priced) -> Iterator[Certificate]:
     verdict, declaration = judge(priced), priced.declaration
     if verdict.verdict == "undecided":
         raise CertificateError("the claim is undecided")
-    declared = describe_declaration(declaration, priced.values)
-    for kind, body in _bodies(priced, verdict, declared["releases"]):
-        scope = "all parameters" if kind == "holds-for-all" else "these numbers"
-        yield Certificate(
-            {
-                "format": FORMAT,
-                "kind": kind,
-                "declared": declared,
-                "digest": hash_json(declared),
-                "assumed": [
-                    {"code": code, "what": what, "by": by} for code, what, by in _assumptions(declaration, kind)
-                ],
-                **body,
-                "conclusion": {"verdict": verdict.verdict, "scope": scope, "about": "releases"},
-            }
-        )
-
-
-def _bodies(priced: Priced, verdict: Verification, written: Sequence[Json]) -> Iterator[tuple[str, Json]]:
-    if verdict.verdict == "fails":
-        yield "refuted", {"evidence": refute_with_pair(priced, verdict.witness)}
+    if priced.sizes:  # the batch size with the largest loss decides
+        alike = [one for one in priced.sizes if judge(one).verdict == verdict.verdict]
+        yield from certificates(max(alike, key=lambda one: judge(one).upper_ratio))
         return
     with suppress(CertificateError):
-        for body in derive_for_all(priced, written):
-            yield "holds-for-all", body
+        declared = describe_declaration(declaration, priced.values, symbolic=True)
+        for body in derive_for_all(priced, declared["releases"]) if verdict.verdict == "holds" else ():
+            yield _certificate(priced, "holds-for-all", declared, body)
+    declared = describe_declaration(declaration, priced.values, symbolic=False)
+    if verdict.verdict == "fails":
+        yield _certificate(priced, "refuted", declared, {"evidence": refute_with_pair(priced, verdict.witness)})
+        return
     with suppress(CertificateError):
-        for body in derive_at(priced, written):
-            yield "holds-at", body
-    yield "holds-at", derive_numeric(priced, written)
+        for body in derive_at(priced, declared["releases"]):
+            yield _certificate(priced, "holds-at", declared, body)
+    yield _certificate(priced, "holds-at", declared, derive_numeric(priced, declared["releases"]))
+
+
+def _certificate(priced: Priced, kind: str, declared: Json, body: Json) -> Certificate:
+    assumed = [{"code": code, "what": what, "by": by} for code, what, by in _assumptions(priced.declaration, kind)]
+    scope = "all parameters" if kind == "holds-for-all" else "these numbers"
+    verdict = "fails" if kind == "refuted" else "holds"
+    return Certificate(
+        {
+            "format": FORMAT,
+            "kind": kind,
+            "declared": declared,
+            "digest": hash_json(declared),
+            "assumed": assumed,
+            **body,
+            "conclusion": {"verdict": verdict, "scope": scope, "about": "releases"},
+        }
+    )
 
 
 def _assumptions(declaration: Declaration, kind: str) -> Iterator[tuple[str, str, str]]:
