@@ -41,7 +41,9 @@ VOUCHED = {
 def needed(declared: Declared, kind: str) -> set[str]:
     """A-CODES: the codes of the assumptions without which the conclusion does not follow."""
     if kind == "refuted":
-        return {"attainable"} if any(each.statistic.kind == "linear" for each in declared.releases) else set()
+        codes = {f"stated-law: {each.name}" for each in declared.releases if each.mechanism.kind == "theorem"}
+        within = any(each.statistic.kind in ("linear", "selection") for each in declared.releases)
+        return codes | ({"attainable"} if within else set())
     codes = {"data-in-range", "unit"}
     if len(declared.releases) > 1 or any(
         each.schedule.kind in ("repeat", "sampled", "tree") for each in declared.releases
@@ -112,6 +114,8 @@ def _refuted(found: Mapping[str, object], declared: Declared) -> tuple[str, Conc
     from privcheck_check.refuted import check_refuted
 
     sentence = f"{declared.name}: {check_refuted(found['evidence'], declared)} is above the {_claim(declared)}"
+    words = sorted(needed(declared, "refuted") - {"attainable"})
+    sentence += f", given {'; '.join(words)}" if words else ""
     return sentence, ("fails", "these numbers", "releases")
 
 

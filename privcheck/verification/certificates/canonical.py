@@ -80,6 +80,7 @@ def describe_declaration(declaration: Declaration, values: Values, *, symbolic: 
         CertificateError: A part of it has no word in the form; the message says which.
     """
     relation, at = declaration.relation, None if symbolic else values
+    releases = declaration.releases
     return {
         "name": declaration.name,
         "source": declaration.source,
@@ -87,7 +88,7 @@ def describe_declaration(declaration: Declaration, values: Values, *, symbolic: 
         "unit": {"who": relation.unit, "trajectories": term(relation.trajectories, Where("the unit", at))},
         "model": declaration.model if declaration.claim.joint is None else "joint",
         "parameters": {one.name: _parameter(one, values[one.name]) for one in declaration.parameters},
-        "releases": [_release(one, declaration, values, Where(f"release {one.name!r}", at)) for one in declaration.releases],
+        "releases": [_release(one, declaration, values, Where(f"release {one.name!r}", at)) for one in releases],
         "claim": {**_claim(declaration.claim.guarantee, Where("the claim", at)), "source": declaration.claim.source},
     }
 
@@ -281,7 +282,9 @@ def _linear(statistic: GramMatrices | FeatureSums, target: Expr, part: str, wher
 
 
 @_write.register
-def _clipped(statistic: ClippedSums, _release: Release, declaration: Declaration, _values: Values, where: Where) -> Json:
+def _clipped(
+    statistic: ClippedSums, _release: Release, declaration: Declaration, _values: Values, where: Where
+) -> Json:
     if statistic.per == "user" and declaration.relation.trajectories != _ONE:
         raise CertificateError(f"{where}: a sum of users who have several records each has no form")
     root, norm = sqrt(statistic.dimension), statistic.norm

@@ -39,6 +39,8 @@ def derive_for_all(priced: Priced, written: Sequence[Json]) -> Iterator[Json]:
         priced: The declaration at its parameters.
         written: Its releases in the canonical form.
     """
+    if any(_moves_nothing(one, priced) for one in priced.declaration.releases):
+        raise CertificateError("a release costs nothing at these parameters alone")
     declaration, route = priced.declaration, "C-ZCDP-APPROX" if _is_zcdp_curve(priced) else _route(priced)
     costs = {one.name: _cost(priced, one, _CURRENCIES[route]) for one in declaration.releases}
     claimed = _claimed(declaration.claim.guarantee)
@@ -47,8 +49,13 @@ def derive_for_all(priced: Priced, written: Sequence[Json]) -> Iterator[Json]:
     sums = [total([costs[name] for name in _names(declaration, group)]) for group in declaration.groups]
     whole = term(claimed if claimed is not None else largest(*sums), Where("the total", None))
     steps: list[Json] = [
-        {"rule": release["mechanism"]["law"], "release": release["name"], "at_most": term(costs[release["name"]], Where(f"release {release['name']!r}", None))}
+        {
+            "rule": release["mechanism"]["law"],
+            "release": name,
+            "at_most": term(costs[name], Where(f"release {name!r}", None)),
+        }
         for release in written
+        for name in (release["name"],)
     ]
     steps += [{"rule": "T-COMPOSE", "at_most": whole}, {"rule": route}]
     bounds = list(_maxima([*written, whole]))
@@ -110,8 +117,9 @@ def derive_at(priced: Priced, written: Sequence[Json]) -> Iterator[Json]:
     """
     route = _route(priced)
     currency, declaration = _CURRENCIES[route], priced.declaration
+    releases = declaration.releases
     for tight, slack in itertools.product((False, True), (Fraction(1), _ABOVE)):
-        exact = {one.name: _bound(_cost(priced, one, currency, tight=tight), priced.values) for one in declaration.releases}
+        exact = {one.name: _bound(_cost(priced, one, currency, tight=tight), priced.values) for one in releases}
         costs = {name: amount * slack for name, amount in exact.items()}
         steps: list[Json] = [
             {"rule": release["mechanism"]["law"], "release": release["name"], "at_most": number(costs[release["name"]])}
@@ -125,8 +133,9 @@ def derive_at(priced: Priced, written: Sequence[Json]) -> Iterator[Json]:
 def _sum_at(priced: Priced, group: str, costs: Mapping[str, Fraction]) -> Fraction:
     """Sum of the costs of the releases that hold a user of the group; ε of one sample's values, amplified together."""
     summed, shared = Fraction(0), dict[int, tuple[Poisson, Fraction]]()
+    released = {one.name: one for one in priced.declaration.releases}
     for name in _names(priced.declaration, group):
-        sampling = _shared(priced.declaration.release(name)) if _is_pure(priced) else None
+        sampling = _shared(released[name]) if _is_pure(priced) else None
         if sampling is None:
             summed += costs[name]
         else:
@@ -192,6 +201,8 @@ def derive_numeric(priced: Priced, written: Sequence[Json]) -> Json:
 def _cost_of_one(priced: Priced, one: Procedure, law: str) -> Expr:
     """Cost of one noisy value: μ² of Gaussian noise, ε of other noise, the number of counters behind a shuffler."""
     relation = priced.declaration.relation
+    if _moves_nothing(one, priced):
+        return expression(0)
     if isinstance(one, Release):
         moved = one.mechanism.whiten(one.contributed(relation))
         if law == "shuffled-bits":
@@ -247,6 +258,8 @@ def _cost(priced: Priced, one: Procedure, currency: str, *, tight: bool = False)
     `tight`: ρ of what is not Gaussian as it is priced, at most ε·tanh(ε/2), and not ε²/2 of every output.
     """
     found = one.cost(priced.declaration.relation)
+    if _moves_nothing(one, priced):
+        return expression(0)
     if currency == "pure":
         cost = found.pure if _shared(one) is None else _cost_of_one(priced, one, "")
     elif currency == "gdp":
@@ -261,6 +274,11 @@ def _cost(priced: Priced, one: Procedure, currency: str, *, tight: bool = False)
     if cost is None or cost.infinite:
         raise CertificateError(f"release {one.name!r}: no cost in {currency}")
     return cost
+
+
+def _moves_nothing(one: Procedure, priced: Priced) -> bool:
+    """Whether no user changes the statistic at these parameters: one cell, or what neighbours have in common."""
+    return isinstance(one, Release) and one.contributed(priced.declaration.relation).l1.rational(priced.values) == 0
 
 
 def _bound(cost: Expr, values: Mapping[str, Fraction]) -> Fraction:

@@ -79,7 +79,8 @@ def certificates(priced: Priced) -> Iterator[Certificate]:
             yield _certificate(priced, "holds-for-all", declared, body)
     declared = describe_declaration(declaration, priced.values, symbolic=False)
     if verdict.verdict == "fails":
-        yield _certificate(priced, "refuted", declared, {"evidence": refute_with_pair(priced, verdict.witness)})
+        for evidence in refute_with_pair(priced, verdict.witness):
+            yield _certificate(priced, "refuted", declared, {"evidence": evidence})
         return
     with suppress(CertificateError):
         for body in derive_at(priced, declared["releases"]):
@@ -107,7 +108,10 @@ def _certificate(priced: Priced, kind: str, declared: Json, body: Json) -> Certi
 def _assumptions(declaration: Declaration, kind: str) -> Iterator[tuple[str, str, str]]:
     """Code, words and author of what the conclusion takes on somebody's word."""
     if kind == "refuted":
-        yield "attainable", "features, targets and weights within their bounds occur", "the declaration"
+        yield "attainable", "features, targets, weights and scores within their bounds occur", "the declaration"
+        for one in declaration.releases:
+            if isinstance(one, OwnMechanism):
+                yield f"stated-law: {one.name}", "the density of its outputs", "the declaration's author"
         return
     kept = sorted({words for one in declaration.releases for words in one.facts.preconditions})
     yield "data-in-range", "; ".join(kept) or "the data is as the statistics say", "whoever holds the data"
