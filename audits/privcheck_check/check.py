@@ -42,6 +42,7 @@ def needed(declared: Declared, kind: str) -> set[str]:
     """A-CODES: the codes of the assumptions without which the conclusion does not follow."""
     if kind == "refuted":
         codes = {f"stated-law: {each.name}" for each in declared.releases if each.mechanism.kind == "theorem"}
+        codes |= {f"stated-change: {each.name}" for each in declared.releases if each.statistic.kind == "stated"}
         within = any(each.statistic.kind in ("linear", "selection") for each in declared.releases)
         return codes | ({"attainable"} if within else set())
     codes = {"data-in-range", "unit"}

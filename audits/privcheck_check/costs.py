@@ -197,7 +197,7 @@ def cost(
     each: bool = False,
     tight: bool = False,
 ) -> Term:
-    """Upper bound on the cost of `release` to a unit: ε ("pure"), ρ ("zcdp") or μ² ("gdp"); of `each` noisy value or answer.
+    """Upper bound on the cost of `release` to a unit: ε ("pure"), ρ ("zcdp") or μ² ("gdp"); of `each` noisy value.
 
     ε of a sample that others share is not amplified yet: T-COMPOSE does it with theirs. `tight`: ρ by
     a function of ε below ε²/2; a sparse vector query by query.

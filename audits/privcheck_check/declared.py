@@ -80,7 +80,7 @@ class Release:
     """A statistic with its mechanism and schedule; `part` names the public part of the users that it is about.
 
     `sample` names the random sample that it shares with others, if it does; `shared`: one draw of noise is added to all
-    cells of a value.
+    cells of a value, or to all values.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Release:
     schedule: Part
     part: str | None
     sample: str
-    shared: bool
+    shared: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +183,8 @@ def _release(value: object, symbols: set[str]) -> Release:
     if "sample" in found and schedule.kind != "sampled":
         raise Rejected(rule, "a sample goes with the schedule 'sampled'")
     if "shared" in found:
-        read_choice(found["shared"], rule, ("cells",))
+        outputs = schedule.kind in ("local", "tree")
+        read_choice(found["shared"], rule, ("cells", "outputs") if outputs else ("cells",))
     return Release(
         name=name,
         statistic=_statistic(found["statistic"], rule, symbols),
@@ -191,7 +192,7 @@ def _release(value: object, symbols: set[str]) -> Release:
         schedule=schedule,
         part=read_text(found["part"], rule, most=80) if "part" in found else None,
         sample=read_text(found["sample"], rule, most=80) if "sample" in found else "",
-        shared="shared" in found,
+        shared=str(found.get("shared", "")),
     )
 
 

@@ -87,7 +87,7 @@ def _total(costs: list[tuple[Release, Term]], currency: str, declared: Declared,
 
 
 def _event(value: object, release: Release, declared: Declared, at_least: AtLeast) -> dict[str, object] | None:
-    """One release as an event of the numeric kind, from the stated cost of one noisy value; None if it costs nothing."""
+    """One release as an event of the numeric kind, from the stated cost of one noisy value; None if that is 0."""
     at, law = declared.values, release.mechanism.kind
     if law == "shuffled-bits":  # M-SHUFFLED: every counter that changes is Bin(m, 1/2) against Bin(m, 1/2) + 1
         step = read_object(value, "steps", ("rule", "release", "at_most"))

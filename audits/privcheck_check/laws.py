@@ -1,13 +1,13 @@
 """Finite laws of an output on two neighbours, and a lower bound on what several of them lose together.
 
-Rule identifiers in comments are those of docs/certificates.md. An outcome is a set of outputs: merging outcomes, rounding
-P down and Q up, and leaving outcomes out make the loss smaller, so that whatever is done here a refutation stays true.
+Rule identifiers in comments are those of docs/certificates.md. An outcome is a set of outputs: merging outcomes,
+rounding P down and Q up, and leaving outcomes out make the loss smaller: whatever is done, a refutation stays true.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 from math import comb, factorial
 from math import log as float_log
 
@@ -140,7 +140,7 @@ def gaussian(square: Ends) -> Law:
         return enclosures.fractions(enclosures.normal(enclosures.enclose(x)))
 
     sides = [[(ZERO, ZERO), *(below(x - at) for x in edges), (ONE, ONE)] for at in (mean, ZERO)]
-    masses = [[(b[0] - a[1], b[1] - a[0]) for a, b in zip(each, each[1:], strict=False)] for each in sides]
+    masses = [[(b[0] - a[1], b[1] - a[0]) for a, b in pairwise(each)] for each in sides]
     return [outcome(p, q) for p, q in zip(*masses, strict=True)]
 
 
@@ -149,16 +149,16 @@ def laplace(ratio: Ends) -> Law:
     t, half = ratio[0], Fraction(1, 2)
     points = [exponential((-t * i / 32,) * 2) for i in range(33)]  # e^(−x)
     tails = [(half * low, half * high) for low, high in points]  # Q beyond x; P below t − x
-    cells = [(a[0] - b[1], a[1] - b[0]) for a, b in zip(tails, tails[1:], strict=False)]
+    cells = [(a[0] - b[1], a[1] - b[0]) for a, b in pairwise(tails)]
     middle = [outcome(p, q) for p, q in zip(reversed(cells), cells, strict=True)]
     return [outcome(tails[-1], tails[0]), *middle, outcome(tails[0], tails[-1])]
 
 
 def discrete_laplace(ratio: Ends) -> Law:
-    """Two-sided geometric laws: the event beyond both centres, of probability 1/(1 + e^(−1/b)) ≥ ½, and the rest."""
+    """Two-sided geometric laws: of the event beyond both centres, of probability 1/(1 + e^(−1/b)), a share of ½."""
     half = Fraction(1, 2)
     fallen = exponential((-ratio[0], -ratio[0]))
-    return [outcome((half, ONE), (half * fallen[0], half * fallen[1]))]
+    return [outcome((half, half), (half * fallen[0], half * fallen[1]))]
 
 
 def response(keep: Ends, answers: int) -> Law:
@@ -208,3 +208,37 @@ def wins(noise: str, behind: Ends) -> Ends:
     if noise == "exponential":
         return fallen[0] / 2, fallen[1] / 2
     return multiply(fallen, ((2 + behind[0]) / 4, (2 + behind[1]) / 4))
+
+
+def crossing(scales: tuple[Fraction, Fraction], below: tuple[int, Fraction], above: tuple[int, Fraction]) -> Ends:
+    """L-SPARSE: the probability that so many queries at one level are below a noisy threshold, so many others above.
+
+    `scales` of the threshold's and of a query's Laplace noise. Between the threshold's centre and the two levels the
+    integrand is a sum of terms c·e^(kz + o), by the binomial theorem; each is (c, k, o).
+    """
+    (rate, each), (n, a), (m, b) = (1 / scales[0], 1 / scales[1]), below, above
+    spend(200 * (n + 1) * (m + 1))
+    edges = sorted({ZERO, a, b})
+    total = (ZERO, ZERO)
+    for low, high in pairwise([None, *edges, None]):
+        right = [low is not None and low >= centre for centre in (ZERO, a, b)]
+        terms = [(rate / 2, -rate if right[0] else rate, ZERO)]
+        for level, count, side, likely in ((a, n, right[1], right[1]), (b, m, right[2], not right[2])):
+            slope = -each if side else each  # e^(slope·(z − level))/2 is the tail on this side
+            if likely:
+                factors = [
+                    (comb(count, j) * Fraction(-1, 2) ** j, j * slope, -j * slope * level) for j in range(count + 1)
+                ]
+            else:
+                factors = [(Fraction(1, 2) ** count, count * slope, -count * slope * level)]
+            terms = [(c * d, k + x, o + y) for c, k, o in terms for d, x, y in factors]
+        for c, k, o in terms:
+            if k:
+                ends = [exponential((k * z + o,) * 2) if z is not None else (ZERO, ZERO) for z in (low, high)]
+                piece = multiply((c / k, c / k), add(ends[1], (-ends[0][1], -ends[0][0])))
+            else:
+                if low is None or high is None:
+                    raise Rejected("L-SPARSE", "a tail that does not fall")
+                piece = multiply((c * (high - low),) * 2, exponential((o, o)))
+            total = add(total, piece)
+    return total

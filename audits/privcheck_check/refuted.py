@@ -64,7 +64,8 @@ class Loss:
     whole: bool = True  # no discrete Gaussian noise, which has no curve here
     unbounded: bool = False  # a Gaussian difference
     noiseless: bool = False
-    samples: dict[str, tuple[Ends, Release]] = field(default_factory=dict)  # one value of each sample
+    samples: dict[str, tuple[Ends, Release]] = field(default_factory=dict)  # μ² of the values of each sample
+    sampled: list[tuple[Ends, Fraction, int]] = field(default_factory=list)  # μ², rate, rounds: the unit is in D
 
 
 def _require(holds: bool, rule: str, reason: str) -> None:
@@ -157,6 +158,8 @@ def _add_vector(release: Release, at: Mapping[str, Fraction], total: Sums, data:
     else:
         most = [max(ZERO, evaluate(terms[name], at)[0]) for name in ("l1", "l2")]
         _within(release, l1 <= most[0] and square <= most[1] ** 2, "a norm above its bound")
+        known = release.statistic.kind == "bounded" or (sign > 0 and not total)
+        _within(release, known, "a stated change is that of the whole unit, on the first side")
     for i, x in enumerate(vector):
         _put(total, i, sign * x)
 
@@ -185,7 +188,13 @@ def _add_linear(release: Release, at: Mapping[str, Fraction], total: Sums, data:
                 _put(total, (h, i, j), sign * weight * x * vector[j])
 
 
-ADD = {"table": _add_table, "bits": _add_vector, "bounded": _add_vector, "linear": _add_linear}
+ADD = {
+    "table": _add_table,
+    "bits": _add_vector,
+    "bounded": _add_vector,
+    "stated": _add_vector,
+    "linear": _add_linear,
+}
 
 
 def _change(release: Release, declared: Declared, pair: list[list[Trajectory]]) -> Sums:
@@ -194,7 +203,7 @@ def _change(release: Release, declared: Declared, pair: list[list[Trajectory]]) 
         raise Rejected("R-STATISTIC", f"{release.name}: {release.statistic.kind} is not computed from data")
     total: Sums = {}
     for sign, side in zip((1, -1), pair, strict=True):
-        for data in side:
+        for data in side if release.statistic.kind != "stated" or sign > 0 else ():
             ADD[release.statistic.kind](release, declared.values, total, data, sign)
     return {key: x for key, x in total.items() if x}
 
@@ -212,6 +221,10 @@ def _cells(release: Release, at: Mapping[str, Fraction]) -> int:
 def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> None:
     """L-LAPLACE, L-GAUSSIAN, L-RESPONSE, L-SHARED: add the loss of one release to `loss`."""
     values, law = declared.values, release.mechanism.kind
+    if release.shared == "outputs":  # L-SHARED, of values of which the unit changes some
+        local = release.schedule.kind == "local"
+        loss.noiseless |= local or evaluate(release.schedule.terms["leaves"], values)[0] >= 2
+        return
     if release.shared:  # L-SHARED, of the cells of one value
         if release.statistic.kind != "table":
             raise Rejected("L-SHARED", f"{release.name}: not a table")
@@ -280,6 +293,9 @@ def _sampled(loss: Loss, declared: Declared, *, first: bool) -> None:
         _require(0 <= rate[0] == rate[1] <= 1, "T-TOUCH", "a rate that is a fraction")
         law = laws.mixed(laws.gaussian(square), rate[0])
         count = whole(evaluate(release.schedule.terms["times"], declared.values))
+        if declared.claim.kind == "zcdp" and first:
+            loss.sampled.append((square, rate[0], count))
+            continue
         loss.finite.append((law if first else laws.turned(law), count))
         loss.unbounded |= count > 0 and rate[0] > 0
 
@@ -297,6 +313,32 @@ def _choose(loss: Loss, release: Release, value: object, declared: Declared) -> 
     behind = (multiply((each, each), invert(scale)) for each in (first, second))
     count = whole(evaluate(times(release, declared, numbers_at_least(declared)), values))
     loss.finite.append((laws.two(*(laws.wins(str(release.mechanism.fields["noise"]), each) for each in behind)), count))
+
+
+def _cross(loss: Loss, release: Release, value: object, declared: Declared) -> None:
+    """L-SPARSE: so many queries answered "below", then so many "above", each group at one level on D and on D′."""
+    rule, at = "L-SPARSE", declared.values
+    _require(release.mechanism.kind == "sparse-vector", rule, f"{release.name}: no sparse vector")
+    terms = {name: evaluate(term, at) for name, term in release.mechanism.terms.items()}
+    counts, levels = [], []
+    for group in read_list(value, rule, least=2, most=2):
+        count, first, second = read_list(group, rule, least=3, most=3)
+        counts.append(read_integer(count, rule, least=0, most=60))
+        levels.append((read_fraction(first, rule), read_fraction(second, rule)))
+    within = sum(counts) <= whole(terms["queries"]) and counts[1] <= whole(terms["positives"])
+    _require(within, rule, "more queries or answers above than there are")
+    moves = evaluate(("*", declared.trajectories, release.statistic.terms["moves"]), at)[0]
+    moved = [first - second for first, second in levels]
+    one_way = min(moved) >= 0 or max(moved) <= 0 or not release.mechanism.fields["one_sided"]
+    _require(max(map(abs, moved)) <= moves and one_way, rule, "queries that move further than declared")
+    scales = terms["threshold_scale"], terms["query_scale"]
+    exact = all(low == high > 0 for low, high in scales) and release.schedule.kind != "sampled"
+    _require(exact, rule, "scales are positive fractions")
+    sides = (
+        laws.crossing((scales[0][0], scales[1][0]), (counts[0], levels[0][i]), (counts[1], levels[1][i]))
+        for i in (0, 1)
+    )
+    loss.finite.append((laws.two(*sides), whole(evaluate(times(release, declared, numbers_at_least(declared)), at))))
 
 
 def _state(loss: Loss, release: Release, value: object) -> None:
@@ -345,6 +387,9 @@ def _exceeds(loss: Loss, declared: Declared, order: Fraction | None, at: Fractio
         _require(loss.whole and not loss.discrete, "L-RENYI", "an order goes with other than discrete noise")
         found = sum((_laplace_divergence(each, order) * n for each, n in loss.laplace.items()), ZERO)
         found += sum((laws.divergence(law, order) * n for law, n in loss.finite if n), ZERO)
+        for square, rate, n in loss.sampled:  # (1 − r + r·y)^α ≥ r^α·y^α
+            least = order * square[0] / 2 + order / (order - 1) * logarithm((rate, rate))[0] if rate else ZERO
+            found += max(ZERO, least) * n
         return found + order * loss.square[0] / 2 > order * claim["rho"]
     others = bool(loss.finite or loss.laplace or loss.discrete)
     if kind == "gdp" and not others:  # L-GDP
@@ -403,7 +448,9 @@ def check_refuted(value: object, declared: Declared) -> str:
     """
     if isinstance(value, dict) and "answers" in value:
         return _check_pattern(read_object(value, "evidence", ("answers",))["answers"], declared)
-    found = read_object(value, "evidence", ("using",), ("pair", "part", "order", "epsilon", "behind", "laws"))
+    found = read_object(
+        value, "evidence", ("using",), ("pair", "part", "order", "epsilon", "behind", "crossing", "laws")
+    )
     pair: list[list[Trajectory]] = [[], []]
     if "pair" in found:
         sides = read_list(found["pair"], "R-PAIR", least=2, most=2)
@@ -414,11 +461,14 @@ def check_refuted(value: object, declared: Declared) -> str:
     known = {each.name: each for each in declared.releases if each.part is None or each.part == part}
     used = len(set(names)) == len(names) and known.keys() >= set(names)
     _require(used, "evidence", "'using' names each release at most once, of one part of the users")
-    behind, stated = _object(found.get("behind", {})), _object(found.get("laws", {}))
+    behind, crossing, stated = (_object(found.get(name, {})) for name in ("behind", "crossing", "laws"))
     loss = Loss()
     for release in (known[name] for name in names):
         if release.name in behind:
             _choose(loss, release, behind[release.name], declared)
+            continue
+        if release.name in crossing:
+            _cross(loss, release, crossing[release.name], declared)
             continue
         if release.name in stated:
             _state(loss, release, stated[release.name])

@@ -41,7 +41,7 @@ from privcheck.declare.statistics import ClippedSums, FeatureSums, GramMatrices,
 from privcheck.declare.statistics.counts import CellSums, PooledSums, passed, rewarded, visited
 from privcheck.errors import CertificateError, ParameterError
 from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
-from privcheck.terms.symbols import Expr, drop_last, exp, expression, sqrt
+from privcheck.terms.symbols import Expr, drop_last, exp, expression, same, sqrt
 from privcheck.terms.symbols.prefix import Prefix, prefix
 
 Json = dict[str, Any]
@@ -58,16 +58,18 @@ class Where:
         words: The part.
         values: Parameters at which functions without a form are written as their number; None to refuse them, so that
             what is written means the same at other parameters.
+        refuting: Whether the claim is to be refuted: of several batch sizes one is enough.
     """
 
     words: str
     values: Values | None
+    refuting: bool = False
 
     def __str__(self) -> str:
         return self.words
 
 
-def describe_declaration(declaration: Declaration, values: Values, *, symbolic: bool) -> Json:
+def describe_declaration(declaration: Declaration, values: Values, *, symbolic: bool, refuting: bool = False) -> Json:
     """Write a declaration at given parameters in the canonical form.
 
     Args:
@@ -75,12 +77,13 @@ def describe_declaration(declaration: Declaration, values: Values, *, symbolic: 
         values: All parameters, checked.
         symbolic: Whether the form has to mean the same declaration at all parameters; otherwise functions without a
             form are written as their number at these.
+        refuting: Whether the claim is to be refuted: of several batch sizes the one that hides least is written.
 
     Raises:
         CertificateError: A part of it has no word in the form; the message says which.
     """
     relation, at = declaration.relation, None if symbolic else values
-    releases = declaration.releases
+    places = [Where(f"release {one.name!r}", at, refuting) for one in declaration.releases]
     return {
         "name": declaration.name,
         "source": declaration.source,
@@ -88,7 +91,9 @@ def describe_declaration(declaration: Declaration, values: Values, *, symbolic: 
         "unit": {"who": relation.unit, "trajectories": term(relation.trajectories, Where("the unit", at))},
         "model": declaration.model if declaration.claim.joint is None else "joint",
         "parameters": {one.name: _parameter(one, values[one.name]) for one in declaration.parameters},
-        "releases": [_release(one, declaration, values, Where(f"release {one.name!r}", at)) for one in releases],
+        "releases": [
+            _release(one, declaration, values, where) for one, where in zip(declaration.releases, places, strict=True)
+        ],
         "claim": {**_claim(declaration.claim.guarantee, Where("the claim", at)), "source": declaration.claim.source},
     }
 
@@ -151,9 +156,17 @@ def _noisy(one: Release, declaration: Declaration, values: Values, where: Where)
         "statistic": _statistic(one, declaration, values, where),
         "mechanism": _mechanism(one, values, where),
         "schedule": _schedule(one, where),
-        **({"shared": "cells"} if "cells" in one.draw.across else {}),
+        **_shared(one),
         **({"sample": _name_sample(one.schedule, declaration)} if isinstance(one.schedule, Sample) else {}),
     }
+
+
+def _shared(one: Release) -> Json:
+    """What one draw of noise is added to, besides the outputs of a repeated release."""
+    if "cells" in one.draw.across:
+        return {"shared": "cells"}
+    several = "outputs" in one.draw.across and isinstance(one.schedule, PerUser | Tree)
+    return {"shared": "outputs"} if several else {}
 
 
 def _name_sample(sample: Sample, declaration: Declaration) -> str:
@@ -322,18 +335,29 @@ def _shuffled(release: Release, mechanism: ShuffledBits, values: Values, where: 
     settings = release.settings(values)
     if not settings:
         raise CertificateError(f"{where}: no user is in a batch")
-    if all(mechanism.probability.number(at) >= 1 / 2 for at in settings) and not mechanism.law.integers:
+    fair = all(mechanism.probability.number(at) >= 1 / 2 for at in settings)
+    if fair and not where.refuting and not mechanism.law.integers:
         most = math.ceil(mechanism.threshold.number(values, rounding="down"))
         return {"law": "shuffled-bits", "noise_bits": most, "chance": "1/2"}
+    if where.refuting:  # in an empty batch of ones the user shows: 1 − p for each bit
+        settings = (max(settings, key=lambda at: _blank(mechanism, at)),)
     if len(settings) > 1:
         raise CertificateError(f"{where}: batches of several sizes with rare bits, or with integers, have no form")
     (at,) = settings
-    users, bits, chance = mechanism.users.rational(at), mechanism.noise_bits.rational(at), mechanism.probability
-    if users is None or bits is None or (p := chance.rational(at)) is None:
+    senders = expression(1) if mechanism.dealt else mechanism.users
+    users, bits, chance = (x.rational(at) for x in (senders, mechanism.noise_bits, mechanism.probability))
+    if users is None or bits is None or chance is None:
         raise CertificateError(f"{where}: {mechanism.words} has no form")
     if mechanism.law.integers:
-        return {"law": "shuffled-integers", "noise_bits": number(bits), "chance": number(p), "users": number(users)}
-    return {"law": "shuffled-bits", "noise_bits": number(bits * users), "chance": number(p)}
+        sizes = {"noise_bits": number(bits), "users": number(users)}
+        return {"law": "shuffled-integers", **sizes, "chance": number(chance)}
+    return {"law": "shuffled-bits", "noise_bits": number(bits * users), "chance": number(chance)}
+
+
+def _blank(mechanism: ShuffledBits, at: Values) -> float:
+    """The probability that no noise bit of the batch is 1."""
+    bits = mechanism.noise_bits.number(at) * (1 if mechanism.dealt else mechanism.users.number(at))
+    return math.pow(1 - mechanism.probability.number(at), bits)
 
 
 def _sampled(schedule: Sampled, where: Where) -> Json:
@@ -349,7 +373,7 @@ def _schedule(release: Release, where: Where) -> Json:
     shared = "outputs" in release.draw.across
     if isinstance(schedule, EveryEpisode):
         return {"kind": "repeat", "times": term(schedule.outputs, where), "noise": "shared" if shared else "fresh"}
-    if shared:
+    if shared and not isinstance(schedule, PerUser | Tree | Once):
         raise CertificateError(f"{where}: one draw over {schedule.words} has no form")
     if isinstance(schedule, Sampled):
         return _sampled(schedule, where)
@@ -389,7 +413,7 @@ def _selection(one: Procedure, where: Where) -> Json:
         mechanism = {"law": "noisy-max", "scale": term(one.spread, where), "noise": "laplace", "one_sided": False}
         statistic = {"kind": "selection", "moves": "1"}
         schedule = {"kind": "repeat", "times": term(one.queries, where), "noise": "fresh"}
-    elif isinstance(one, UnaryEncoding) and one.kept == -one.flipped:
+    elif isinstance(one, UnaryEncoding) and same(one.kept, -one.flipped) is True:
         odds = exp(one.kept)
         keep = term((odds / (1 + odds)).simplified(), where)
         mechanism = {"law": "randomised-response", "keep": keep, "answers": "2"}

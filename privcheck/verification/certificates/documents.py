@@ -77,8 +77,9 @@ def certificates(priced: Priced) -> Iterator[Certificate]:
         declared = describe_declaration(declaration, priced.values, symbolic=True)
         for body in derive_for_all(priced, declared["releases"]) if verdict.verdict == "holds" else ():
             yield _certificate(priced, "holds-for-all", declared, body)
-    declared = describe_declaration(declaration, priced.values, symbolic=False)
-    if verdict.verdict == "fails":
+    fails = verdict.verdict == "fails"
+    declared = describe_declaration(declaration, priced.values, symbolic=False, refuting=fails)
+    if fails:
         for evidence in refute_with_pair(priced, verdict.witness):
             yield _certificate(priced, "refuted", declared, {"evidence": evidence})
         return
@@ -112,6 +113,8 @@ def _assumptions(declaration: Declaration, kind: str) -> Iterator[tuple[str, str
         for one in declaration.releases:
             if isinstance(one, OwnMechanism):
                 yield f"stated-law: {one.name}", "the density of its outputs", "the declaration's author"
+            if is_stated(one) or isinstance(one, OwnMechanism):
+                yield f"stated-change: {one.name}", "the pair changes its values so far", "privcheck, which computes it"
         return
     kept = sorted({words for one in declaration.releases for words in one.facts.preconditions})
     yield "data-in-range", "; ".join(kept) or "the data is as the statistics say", "whoever holds the data"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
@@ -28,18 +28,18 @@ from privcheck.declare.procedures.scored_choice import ChoiceRuns
 from privcheck.declare.procedures.selection import SelectionRuns
 from privcheck.declare.releases import Release, is_additive
 from privcheck.declare.schedules import Once
-from privcheck.declare.statistics import ClippedSums, FeatureSums, GramMatrices, OneStepEach, Vectors
-from privcheck.declare.statistics.counts import CellSums, PooledSums
+from privcheck.declare.statistics import FeatureSums, GramMatrices, OneStepEach, Vectors
 from privcheck.errors import CertificateError
 from privcheck.pricing import Priced
 from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP
-from privcheck.verification.certificates.canonical import Json, number
+from privcheck.verification.certificates.canonical import Json, is_stated, number
 from privcheck.verification.witness import Witness, worst_witness
 
 _GRID: Final = 2**40  # coordinates are rounded towards 0 to multiples of 1/_GRID, so that norms stay in bounds
 _MOST_STEPS: Final = 4_000  # steps of a pair that is written out
 _ORDERS: Final = tuple(Fraction(x) for x in ("1001/1000", "11/10", "3/2", "2", "3", "5", "10", "30", "100", "1000"))
 _LEVELS: Final = tuple(Fraction(x) for x in ("0", "1/2", "1", "2", "4"))  # ε at which curves are compared
+_CROSSINGS: Final = ((60, -60), (0, 0), (1, -1), (4, -6), (10, -6))  # scales above and below a threshold
 _FARTHEST: Final = 900  # scales that a candidate is behind
 _OUTCOMES: Final = 100  # of a stated law
 _SHARE: Final = 1e-10  # of a probability, by which it is rounded
@@ -70,15 +70,27 @@ def refute_with_pair(priced: Priced, witness: Witness | None) -> Iterator[Json]:
         if one.users in among and (one.name in names if names else one in declaration.noisy)
     ]
     evidence = _evidence(priced, witness, [one for one in seen if _usable(one, priced)])
-    if not evidence["using"]:
-        raise CertificateError("no release of the pair has an exact loss in a certificate")
     if witness.group:
         evidence["part"] = witness.group
+    sparse = [one for one in seen if isinstance(one, SparseVector) and not one.redrawn and one.query_scale is not None]
+    for level in _CROSSINGS if sparse else _CROSSINGS[:1]:
+        crossing = {one.name: _cross(one, priced, level) for one in sparse}
+        using = [*evidence["using"], *crossing]
+        if not using:
+            raise CertificateError("no release of the pair has an exact loss in a certificate")
+        yield from _measured(
+            priced, witness, seen, {**evidence, "using": using} | ({"crossing": crossing} if crossing else {})
+        )
+
+
+def _measured(priced: Priced, witness: Witness, seen: Sequence[Procedure], evidence: Json) -> Iterator[Json]:
+    """The evidence, at each order or ε where one is needed."""
+    declaration = priced.declaration
     yield evidence
     claim = declaration.claim.guarantee
     if isinstance(claim, ZCDP):
         noisy = [one for one in seen if is_additive(one)]
-        orders = [_best_order(priced, witness, noisy)] if noisy == seen else _ORDERS
+        orders = [_best_order(priced, witness, noisy)] if noisy == list(seen) else _ORDERS
         yield from ({**evidence, "order": number(order)} for order in orders)
     if isinstance(claim, GaussianDP):
         yield from ({**evidence, "epsilon": number(at)} for at in _LEVELS)
@@ -94,6 +106,7 @@ def _evidence(priced: Priced, witness: Witness, seen: Sequence[Procedure]) -> Js
     if noisy:
         user = witness.pair if _is_data(witness.pair) else _data_of(priced, noisy)
         sides = [_user(one, noisy) for one in user]
+        sides = _with_vectors(sides, _vectors_of(priced, user, noisy))
     using = [one.name for one in noisy]
     for one in seen:
         if isinstance(one, NoisyMax | ScoredChoice):
@@ -108,19 +121,57 @@ def _evidence(priced: Priced, witness: Witness, seen: Sequence[Procedure]) -> Js
             vectors = [{**old, one.name: new} for old, new in zip(vectors, (first, second), strict=True)]
         if not isinstance(one, Release):
             using.append(one.name)
-    if vectors[0]:
-        sides = [
-            [{**first, "vectors": {**first.get("vectors", {}), **new}}, *rest]
-            for (first, *rest), new in zip((side or [{}] for side in sides), vectors, strict=True)
-        ]
+    sides = _with_vectors(sides, vectors)
     found: Json = {"using": using}
     found |= {"pair": sides} if sides[0] or sides[1] else {}
     found |= {"behind": behind} if behind else {}
     return found | ({"laws": stated} if stated else {})
 
 
+def _cross(one: SparseVector, priced: Priced, level: tuple[int, int]) -> list[list[int | str]]:
+    """Queries so many scales above the threshold that are answered "below", then others below it answered "above"."""
+    assert one.query_scale is not None
+    moved = moved_by_a_user(one.sensitivity, priced.declaration.relation).rational(priced.values)
+    scales = [scale.rational(priced.values) for scale in (one.threshold_scale, one.query_scale)]
+    queries = int(one.queries.number(priced.values))
+    most = queries if one.positives is None else int(one.positives.number(priced.values))
+    if moved is None or None in scales:
+        raise CertificateError(f"release {one.name!r}: scales and sensitivity are no fractions")
+    far = max(scale for scale in scales if scale is not None)
+    crossings = max(1, min(most, queries // 2))
+    low, high = (number(part * far) for part in level)
+    further = number(level[0] * far + moved)
+    nearer = number(level[1] * far - (0 if one.monotone else moved))
+    return [[queries - crossings, low, further], [crossings, high, nearer]]
+
+
 def _is_data(pair: tuple[Any, Any]) -> bool:
     return any(isinstance(user, Trajectories | Regressors | Vectors) for user in pair)
+
+
+def _with_vectors(sides: list[list[Json]], vectors: Sequence[Mapping[str, Any]]) -> list[list[Json]]:
+    """The first trajectory of each side with vectors of some releases besides."""
+    return [
+        [{**side[0], "vectors": {**side[0].get("vectors", {}), **new}}, *side[1:]] if new and side else
+        [{"vectors": dict(new)}] if new else side
+        for side, new in zip(sides, vectors, strict=True)
+    ]  # fmt: skip
+
+
+def _vectors_of(priced: Priced, user: tuple[Any, Any], noisy: Sequence[Release]) -> list[dict[str, Any]]:
+    """Bits of one step of a user, by the cells that change; the change of a statistic with a stated sensitivity."""
+    found: list[dict[str, Any]] = [{}, {}]
+    for one in noisy if _is_data(user) else ():
+        moved = one.moved(user, priced.values)
+        if isinstance(one.statistic, OneStepEach):
+            table = one.statistic.table
+            size = int(math.prod(axis.number(priced.values) for axis in (table.steps, *table.sizes)))
+            for side, sign in zip(found, (1, -1), strict=True):
+                changed = set(moved.cells[moved.change * sign > 0].tolist())
+                side[one.name] = [int(k in changed) for k in range(size)]
+        elif is_stated(one) and moved.mirrored is None:
+            found[0][one.name] = [_rounded(x) for x in moved.change.tolist()]
+    return found
 
 
 def _data_of(priced: Priced, noisy: Sequence[Release]) -> tuple[Any, Any]:
@@ -189,15 +240,10 @@ def _impossible_answers(priced: Priced) -> Json | None:
     return {"answers": {"release": one.name, "above": [False, True], "first": first, "second": second}}
 
 
-_COMPUTED: Final = (CellSums, PooledSums, GramMatrices, FeatureSums, OneStepEach, ClippedSums)
-
-
 def _usable(one: Procedure, priced: Priced) -> bool:
     """Whether the checker computes the loss of a release in the claim's currency."""
     if not isinstance(one, Release):
         return isinstance(one, NoisyMax | ScoredChoice | OwnMechanism | RandomisedResponse | UnaryEncoding)
-    if not isinstance(one.statistic, _COMPUTED):
-        return False
     curve = isinstance(priced.declaration.claim.guarantee, ApproxDP)
     return "outputs" in one.draw.across or not (curve and isinstance(one.mechanism, DiscreteGaussian))
 
