@@ -19,10 +19,11 @@ NOISY = ("laplace", "discrete-laplace", "gaussian", "gaussian-matrix", "discrete
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """ℓ₁ sensitivity (None: unbounded or unknown) and the square of the ℓ₂ sensitivity, for the whole unit."""
+    """ℓ₁ sensitivity (None: unbounded or unknown), square of the ℓ₂ sensitivity, largest change of one number."""
 
     l1: Term | None
     square: Term
+    most: Term | None = None
 
 
 def _require(holds: bool, rule: str, reason: str) -> None:
@@ -46,7 +47,7 @@ def _table(release: Release, relation: str, at_least: AtLeast) -> Sensitivity:  
         first_l1, first_square = spread, spread**2
     total: Term = ("+", ("*", rest, l1), first_l1)
     if not statistic.fields["pooled"]:
-        return Sensitivity(l1=total, square=("+", ("*", rest, square), first_square))
+        return Sensitivity(l1=total, square=("+", ("*", rest, square), first_square), most=max(largest, spread))
     length: Term = ("+", ("*", rest, ("sqrt", square)), first_l1)  # triangle inequality over steps
     return Sensitivity(l1=total, square=("^", length, TWO))
 
@@ -92,13 +93,13 @@ def sensitivity(release: Release, declared: Declared, at_least: AtLeast) -> Sens
         case "bits":  # S-BITS
             count: Term = ("*", TWO if pair else ONE, terms["ones"])
             count = terms["bits"] if at_least(count, terms["bits"]) else count
-            one = Sensitivity(l1=count, square=count)
+            one = Sensitivity(l1=count, square=count, most=ONE)
         case "stated":  # S-STATED: for the whole unit already
             return Sensitivity(l1=terms["l1"], square=("^", terms["l2"], TWO))
         case _:  # S-SELECTION
             one = Sensitivity(l1=terms["moves"], square=("^", terms["moves"], TWO))
-    l1: Term | None = None if one.l1 is None else ("*", times, one.l1)
-    return Sensitivity(l1=l1, square=("*", ("^", times, TWO), one.square))
+    l1, most = (None if each is None else ("*", times, each) for each in (one.l1, one.most))
+    return Sensitivity(l1=l1, square=("*", ("^", times, TWO), one.square), most=most)
 
 
 def _pure(release: Release, moved: Sensitivity, at_least: AtLeast, *, tight: bool) -> Term:
@@ -132,12 +133,16 @@ def _pure(release: Release, moved: Sensitivity, at_least: AtLeast, *, tight: boo
             raise Rejected(law, f"{release.name}: not pure DP")
 
 
-def _zcdp(release: Release, epsilon: Term, *, tight: bool) -> Term:
+def _zcdp(release: Release, moved: Sensitivity, epsilon: Term, at_least: AtLeast, *, tight: bool) -> Term:
     """ρ of an answer that is ε-DP: C-PURE-ZCDP, C-RANGE-ZCDP, C-LAPLACE-ZCDP."""
     if release.mechanism.fields.get("noise") == "gumbel":
         return ("/", ("^", epsilon, TWO), Fraction(8))
-    if tight and release.mechanism.kind in ("laplace", "sparse-vector"):  # ε + e^(−ε) − 1
-        return ("+", epsilon, ("-", ("exp", ("-", ZERO, epsilon)), ONE))
+    if tight and release.mechanism.kind in ("laplace", "sparse-vector"):  # Σ f(tᵢ) ≤ (ε/t)·f(t), f(t) = t + e^(−t) − 1
+        scale = release.mechanism.terms.get("scale")
+        if moved.most is None or scale is None or not at_least(moved.most, Fraction(1, 10**9)):
+            return ("+", epsilon, ("-", ("exp", ("-", ZERO, epsilon)), ONE))
+        one: Term = ("/", moved.most, scale)
+        return ("*", ("/", epsilon, one), ("+", one, ("-", ("exp", ("-", ZERO, one)), ONE)))
     if tight:  # ε·tanh(ε/2)
         return ("*", epsilon, ("-", ONE, ("/", TWO, ("+", ("exp", epsilon), ONE))))
     return ("*", HALF, ("^", epsilon, TWO))
@@ -159,6 +164,7 @@ def _one(release: Release, moved: Sensitivity, currency: str, at_least: AtLeast,
     law, terms, fields = release.mechanism.kind, release.mechanism.terms, release.mechanism.fields
     if law != "theorem" and at_least(ZERO, moved.square):  # M-NOTHING
         return ZERO
+    _require(not release.shared, "L-SHARED", f"{release.name}: one draw of noise for several numbers")
     if law in ("gaussian", "gaussian-matrix", "discrete-gaussian"):
         # M-MATRIX: D_F² ≥ Σ D_ii² + 2 Σ D_ij²
         factor = min(TWO, read_fraction(fields["diagonal"], law, above=0)) if law == "gaussian-matrix" else ONE
@@ -171,7 +177,7 @@ def _one(release: Release, moved: Sensitivity, currency: str, at_least: AtLeast,
     else:
         epsilon = _pure(release, moved, at_least, tight=tight)
         _require(currency != "gdp", law, f"{release.name}: no cost as gdp")
-        return _zcdp(release, epsilon, tight=tight) if currency == "zcdp" else epsilon
+        return _zcdp(release, moved, epsilon, at_least, tight=tight) if currency == "zcdp" else epsilon
     if currency == "pure" or (law == "discrete-gaussian" and currency == "gdp"):
         raise Rejected(law, f"{release.name}: no cost as {currency}")
     return ("*", HALF, square) if currency == "zcdp" else square
@@ -209,7 +215,6 @@ def cost(
     for name, term in terms.items():
         _require(at_least(term, ZERO), law, f"{release.name}: {name} may be negative")
     _check_law(release)
-    _require(not release.shared, "L-SHARED", f"{release.name}: one draw of noise for all cells of a value")
     one = _one(release, sensitivity(release, declared, at_least), currency, at_least, tight=tight)
     count = times(release, declared, at_least)
     if each:

@@ -183,7 +183,7 @@ def _release(value: object, symbols: set[str]) -> Release:
     if "sample" in found and schedule.kind != "sampled":
         raise Rejected(rule, "a sample goes with the schedule 'sampled'")
     if "shared" in found:
-        outputs = schedule.kind in ("local", "tree")
+        outputs = schedule.kind in ("disjoint", "local", "tree")
         read_choice(found["shared"], rule, ("cells", "outputs") if outputs else ("cells",))
     return Release(
         name=name,

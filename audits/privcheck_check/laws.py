@@ -17,11 +17,14 @@ from privcheck_check.values import Rejected
 
 BITS = 512  # probabilities are whole multiples of 2^-512
 UNIT = 1 << BITS
-BINS = 500  # outcomes of a law in a composition
+BINS = 300  # outcomes of a law in a composition
 RARE = BITS - 80  # outcomes below 2^-80 under both neighbours may be left out
-CELLS = 240  # of the line, of Gaussian noise
+CELLS = 200  # of the line, of Gaussian noise
 Outcome = tuple[int, int, int, int]  # P from below and from above, Q from below and from above
 Law = list[Outcome]
+
+
+CERTAIN: Law = [(UNIT, UNIT, UNIT, UNIT)]  # of no output
 
 
 def outcome(p: Ends, q: Ends) -> Outcome:
@@ -83,7 +86,7 @@ def product(left: Law, right: Law) -> Law:
 def power(law: Law, count: int) -> Law:
     """`count` independent outputs of one law."""
     if count < 1:
-        return [(UNIT, UNIT, UNIT, UNIT)]
+        return CERTAIN
     result = law
     for bit in f"{count:b}"[1:]:
         result = product(result, result)
@@ -94,7 +97,7 @@ def power(law: Law, count: int) -> Law:
 def delta(laws: list[tuple[Law, int]], epsilon: Ends) -> Fraction:
     """L-FINITE: a lower bound on P(S) − e^ε Q(S) for the best set S of outcomes of all laws together."""
     powers = sorted((power(merged(law), count) for law, count in laws), key=len)
-    whole: Law = [(UNIT, UNIT, UNIT, UNIT)]
+    whole = CERTAIN
     for law in powers[:-1]:
         whole = product(whole, law)
     factor = -int(-exponential(epsilon)[1] * UNIT // 1)
@@ -155,7 +158,7 @@ def laplace(ratio: Ends) -> Law:
 
 
 def discrete_laplace(ratio: Ends) -> Law:
-    """Two-sided geometric laws: of the event beyond both centres, of probability 1/(1 + e^(−1/b)), a share of ½."""
+    """Two-sided geometric laws: of the event beyond both centres, of probability 1/(1 + e^(−1/b)), a share."""
     half = Fraction(1, 2)
     fallen = exponential((-ratio[0], -ratio[0]))
     return [outcome((half, half), (half * fallen[0], half * fallen[1]))]

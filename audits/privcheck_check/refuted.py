@@ -64,7 +64,7 @@ class Loss:
     whole: bool = True  # no discrete Gaussian noise, which has no curve here
     unbounded: bool = False  # a Gaussian difference
     noiseless: bool = False
-    samples: dict[str, tuple[Ends, Release]] = field(default_factory=dict)  # μ² of the values of each sample
+    samples: dict[str, tuple[Ends, laws.Law, Release]] = field(default_factory=dict)  # of each, μ² and other noise
     sampled: list[tuple[Ends, Fraction, int]] = field(default_factory=list)  # μ², rate, rounds: the unit is in D
 
 
@@ -156,8 +156,8 @@ def _add_vector(release: Release, at: Mapping[str, Fraction], total: Sums, data:
         bits, ones = (whole(evaluate(terms[name], at)) for name in ("bits", "ones"))
         _within(release, len(vector) == bits and set(vector) <= {ZERO, ONE} and l1 <= ones, "not such bits")
     else:
-        most = [max(ZERO, evaluate(terms[name], at)[0]) for name in ("l1", "l2")]
-        _within(release, l1 <= most[0] and square <= most[1] ** 2, "a norm above its bound")
+        sizes = evaluate(terms["l1"], at)[0], evaluate(("^", terms["l2"], 2 * ONE), at)[0]
+        _within(release, l1 <= sizes[0] and square <= sizes[1], "a norm above its bound")
         known = release.statistic.kind == "bounded" or (sign > 0 and not total)
         _within(release, known, "a stated change is that of the whole unit, on the first side")
     for i, x in enumerate(vector):
@@ -222,8 +222,8 @@ def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> No
     """L-LAPLACE, L-GAUSSIAN, L-RESPONSE, L-SHARED: add the loss of one release to `loss`."""
     values, law = declared.values, release.mechanism.kind
     if release.shared == "outputs":  # L-SHARED, of values of which the unit changes some
-        local = release.schedule.kind == "local"
-        loss.noiseless |= local or evaluate(release.schedule.terms["leaves"], values)[0] >= 2
+        several = release.schedule.kind in ("local", "disjoint")  # with another user, another batch
+        loss.noiseless |= several or evaluate(release.schedule.terms["leaves"], values)[0] >= 2
         return
     if release.shared:  # L-SHARED, of the cells of one value
         if release.statistic.kind != "table":
@@ -239,9 +239,12 @@ def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> No
         _require(all(x.denominator == 1 for x in change.values()), law, f"{release.name}: no integer statistic")
     if law in ("laplace", "discrete-laplace"):
         _require(terms["scale"][0] > 0, law, "a scale is not positive")
-        _require(release.schedule.kind != "sampled", "T-TOUCH", f"{release.name}: about a random sample")
         for size, coordinates in Counter(abs(x) for x in change.values()).items():
             ratio = multiply((size, size), invert(terms["scale"]))
+            if release.schedule.kind == "sampled":
+                one = (laws.laplace if law == "laplace" else laws.discrete_laplace)(ratio)
+                _sample(loss, release, (ZERO, ZERO), laws.power(one, coordinates))
+                continue
             (loss.laplace if law == "laplace" else loss.discrete)[ratio] += coordinates * count
     elif law == "randomised-response":
         keep, answers = terms["keep"], whole(terms["answers"])
@@ -260,15 +263,20 @@ def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> No
         loss.whole &= law != "discrete-gaussian"
         if release.schedule.kind == "sampled":
             _require(loss.whole, "T-TOUCH", f"{release.name}: discrete noise about a random sample")
-            name = release.sample or f"of {release.name} alone"
-            before = loss.samples.get(name, ((ZERO, ZERO), release))
-            _require(before[1].schedule == release.schedule, "T-TOUCH", "one rate and one number of rounds")
-            loss.samples[name] = (add(before[0], square), release)
+            _sample(loss, release, square, laws.CERTAIN)
             return
         squares = multiply(square, (Fraction(count),) * 2)
         loss.square, loss.unbounded = add(loss.square, squares), loss.unbounded or count > 0
     else:
         raise Rejected("R-STATISTIC", f"{release.name}: no exact loss of {law}")
+
+
+def _sample(loss: Loss, release: Release, square: Ends, law: laws.Law) -> None:
+    """T-SAMPLED: a value of a sample, together with the others of that sample."""
+    name = release.sample or f"of {release.name} alone"
+    before = loss.samples.get(name, ((ZERO, ZERO), laws.CERTAIN, release))
+    _require(before[2].schedule == release.schedule, "T-TOUCH", "one rate and one number of rounds")
+    loss.samples[name] = (add(before[0], square), laws.product(before[1], law), release)
 
 
 def _shuffle(loss: Loss, release: Release, change: Sums, terms: Mapping[str, Ends], count: int) -> None:
@@ -287,17 +295,17 @@ def _shuffle(loss: Loss, release: Release, change: Sums, terms: Mapping[str, End
 
 
 def _sampled(loss: Loss, declared: Declared, *, first: bool) -> None:
-    """T-SAMPLED: the Gaussian values of one sample, of the unit alone, which is in it or not."""
-    for square, release in loss.samples.values():
+    """T-SAMPLED: the values of one sample, of the unit alone, which is in it or not."""
+    for square, law, release in loss.samples.values():
         rate = evaluate(release.schedule.terms["rate"], declared.values)
         _require(0 <= rate[0] == rate[1] <= 1, "T-TOUCH", "a rate that is a fraction")
-        law = laws.mixed(laws.gaussian(square), rate[0])
         count = whole(evaluate(release.schedule.terms["times"], declared.values))
-        if declared.claim.kind == "zcdp" and first:
+        loss.unbounded |= count > 0 and rate[0] > 0 and square[0] > 0
+        if declared.claim.kind == "zcdp" and first and law == laws.CERTAIN:
             loss.sampled.append((square, rate[0], count))
             continue
-        loss.finite.append((law if first else laws.turned(law), count))
-        loss.unbounded |= count > 0 and rate[0] > 0
+        mixed = laws.mixed(laws.product(laws.gaussian(square), law) if square[0] else law, rate[0])
+        loss.finite.append((mixed if first else laws.turned(mixed), count))
 
 
 def _choose(loss: Loss, release: Release, value: object, declared: Declared) -> None:

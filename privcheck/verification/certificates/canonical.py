@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -165,7 +165,7 @@ def _shared(one: Release) -> Json:
     """What one draw of noise is added to, besides the outputs of a repeated release."""
     if "cells" in one.draw.across:
         return {"shared": "cells"}
-    several = "outputs" in one.draw.across and isinstance(one.schedule, PerUser | Tree)
+    several = "outputs" in one.draw.across and isinstance(one.schedule, PerUser | Tree | Batches)
     return {"shared": "outputs"} if several else {}
 
 
@@ -189,6 +189,9 @@ def _write(statistic: Any, release: Release, declaration: Declaration, values: V
 
 def _at_most(of: Expr, values: Values, where: Where) -> Prefix:
     """An expression, or if it has no form its value: a fraction's root where it is one, else rounded up."""
+    square = (of**2).simplified().rational(values) if where.refuting else None
+    if square is not None:  # one root, which the checker squares exactly
+        return ["^", str(square), "1/2"]
     try:
         return term(of, where)
     except CertificateError:
@@ -199,13 +202,14 @@ def _at_most(of: Expr, values: Values, where: Where) -> Prefix:
 
 
 def _exactly(of: Expr, values: Values, where: Where) -> Prefix:
-    """An expression, or if it has no form its value, where that is a fraction."""
+    """An expression; if it has no form its value, where that is a fraction, else the value of the parts without one."""
     try:
-        return term(of, where)
+        return term(of, replace(where, values=None))
     except CertificateError:
-        if where.values is None or (known := of.rational(values)) is None:
+        if where.values is None:
             raise
-        return str(known)
+        known = of.rational(values)
+        return term(of, where) if known is None else str(known)
 
 
 def _statistic(release: Release, declaration: Declaration, values: Values, where: Where) -> Json:
@@ -373,7 +377,7 @@ def _schedule(release: Release, where: Where) -> Json:
     shared = "outputs" in release.draw.across
     if isinstance(schedule, EveryEpisode):
         return {"kind": "repeat", "times": term(schedule.outputs, where), "noise": "shared" if shared else "fresh"}
-    if shared and not isinstance(schedule, PerUser | Tree | Once):
+    if shared and not isinstance(schedule, PerUser | Tree | Once | Batches):
         raise CertificateError(f"{where}: one draw over {schedule.words} has no form")
     if isinstance(schedule, Sampled):
         return _sampled(schedule, where)

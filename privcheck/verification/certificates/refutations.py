@@ -84,8 +84,12 @@ def refute_with_pair(priced: Priced, witness: Witness | None) -> Iterator[Json]:
 
 
 def _measured(priced: Priced, witness: Witness, seen: Sequence[Procedure], evidence: Json) -> Iterator[Json]:
-    """The evidence, at each order or ε where one is needed."""
+    """The evidence, at each order or ε where one is needed; candidates that gain do so on D first, then as told."""
     declaration = priced.declaration
+    if "behind" in evidence and "order" not in evidence:
+        turned = {name: sorted(gaps, key=Fraction) for name, gaps in evidence["behind"].items()}
+        if turned != evidence["behind"]:
+            yield from _measured(priced, witness, seen, {**evidence, "behind": turned})
     yield evidence
     claim = declaration.claim.guarantee
     if isinstance(claim, ZCDP):
@@ -166,7 +170,9 @@ def _vectors_of(priced: Priced, user: tuple[Any, Any], noisy: Sequence[Release])
         if isinstance(one.statistic, OneStepEach):
             table = one.statistic.table
             size = int(math.prod(axis.number(priced.values) for axis in (table.steps, *table.sizes)))
-            for side, sign in zip(found, (1, -1), strict=True):
+            for side, there, sign in zip(found, user, (1, -1), strict=True):
+                if there is None:
+                    continue
                 changed = set(moved.cells[moved.change * sign > 0].tolist())
                 side[one.name] = [int(k in changed) for k in range(size)]
         elif is_stated(one) and moved.mirrored is None:
