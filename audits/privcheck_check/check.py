@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import TypeAlias
 
 from privcheck_check.declared import Declared, read_declared
-from privcheck_check.terms import allow
+from privcheck_check.terms import allow, evaluate
 from privcheck_check.values import (
     Rejected,
     UnknownKind,
@@ -121,7 +121,9 @@ def _refuted(found: Mapping[str, object], declared: Declared) -> tuple[str, Conc
 
 
 def _claim(declared: Declared) -> str:
-    return f"{declared.claim.kind} claim ({declared.claim.fields['source']}) on {declared.relation} of a {declared.who}"
+    most = evaluate(declared.trajectories, declared.values)[1]
+    who = declared.who + (f" of up to {most} trajectories" if most != 1 else "")
+    return f"{declared.claim.kind} claim ({declared.claim.fields['source']}) on {declared.relation} of a {who}"
 
 
 def _holds(found: Mapping[str, object], declared: Declared, kind: str) -> tuple[str, Conclusion]:
@@ -137,7 +139,7 @@ def _holds(found: Mapping[str, object], declared: Declared, kind: str) -> tuple[
         scope, at_least = "all parameters", prover.at_least
     route = check_steps(found["steps"], declared, at_least, numbers=kind == "holds-at")
     sentence = f"{declared.name}: the releases keep the {_claim(declared)}, for {scope}, by {route}"
-    words = sorted(each for each in needed(declared, kind) if each.startswith(("stated", "theorem")))
+    words = sorted(each for each in needed(declared, kind) if ": " in each)
     sentence += f", given {'; '.join(words)}" if words else ""
     if "joint" not in found:
         return sentence, ("holds", scope, "releases")

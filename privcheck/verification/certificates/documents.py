@@ -57,10 +57,14 @@ def hash_json(value: Any) -> str:
     return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def certificates(priced: Priced) -> Iterator[Certificate]:
+def certificates(priced: Priced, compared: str = "") -> Iterator[Certificate]:
     """Yield certificates of the verdict on a declaration at its parameters, the strongest first.
 
     Each says what `privcheck_check` has to find out: the first that it accepts is the verdict's.
+
+    Args:
+        priced: The declaration at its parameters.
+        compared: What lockstep runs of the agent found equal on neighbours, in words; empty if it did not run.
 
     Raises:
         CertificateError: There is none: the claim is undecided, or a part of the declaration, of the proof or of the
@@ -71,12 +75,13 @@ def certificates(priced: Priced) -> Iterator[Certificate]:
         raise CertificateError("the claim is undecided")
     if priced.sizes:  # the batch size with the largest loss decides
         alike = [one for one in priced.sizes if judge(one).verdict == verdict.verdict]
-        yield from certificates(max(alike, key=lambda one: judge(one).upper_ratio))
+        yield from certificates(max(alike, key=lambda one: judge(one).upper_ratio), compared)
         return
+    joint = _premises(declaration, compared)
     with suppress(CertificateError):
         declared = describe_declaration(declaration, priced.values, symbolic=True)
         for body in derive_for_all(priced, declared["releases"]) if verdict.verdict == "holds" else ():
-            yield _certificate(priced, "holds-for-all", declared, body)
+            yield _certificate(priced, "holds-for-all", declared, {**body, **joint})
     fails = verdict.verdict == "fails"
     declared = describe_declaration(declaration, priced.values, symbolic=False, refuting=fails)
     if fails:
@@ -85,8 +90,21 @@ def certificates(priced: Priced) -> Iterator[Certificate]:
         return
     with suppress(CertificateError):
         for body in derive_at(priced, declared["releases"]):
-            yield _certificate(priced, "holds-at", declared, body)
-    yield _certificate(priced, "holds-at", declared, derive_numeric(priced, declared["releases"]))
+            yield _certificate(priced, "holds-at", declared, {**body, **joint})
+    yield _certificate(priced, "holds-at", declared, {**derive_numeric(priced, declared["releases"]), **joint})
+
+
+def _premises(declaration: Declaration, compared: str) -> Json:
+    """Premises of the billboard lemma besides what the steps prove, and what vouches for them; empty for other claims.
+
+    Runs in lockstep are evidence and no proof; without them it is the declaration's word.
+    """
+    joint = declaration.claim.joint
+    if joint is None or "others' data" in joint.sees:
+        return {}
+    said = f"the declaration: each user's actions are computed from {' and '.join(joint.sees)}"
+    outputs = {"outputs": "lockstep", "by": compared[:400]} if compared else {"outputs": "stated", "by": said}
+    return {"joint": outputs}
 
 
 def _certificate(priced: Priced, kind: str, declared: Json, body: Json) -> Certificate:
@@ -101,7 +119,7 @@ def _certificate(priced: Priced, kind: str, declared: Json, body: Json) -> Certi
             "digest": hash_json(declared),
             "assumed": assumed,
             **body,
-            "conclusion": {"verdict": verdict, "scope": scope, "about": "releases"},
+            "conclusion": {"verdict": verdict, "scope": scope, "about": "outputs" if "joint" in body else "releases"},
         }
     )
 
