@@ -47,7 +47,8 @@ def _table(release: Release, relation: str, at_least: AtLeast) -> Sensitivity:  
         first_l1, first_square = spread, spread**2
     total: Term = ("+", ("*", rest, l1), first_l1)
     if not statistic.fields["pooled"]:
-        return Sensitivity(l1=total, square=("+", ("*", rest, square), first_square), most=max(largest, spread))
+        most = max(largest, spread) if pair else largest
+        return Sensitivity(l1=total, square=("+", ("*", rest, square), first_square), most=most)
     length: Term = ("+", ("*", rest, ("sqrt", square)), first_l1)  # triangle inequality over steps
     return Sensitivity(l1=total, square=("^", length, TWO))
 

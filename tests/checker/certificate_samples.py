@@ -174,7 +174,8 @@ def release(
     name: str, statistic: dict[str, Any], law: str, schedule: dict[str, Any] = ONCE, **terms: Any
 ) -> dict[str, Any]:
     """A release; the mechanism's terms as formulas."""
-    mechanism = {key: term(value) if isinstance(value, str) else value for key, value in terms.items()}
+    words = ("noise", "currency", "theorem")
+    mechanism = {key: term(each) if isinstance(each, str) and key not in words else each for key, each in terms.items()}
     return {"name": name, "statistic": statistic, "mechanism": {"law": law} | mechanism, "schedule": schedule}
 
 
@@ -265,7 +266,8 @@ PATE = holds_for_all(
     "pate", "replace-one",
     {"queries": integer(1000), "scale": real(40), "delta": real("1/100000", most=1)},
     [(release("labels", {"kind": "selection", "moves": 1}, "noisy-max",
-              {"kind": "repeat", "times": "queries", "noise": "fresh"}, scale="scale"), "2*queries/scale**2")],
+              {"kind": "repeat", "times": "queries", "noise": "fresh"}, scale="scale", noise="laplace",
+              one_sided=False), "2*queries/scale**2")],
     {"currency": "approx", "epsilon": "2*sqrt(2)*sqrt(queries)*sqrt(log(1/delta))/scale + 4*queries/scale**2",
      "delta": "delta"},
     "C-ZCDP-APPROX", "2*queries/scale**2", codes=("sequential", "stated-sensitivity: labels"),
@@ -389,7 +391,8 @@ SGD: dict[str, Any] = {
         "parameters": {"noise": real("11/10"), "C": real(3), "rate": real("1/100", most=1), "rounds": integer(100)},
         "releases": [release("gradients", {"kind": "bounded", "l1": 300, "l2": "C"}, "gaussian",
                              {"kind": "sampled", "times": "rounds", "rate": "rate"}, variance="C**2*noise**2"),
-                     release("choice", {"kind": "selection", "moves": 1}, "noisy-max", noise="gumbel", one_sided=False, scale=20)],
+                     release("choice", {"kind": "selection", "moves": 1}, "noisy-max", noise="gumbel",
+                             one_sided=False, scale=20)],
         "claim": {"currency": "approx", "epsilon": 2, "delta": "1/100000", "source": "by hand"},
     },
     "assumed": assumed("sequential", "secret-sample: gradients", "stated-sensitivity: choice"),
@@ -412,8 +415,9 @@ DP_UCB = holds_for_all(
 
 CHOICES = holds_for_all(
     "choices of a sample", "add-remove", {"rounds": integer(10), "rate": real("1/10", most=1), "epsilon": real(1)},
-    [(release("choice", {"kind": "selection", "moves": 1}, "exponential",
-              {"kind": "sampled", "times": "rounds", "rate": "rate"}, epsilon="2*epsilon"),
+    [(release("choice", {"kind": "selection", "moves": 1}, "noisy-max",
+              {"kind": "sampled", "times": "rounds", "rate": "rate"}, scale="1/epsilon", noise="gumbel",
+              one_sided=False),
       "rounds*log(rate*(exp(2*epsilon) - 1) + 1)")],
     {"currency": "pure", "epsilon": "rounds*log(1 + rate*(exp(2*epsilon) - 1))"}, "C-PURE",
     "rounds*log(1 + rate*(exp(2*epsilon) - 1))",

@@ -76,7 +76,7 @@ def moved(declared: Any, release: Any, at: Mapping[str, float]) -> tuple[float, 
             factor = 2 if pair else 1
             found = factor * number("l1"), (factor * number("l2")) ** 2
         case "bits":
-            count = (2 if pair else 1) * number("ones")
+            count = min((2 if pair else 1) * number("ones"), number("bits"))
             found = count, count
         case "selection":
             found = number("moves"), number("moves") ** 2
@@ -85,7 +85,19 @@ def moved(declared: Any, release: Any, at: Mapping[str, float]) -> tuple[float, 
     return m * found[0], m**2 * found[1]
 
 
-def cost(declared: Any, release: Any, at: Mapping[str, float], currency: str) -> float:
+def largest(declared: Any, release: Any, at: Mapping[str, float]) -> float:
+    """The largest change of one number of a statistic; its ℓ₁ sensitivity where that is not known."""
+    statistic = release["statistic"]
+    if statistic["kind"] == "bits":
+        return value(declared["unit"]["trajectories"], at)
+    if statistic["kind"] == "table" and not statistic["pooled"]:
+        half = statistic["weight"] == "centred-reward" and not declared["relation"].startswith("replace")
+        return value(declared["unit"]["trajectories"], at) * (0.5 if half else 1)
+    return moved(declared, release, at)[0]
+
+
+def cost(declared: Any, release: Any, at: Mapping[str, float], currency: str, *, tight: bool = True) -> float:
+    """The least cost that the checker proves; `tight`: at numbers."""
     law, mechanism = release["mechanism"]["law"], release["mechanism"]
     l1, square = moved(declared, release, at)
 
@@ -99,27 +111,43 @@ def cost(declared: Any, release: Any, at: Mapping[str, float], currency: str) ->
     if schedule["kind"] == "sampled":
         rate = value(schedule["rate"], at)
         one = cost(declared, {**release, "schedule": {"kind": "once"}}, at, currency)
-        return value(schedule["times"], at) * math.log1p(rate * math.expm1(one)) if currency == "pure" else math.inf
+        one = math.log1p(rate * math.expm1(one)) if currency == "pure" else one
+        return value(schedule["times"], at) * one
     if schedule["kind"] == "tree":
         leaves = value(schedule["leaves"], at)
         times = 1 + math.floor(math.log2(leaves)) if leaves else 0
+    if law != "theorem" and not square:
+        return 0.0
     if "gaussian" in law:
         share = number("variance") * (min(2, Fraction(mechanism["diagonal"])) if law == "gaussian-matrix" else 1)
         return times * float(square / share) / (1 if currency == "gdp" else 2)
+    if law == "theorem" and mechanism["currency"] != "pure":
+        given = number("cost") if mechanism["currency"] == "zcdp" else number("cost") ** 2 / 2
+        return times * given * (2 if currency == "gdp" else 1)
+    sides = 1 if mechanism.get("one_sided") else 2
     one = {
         "laplace": lambda: l1 / number("scale"),
         "discrete-laplace": lambda: l1 / number("scale"),
-        "randomised-response": lambda: l1 * math.log(number("keep") * (number("answers") - 1) / (1 - number("keep"))),
-        "exponential": lambda: l1 * number("epsilon"),
-        "permute-and-flip": lambda: l1 * number("epsilon"),
-        "noisy-max": lambda: 2 * l1 / number("scale"),
+        "randomised-response": lambda: math.log(number("keep") * (number("answers") - 1) / (1 - number("keep"))),
+        "noisy-max": lambda: sides * l1 / number("scale"),
         "sparse-vector": lambda: (
-            l1 / number("threshold_scale")
-            + (1 if mechanism["one_sided"] else 2) * number("positives") * l1 / number("query_scale")
+            l1 / number("threshold_scale") + sides * number("positives") * l1 / number("query_scale")
         ),
-        "theorem": lambda: number("pure"),
+        "theorem": lambda: number("cost"),
     }[law]()
-    return times * (one**2 / 2 if currency == "zcdp" else one)
+    often = l1 if law == "randomised-response" else 1
+    query = l1 / number("query_scale") if law == "sparse-vector" else 0.0
+    if currency == "pure":
+        return times * min(often * one, number("queries") * query if law == "sparse-vector" else math.inf)
+    ways = [often * one**2 / (8 if mechanism.get("noise") == "gumbel" else 2)]
+    if law == "sparse-vector":
+        ways.append(number("queries") * (query + math.expm1(-query)))
+    elif law == "laplace" and tight:
+        each = largest(declared, release, at) / number("scale")
+        ways.append(one / each * (each + math.expm1(-each)))
+    elif tight and mechanism.get("noise") != "gumbel":
+        ways.append(often * one * math.tanh(one / 2))
+    return times * min(ways)
 
 
 def phi(x: float) -> float:
@@ -137,9 +165,12 @@ def slack(document: Any, at: Mapping[str, float]) -> float:
     if end["rule"] == "C-NUMERIC":  # the composition has its own tests: here, what each noisy value is charged
         found = []
         for release, step in zip(declared["releases"], document["steps"], strict=False):
-            currency = "gdp" if "gaussian" in release["mechanism"]["law"] else "pure"
+            mechanism = release["mechanism"]
+            gaussian = "gaussian" in mechanism["law"] or mechanism.get("currency") == "gdp"
             once = {**release, "schedule": {"kind": "once"}}
-            found.append(value(step["at_most"], at) - cost(declared, once, at, currency))
+            each = moved(declared, release, at)[0] if mechanism["law"] == "randomised-response" else 1.0
+            one = cost(declared, once, at, "gdp" if gaussian else "pure")
+            found.append(value(step["at_most"], at) - (one / each if each else 0.0))
         return min(found)
     currency = {"P": "pure", "Z": "zcdp", "G": "gdp"}[end["rule"][2]]
     common, parts = 0.0, {"": 0.0}
