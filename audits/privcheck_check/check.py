@@ -43,7 +43,9 @@ def needed(declared: Declared, kind: str) -> set[str]:
     if kind == "refuted":
         codes = {f"stated-law: {each.name}" for each in declared.releases if each.mechanism.kind == "theorem"}
         codes |= {f"stated-change: {each.name}" for each in declared.releases if each.statistic.kind == "stated"}
-        within = any(each.statistic.kind in ("linear", "selection") or each.shared == "outputs" for each in declared.releases)
+        within = any(
+            each.statistic.kind in ("linear", "selection") or each.shared == "outputs" for each in declared.releases
+        )
         return codes | ({"attainable"} if within else set())
     codes = {"data-in-range", "unit"}
     if len(declared.releases) > 1 or any(

@@ -19,6 +19,7 @@ BITS = 512  # probabilities are whole multiples of 2^-512
 UNIT = 1 << BITS
 BINS = 300  # outcomes of a law in a composition
 RARE = BITS - 80  # outcomes below 2^-80 under both neighbours may be left out
+ANSWERS = 400  # noise bits, users
 CELLS = 200  # of the line, of Gaussian noise
 Outcome = tuple[int, int, int, int]  # P from below and from above, Q from below and from above
 Law = list[Outcome]
@@ -118,6 +119,7 @@ def largest(law: Law) -> Fraction | None:
 def divergence(law: Law, order: Fraction) -> Fraction:
     """L-RENYI: a lower bound on the Rényi divergence of order α > 1; terms that cannot be computed are left out."""
     total = ZERO
+    spend(10 * len(law))
     for a, _, _, d in law:
         if not (a and d):
             if a:
@@ -173,7 +175,7 @@ def response(keep: Ends, answers: int) -> Law:
 
 def binomial(trials: int, chance: Fraction) -> list[Fraction]:
     """Probabilities of 0 to `trials` ones."""
-    if trials > 400 or chance.denominator > 10**6:
+    if trials > ANSWERS or chance.denominator > 10**6:
         raise Rejected("L-SHUFFLED", "more noise bits than this checker counts out")
     return [comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)]
 
@@ -187,8 +189,9 @@ def shuffled_bits(trials: int, chance: Fraction) -> Law:
 def shuffled_integers(users: int, bits: int, chance: Fraction) -> Law:
     """L-SHUFFLED: the multiset of the users' sums of bits, one user's with a one more against without."""
     one = binomial(bits, chance)
-    if comb(users + bits, users) > 20_000:
-        raise Rejected("L-SHUFFLED", "more multisets than this checker counts out")
+    if not 0 < users <= ANSWERS:
+        raise Rejected("L-SHUFFLED", "no users, or more than this checker counts out")
+    spend(20 * (bits + 1) * comb(users + bits, users))
     found: dict[tuple[int, ...], list[Fraction]] = {}
     for others in combinations_with_replacement(range(bits + 1), users - 1):
         ways = Fraction(factorial(users - 1))

@@ -352,7 +352,8 @@ def _cross(loss: Loss, release: Release, value: object, declared: Declared) -> N
 def _state(loss: Loss, release: Release, value: object) -> None:
     """L-STATED: the laws of a mechanism of its author's own, on the word of `stated-law: NAME`."""
     rule = "L-STATED"
-    _require(release.mechanism.kind == "theorem", rule, f"{release.name}: its law is not stated but computed")
+    own = release.mechanism.kind == "theorem" and release.schedule.kind != "sampled"
+    _require(own, rule, f"{release.name}: its law is not stated but computed")
     sides = [_numbers(each) for each in read_list(value, rule, least=2, most=2)]
     _require(len(sides[0]) == len(sides[1]) and min(map(min, sides)) >= 0, rule, "probabilities of the same outcomes")
     _require(sum(sides[0]) <= 1 <= sum(sides[1]), rule, "P is stated from below, Q from above")

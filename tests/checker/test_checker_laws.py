@@ -185,9 +185,7 @@ def test_merging_leaves_a_lower_bound() -> None:
     assert sum(a for a, *_ in four) <= laws.UNIT
     pair = floats(laws.power(one, 2))
     for epsilon in (0.1, 0.5, 1.0):
-        two = hockey(
-            [(p * a, q * b) for p, q in floats(laws.power(one, 2)) for a, b in floats(laws.power(one, 2))], epsilon
-        )
+        two = hockey([(p * a, q * b) for p, q in pair for a, b in pair], epsilon)
         assert hockey(floats(four), epsilon) <= two * (1 + 1e-12)
         assert hockey(floats(four), epsilon) >= two * 0.98
 

@@ -229,7 +229,8 @@ def _stated_laws(pair: KnownPair) -> list[list[int | str]]:
         inside = group == one
         low, high = Fraction(float(p[inside].sum())), Fraction(float(q[inside].sum()))
         laws[0].append(number(Fraction(math.floor(low * _UNIT), _UNIT)))
-        laws[1].append(number(Fraction(math.ceil(high * _UNIT), _UNIT)))
+        possible = bool(np.isfinite(pair.outcomes.log_q[inside]).any())  # though its probability may underflow
+        laws[1].append(number(Fraction(max(math.ceil(high * _UNIT), int(possible)), _UNIT)))
     return laws
 
 
