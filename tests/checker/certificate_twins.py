@@ -332,6 +332,8 @@ def outcomes(document: Any, at: Mapping[str, float]) -> list[list[tuple[float, f
                 return None
             p, q = (crossed(mechanism, at, groups, side) for side in (0, 1))
         elif law == "theorem":
+            if name not in evidence.get("laws", {}):  # nothing tells D from D′ there
+                continue
             first, second = ([float(Fraction(x)) for x in side] for side in evidence["laws"][name])
             if sum(first) > 1 + 1e-12 or sum(second) < 1 - 1e-12 or min(*first, *second) < 0:
                 return None

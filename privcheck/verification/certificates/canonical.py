@@ -188,17 +188,11 @@ def _write(statistic: Any, release: Release, declaration: Declaration, values: V
 
 
 def _at_most(of: Expr, values: Values, where: Where) -> Prefix:
-    """An expression, or if it has no form its value: a fraction's root where it is one, else rounded up."""
-    square = (of**2).simplified().rational(values) if where.refuting else None
-    if square is not None:  # one root, which the checker squares exactly
-        return ["^", str(square), "1/2"]
-    try:
+    """An expression; at numbers a fraction's root, which the checker squares exactly, or if it is none rounded up."""
+    if where.values is None:
         return term(of, where)
-    except CertificateError:
-        if where.values is None:
-            raise
-        square = (of**2).simplified().rational(values)
-        return str(Fraction(of.number(values, rounding="up"))) if square is None else ["^", str(square), "1/2"]
+    square = (of**2).simplified().rational(values)
+    return str(Fraction(of.number(values, rounding="up"))) if square is None else ["^", str(square), "1/2"]
 
 
 def _exactly(of: Expr, values: Values, where: Where) -> Prefix:
