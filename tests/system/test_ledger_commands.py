@@ -252,7 +252,7 @@ def test_a_charge_names_the_certificate_of_its_verdict(store, grant, tmp_path):
     stated = CliRunner().invoke(main.main, ["ledger", "export", "trips", "--store", store]).stdout
     assert f"certificate of the verdict on dp-apvi: {shown['claim']['certificate']}" in stated
     assert call("ledger", "verify", "--store", store)["problems"] == []
-    call("ledger", "charge", *grant, "--gaussian-rho", "0.01", *FOR)  # of no algorithm: no certificate, as in older stores
+    call("ledger", "charge", *grant, "--gaussian-rho", "0.01", *FOR)  # names none, as in older stores
     assert "no problems" in CliRunner().invoke(main.main, ["ledger", "verify", "--store", store]).stdout
 
 
