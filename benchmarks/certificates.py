@@ -63,8 +63,9 @@ class Tally:
                 if (truth, verdict) in {("false", "holds"), ("true", "fails")}:
                     self.false.append(f"{one.kind}: {priced.declaration.name}")
                 return
-        except CertificateError as error:
-            reason = reason or _shorten(str(error))
+        except PrivcheckError as error:
+            known = isinstance(error, CertificateError)
+            reason = (reason or _shorten(str(error))) if known else f"{type(error).__name__}: {_shorten(str(error))}"
         self.reasons[reason] += 1
 
 

@@ -393,7 +393,8 @@ def check(
     if directory is not None:
         folder = folder_for(directory, released=noise == "release")
         save_report(report, folder)
-        certified = certificate_of(setting.with_noise(noise).judged.priced)
+        compared = report.run.compared if report.run is not None else ""
+        certified = certificate_of(setting.with_noise(noise).judged.priced, compared)
         if certified.certificate is not None and certified.brief.accepted:
             write_certificate(certified, folder / CERTIFICATE_NAME)
     return report

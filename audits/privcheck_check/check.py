@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import TypeAlias
 
 from privcheck_check.declared import Declared, read_declared
-from privcheck_check.terms import allow
+from privcheck_check.terms import allow, evaluate
 from privcheck_check.values import (
     Rejected,
     UnknownKind,
@@ -41,7 +41,12 @@ VOUCHED = {
 def needed(declared: Declared, kind: str) -> set[str]:
     """A-CODES: the codes of the assumptions without which the conclusion does not follow."""
     if kind == "refuted":
-        return {"attainable"} if any(each.statistic.kind == "linear" for each in declared.releases) else set()
+        codes = {f"stated-law: {each.name}" for each in declared.releases if each.mechanism.kind == "theorem"}
+        codes |= {f"stated-change: {each.name}" for each in declared.releases if each.statistic.kind == "stated"}
+        within = any(
+            each.statistic.kind in ("linear", "selection") or each.shared == "outputs" for each in declared.releases
+        )
+        return codes | ({"attainable"} if within else set())
     codes = {"data-in-range", "unit"}
     if len(declared.releases) > 1 or any(
         each.schedule.kind in ("repeat", "sampled", "tree") for each in declared.releases
@@ -112,11 +117,15 @@ def _refuted(found: Mapping[str, object], declared: Declared) -> tuple[str, Conc
     from privcheck_check.refuted import check_refuted
 
     sentence = f"{declared.name}: {check_refuted(found['evidence'], declared)} is above the {_claim(declared)}"
+    words = sorted(needed(declared, "refuted") - {"attainable"})
+    sentence += f", given {'; '.join(words)}" if words else ""
     return sentence, ("fails", "these numbers", "releases")
 
 
 def _claim(declared: Declared) -> str:
-    return f"{declared.claim.kind} claim ({declared.claim.fields['source']}) on {declared.relation} of a {declared.who}"
+    most = evaluate(declared.trajectories, declared.values)[1]
+    who = declared.who + (f" of up to {most} trajectories" if most != 1 else "")
+    return f"{declared.claim.kind} claim ({declared.claim.fields['source']}) on {declared.relation} of a {who}"
 
 
 def _holds(found: Mapping[str, object], declared: Declared, kind: str) -> tuple[str, Conclusion]:
@@ -132,7 +141,7 @@ def _holds(found: Mapping[str, object], declared: Declared, kind: str) -> tuple[
         scope, at_least = "all parameters", prover.at_least
     route = check_steps(found["steps"], declared, at_least, numbers=kind == "holds-at")
     sentence = f"{declared.name}: the releases keep the {_claim(declared)}, for {scope}, by {route}"
-    words = sorted(each for each in needed(declared, kind) if each.startswith(("stated", "theorem")))
+    words = sorted(each for each in needed(declared, kind) if ": " in each)
     sentence += f", given {'; '.join(words)}" if words else ""
     if "joint" not in found:
         return sentence, ("holds", scope, "releases")

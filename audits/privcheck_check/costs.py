@@ -13,15 +13,17 @@ from privcheck_check.values import Rejected, read_fraction
 
 AtLeast = Callable[[Term, Term], bool]
 TWO, FOUR = Fraction(2), Fraction(4)
-SELECTIONS = ("exponential", "permute-and-flip", "noisy-max", "sparse-vector")
+SELECTIONS = ("noisy-max", "sparse-vector")
+NOISY = ("laplace", "discrete-laplace", "gaussian", "gaussian-matrix", "discrete-gaussian")  # a sum with noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """ℓ₁ sensitivity (None: unbounded or unknown) and the square of the ℓ₂ sensitivity, for the whole unit."""
+    """ℓ₁ sensitivity (None: unbounded or unknown), square of the ℓ₂ sensitivity, largest change of one number."""
 
     l1: Term | None
     square: Term
+    most: Term | None = None
 
 
 def _require(holds: bool, rule: str, reason: str) -> None:
@@ -45,7 +47,8 @@ def _table(release: Release, relation: str, at_least: AtLeast) -> Sensitivity:  
         first_l1, first_square = spread, spread**2
     total: Term = ("+", ("*", rest, l1), first_l1)
     if not statistic.fields["pooled"]:
-        return Sensitivity(l1=total, square=("+", ("*", rest, square), first_square))
+        most = max(largest, spread) if pair else largest
+        return Sensitivity(l1=total, square=("+", ("*", rest, square), first_square), most=most)
     length: Term = ("+", ("*", rest, ("sqrt", square)), first_l1)  # triangle inequality over steps
     return Sensitivity(l1=total, square=("^", length, TWO))
 
@@ -90,19 +93,22 @@ def sensitivity(release: Release, declared: Declared, at_least: AtLeast) -> Sens
             one = Sensitivity(l1=("*", factor, terms["l1"]), square=("^", length, TWO))
         case "bits":  # S-BITS
             count: Term = ("*", TWO if pair else ONE, terms["ones"])
-            one = Sensitivity(l1=count, square=count)
+            count = terms["bits"] if at_least(count, terms["bits"]) else count
+            one = Sensitivity(l1=count, square=count, most=ONE)
         case "stated":  # S-STATED: for the whole unit already
             return Sensitivity(l1=terms["l1"], square=("^", terms["l2"], TWO))
         case _:  # S-SELECTION
             one = Sensitivity(l1=terms["moves"], square=("^", terms["moves"], TWO))
-    l1: Term | None = None if one.l1 is None else ("*", times, one.l1)
-    return Sensitivity(l1=l1, square=("*", ("^", times, TWO), one.square))
+    l1, most = (None if each is None else ("*", times, each) for each in (one.l1, one.most))
+    return Sensitivity(l1=l1, square=("*", ("^", times, TWO), one.square), most=most)
 
 
-def _pure(release: Release, moved: Sensitivity, at_least: AtLeast) -> Term:  # M-LAPLACE and others
-    law, terms = release.mechanism.kind, release.mechanism.terms
+def _pure(release: Release, moved: Sensitivity, at_least: AtLeast, *, tight: bool) -> Term:
+    """ε of one noisy value, of randomised response of one answer: M-LAPLACE and others."""
+    law, terms, fields = release.mechanism.kind, release.mechanism.terms, release.mechanism.fields
     if moved.l1 is None:
         raise Rejected(law, f"{release.name}: no ℓ₁ sensitivity in the table")
+    sides = ONE if fields.get("one_sided") else TWO
     match law:
         case "laplace" | "discrete-laplace":
             return ("/", moved.l1, terms["scale"])
@@ -112,21 +118,35 @@ def _pure(release: Release, moved: Sensitivity, at_least: AtLeast) -> Term:  # M
             _require(at_least(answers, TWO), law, "fewer than two answers")
             _require(at_least(("*", keep, answers), ONE), law, "the truth is less likely than another answer")
             odds: Term = ("/", ("*", keep, ("-", answers, ONE)), ("-", ONE, keep))
-            return ("*", moved.l1, ("log", odds))
-        case "exponential" | "permute-and-flip":
-            return ("*", terms["epsilon"], moved.l1)
+            return ("log", odds)
         case "noisy-max":
-            return ("/", ("*", TWO, moved.l1), terms["scale"])
+            return ("/", ("*", sides, moved.l1), terms["scale"])
+        case "sparse-vector" if tight:  # the cost of one query
+            return ("/", moved.l1, terms["query_scale"])
         case "sparse-vector":
-            sides = ONE if release.mechanism.fields["one_sided"] else TWO
             answers_cost: Term = ("/", ("*", sides, terms["positives"], moved.l1), terms["query_scale"])
             return ("+", ("/", moved.l1, terms["threshold_scale"]), answers_cost)
-        case "theorem":
-            return terms["pure"]
-        case "shuffled-bits":
+        case "theorem" if fields["currency"] == "pure":
+            return terms["cost"]
+        case "shuffled-bits" | "shuffled-integers":
             raise Rejected(law, f"{release.name}: counters behind a shuffler go with C-NUMERIC")
         case _:
             raise Rejected(law, f"{release.name}: not pure DP")
+
+
+def _zcdp(release: Release, moved: Sensitivity, epsilon: Term, at_least: AtLeast, *, tight: bool) -> Term:
+    """ρ of an answer that is ε-DP: C-PURE-ZCDP, C-RANGE-ZCDP, C-LAPLACE-ZCDP."""
+    if release.mechanism.fields.get("noise") == "gumbel":
+        return ("/", ("^", epsilon, TWO), Fraction(8))
+    if tight and release.mechanism.kind in ("laplace", "sparse-vector"):  # Σ f(tᵢ) ≤ (ε/t)·f(t), f(t) = t + e^(−t) − 1
+        scale = release.mechanism.terms.get("scale")
+        if moved.most is None or scale is None or not at_least(moved.most, Fraction(1, 10**9)):
+            return ("+", epsilon, ("-", ("exp", ("-", ZERO, epsilon)), ONE))
+        one: Term = ("/", moved.most, scale)
+        return ("*", ("/", epsilon, one), ("+", one, ("-", ("exp", ("-", ZERO, one)), ONE)))
+    if tight:  # ε·tanh(ε/2)
+        return ("*", epsilon, ("-", ONE, ("/", TWO, ("+", ("exp", epsilon), ONE))))
+    return ("*", HALF, ("^", epsilon, TWO))
 
 
 def _check_law(release: Release) -> None:
@@ -140,8 +160,54 @@ def _check_law(release: Release) -> None:
         raise Rejected(law, f"{release.name}: a selection goes with a selecting mechanism")
 
 
-def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast, *, each: bool = False) -> Term:
+def _one(release: Release, moved: Sensitivity, currency: str, at_least: AtLeast, *, tight: bool) -> Term:
+    """The cost of one noisy value, or of one answer."""
+    law, terms, fields = release.mechanism.kind, release.mechanism.terms, release.mechanism.fields
+    if law != "theorem" and at_least(ZERO, moved.square):  # M-NOTHING
+        return ZERO
+    _require(not release.shared, "L-SHARED", f"{release.name}: one draw of noise for several numbers")
+    if law in ("gaussian", "gaussian-matrix", "discrete-gaussian"):
+        # M-MATRIX: D_F² ≥ Σ D_ii² + 2 Σ D_ij²
+        factor = min(TWO, read_fraction(fields["diagonal"], law, above=0)) if law == "gaussian-matrix" else ONE
+        square: Term = ("/", moved.square, ("*", factor, terms["variance"]))
+    elif law == "theorem" and fields["currency"] == "gdp":
+        square = ("^", terms["cost"], TWO)
+    elif law == "theorem" and fields["currency"] == "zcdp":
+        _require(currency == "zcdp", law, f"{release.name}: no cost as {currency}")
+        return terms["cost"]
+    else:
+        epsilon = _pure(release, moved, at_least, tight=tight)
+        _require(currency != "gdp", law, f"{release.name}: no cost as gdp")
+        return _zcdp(release, moved, epsilon, at_least, tight=tight) if currency == "zcdp" else epsilon
+    if currency == "pure" or (law == "discrete-gaussian" and currency == "gdp"):
+        raise Rejected(law, f"{release.name}: no cost as {currency}")
+    return ("*", HALF, square) if currency == "zcdp" else square
+
+
+def answers(release: Release, declared: Declared, at_least: AtLeast) -> Term:
+    """How many independent answers of one noisy value change: more than one by randomised response alone."""
+    moved = sensitivity(release, declared, at_least) if release.mechanism.kind == "randomised-response" else None
+    return ONE if moved is None or moved.l1 is None else moved.l1
+
+
+def amplified(release: Release, epsilon: Term) -> Term:
+    """ε of a value of a Poisson sample (T-SAMPLED)."""
+    return ("log", ("+", ONE, ("*", release.schedule.terms["rate"], ("-", ("exp", epsilon), ONE))))
+
+
+def cost(
+    release: Release,
+    declared: Declared,
+    currency: str,
+    at_least: AtLeast,
+    *,
+    each: bool = False,
+    tight: bool = False,
+) -> Term:
     """Upper bound on the cost of `release` to a unit: ε ("pure"), ρ ("zcdp") or μ² ("gdp"); of `each` noisy value.
+
+    ε of a sample that others share is not amplified yet: T-COMPOSE does it with theirs. `tight`: ρ by
+    a function of ε below ε²/2; a sparse vector query by query.
 
     Raises:
         Rejected: a mechanism without a cost in `currency`, noise used twice, a size that may be negative.
@@ -156,32 +222,19 @@ def cost(release: Release, declared: Declared, currency: str, at_least: AtLeast,
     if batches and (law == "theorem" or release.statistic.kind == "stated"):
         one_value = at_least(ONE, declared.trajectories)
         _require(one_value, "S-STATED", f"{release.name}: what is stated of one value, for a unit in several")
-    _require(not release.shared, "L-SHARED", f"{release.name}: one draw of noise for all cells of a value")
-    moved = sensitivity(release, declared, at_least)
-    one: Term
-    if law in ("gaussian", "gaussian-matrix", "discrete-gaussian"):
-        factor = ONE
-        if law == "gaussian-matrix":  # M-MATRIX: D_F² ≥ Σ D_ii² + 2 Σ D_ij²
-            factor = min(TWO, read_fraction(release.mechanism.fields["diagonal"], law, above=0))
-        one = ("/", moved.square, ("*", factor, terms["variance"]))
-        if currency == "zcdp":
-            one = ("*", HALF, one)
-        elif currency == "pure" or law == "discrete-gaussian":
-            raise Rejected(law, f"{release.name}: no cost as {currency}")
-    else:
-        one = _pure(release, moved, at_least)
-        if currency == "zcdp":  # C-PURE-ZCDP
-            one = ("*", HALF, ("^", one, TWO))
-        elif currency == "gdp":
-            raise Rejected(law, f"{release.name}: no cost as gdp")
+    one = _one(release, sensitivity(release, declared, at_least), currency, at_least, tight=tight)
+    count = times(release, declared, at_least)
     if each:
         return one
-    if release.schedule.kind == "sampled":  # T-SAMPLED
-        _require(currency == "pure", "T-SAMPLED", f"{release.name}: a cost as {currency} needs C-NUMERIC")
-        alone = not release.sample  # two values of one sample cost more than two samples
-        _require(alone, "T-SAMPLED", f"{release.name}: a sample that others share needs C-NUMERIC")
-        one = ("log", ("+", ONE, ("*", release.schedule.terms["rate"], ("-", ("exp", one), ONE))))
-    return ("*", times(release, declared, at_least), one)
+    several: Term = answers(release, declared, at_least)
+    if law == "sparse-vector" and tight:
+        several = terms["queries"]
+    one = ("*", several, one)
+    if release.schedule.kind == "sampled" and currency == "pure":  # T-SAMPLED
+        if release.sample:
+            return one
+        one = amplified(release, one)
+    return ("*", count, one)
 
 
 def counters(release: Release, declared: Declared, at_least: AtLeast) -> Term:
@@ -222,12 +275,15 @@ def times(release: Release, declared: Declared, at_least: AtLeast) -> Term:
             count, rate = schedule.terms["times"], schedule.terms["rate"]
             whole(evaluate(count, declared.values))
             chance = at_least(count, ZERO) and at_least(rate, ZERO) and at_least(ONE, rate)
-            _require(chance and declared.relation == "add-remove", "T-SAMPLED", "one unit added or removed at a rate")
+            summed = release.mechanism.kind in NOISY and release.statistic.kind != "stated"
+            away = declared.relation == "add-remove" or (declared.relation == "zero-out" and summed)
+            _require(chance and away, "T-SAMPLED", "one unit added, removed or set to 0 in a sum, at a rate")
             return count
         case kind:  # T-ONCE, T-LOCAL, T-DISJOINT
-            local = kind == "local"
-            if local != (declared.model == "local") or (local and not declared.relation.startswith("replace")):
-                raise Rejected("T-LOCAL", f"{release.name}: schedule, model and relation do not fit")
+            own = kind == "local" and declared.relation != "add-remove"  # as many values on either side
+            replaced = declared.relation.startswith("replace")
+            fits = (own and replaced) if declared.model == "local" else own or kind != "local"
+            _require(fits, "T-LOCAL", f"{release.name}: schedule, model and relation do not fit")
             return ONE
 
 

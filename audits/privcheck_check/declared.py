@@ -10,6 +10,7 @@ from privcheck_check.values import Rejected, read_choice, read_fraction, read_li
 RELATIONS = ("add-remove", "replace-one", "replace-one-same-start", "zero-out")
 MODELS = ("central", "joint", "local", "shuffle")
 CELLS = ("action", "next", "state")
+MAX_NOISE = ("exponential", "gumbel", "laplace")  # of noisy maxima
 WEIGHTS = {  # of one step's entry: offset + slope · reward, the reward in [0, 1]
     "one": (Fraction(1), Fraction(0)),
     "reward": (Fraction(0), Fraction(1)),
@@ -32,12 +33,11 @@ MECHANISMS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "discrete-gaussian": (("variance",), ()),
     "gaussian-matrix": (("variance",), ("diagonal",)),
     "randomised-response": (("keep", "answers"), ()),
-    "exponential": (("epsilon",), ()),
-    "permute-and-flip": (("epsilon",), ()),
-    "noisy-max": (("scale",), ()),
-    "sparse-vector": (("threshold_scale", "query_scale", "positives"), ("one_sided",)),
-    "theorem": (("pure",), ("theorem",)),
-    "shuffled-bits": (("noise_bits",), ()),
+    "noisy-max": (("scale",), ("noise", "one_sided")),
+    "sparse-vector": (("threshold_scale", "query_scale", "positives", "queries"), ("one_sided",)),
+    "theorem": (("cost",), ("currency", "theorem")),
+    "shuffled-bits": (("noise_bits", "chance"), ()),
+    "shuffled-integers": (("noise_bits", "chance", "users"), ()),
 }
 SCHEDULES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "once": ((), ()),
@@ -80,7 +80,7 @@ class Release:
     """A statistic with its mechanism and schedule; `part` names the public part of the users that it is about.
 
     `sample` names the random sample that it shares with others, if it does; `shared`: one draw of noise is added to all
-    cells of a value.
+    cells of a value, or to all values.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Release:
     schedule: Part
     part: str | None
     sample: str
-    shared: bool
+    shared: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +175,9 @@ def _release(value: object, symbols: set[str]) -> Release:
         raise Rejected(rule, "one_sided is true or false")
     if "theorem" in mechanism.fields:
         read_text(mechanism.fields["theorem"], rule)
+        read_choice(mechanism.fields["currency"], rule, ("pure", "zcdp", "gdp"))
+    if mechanism.kind == "noisy-max":
+        read_choice(mechanism.fields["noise"], rule, MAX_NOISE)
     if "noise" in schedule.fields:
         read_choice(schedule.fields["noise"], rule, ("fresh", "shared"))
     if "sample" in found and schedule.kind != "sampled":
@@ -182,7 +185,8 @@ def _release(value: object, symbols: set[str]) -> Release:
     if found.get("sample") == "":
         raise Rejected(rule, "a sample has a name")
     if "shared" in found:
-        read_choice(found["shared"], rule, ("cells",))
+        outputs = schedule.kind in ("disjoint", "local", "tree")
+        read_choice(found["shared"], rule, ("cells", "outputs") if outputs else ("cells",))
     return Release(
         name=name,
         statistic=_statistic(found["statistic"], rule, symbols),
@@ -190,7 +194,7 @@ def _release(value: object, symbols: set[str]) -> Release:
         schedule=schedule,
         part=read_text(found["part"], rule, most=80) if "part" in found else None,
         sample=read_text(found["sample"], rule, most=80) if "sample" in found else "",
-        shared="shared" in found,
+        shared=str(found.get("shared", "")),
     )
 
 

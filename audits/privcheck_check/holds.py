@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
-from privcheck_check.costs import AtLeast, cost, counters, times
+from privcheck_check.costs import AtLeast, amplified, answers, cost, counters, times
 from privcheck_check.curves import gaussian_delta, order_epsilon
 from privcheck_check.declared import Declared, Release
-from privcheck_check.terms import ONE, ZERO, Term, evaluate, read_term, whole
+from privcheck_check.terms import HALF, ONE, ZERO, Term, evaluate, read_term, whole
 from privcheck_check.values import Rejected, read_fraction, read_list, read_object, read_text
 
 TWO = Fraction(2)
@@ -46,20 +46,48 @@ def _conclude(route: str, declared: Declared, total: Term, at_least: AtLeast, la
 
 
 def _stated(
-    value: object, release: Release, currency: str, declared: Declared, at_least: AtLeast, *, each: bool
+    value: object,
+    release: Release,
+    currency: str,
+    declared: Declared,
+    at_least: AtLeast,
+    *,
+    each: bool = False,
+    numbers: bool = True,
 ) -> Term:
     """The cost that a step states of `release`, proved to be no less than the derived one."""
     step, rule = read_object(value, "steps", ("rule", "release", "at_most")), release.mechanism.kind
     if (step["rule"], step["release"]) != (rule, release.name):
         raise Rejected("steps", f"expected rule {rule} about {release.name!r}")
     stated = read_term(step["at_most"], "steps", declared.parameters)
-    if not at_least(stated, cost(release, declared, currency, at_least, each=each)):
+    proved = at_least(stated, cost(release, declared, currency, at_least, each=each))
+    if not proved and (rule == "sparse-vector" or (currency == "zcdp" and numbers)):
+        proved = at_least(stated, cost(release, declared, currency, at_least, each=each, tight=True))
+    if not proved:
         raise Rejected(rule, f"{release.name}: a cost as {currency} above the stated bound")
     return stated
 
 
-def _event(value: object, release: Release, declared: Declared, at_least: AtLeast) -> dict[str, object]:
-    """One release as an event of the numeric kind, from the stated cost of one noisy value."""
+def _total(costs: list[tuple[Release, Term]], currency: str, declared: Declared, at_least: AtLeast) -> Term:
+    """T-COMPOSE: the sum of costs, after ε of the values of one sample is amplified (T-SAMPLED)."""
+    summed: list[Term] = [ZERO]
+    samples: dict[str, list[tuple[Release, Term]]] = {}
+    for release, stated in costs:
+        if release.sample and currency == "pure":
+            samples.setdefault(release.sample, []).append((release, stated))
+        else:
+            summed.append(stated)
+    for same in samples.values():
+        first = same[0][0]
+        if any(release.schedule != first.schedule for release, _ in same):
+            raise Rejected("T-SAMPLED", f"sample {first.sample!r}: one rate and one number of rounds")
+        together: Term = ("+", *(stated for _, stated in same))
+        summed.append(("*", times(first, declared, at_least), amplified(first, together)))
+    return ("+", *summed)
+
+
+def _event(value: object, release: Release, declared: Declared, at_least: AtLeast) -> dict[str, object] | None:
+    """One release as an event of the numeric kind, from the stated cost of one noisy value; None if that is 0."""
     at, law = declared.values, release.mechanism.kind
     if law == "shuffled-bits":  # M-SHUFFLED: every counter that changes is Bin(m, 1/2) against Bin(m, 1/2) + 1
         step = read_object(value, "steps", ("rule", "release", "at_most"))
@@ -68,23 +96,33 @@ def _event(value: object, release: Release, declared: Declared, at_least: AtLeas
             raise Rejected("steps", f"expected rule {law} about {release.name!r}")
         if not at_least(stated, counters(release, declared, at_least)):
             raise Rejected(law, f"{release.name}: more counters change than stated")
-        bits = evaluate(release.mechanism.terms["noise_bits"], at)[0]
-        return {"law": "binomial", "trials": int(bits), "count": whole(evaluate(stated, at))}
-    gaussian = law in ("gaussian", "gaussian-matrix")
+        count = whole(evaluate(stated, at))
+        if not count:
+            return None
+        bits, chance = (evaluate(release.mechanism.terms[name], at) for name in ("noise_bits", "chance"))
+        if chance != (HALF, HALF):
+            raise Rejected(law, f"{release.name}: coins that are not fair")
+        return {"law": "binomial", "trials": int(bits[0]), "count": count}
+    gaussian = law in ("gaussian", "gaussian-matrix") or release.mechanism.fields.get("currency") == "gdp"
+    several: Term = ("*", times(release, declared, at_least), answers(release, declared, at_least))
     stated = _stated(value, release, "gdp" if gaussian else "pure", declared, at_least, each=True)
     exact = evaluate(stated, at)
     if exact[0] != exact[1]:
         raise Rejected("C-NUMERIC", f"{release.name}: the stated cost is no fraction")
     if gaussian:
         event: dict[str, object] = {"law": "gaussian", "squared_ratio": str(exact[1])}
+    elif law == "randomised-response":
+        values = whole(evaluate(release.mechanism.terms["answers"], at))
+        event = {"law": "randomised response", "epsilon": str(exact[1]), "values": values}
     else:
         event = {"law": "approximate", "epsilon": str(exact[1]), "lost": 0}
     if release.schedule.kind == "sampled":  # T-SAMPLED: Poisson samples of units; one unit more or less
         rate = evaluate(release.schedule.terms["rate"], at)
-        if rate[0] != rate[1]:
-            raise Rejected("T-SAMPLED", "a rate that is a fraction")
+        if rate[0] != rate[1] or law == "randomised-response":
+            raise Rejected("T-SAMPLED", "expected a rate that is a fraction, and no answers of users by themselves")
         event["rate"] = str(rate[1])
-    return event | {"count": whole(evaluate(times(release, declared, at_least), at))}
+    often = whole(evaluate(several, at))
+    return event | {"count": often} if often and exact[1] and event.get("rate") != "0" else None
 
 
 def _join(events: list[tuple[str, dict[str, object]]]) -> list[dict[str, object]]:
@@ -94,12 +132,11 @@ def _join(events: list[tuple[str, dict[str, object]]]) -> list[dict[str, object]
     for sample, event in events:
         if not sample:
             continue
-        before = joined.setdefault(sample, {**event, "squared_ratio": "0"})
-        same = all(before[name] == event[name] for name in ("law", "rate", "count"))
-        if not same or event["law"] != "gaussian":
-            raise Rejected("T-SAMPLED", f"sample {sample!r}: Gaussian noise, one rate and one number of rounds")
-        total = read_fraction(before["squared_ratio"], "T-SAMPLED") + read_fraction(event["squared_ratio"], "T-SAMPLED")
-        before["squared_ratio"] = str(total)
+        key = "squared_ratio" if event["law"] == "gaussian" else "epsilon"
+        before = joined.setdefault(sample, {**event, key: "0"})
+        if any(before[name] != event[name] for name in ("law", "rate", "count")):
+            raise Rejected("T-SAMPLED", f"sample {sample!r}: noise of one kind, one rate and one number of rounds")
+        before[key] = str(read_fraction(before[key], "T-SAMPLED") + read_fraction(event[key], "T-SAMPLED"))
     return found + list(joined.values())
 
 
@@ -112,7 +149,11 @@ def _numeric(steps: list[object], declared: Declared, at_least: AtLeast) -> None
         raise Rejected("C-NUMERIC", "a step for each release and a claim in ε and δ")
     parts: dict[str | None, list[tuple[str, dict[str, object]]]] = {}
     for release, value in zip(declared.releases, steps, strict=False):
-        parts.setdefault(release.part, []).append((release.sample, _event(value, release, declared, at_least)))
+        event = _event(value, release, declared, at_least)
+        if event is not None:
+            parts.setdefault(release.part, []).append((release.sample, event))
+    if not parts:
+        return
     claim = {name: str(evaluate(declared.claim.terms[name], declared.values)[0]) for name in ("epsilon", "delta")}
     always = parts.pop(None, [])  # releases about all users count with every part
     for events in list(parts.values()) or [[]]:
@@ -139,17 +180,17 @@ def check_steps(value: object, declared: Declared, at_least: AtLeast, *, numbers
     currency, kind = ROUTES[route]
     if kind != declared.claim.kind or (route in NUMBERS and not numbers):
         raise Rejected(route, "does not conclude the claim")
-    parts: dict[str | None, list[Term]] = {}
+    parts: dict[str | None, list[tuple[Release, Term]]] = {}
     for release, each in zip(releases, steps[:-2], strict=True):
-        stated = _stated(each, release, currency, declared, at_least, each=False)
-        parts.setdefault(release.part, []).append(stated)
+        stated = _stated(each, release, currency, declared, at_least, numbers=numbers)
+        parts.setdefault(release.part, []).append((release, stated))
     step = read_object(steps[-2], "steps", ("rule", "at_most"))
     total = read_term(step["at_most"], "steps", declared.parameters)
     if step["rule"] != "T-COMPOSE":
         raise Rejected("steps", "expected T-COMPOSE before the conclusion")
     always = parts.pop(None, [])  # releases about all users count with every part
     for costs in list(parts.values()) or [[]]:
-        if not at_least(total, ("+", *always, *costs)):
+        if not at_least(total, _total(always + costs, currency, declared, at_least)):
             raise Rejected("T-COMPOSE", "the sum of the costs is above the stated total")
     if not _conclude(route, declared, total, at_least, end):
         raise Rejected(route, "the claim does not follow from the total")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from privcheck_check import laws
 from privcheck_check.costs import numbers_at_least, times
 from privcheck_check.curves import gaussian_delta
 from privcheck_check.declared import WEIGHTS, Declared, Release
@@ -29,7 +30,7 @@ from privcheck_check.values import Rejected, read_fraction, read_integer, read_l
 STEPS = 10_000  # of a trajectory
 FEATURES = 64
 ADDED = ("laplace", "discrete-laplace", "gaussian", "discrete-gaussian", "gaussian-matrix")  # noise of every coordinate
-COINS = 400  # answers whose joint probability is computed
+ANSWERS = 400  # of a sparse vector
 Sums = dict[object, Fraction]  # by cell or coordinate
 Numbers = Mapping[str, list[Fraction]]
 
@@ -55,17 +56,17 @@ class Trajectory:
 
 @dataclass(slots=True, kw_only=True)
 class Loss:
-    """Losses of the touched releases: pure ones by their supremum, Gaussian ones by μ²."""
+    """Losses of the touched releases: finite laws, Laplace noise by |D|/b, Gaussian noise by μ²."""
 
-    supremum: Ends = (ZERO, ZERO)
-    probability: Fraction = (
-        ONE  # lower bound on the probability, under D, of an event on which the supremum is attained
-    )
+    finite: list[tuple[laws.Law, int]] = field(default_factory=list)
     laplace: Counter[Ends] = field(default_factory=Counter)  # |D|/b of every noisy coordinate
+    discrete: Counter[Ends] = field(default_factory=Counter)  # the same of discrete noise
     square: Ends = (ZERO, ZERO)
-    discrete: bool = False  # a randomised response or discrete noise, without a curve or Rényi divergence here
+    whole: bool = True  # no discrete Gaussian noise, which has no curve here
     unbounded: bool = False  # a Gaussian difference
     noiseless: bool = False
+    samples: dict[str, tuple[Ends, laws.Law, Release]] = field(default_factory=dict)  # of each, μ² and other noise
+    sampled: list[tuple[Ends, Fraction, int]] = field(default_factory=list)  # μ², rate, rounds: the unit is in D
 
 
 def _require(holds: bool, rule: str, reason: str) -> None:
@@ -156,8 +157,11 @@ def _add_vector(release: Release, at: Mapping[str, Fraction], total: Sums, data:
         bits, ones = (whole(evaluate(terms[name], at)) for name in ("bits", "ones"))
         _within(release, len(vector) == bits and set(vector) <= {ZERO, ONE} and l1 <= ones, "not such bits")
     else:
-        most = [max(ZERO, evaluate(terms[name], at)[0]) for name in ("l1", "l2")]
-        _within(release, l1 <= most[0] and square <= most[1] ** 2, "a norm above its bound")
+        sizes = evaluate(terms["l1"], at)[0], evaluate(("^", terms["l2"], 2 * ONE), at)[0]
+        bounded_by = evaluate(terms["l2"], at)[1] >= 0 and l1 <= sizes[0] and square <= sizes[1]
+        _within(release, bounded_by, "a norm above its bound")
+        known = release.statistic.kind == "bounded" or (sign > 0 and not total)
+        _within(release, known, "a stated change is that of the whole unit, on the first side")
     for i, x in enumerate(vector):
         _put(total, i, sign * x)
 
@@ -186,7 +190,13 @@ def _add_linear(release: Release, at: Mapping[str, Fraction], total: Sums, data:
                 _put(total, (h, i, j), sign * weight * x * vector[j])
 
 
-ADD = {"table": _add_table, "bits": _add_vector, "bounded": _add_vector, "linear": _add_linear}
+ADD = {
+    "table": _add_table,
+    "bits": _add_vector,
+    "bounded": _add_vector,
+    "stated": _add_vector,
+    "linear": _add_linear,
+}
 
 
 def _change(release: Release, declared: Declared, pair: list[list[Trajectory]]) -> Sums:
@@ -195,7 +205,7 @@ def _change(release: Release, declared: Declared, pair: list[list[Trajectory]]) 
         raise Rejected("R-STATISTIC", f"{release.name}: {release.statistic.kind} is not computed from data")
     total: Sums = {}
     for sign, side in zip((1, -1), pair, strict=True):
-        for data in side:
+        for data in side if release.statistic.kind != "stated" or sign > 0 else ():
             ADD[release.statistic.kind](release, declared.values, total, data, sign)
     return {key: x for key, x in total.items() if x}
 
@@ -213,37 +223,40 @@ def _cells(release: Release, at: Mapping[str, Fraction]) -> int:
 def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> None:
     """L-LAPLACE, L-GAUSSIAN, L-RESPONSE, L-SHARED: add the loss of one release to `loss`."""
     values, law, schedule = declared.values, release.mechanism.kind, release.schedule
-    _require(schedule.kind != "sampled", "T-TOUCH", f"{release.name}: about a random sample")
     kept = schedule.kind == "repeat" and schedule.fields["noise"] == "shared"
     number = schedule.terms["times"] if kept else times(release, declared, numbers_at_least(declared))
     count = whole(evaluate(number, values))
     if release.shared or kept:  # L-SHARED
         _require(law in ADDED, "L-SHARED", f"{release.name}: {law} adds no noise that cancels")
-        if release.shared:  # of the cells of one value
+        _require(schedule.kind != "sampled", "T-TOUCH", f"{release.name}: about a random sample")
+        if release.shared == "outputs":  # of values of which the unit changes some
+            several = schedule.kind in ("local", "disjoint")  # with another user, another batch
+            loss.noiseless |= several or evaluate(schedule.terms["leaves"], values)[0] >= 2
+        elif release.shared:  # of the cells of one value
             _require(release.statistic.kind == "table", "L-SHARED", f"{release.name}: not a table")
             uneven = len(set(change.values())) > 1 or len(change) < _cells(release, values)
             loss.noiseless |= count > 0 and uneven
         loss.noiseless |= kept and count > 1
         return
     terms = {name: evaluate(term, values) for name, term in release.mechanism.terms.items()}
-    loss.discrete |= law.startswith("discrete") or law == "randomised-response"
     if law.startswith("discrete"):
         _require(all(x.denominator == 1 for x in change.values()), law, f"{release.name}: no integer statistic")
     if law in ("laplace", "discrete-laplace"):
         _require(terms["scale"][0] > 0, law, "a scale is not positive")
         for size, coordinates in Counter(abs(x) for x in change.values()).items():
             ratio = multiply((size, size), invert(terms["scale"]))
-            loss.laplace[ratio] += coordinates * count
-            loss.supremum = add(loss.supremum, multiply(ratio, (Fraction(coordinates * count),) * 2))
-        likely = Fraction(1, 2)
+            if release.schedule.kind == "sampled":
+                one = (laws.laplace if law == "laplace" else laws.discrete_laplace)(ratio)
+                _sample(loss, release, (ZERO, ZERO), laws.power(one, coordinates))
+                continue
+            (loss.laplace if law == "laplace" else loss.discrete)[ratio] += coordinates * count
     elif law == "randomised-response":
-        (keep, above), (answers, _) = terms["keep"], terms["answers"]
-        bits = release.statistic.kind == "bits" and keep == above and keep.denominator < 10**6
-        _require(bits and 0 < keep < 1 <= keep * answers, law, "answers are bits; the truth has the larger odds")
-        whole(terms["answers"])
-        odds = logarithm((keep * (answers - 1) / (1 - keep),) * 2)
-        loss.supremum = add(loss.supremum, multiply(odds, (Fraction(len(change) * count),) * 2))
-        likely = keep
+        keep, answers = terms["keep"], whole(terms["answers"])
+        known = release.statistic.kind == "bits" and release.schedule.kind != "sampled" and answers > 1
+        _require(known and 0 < keep[0] <= keep[1] < 1 <= keep[0] * answers, law, "a truth with the larger odds")
+        loss.finite.append((laws.response(keep, answers), len(change) * count))
+    elif law in ("shuffled-bits", "shuffled-integers"):
+        _shuffle(loss, release, change, terms, count)
     elif law in ("gaussian", "discrete-gaussian", "gaussian-matrix"):
         _require(terms["variance"][0] > 0, law, "a variance is not positive")
         outer = release.statistic.fields.get("part") == "outer"
@@ -252,13 +265,105 @@ def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> No
         for key, x in change.items():
             wide = law == "gaussian-matrix" and isinstance(key, tuple) and key[1] == key[2]
             total = bounded(total + x * x / (read_fraction(release.mechanism.fields["diagonal"], law) if wide else 1))
-        squares = multiply((total * count,) * 2, invert(terms["variance"]))
+        square = multiply((total, total), invert(terms["variance"]))
+        loss.whole &= law != "discrete-gaussian"
+        if release.schedule.kind == "sampled":
+            _require(loss.whole, "T-TOUCH", f"{release.name}: discrete noise about a random sample")
+            _sample(loss, release, square, laws.CERTAIN)
+            return
+        squares = multiply(square, (Fraction(count),) * 2)
         loss.square, loss.unbounded = add(loss.square, squares), loss.unbounded or count > 0
-        return
     else:
         raise Rejected("R-STATISTIC", f"{release.name}: no exact loss of {law}")
-    coins = len(change) * count
-    loss.probability = loss.probability * likely**coins if coins <= COINS else ZERO
+
+
+def _sample(loss: Loss, release: Release, square: Ends, law: laws.Law) -> None:
+    """T-SAMPLED: a value of a sample, together with the others of that sample."""
+    name = release.sample or f"of {release.name} alone"
+    before = loss.samples.get(name, ((ZERO, ZERO), laws.CERTAIN, release))
+    _require(before[2].schedule == release.schedule, "T-TOUCH", "one rate and one number of rounds")
+    loss.samples[name] = (add(before[0], square), laws.product(before[1], law), release)
+
+
+def _shuffle(loss: Loss, release: Release, change: Sums, terms: Mapping[str, Ends], count: int) -> None:
+    """L-SHUFFLED: counters behind shufflers of their own, all other users' bits 0."""
+    rule, law = "L-SHUFFLED", release.mechanism.kind
+    _require(release.schedule.kind in ("once", "disjoint"), rule, f"{release.name}: more than one value a unit")
+    _require({abs(x) for x in change.values()} == {ONE}, rule, f"{release.name}: a counter changes by one")
+    chance, bits = terms["chance"], whole(terms["noise_bits"])
+    _require(0 <= chance[0] == chance[1] <= 1, rule, f"{release.name}: no probability")
+    if law == "shuffled-bits":
+        more = laws.shuffled_bits(bits, chance[0])
+    else:
+        more = laws.shuffled_integers(whole(terms["users"]), bits, chance[0])
+    risen = sum(x > 0 for x in change.values())
+    loss.finite += [(more, risen * count), (laws.turned(more), (len(change) - risen) * count)]
+
+
+def _sampled(loss: Loss, declared: Declared, *, first: bool) -> None:
+    """T-SAMPLED: the values of one sample, of the unit alone, which is in it or not."""
+    for square, law, release in loss.samples.values():
+        rate = evaluate(release.schedule.terms["rate"], declared.values)
+        _require(0 <= rate[0] == rate[1] <= 1, "T-TOUCH", "a rate that is a fraction")
+        count = whole(evaluate(release.schedule.terms["times"], declared.values))
+        loss.unbounded |= count > 0 and rate[0] > 0 and square[0] > 0
+        if declared.claim.kind == "zcdp" and first and law == laws.CERTAIN:
+            loss.sampled.append((square, rate[0], count))
+            continue
+        mixed = laws.mixed(laws.product(laws.gaussian(square), law) if square[0] else law, rate[0])
+        loss.finite.append((mixed if first else laws.turned(mixed), count))
+
+
+def _choose(loss: Loss, release: Release, value: object, declared: Declared) -> None:
+    """L-MAX: two candidates far ahead of all others, how far the first is behind the second on D and on D′."""
+    rule, values = "L-MAX", declared.values
+    _require(release.mechanism.kind == "noisy-max", rule, f"{release.name}: not the index of a maximum")
+    first, second = (read_fraction(each, rule) for each in read_list(value, rule, least=2, most=2))
+    moves = evaluate(("*", declared.trajectories, release.statistic.terms["moves"]), values)[0]
+    sides = 1 if release.mechanism.fields["one_sided"] else 2
+    _require(abs(first - second) <= sides * moves, rule, f"{release.name}: scores move further than declared")
+    scale = evaluate(release.mechanism.terms["scale"], values)
+    _require(scale[0] > 0 and release.schedule.kind != "sampled", rule, "a scale is not positive, or a random sample")
+    behind = (multiply((each, each), invert(scale)) for each in (first, second))
+    count = whole(evaluate(times(release, declared, numbers_at_least(declared)), values))
+    loss.finite.append((laws.two(*(laws.wins(str(release.mechanism.fields["noise"]), each) for each in behind)), count))
+
+
+def _cross(loss: Loss, release: Release, value: object, declared: Declared) -> None:
+    """L-SPARSE: so many queries answered "below", then so many "above", each group at one level on D and on D′."""
+    rule, at = "L-SPARSE", declared.values
+    _require(release.mechanism.kind == "sparse-vector", rule, f"{release.name}: no sparse vector")
+    terms = {name: evaluate(term, at) for name, term in release.mechanism.terms.items()}
+    counts, levels = [], []
+    for group in read_list(value, rule, least=2, most=2):
+        count, first, second = read_list(group, rule, least=3, most=3)
+        counts.append(read_integer(count, rule, least=0, most=60))
+        levels.append((read_fraction(first, rule), read_fraction(second, rule)))
+    within = sum(counts) <= whole(terms["queries"]) and counts[1] <= whole(terms["positives"])
+    _require(within, rule, "more queries or answers above than there are")
+    moves = evaluate(("*", declared.trajectories, release.statistic.terms["moves"]), at)[0]
+    moved = [first - second for first, second in levels]
+    one_way = min(moved) >= 0 or max(moved) <= 0 or not release.mechanism.fields["one_sided"]
+    _require(max(map(abs, moved)) <= moves and one_way, rule, "queries that move further than declared")
+    scales = terms["threshold_scale"], terms["query_scale"]
+    exact = all(low == high > 0 for low, high in scales) and release.schedule.kind != "sampled"
+    _require(exact, rule, "scales are positive fractions")
+    sides = (
+        laws.crossing((scales[0][0], scales[1][0]), (counts[0], levels[0][i]), (counts[1], levels[1][i]))
+        for i in (0, 1)
+    )
+    loss.finite.append((laws.two(*sides), whole(evaluate(times(release, declared, numbers_at_least(declared)), at))))
+
+
+def _state(loss: Loss, release: Release, value: object) -> None:
+    """L-STATED: the laws of a mechanism of its author's own, on the word of `stated-law: NAME`."""
+    rule = "L-STATED"
+    own = release.mechanism.kind == "theorem" and release.schedule.kind != "sampled"
+    _require(own, rule, f"{release.name}: its law is not stated but computed")
+    sides = [_numbers(each) for each in read_list(value, rule, least=2, most=2)]
+    _require(len(sides[0]) == len(sides[1]) and min(map(min, sides)) >= 0, rule, "probabilities of the same outcomes")
+    _require(sum(sides[0]) <= 1 <= sum(sides[1]), rule, "P is stated from below, Q from above")
+    loss.finite.append((laws.exactly(*sides), 1))
 
 
 def _laplace_divergence(ratio: Ends, order: Fraction) -> Fraction:
@@ -270,27 +375,52 @@ def _laplace_divergence(ratio: Ends, order: Fraction) -> Fraction:
     return logarithm(add(grows, falls))[0] / (order - 1)
 
 
-def _exceeds(loss: Loss, declared: Declared, order: Fraction | None) -> bool:
+def _supremum(loss: Loss) -> Fraction:
+    """A lower bound on the supremum of the loss: that of independent outputs is the sum of theirs."""
+    total = ZERO
+    for ratios in (loss.laplace, loss.discrete):
+        total += sum((ratio[0] * count for ratio, count in ratios.items()), ZERO)
+    for law, count in loss.finite:
+        ratio = laws.largest(law)
+        if ratio is not None:
+            total += logarithm((ratio, ratio))[0] * count
+    return total
+
+
+def _exceeds(loss: Loss, declared: Declared, order: Fraction | None, at: Fraction | None) -> bool:
     """Whether the loss is above the claim, for certain."""
     claim = {name: evaluate(term, declared.values)[1] for name, term in declared.claim.terms.items()}
     kind, delta = declared.claim.kind, claim.get("delta", ZERO)
     if loss.noiseless or delta >= 1:
         return delta < 1
+    certain = any(count and laws.largest(law) is None for law, count in loss.finite)  # an outcome of one neighbour
     if kind == "pure":  # L-PURE, L-UNBOUNDED
-        return loss.unbounded or loss.supremum[0] > claim["epsilon"]
-    if kind == "gdp":  # L-GDP
-        return not loss.discrete and loss.square[0] > max(ZERO, claim["mu"]) ** 2
+        return loss.unbounded or certain or _supremum(loss) > claim["epsilon"]
     if kind == "zcdp":  # L-ZCDP, L-RENYI
         if order is None:
-            return loss.square[0] / 2 > claim["rho"]
-        _require(not loss.discrete, "L-RENYI", "an order goes with Laplace and Gaussian noise")
-        laplace = sum((_laplace_divergence(each, order) * n for each, n in loss.laplace.items()), ZERO)
-        return laplace + order * loss.square[0] / 2 > order * claim["rho"]
-    if loss.unbounded:  # L-CURVE; the curve of a subset of the releases is a lower bound
-        _require(not loss.supremum[1] and not loss.discrete, "L-CURVE", "Gaussian releases only: leave out the others")
-        return gaussian_delta(loss.square, (claim["epsilon"],) * 2)[0] > delta
-    gap = claim["epsilon"] - loss.supremum[0]  # L-EVENT
-    return gap < 0 and loss.probability * (1 - exponential((gap, gap))[1]) > delta
+            return certain or loss.square[0] / 2 > claim["rho"]
+        _require(loss.whole and not loss.discrete, "L-RENYI", "an order goes with other than discrete noise")
+        found = sum((_laplace_divergence(each, order) * n for each, n in loss.laplace.items()), ZERO)
+        found += sum((laws.divergence(law, order) * n for law, n in loss.finite if n), ZERO)
+        for square, rate, n in loss.sampled:  # (1 − r + r·y)^α ≥ r^α·y^α
+            least = order * square[0] / 2 + order / (order - 1) * logarithm((rate, rate))[0] if rate else ZERO
+            found += max(ZERO, least) * n
+        return found + order * loss.square[0] / 2 > order * claim["rho"]
+    others = bool(loss.finite or loss.laplace or loss.discrete)
+    if kind == "gdp" and not others:  # L-GDP
+        return loss.whole and loss.square[0] > max(ZERO, claim["mu"]) ** 2
+    if kind == "gdp":
+        _require(at is not None, "L-GDP", "an ε at which the curves are compared")
+        epsilon, delta = (at or ZERO,) * 2, gaussian_delta((max(ZERO, claim["mu"]) ** 2,) * 2, (at or ZERO,) * 2)[1]
+    else:
+        epsilon = (claim["epsilon"],) * 2
+    _require(loss.whole, "L-CURVE", "discrete Gaussian noise: leave it out")
+    if not others:  # L-CURVE
+        return gaussian_delta(loss.square, epsilon)[0] > delta
+    all_laws = [*loss.finite, *((laws.laplace(ratio), count) for ratio, count in loss.laplace.items())]
+    all_laws += [(laws.discrete_laplace(ratio), count) for ratio, count in loss.discrete.items()]
+    all_laws += [(laws.gaussian(loss.square), 1)] if loss.square[0] else []
+    return laws.delta(all_laws, epsilon) > delta  # L-FINITE
 
 
 def _check_pattern(value: object, declared: Declared) -> str:
@@ -304,11 +434,11 @@ def _check_pattern(value: object, declared: Declared) -> str:
     count = whole(evaluate(times(release, declared, numbers_at_least(declared)), declared.values))
     _require(count > 0, rule, f"{release.name}: no answers leave")
     terms = {name: evaluate(term, declared.values) for name, term in release.mechanism.terms.items()}
-    above = read_list(found["above"], rule, least=1, most=COINS)
+    above = read_list(found["above"], rule, least=1, most=ANSWERS)
     _require(all(isinstance(each, bool) for each in above), rule, "each answer is true, above, or false, below")
     _require(terms["query_scale"] == (ZERO, ZERO) and terms["threshold_scale"][0] > 0, rule, "queries with noise")
     stopped = sum(map(bool, above[:-1])) >= whole(terms["positives"])
-    _require(not stopped, rule, "answers after it has stopped")
+    _require(not stopped and len(above) <= whole(terms["queries"]), rule, "answers after it has stopped")
     first, second = (_numbers(found[name]) for name in ("first", "second"))
     _require(len(first) == len(second) == len(above), rule, "as many queries as answers")
     moves = evaluate(release.statistic.terms["moves"], declared.values)[0]
@@ -336,22 +466,40 @@ def check_refuted(value: object, declared: Declared) -> str:
     """
     if isinstance(value, dict) and "answers" in value:
         return _check_pattern(read_object(value, "evidence", ("answers",))["answers"], declared)
-    found = read_object(value, "evidence", ("pair", "using"), ("part", "order"))
-    sides = read_list(found["pair"], "R-PAIR", least=2, most=2)
-    pair = [[_trajectory(each) for each in read_list(side, "R-PAIR", most=20)] for side in sides]
-    _neighbours(declared, pair[0], pair[1])
+    found = read_object(
+        value, "evidence", ("using",), ("pair", "part", "order", "epsilon", "behind", "crossing", "laws")
+    )
+    pair: list[list[Trajectory]] = [[], []]
+    if "pair" in found:
+        sides = read_list(found["pair"], "R-PAIR", least=2, most=2)
+        pair = [[_trajectory(each) for each in read_list(side, "R-PAIR", most=20)] for side in sides]
+        _neighbours(declared, pair[0], pair[1])
     part = read_text(found["part"], "evidence", most=80) if "part" in found else None
     names = [read_text(each, "evidence", most=80) for each in read_list(found["using"], "evidence", least=1, most=200)]
     known = {each.name: each for each in declared.releases if each.part is None or each.part == part}
     used = len(set(names)) == len(names) and known.keys() >= set(names)
     _require(used, "evidence", "'using' names each release at most once, of one part of the users")
+    behind, crossing, stated = (_object(found.get(name, {})) for name in ("behind", "crossing", "laws"))
     loss = Loss()
     for release in (known[name] for name in names):
+        if release.name in behind:
+            _choose(loss, release, behind[release.name], declared)
+            continue
+        if release.name in crossing:
+            _cross(loss, release, crossing[release.name], declared)
+            continue
+        if release.name in stated:
+            _state(loss, release, stated[release.name])
+            continue
         apart = release.schedule.kind in ("tree", "disjoint") and max(map(len, pair)) > 1
         _require(not apart, "T-TOUCH", f"{release.name}: trajectories with a leaf or batch each")
         change = _change(release, declared, pair)
         if change:
             _touch(loss, release, declared, change)
-    order = read_fraction(found["order"], "evidence", above=1, most=1_000) if "order" in found else None
-    _require(_exceeds(loss, declared, order), "refuted", "the loss of the pair is not above the claim")
+    _sampled(loss, declared, first=bool(pair[0]))
+    order, at = (
+        read_fraction(found[name], "evidence", above=least, most=1_000) if name in found else None
+        for name, least in (("order", 1), ("epsilon", 0))
+    )
+    _require(_exceeds(loss, declared, order, at), "refuted", "the loss of the pair is not above the claim")
     return f"the loss of a pair of neighbours, through {', '.join(names)[:200]},"

@@ -106,6 +106,7 @@ def describe_charge(result: dict[str, Any]) -> str:
         ("unit", "never stated" if charge["unit"] is None else _say_unit(charge["unit"])),
         *((name, str(claim[name])) for name in ("algorithm",) if name in claim),
         *(("given", ", ".join(claim["given"])) for _ in claim.get("given", ())[:1]),
+        *((name, str(claim[name])) for name in ("certificate",) if name in claim),
         *(("blocks", ", ".join(charge["blocks"])) for _ in charge["blocks"][:1]),
         *((f"if {one['name']}", f"{one['statement']} ({one['how']})") for one in conditions),
         ("row", charge["hash"]),
@@ -209,7 +210,9 @@ def describe_lines(shown: dict[str, Any], lines: Sequence[dict[str, Any]]) -> st
     ]  # fmt: skip
     composed = [f"{g['name']}: {g['theorem']}; covers {g['concurrency']}" for g in shown["grants"]]
     between = f"between grants: {shown['between_grants']}"
-    return "\n".join(["composition:", *composed, between, "", columns(told)])
+    digests = {one["certificate"]: one["about"] for one in lines if one["certificate"]}
+    certified = [f"certificate of the verdict on {about}: {digest}" for digest, about in digests.items()]
+    return "\n".join(["composition:", *composed, between, "", columns(told), *certified])
 
 
 def describe_charges(pages: Iterable[Sequence[dict[str, Any]]]) -> Iterator[str]:

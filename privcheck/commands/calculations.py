@@ -234,7 +234,8 @@ def claim(body: Mapping[str, Any]) -> Json:
     verdict = "fails" if verified.joint == "refuted" else verified.verdict
     holds = verdict == "holds"
     events = {currency: event_of(setting, currency) if holds else None for currency in _ORDERED}
-    return {"state": verdict, "events": events, "about": describe_claim(setting, verdict, given=verified.given)}
+    about = describe_claim(setting, verdict, given=verified.given, certified=holds)
+    return {"state": verdict, "events": events, "about": about}
 
 
 def curve(body: Mapping[str, Any]) -> Json:

@@ -55,14 +55,18 @@ class CheckedCertificate:
 
 
 @once
-def certificate_of(priced: Priced) -> CheckedCertificate:
+def certificate_of(priced: Priced, compared: str = "") -> CheckedCertificate:
     """The strongest certificate of the verdict on a declaration that the independent checker accepts.
 
     Where it accepts none, the last that it rejected, or the reason why there is none.
+
+    Args:
+        priced: The declaration at its parameters.
+        compared: For a claim of joint DP, what lockstep runs of the agent found equal on neighbours, in words.
     """
     checked = None
     try:
-        for certificate in certificates(priced):
+        for certificate in certificates(priced, compared):
             checked = check_certificate(certificate)
             if checked.brief.accepted:
                 return checked
@@ -156,8 +160,8 @@ def certificate_of_audit(audited: Audited) -> CheckedCertificate:
 def certificate_of_ledger(desk: Desk, dataset: str) -> CheckedCertificate:
     """Certificate that the charges to a dataset never pass the caps of its grants, and the caps keep its policy.
 
-    Released reservations are left out: they hold nothing. Plans, blocks, recorded messages, amounts of δ of their own
-    and grants of several currencies have no form.
+    Of each charge the row is its present state, of a released one its reservation before. Plans, blocks, recorded
+    messages, amounts of δ of their own and grants of several currencies have no form.
 
     Raises:
         UnknownNameError: There is no such dataset.
@@ -177,12 +181,14 @@ def certificate_of_ledger(desk: Desk, dataset: str) -> CheckedCertificate:
     rows: list[dict[str, Any]] = []
     previous = ""
     for charge in desk.charges(dataset):
-        if charge["state"] == "released":
-            continue
         amount = number(Fraction(charge["cost"]["amount"]))
-        row = {"charge": charge["id"], "grant": charge["grant"], "state": charge["state"], "amount": amount}
-        rows.append({**row, "row": charge["hash"], "previous": previous})
-        previous = hash_json(rows[-1])
+        row = {"charge": charge["id"], "grant": charge["grant"], "amount": amount}
+        states = [(charge["state"], charge["hash"])]
+        if charge["state"] == "released":  # it held its amount until then
+            states.insert(0, ("reserved", ""))
+        for state, mark in states:
+            rows.append({**row, "state": state, "row": mark, "previous": previous})
+            previous = hash_json(rows[-1])
     declared = {
         "name": dataset,
         "source": f"privcheck ledger, head {shown['head']['hash']}",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from privcheck.accounting import compress_to_mu
 from privcheck.accounting.reals import decimal
+from privcheck.commands.certificates import certificate_of
 from privcheck.commands.ledger_client import Desk, open_till
 from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.run_budget import Nobody, Paying, describe_finding
@@ -103,7 +104,7 @@ def price_setting(setting: Chosen, currency: CurrencyName, *, replicates: int = 
     event = event_of(setting, currency)
     if event is None:
         raise ParameterError(f"{declaration.name} {_NO_COST}, {currency}", name="grant", given=currency)
-    about = describe_claim(setting, verdict.verdict, given=verdict.given)
+    about = describe_claim(setting, verdict.verdict, given=verdict.given, certified=True)
     return {**event, "count": replicates}, {**about, "verdict": verdict.verdict}
 
 
@@ -114,8 +115,10 @@ def event_of(setting: Chosen, currency: CurrencyName) -> Event | None:
     return _as_event(priced.numbers, currency, rho=composed.rho, pure=composed.pure, values=priced.values)
 
 
-def describe_claim(setting: Chosen, verdict: str, *, given: Sequence[str] = ()) -> dict[str, Any]:
-    """Claim of a charged algorithm: name, parameters, unit of privacy and statements of its author.
+def describe_claim(
+    setting: Chosen, verdict: str, *, given: Sequence[str] = (), certified: bool = False
+) -> dict[str, Any]:
+    """Claim of a charged algorithm: name, parameters, unit of privacy, statements of its author and its certificate.
 
     For joint DP it has the evidence for each condition of the billboard lemma; None means not met.
 
@@ -123,13 +126,16 @@ def describe_claim(setting: Chosen, verdict: str, *, given: Sequence[str] = ()) 
         setting: The algorithm.
         verdict: Verdict on its claim.
         given: Names of the author's statements that the verdict assumes.
+        certified: Whether to name the digest of the verdict's certificate, if the independent checker accepts one.
     """
     declaration = setting.declared
+    certificate = certificate_of(setting.judged.priced).brief if certified else None
     about: dict[str, Any] = {
         "algorithm": declaration.name,
         "parameters": exact_parameters(setting),
         "unit": setting.setting.protected.to_dict(),
         **({"given": list(given)} if given else {}),
+        **({"certificate": certificate.digest} if certificate is not None and certificate.accepted else {}),
     }
     joint = declaration.claim.joint
     if joint is None:

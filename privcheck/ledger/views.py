@@ -165,7 +165,8 @@ def state_charges(charges: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
     Returns:
         Of each line: grant, state, times (number of charges), noise, sensitivity, relation, unit, stated_by, about (the
-        algorithm, or None), given (its author's statements), cost (of one), blocks, event.
+        algorithm, or None), given (its author's statements), certificate (digest of its verdict's, or None), cost (of
+        one), blocks, event.
     """
     lines: dict[str, dict[str, Any]] = {}
     for one in charges:
@@ -183,6 +184,7 @@ def state_charges(charges: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "stated_by": None if unit is None else unit.stated_by,
             "about": claim.get("algorithm"),
             "given": list(claim.get("given", ())),
+            "certificate": claim.get("certificate"),
             "cost": dict(one["cost"]),
             "blocks": list(one["blocks"]),
             "event": dict(one["event"]),

@@ -174,7 +174,8 @@ def release(
     name: str, statistic: dict[str, Any], law: str, schedule: dict[str, Any] = ONCE, **terms: Any
 ) -> dict[str, Any]:
     """A release; the mechanism's terms as formulas."""
-    mechanism = {key: term(value) if isinstance(value, str) else value for key, value in terms.items()}
+    words = ("noise", "currency", "theorem")
+    mechanism = {key: term(each) if isinstance(each, str) and key not in words else each for key, each in terms.items()}
     return {"name": name, "statistic": statistic, "mechanism": {"law": law} | mechanism, "schedule": schedule}
 
 
@@ -265,7 +266,8 @@ PATE = holds_for_all(
     "pate", "replace-one",
     {"queries": integer(1000), "scale": real(40), "delta": real("1/100000", most=1)},
     [(release("labels", {"kind": "selection", "moves": 1}, "noisy-max",
-              {"kind": "repeat", "times": "queries", "noise": "fresh"}, scale="scale"), "2*queries/scale**2")],
+              {"kind": "repeat", "times": "queries", "noise": "fresh"}, scale="scale", noise="laplace",
+              one_sided=False), "2*queries/scale**2")],
     {"currency": "approx", "epsilon": "2*sqrt(2)*sqrt(queries)*sqrt(log(1/delta))/scale + 4*queries/scale**2",
      "delta": "delta"},
     "C-ZCDP-APPROX", "2*queries/scale**2", codes=("sequential", "stated-sensitivity: labels"),
@@ -389,12 +391,13 @@ SGD: dict[str, Any] = {
         "parameters": {"noise": real("11/10"), "C": real(3), "rate": real("1/100", most=1), "rounds": integer(100)},
         "releases": [release("gradients", {"kind": "bounded", "l1": 300, "l2": "C"}, "gaussian",
                              {"kind": "sampled", "times": "rounds", "rate": "rate"}, variance="C**2*noise**2"),
-                     release("choice", {"kind": "selection", "moves": 1}, "exponential", epsilon="1/10")],
+                     release("choice", {"kind": "selection", "moves": 1}, "noisy-max", noise="gumbel",
+                             one_sided=False, scale=20)],
         "claim": {"currency": "approx", "epsilon": 2, "delta": "1/100000", "source": "by hand"},
     },
     "assumed": assumed("sequential", "secret-sample: gradients", "stated-sensitivity: choice"),
     "steps": [{"rule": "gaussian", "release": "gradients", "at_most": "100/121"},
-              {"rule": "exponential", "release": "choice", "at_most": "1/10"},
+              {"rule": "noisy-max", "release": "choice", "at_most": "1/10"},
               {"rule": "C-NUMERIC", "grid": {"steps": 250, "digits": 20, "trim": "1/1000000000"}}],
     "conclusion": HOLDS,
 }  # fmt: skip
@@ -412,11 +415,97 @@ DP_UCB = holds_for_all(
 
 CHOICES = holds_for_all(
     "choices of a sample", "add-remove", {"rounds": integer(10), "rate": real("1/10", most=1), "epsilon": real(1)},
-    [(release("choice", {"kind": "selection", "moves": 1}, "exponential",
-              {"kind": "sampled", "times": "rounds", "rate": "rate"}, epsilon="2*epsilon"),
+    [(release("choice", {"kind": "selection", "moves": 1}, "noisy-max",
+              {"kind": "sampled", "times": "rounds", "rate": "rate"}, scale="1/epsilon", noise="gumbel",
+              one_sided=False),
       "rounds*log(rate*(exp(2*epsilon) - 1) + 1)")],
     {"currency": "pure", "epsilon": "rounds*log(1 + rate*(exp(2*epsilon) - 1))"}, "C-PURE",
     "rounds*log(1 + rate*(exp(2*epsilon) - 1))",
     codes=("sequential", "secret-sample: choice", "stated-sensitivity: choice"),
 )  # fmt: skip
 ALL |= {"dp-ucb": DP_UCB, "choices": CHOICES}
+
+SCORES = {"kind": "selection", "moves": 1}
+OWN = release("own", {"kind": "stated", "l1": 0, "l2": 0}, "theorem", cost="1/2", currency="pure", theorem="ours")
+CHOSEN = [
+    release("gumbel", SCORES, "noisy-max", noise="gumbel", one_sided=True, scale=2),
+    release("laplace", SCORES, "noisy-max", noise="laplace", one_sided=False, scale=4),
+    release("vector", SCORES, "sparse-vector", threshold_scale=2, query_scale=3, positives=1, queries=4,
+            one_sided=False),
+    OWN,
+]  # fmt: skip
+CHOICES_REFUTED: dict[str, Any] = {
+    "format": "privcheck-certificate/1",
+    "kind": "refuted",
+    "declared": {
+        "name": "choices", "source": "by hand", "relation": "add-remove", "model": "central",
+        "unit": {"who": "user", "trajectories": 1}, "parameters": {}, "releases": CHOSEN,
+        "claim": {"currency": "pure", "epsilon": "2", "source": "by hand"},
+    },
+    "assumed": assumed("attainable", "stated-law: own", "stated-change: own"),
+    "evidence": {"using": ["gumbel", "laplace", "vector", "own"], "behind": {"gumbel": [20, 21], "laplace": [80, 82]},
+                 "crossing": {"vector": [[3, 12, 13], [1, -12, -13]]},
+                 "laws": {"own": [["3/5", "2/5"], ["2/5", "3/5"]]}},
+    "conclusion": UCB_VI["conclusion"],
+}  # fmt: skip
+CHOICES_CURVE = {
+    **CHOICES_REFUTED,
+    "declared": {**CHOICES_REFUTED["declared"],
+                 "claim": {"currency": "approx", "epsilon": "1/2", "delta": "1/50", "source": "by hand"}},
+    "evidence": {**CHOICES_REFUTED["evidence"], "behind": {"gumbel": [0, 1], "laplace": [0, 2]},
+                 "crossing": {"vector": [[3, 0, 1], [1, 0, -1]]}},
+}  # fmt: skip
+SHUFFLED_REFUTED: dict[str, Any] = {
+    **CHOICES_REFUTED,
+    "declared": {
+        **CHOICES_REFUTED["declared"], "name": "counters", "relation": "zero-out", "model": "shuffle",
+        "releases": [release("bits", {"kind": "bits", "bits": 2, "ones": 2}, "shuffled-bits", {"kind": "disjoint"},
+                             noise_bits=5, chance="1/3")],
+        "claim": {"currency": "approx", "epsilon": "3", "delta": "1/10", "source": "by hand"},
+    },
+    "assumed": assumed(),
+    "evidence": {"using": ["bits"], "pair": [[], [{"vectors": {"bits": [1, 1]}}]]},
+}  # fmt: skip
+BATCH = {"kind": "sampled", "times": "rounds", "rate": "rate"}
+ONE_SAMPLE: dict[str, Any] = {
+    **SGD,
+    "declared": {
+        **SGD["declared"], "name": "one sample",
+        "parameters": {"rate": real("1/10", most=1), "rounds": integer(5)},
+        "releases": [
+            release("first", {"kind": "bounded", "l1": 1, "l2": 1}, "laplace", BATCH, scale=2) | {"sample": "one"},
+            release("second", {"kind": "bits", "bits": 3, "ones": 1}, "laplace", BATCH, scale=4) | {"sample": "one"},
+            OWN,
+        ],
+        "claim": {"currency": "pure", "epsilon": "6/5", "source": "by hand"},
+    },
+    "assumed": assumed("sequential", "secret-sample: first", "secret-sample: second", "stated-sensitivity: own",
+                       "theorem: own"),
+    "steps": [{"rule": "laplace", "release": "first", "at_most": "1/2"},
+              {"rule": "laplace", "release": "second", "at_most": "1/4"},
+              {"rule": "theorem", "release": "own", "at_most": "1/2"},
+              {"rule": "T-COMPOSE", "at_most": "6/5"}, {"rule": "C-PURE"}],
+}  # fmt: skip
+NOISES: dict[str, Any] = {
+    **SGD,
+    "declared": {
+        **SGD["declared"], "name": "zcdp of other noise", "relation": "replace-one", "parameters": {},
+        "releases": [*CHOSEN[:3], OWN,
+                     release("table", {**table(["state"]), "steps": 2, "states": 3, "actions": 2}, "laplace", scale=4),
+                     release("said", {"kind": "stated", "l1": 0, "l2": 0}, "theorem", cost="1/5", currency="gdp",
+                             theorem="ours")],
+        "claim": {"currency": "zcdp", "rho": "21/25", "source": "by hand"},
+    },
+    "assumed": assumed("sequential", *(f"stated-sensitivity: {each}" for each in
+                                       ("gumbel", "laplace", "vector", "own", "said")),
+                       "theorem: own", "theorem: said"),
+    "steps": [{"rule": "noisy-max", "release": "gumbel", "at_most": "1/32"},
+              {"rule": "noisy-max", "release": "laplace", "at_most": "49/400"},
+              {"rule": "sparse-vector", "release": "vector", "at_most": "20/100"},
+              {"rule": "theorem", "release": "own", "at_most": "49/400"},
+              {"rule": "laplace", "release": "table", "at_most": "3/25"},
+              {"rule": "theorem", "release": "said", "at_most": "1/50"},
+              {"rule": "T-COMPOSE", "at_most": "21/25"}, {"rule": "C-ZCDP"}],
+}  # fmt: skip
+ALL |= {"choices refuted": CHOICES_REFUTED, "choices' curve": CHOICES_CURVE, "counters": SHUFFLED_REFUTED,
+        "one sample": ONE_SAMPLE, "noises": NOISES}  # fmt: skip

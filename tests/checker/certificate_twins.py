@@ -76,7 +76,7 @@ def moved(declared: Any, release: Any, at: Mapping[str, float]) -> tuple[float, 
             factor = 2 if pair else 1
             found = factor * number("l1"), (factor * number("l2")) ** 2
         case "bits":
-            count = (2 if pair else 1) * number("ones")
+            count = min((2 if pair else 1) * number("ones"), number("bits"))
             found = count, count
         case "selection":
             found = number("moves"), number("moves") ** 2
@@ -85,7 +85,19 @@ def moved(declared: Any, release: Any, at: Mapping[str, float]) -> tuple[float, 
     return m * found[0], m**2 * found[1]
 
 
-def cost(declared: Any, release: Any, at: Mapping[str, float], currency: str) -> float:
+def largest(declared: Any, release: Any, at: Mapping[str, float]) -> float:
+    """The largest change of one number of a statistic; its ℓ₁ sensitivity where that is not known."""
+    statistic = release["statistic"]
+    if statistic["kind"] == "bits":
+        return value(declared["unit"]["trajectories"], at)
+    if statistic["kind"] == "table" and not statistic["pooled"]:
+        half = statistic["weight"] == "centred-reward" and not declared["relation"].startswith("replace")
+        return value(declared["unit"]["trajectories"], at) * (0.5 if half else 1)
+    return moved(declared, release, at)[0]
+
+
+def cost(declared: Any, release: Any, at: Mapping[str, float], currency: str, *, tight: bool = True) -> float:
+    """The least cost that the checker proves; `tight`: at numbers."""
     law, mechanism = release["mechanism"]["law"], release["mechanism"]
     l1, square = moved(declared, release, at)
 
@@ -99,27 +111,43 @@ def cost(declared: Any, release: Any, at: Mapping[str, float], currency: str) ->
     if schedule["kind"] == "sampled":
         rate = value(schedule["rate"], at)
         one = cost(declared, {**release, "schedule": {"kind": "once"}}, at, currency)
-        return value(schedule["times"], at) * math.log1p(rate * math.expm1(one)) if currency == "pure" else math.inf
+        one = math.log1p(rate * math.expm1(one)) if currency == "pure" else one
+        return value(schedule["times"], at) * one
     if schedule["kind"] == "tree":
         leaves = value(schedule["leaves"], at)
         times = 1 + math.floor(math.log2(leaves)) if leaves else 0
+    if law != "theorem" and not square:
+        return 0.0
     if "gaussian" in law:
         share = number("variance") * (min(2, Fraction(mechanism["diagonal"])) if law == "gaussian-matrix" else 1)
         return times * float(square / share) / (1 if currency == "gdp" else 2)
+    if law == "theorem" and mechanism["currency"] != "pure":
+        given = number("cost") if mechanism["currency"] == "zcdp" else number("cost") ** 2 / 2
+        return times * given * (2 if currency == "gdp" else 1)
+    sides = 1 if mechanism.get("one_sided") else 2
     one = {
         "laplace": lambda: l1 / number("scale"),
         "discrete-laplace": lambda: l1 / number("scale"),
-        "randomised-response": lambda: l1 * math.log(number("keep") * (number("answers") - 1) / (1 - number("keep"))),
-        "exponential": lambda: l1 * number("epsilon"),
-        "permute-and-flip": lambda: l1 * number("epsilon"),
-        "noisy-max": lambda: 2 * l1 / number("scale"),
+        "randomised-response": lambda: math.log(number("keep") * (number("answers") - 1) / (1 - number("keep"))),
+        "noisy-max": lambda: sides * l1 / number("scale"),
         "sparse-vector": lambda: (
-            l1 / number("threshold_scale")
-            + (1 if mechanism["one_sided"] else 2) * number("positives") * l1 / number("query_scale")
+            l1 / number("threshold_scale") + sides * number("positives") * l1 / number("query_scale")
         ),
-        "theorem": lambda: number("pure"),
+        "theorem": lambda: number("cost"),
     }[law]()
-    return times * (one**2 / 2 if currency == "zcdp" else one)
+    often = l1 if law == "randomised-response" else 1
+    query = l1 / number("query_scale") if law == "sparse-vector" else 0.0
+    if currency == "pure":
+        return times * min(often * one, number("queries") * query if law == "sparse-vector" else math.inf)
+    ways = [often * one**2 / (8 if mechanism.get("noise") == "gumbel" else 2)]
+    if law == "sparse-vector":
+        ways.append(number("queries") * (query + math.expm1(-query)))
+    elif law == "laplace" and tight:
+        each = largest(declared, release, at) / number("scale")
+        ways.append(one / each * (each + math.expm1(-each)))
+    elif tight and mechanism.get("noise") != "gumbel":
+        ways.append(often * one * math.tanh(one / 2))
+    return times * min(ways)
 
 
 def phi(x: float) -> float:
@@ -137,14 +165,24 @@ def slack(document: Any, at: Mapping[str, float]) -> float:
     if end["rule"] == "C-NUMERIC":  # the composition has its own tests: here, what each noisy value is charged
         found = []
         for release, step in zip(declared["releases"], document["steps"], strict=False):
-            currency = "gdp" if "gaussian" in release["mechanism"]["law"] else "pure"
+            mechanism = release["mechanism"]
+            gaussian = "gaussian" in mechanism["law"] or mechanism.get("currency") == "gdp"
             once = {**release, "schedule": {"kind": "once"}}
-            found.append(value(step["at_most"], at) - cost(declared, once, at, currency))
+            each = moved(declared, release, at)[0] if mechanism["law"] == "randomised-response" else 1.0
+            one = cost(declared, once, at, "gdp" if gaussian else "pure")
+            found.append(value(step["at_most"], at) - (one / each if each else 0.0))
         return min(found)
     currency = {"P": "pure", "Z": "zcdp", "G": "gdp"}[end["rule"][2]]
     common, parts = 0.0, {"": 0.0}
+    samples: dict[str, float] = {}
     for release in declared["releases"]:
         one = cost(declared, release, at, currency)
+        if "sample" in release and currency == "pure":  # together: what the sum costs more than the sum of costs
+            alone = cost(declared, {**release, "schedule": {"kind": "once"}}, at, currency)
+            rate, rounds = (value(release["schedule"][name], at) for name in ("rate", "times"))
+            before = samples.get(release["sample"], 0.0)
+            samples[release["sample"]] = before + alone
+            one = rounds * (math.log1p(rate * math.expm1(before + alone)) - math.log1p(rate * math.expm1(before)))
         if "part" in release:
             parts[release["part"]] = parts.get(release["part"], 0.0) + one
         else:
@@ -240,3 +278,101 @@ def excess(document: Any, at: Mapping[str, float]) -> float:
             return square / max(claim["mu"] ** 2, 1e-300) - 1
         case _:
             return curve(square, claim["epsilon"]) / max(claim["delta"], 1e-300) - 1
+
+
+def wins(noise: str, behind: float) -> float:
+    if behind < 0:
+        return 1 - wins(noise, -behind)
+    fallen = math.exp(-behind)
+    return {"laplace": fallen * (2 + behind) / 4, "exponential": fallen / 2, "gumbel": fallen / (1 + fallen)}[noise]
+
+
+def crossed(mechanism: Any, at: Mapping[str, float], groups: Any, side: int) -> float:
+    """The probability of a sparse vector's answers, by the midpoint rule."""
+    scale, query = value(mechanism["threshold_scale"], at), value(mechanism["query_scale"], at)
+    (n, *a), (m, *b) = groups
+    low, high = float(Fraction(a[side])), float(Fraction(b[side]))
+
+    def below(x: float) -> float:
+        return math.exp(x) / 2 if x < 0 else 1 - math.exp(-x) / 2
+
+    total, step = 0.0, min(scale, query) / 40
+    reach = 40 * max(scale, query) + max(abs(low), abs(high))
+    for i in range(int(2 * reach / step)):
+        z = -reach + (i + 0.5) * step
+        chance = below((z - low) / query) ** n * below((high - z) / query) ** m
+        total += math.exp(-abs(z) / scale) / (2 * scale) * step * chance
+    return total
+
+
+def outcomes(document: Any, at: Mapping[str, float]) -> list[list[tuple[float, float]]] | None:
+    """Laws of the evidence by release, with P and Q of every outcome; None where the evidence is out of range."""
+    declared, evidence = document["declared"], document["evidence"]
+    most = value(declared["unit"]["trajectories"], at)
+    found: list[list[tuple[float, float]]] = []
+    for release in declared["releases"]:
+        name, mechanism, law = release["name"], release["mechanism"], release["mechanism"]["law"]
+        if name not in evidence["using"]:
+            continue
+        moves = most * value(release["statistic"]["moves"], at) if release["statistic"]["kind"] == "selection" else 0.0
+        times = int(value(release["schedule"]["times"], at)) if release["schedule"]["kind"] == "repeat" else 1
+        if law == "noisy-max":
+            behind = [float(Fraction(x)) for x in evidence["behind"][name]]
+            if abs(behind[0] - behind[1]) > moves * (1 if mechanism["one_sided"] else 2) + 1e-9:
+                return None
+            p, q = (wins(mechanism["noise"], x / value(mechanism["scale"], at)) for x in behind)
+        elif law == "sparse-vector":
+            groups = evidence["crossing"][name]
+            shifts = [float(Fraction(x) - Fraction(y)) for _, x, y in groups]
+            one_way = not mechanism["one_sided"] or min(shifts) * max(shifts) >= 0
+            fits = sum(g[0] for g in groups) <= value(mechanism["queries"], at)
+            if max(map(abs, shifts)) > moves + 1e-9 or not one_way or not fits:
+                return None
+            if groups[1][0] > value(mechanism["positives"], at) or min(g[0] for g in groups) < 0:
+                return None
+            p, q = (crossed(mechanism, at, groups, side) for side in (0, 1))
+        elif law == "theorem":
+            if name not in evidence.get("laws", {}):  # nothing tells D from D′ there
+                continue
+            first, second = ([float(Fraction(x)) for x in side] for side in evidence["laws"][name])
+            if sum(first) > 1 + 1e-12 or sum(second) < 1 - 1e-12 or min(*first, *second) < 0:
+                return None
+            found.append(list(zip(first, second, strict=True)))
+            continue
+        else:
+            n, chance = int(value(mechanism["noise_bits"], at)), value(mechanism["chance"], at)
+            masses = [math.comb(n, k) * chance**k * (1 - chance) ** (n - k) for k in range(n + 1)]
+            for x in difference(release, evidence["pair"], at).values():
+                if abs(x) != 1:
+                    return None
+                more, less = [0.0, *masses], [*masses, 0.0]
+                found += [list(zip(more, less, strict=True) if x > 0 else zip(less, more, strict=True))] * times
+            continue
+        found += [[(p, q), (1 - p, 1 - q)]] * times
+    return found
+
+
+def finite_excess(document: Any, at: Mapping[str, float]) -> float:
+    """Loss of the evidence over the claim, less 1, from all outcomes together."""
+    found = outcomes(document, at)
+    if found is None:
+        return -1.0
+    if math.prod(map(len, found)) > 200_000:
+        raise ArithmeticError
+    claim = {k: value(each, at) for k, each in document["declared"]["claim"].items() if k not in ("currency", "source")}
+    currency, evidence = document["declared"]["claim"]["currency"], document["evidence"]
+    if currency == "pure":
+        worst = [max((math.log(p / q) if q else math.inf) for p, q in law if p) for law in found]
+        return sum(worst) / max(claim["epsilon"], 1e-300) - 1
+    whole = [(1.0, 1.0)]
+    for law in found:
+        whole = [(p * a, q * b) for p, q in whole for a, b in law]
+    if currency == "zcdp":
+        if any(p and not q for p, q in whole):
+            return math.inf
+        orders = [float(Fraction(evidence["order"]))] if "order" in evidence else []
+        best = [math.log(sum(p**a * q ** (1 - a) for p, q in whole if p)) / (a - 1) / a for a in orders]
+        return max(best, default=0.0) / max(claim["rho"], 1e-300) - 1
+    epsilon = claim["epsilon"] if currency == "approx" else float(Fraction(evidence.get("epsilon", 0)))
+    loss = sum(max(0.0, p - math.exp(epsilon) * q) for p, q in whole)
+    return loss / max(claim["delta"] if currency == "approx" else curve(claim["mu"] ** 2, epsilon), 1e-300) - 1

@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -368,12 +369,20 @@ def event(epsilon: str, delta: str, law: str = "laplace") -> str:
     return verdict(samples.UCB_VI | {"declared": declared, "evidence": evidence})
 
 
-def test_an_event_of_largest_loss() -> None:
-    """1/4·(1 − e^(1 − 2)) = .158; the exact δ is larger, and no more is claimed."""
-    assert event("1", "158/1000") == "accepted"
-    assert event("1", "159/1000") == "refuted"
+def test_the_curve_of_two_coordinates() -> None:
+    """δ at ε = 1 of two Laplace coordinates moved by a scale each, by a sum over a fine grid of their losses."""
+    x = [-20 + (i + 0.5) / 400 for i in range(17_000)]
+    mass = [math.exp(-abs(each - 1)) / 800 for each in x]
+    loss = [abs(each) - abs(each - 1) for each in x]
+    ends = Counter[float]()
+    for each, size in zip(loss, mass, strict=True):
+        ends[round(each, 3)] += size
+    exact = sum(p * q * max(0.0, 1 - math.exp(1 - a - b)) for a, p in ends.items() for b, q in ends.items())
+    assert event("1", str(Fraction(exact * 0.998))) == "accepted"
+    assert event("1", str(Fraction(exact * 1.001))) == "refuted"
     assert event("2", "0") == "refuted"
-    assert event("1", "158/1000", "discrete-laplace") == "accepted"
+    assert event("1", "158/1000", "discrete-laplace") == "accepted"  # 1/4·(1 − e^(1 − 2))
+    assert event("1", "159/1000", "discrete-laplace") == "refuted"
 
 
 @pytest.mark.parametrize(("weight", "target"), [("-1/2", 1), ("1/2", -1), ("3/2", 1), (1, "3/2")])
@@ -414,7 +423,7 @@ ODD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (samples.table(["state"]), {"law": "randomised-response", "keep": "2/3", "answers": 2}, "randomised-response"),
     (BITS, {"law": "randomised-response", "keep": "1/3", "answers": 2}, "randomised-response"),
     (BITS, {"law": "randomised-response", "keep": "2/3", "answers": 1}, "randomised-response"),
-    (BITS, {"law": "exponential", "epsilon": "1/100"}, "exponential"),
+    (BITS, {"law": "noisy-max", "scale": 100, "noise": "gumbel", "one_sided": False}, "noisy-max"),
     ({"kind": "selection", "moves": 1}, {"law": "laplace", "scale": 1}, "laplace"),
     (BITS, {"law": "laplace", "scale": -1}, "laplace"),
     (BITS | {"ones": -1}, {"law": "laplace", "scale": 1}, "S-SIZE"),
@@ -495,7 +504,7 @@ def test_inequalities_of_numbers_that_may_be_zero() -> None:
     assert bounds("B-BITS", "bit_length(n + 1)", "log(n + 1)/log(2)", least=0) == "accepted"
 
 
-FILES = {"refuted": {"refuted", "costs", "curves"}, "holds-at": {"holds", "costs", "curves"},
+FILES = {"refuted": {"refuted", "laws", "costs", "curves"}, "holds-at": {"holds", "costs", "curves"},
          "holds-for-all": {"holds", "costs", "curves", "products"}, "numeric": {"numeric"},
          "audit": {"counts", "curves"}, "ledger": {"counts", "curves"}}  # fmt: skip
 SHARED = {"values", "declared", "terms", "enclosures", "check"}

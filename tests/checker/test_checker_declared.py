@@ -274,8 +274,16 @@ def test_names_of_parameters() -> None:
         ({"mechanism": {"law": "gaussian-matrix", "variance": 1, "diagonal": 0}}, True),
         ({"mechanism": {"law": "gaussian-matrix", "variance": 1, "diagonal": "1/2"}}, False),
         ({"mechanism": {"law": "gaussian-matrix", "variance": 1, "diagonal": -1}}, True),
-        ({"mechanism": {"law": "theorem", "pure": 1, "theorem": 1}}, True),
-        ({"mechanism": {"law": "theorem", "pure": 1, "theorem": "x"}}, False),
+        ({"mechanism": {"law": "theorem", "cost": 1, "currency": "pure", "theorem": 1}}, True),
+        ({"mechanism": {"law": "theorem", "cost": 1, "currency": "pure", "theorem": "x"}}, False),
+        ({"mechanism": {"law": "theorem", "cost": 1, "currency": "approx", "theorem": "x"}}, True),
+        ({"mechanism": {"law": "noisy-max", "scale": 1, "noise": "cauchy", "one_sided": True}}, True),
+        ({"mechanism": {"law": "noisy-max", "scale": 1, "noise": "laplace", "one_sided": 1}}, True),
+        ({"mechanism": {"law": "noisy-max", "scale": 1, "noise": "laplace", "one_sided": True}}, False),
+        ({"shared": "outputs"}, True),
+        ({"shared": "outputs", "schedule": {"kind": "tree", "leaves": 2}}, False),
+        ({"shared": "outputs", "schedule": {"kind": "disjoint"}}, False),
+        ({"shared": "all", "schedule": {"kind": "disjoint"}}, True),
         (
             {
                 "mechanism": {
@@ -283,6 +291,7 @@ def test_names_of_parameters() -> None:
                     "threshold_scale": 1,
                     "query_scale": 1,
                     "positives": 1,
+                    "queries": 1,
                     "one_sided": 1,
                 }
             },
@@ -295,6 +304,7 @@ def test_names_of_parameters() -> None:
                     "threshold_scale": 1,
                     "query_scale": 1,
                     "positives": 1,
+                    "queries": 1,
                     "one_sided": True,
                 }
             },
@@ -438,7 +448,7 @@ def codes(changed: dict[str, Any], releases: int = 1) -> set[str]:
 
 def test_every_rule_asks_for_its_assumptions() -> None:
     sampled = {"kind": "sampled", "times": 1, "rate": "1/2"}
-    theorem = {"law": "theorem", "pure": 1, "theorem": "x"}
+    theorem = {"law": "theorem", "cost": 1, "currency": "pure", "theorem": "x"}
     assert codes({}) == set()
     assert codes({}, 2) == {"sequential"}
     assert codes({"schedule": {"kind": "local"}}) == set()
@@ -479,7 +489,7 @@ def test_a_sentence_says_what_was_proved() -> None:
         ("numeric", ["ten Laplaces", "(1/2, 1/10)-DP"]),
         ("audit", ["1/100", "epsilon = 9/10"]),
         ("ledger", ["6 rows"]),
-        ("sgd", ["given stated-sensitivity: choice", "C-NUMERIC"]),
+        ("sgd", ["given secret-sample: gradients; stated-sensitivity: choice", "C-NUMERIC"]),
     ):
         line = check(mutations.data(samples.sealed(samples.ALL[name])))
         assert all(word in line for word in words), line

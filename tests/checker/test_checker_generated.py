@@ -17,7 +17,7 @@ from privcheck_check.declared import read_declared
 from privcheck_check.values import Rejected
 
 RELATIONS = ["add-remove", "zero-out", "replace-one", "replace-one-same-start"]
-PURE = ["laplace", "discrete-laplace", "randomised-response", "exponential", "permute-and-flip", "noisy-max",
+PURE = ["laplace", "discrete-laplace", "randomised-response", "noisy-max",
         "sparse-vector", "theorem"]  # fmt: skip
 GAUSSIAN = ["gaussian", "discrete-gaussian", "gaussian-matrix"]
 
@@ -50,7 +50,7 @@ def statistic(kind: str, law: str, rng: random.Random) -> dict[str, Any]:
 
 def fitting(law: str, rng: random.Random, *, computed: bool) -> str:
     """A kind of statistic that goes with the law; `computed` from data."""
-    if law in ("exponential", "permute-and-flip", "noisy-max", "sparse-vector"):
+    if law in ("noisy-max", "sparse-vector"):
         return "selection"
     if law == "theorem":
         return "stated"
@@ -71,11 +71,11 @@ def mechanism(law: str, rng: random.Random) -> dict[str, Any]:
         "discrete-gaussian": {"variance": number(rng)},
         "gaussian-matrix": {"variance": number(rng), "diagonal": rng.choice([1, 2, "1/2", 3])},
         "randomised-response": {"keep": rng.choice(["3/5", "3/4", "9/10"]), "answers": rng.choice([2, 3])},
-        "exponential": {"epsilon": number(rng)}, "permute-and-flip": {"epsilon": number(rng)},
-        "noisy-max": {"scale": number(rng)},
+        "noisy-max": {"scale": number(rng), "noise": rng.choice(["laplace", "exponential", "gumbel"]),
+                      "one_sided": rng.random() < 0.5},
         "sparse-vector": {"threshold_scale": number(rng), "query_scale": number(rng), "positives": 3,
-                          "one_sided": rng.random() < 0.5},
-        "theorem": {"pure": number(rng), "theorem": "by hand"},
+                          "queries": rng.choice([2, 9]), "one_sided": rng.random() < 0.5},
+        "theorem": {"cost": number(rng), "currency": "pure", "theorem": "by hand"},
     }[law]  # fmt: skip
     return {"law": law, **terms}
 
@@ -137,13 +137,13 @@ def test_claims_at_the_edge_of_what_is_derived(route: tuple[str, str, str, list[
     rng = random.Random(f"{rule} {seed}")
     declared = declaration(laws, rng, {"currency": currency, field: 1}, computed=False)
     at = {"H": 2.0, "S": 3.0, "A": 2.0}
-    costs = [twins.cost(declared, each, at, currency) for each in declared["releases"]]
     parts = {each.get("part") for each in declared["releases"]}
-    sums = [
-        sum(c for c, r in zip(costs, declared["releases"], strict=True) if r.get("part") in (None, part))
-        for part in parts - {None} or {None}
-    ]
     for kind in ("holds-at", "holds-for-all"):
+        costs = [twins.cost(declared, each, at, currency, tight=kind == "holds-at") for each in declared["releases"]]
+        sums = [
+            sum(c for c, r in zip(costs, declared["releases"], strict=True) if r.get("part") in (None, part))
+            for part in parts - {None} or {None}
+        ]
         for factor, expected in (("1000001/1000000", True), ("999999/1000000", False)):
             total = near(max(sums), "1000001/1000000")
             claimed = ["sqrt", near(max(sums), "1000002/1000000")] if currency == "gdp" else total

@@ -47,7 +47,7 @@ def document(kind: str, relation: str, releases: list[dict[str, Any]], claim: di
             "parameters": {"H": samples.integer(3), "S": samples.integer(2), "A": samples.integer(2)},
             "claim": {"source": "by hand", **claim},
         },
-        "assumed": [] if kind == "refuted" else samples.assumed(*codes),
+        "assumed": samples.assumed("attainable") if kind == "refuted" else samples.assumed(*codes),
         **more,
         "conclusion": samples.HOLDS if kind != "refuted" else samples.HOLDS | {"verdict": "fails"},
     }  # fmt: skip
@@ -88,7 +88,7 @@ def test_the_curve_of_a_counter_is_that_of_its_outcomes() -> None:
 def counters(bits: int, ones: int, trials: int) -> dict[str, Any]:
     return {
         "name": "counters", "statistic": {"kind": "bits", "bits": bits, "ones": ones},
-        "mechanism": {"law": "shuffled-bits", "noise_bits": trials}, "schedule": {"kind": "once"},
+        "mechanism": {"law": "shuffled-bits", "noise_bits": trials, "chance": "1/2"}, "schedule": {"kind": "once"},
     }  # fmt: skip
 
 
@@ -168,17 +168,21 @@ def test_two_sums_of_one_sample_cost_as_one_of_both_and_more_than_two_samples() 
     assert Fraction(together) > Fraction(apart)
 
 
-def test_a_shared_sample_has_one_rate_gaussian_noise_and_no_pure_cost() -> None:
+def test_a_shared_sample_has_one_rate_and_noise_of_one_kind() -> None:
     other = [sampled("a", "batch"), sampled("b", "batch", rate="1/5")]
     assert verdict(numeric("add-remove", other, ["1/4", "1/4"], "9", "1/10")) == "T-SAMPLED"
+    mixed = [sampled("a", "batch", law="laplace"), sampled("b", "batch")]
+    assert verdict(numeric("add-remove", mixed, ["1/4", "1/4"], "9", "1/10")) == "T-SAMPLED"
     laplace = [sampled("a", "batch", law="laplace"), sampled("b", "batch", law="laplace")]
-    assert verdict(numeric("add-remove", laplace, ["1/4", "1/4"], "9", "1/10")) == "T-SAMPLED"
     steps = [{"rule": "laplace", "release": name, "at_most": 9} for name in ("a", "b")]
     steps += [{"rule": "T-COMPOSE", "at_most": 18}, {"rule": "C-PURE"}]
     claim = {"currency": "pure", "epsilon": 18}
     alone = [sampled("a", law="laplace"), sampled("b", law="laplace")]
     assert verdict(document("holds-at", "add-remove", alone, claim, steps=steps)) == "accepted"
-    assert verdict(document("holds-at", "add-remove", laplace, claim, steps=steps)) == "T-SAMPLED"
+    together = document("holds-at", "add-remove", laplace, claim, steps=steps)
+    assert verdict(together) == "T-COMPOSE"  # ε of both is amplified together: more than of two samples
+    rates = [laplace[0], sampled("b", "batch", law="laplace", rate="1/5")]
+    assert verdict(document("holds-at", "add-remove", rates, claim, steps=steps)) == "T-SAMPLED"
 
 
 # ── cells that share a draw ──
@@ -255,7 +259,14 @@ def test_bounds_may_follow_the_step_and_a_root_squared_is_what_it_was() -> None:
 
 
 def vector(**more: Any) -> dict[str, Any]:
-    law = {"law": "sparse-vector", "threshold_scale": 2, "query_scale": 0, "positives": 2, "one_sided": False}
+    law = {
+        "law": "sparse-vector",
+        "threshold_scale": 2,
+        "query_scale": 0,
+        "positives": 2,
+        "queries": 9,
+        "one_sided": False,
+    }
     return {
         "name": "answers", "statistic": {"kind": "selection", "moves": 1}, "mechanism": law | more,
         "schedule": {"kind": "once"},

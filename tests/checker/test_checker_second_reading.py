@@ -38,7 +38,7 @@ def refuted(
     relation = "replace-one" if other else "add-remove"
     return verdict({
         "format": "privcheck-certificate/1", "kind": "refuted", "declared": declared(release, claim, relation=relation),
-        "assumed": [], "evidence": {"pair": pair, "using": ["r"]}, "conclusion": FAILS,
+        "assumed": samples.assumed("stated-law: r"), "evidence": {"pair": pair, "using": ["r"]}, "conclusion": FAILS,
     })  # fmt: skip
 
 
@@ -83,8 +83,8 @@ def test_only_added_noise_cancels() -> None:
     answer = samples.release("r", BIT, "randomised-response", twice, keep="3/4", answers="2")
     claim = {"currency": "pure", "epsilon": 2}
     assert refuted(answer, {"vectors": {"r": [1]}}, claim, {"vectors": {"r": [0]}}) == "L-SHARED"
-    theorem = samples.release("r", CELLS, "theorem", pure="1")
-    theorem["mechanism"]["theorem"] = "x"
+    theorem = samples.release("r", CELLS, "theorem", cost="1")
+    theorem["mechanism"] |= {"currency": "pure", "theorem": "x"}
     assert refuted(theorem | {"shared": "cells"}, STEP, claim) == "L-SHARED"
 
 
@@ -104,12 +104,12 @@ def test_a_noisy_matrix_is_one_of_outer_products() -> None:
 def test_answers_of_a_sample_can_be_given_without_the_user(schedule: dict[str, Any], rule: str) -> None:
     """Half of the time the user is not in the sample: the answers are at most twice as likely on either side."""
     part = samples.release("r", {"kind": "selection", "moves": 1}, "sparse-vector", schedule, threshold_scale="1",
-                           query_scale="0", positives="1")  # fmt: skip
+                           query_scale="0", positives="1", queries="10")  # fmt: skip
     part["mechanism"]["one_sided"] = False
     answers = {"release": "r", "above": [False, True], "first": [0, 1], "second": [1, 0]}
     document = {
         "format": "privcheck-certificate/1", "kind": "refuted",
-        "declared": declared(part, {"currency": "pure", "epsilon": 1}), "assumed": [],
+        "declared": declared(part, {"currency": "pure", "epsilon": 1}), "assumed": samples.assumed("attainable"),
         "evidence": {"answers": answers}, "conclusion": FAILS,
     }  # fmt: skip
     assert verdict(document) == rule
@@ -120,9 +120,9 @@ def test_answers_of_a_sample_can_be_given_without_the_user(schedule: dict[str, A
 def test_what_is_said_of_one_value_is_not_said_of_several_batches(schedule: dict[str, Any], law: str) -> None:
     """Two trajectories in two batches touch two values, each as much as was said of a value."""
     statistic = {"kind": "stated", "l1": 1, "l2": 1}
-    part = samples.release("r", statistic, law, schedule, **({"pure": "1"} if law == "theorem" else {"scale": "1"}))
+    part = samples.release("r", statistic, law, schedule, **({"cost": "1"} if law == "theorem" else {"scale": "1"}))
     if law == "theorem":
-        part["mechanism"]["theorem"] = "x"
+        part["mechanism"] |= {"currency": "pure", "theorem": "x"}
     claim = {"currency": "pure", "epsilon": 3}
     for trajectories, rule in ((1, "accepted"), (2, "S-STATED")):
         unit = {"who": "user", "trajectories": trajectories}
@@ -140,7 +140,9 @@ def test_a_sample_has_a_name() -> None:
 
 def test_answers_are_counted_in_whole_numbers() -> None:
     half = {"kind": "selection", "moves": 1}
-    part = samples.release("r", half, "sparse-vector", threshold_scale="1", query_scale="1", positives="1/2")
+    part = samples.release(
+        "r", half, "sparse-vector", threshold_scale="1", query_scale="1", positives="1/2", queries="10"
+    )
     part["mechanism"]["one_sided"] = False
     assert holds(part, "sparse-vector", 5, {"currency": "pure", "epsilon": 5}) == "evaluate"
     part = samples.release("r", BIT, "randomised-response", keep="3/4", answers="5/2")
@@ -155,7 +157,7 @@ def test_answers_are_counted_in_whole_numbers() -> None:
 )
 def test_shuffled_bits_have_a_shuffler_and_a_public_number(changed: dict[str, Any], rule: str) -> None:
     """In the local model each message is seen with its sender; a user who leaves sends fewer messages."""
-    part = samples.release("r", BIT, "shuffled-bits", noise_bits="1000")
+    part = samples.release("r", BIT, "shuffled-bits", noise_bits="1000", chance="1/2")
     claim = {"currency": "approx", "epsilon": 2, "delta": "1/100"}
     about = {"relation": "replace-one", "model": "shuffle"} | changed
     document = {

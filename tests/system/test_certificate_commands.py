@@ -74,9 +74,12 @@ def test_a_ledger_is_certified_until_a_row_is_changed(tmp_path: Path) -> None:
     for key in ("one", "two"):
         charge = ("--grant", "team", "--gaussian-rho", "0.2", "--unit", "dataset", "--key", key)
         privcheck("ledger", "charge", *store, *charge)
+    reserved = ("--grant", "team", "--gaussian-rho", "0.1", "--unit", "dataset", "--key", "three", "--json")
+    kept = json.loads(privcheck("ledger", "reserve", *store, *reserved))
+    privcheck("ledger", "release", kept["id"], *store, "--evidence", "nothing was run")
     file = tmp_path / "trips.json"
     file.write_text(privcheck("ledger", "export", "trips", *store, "--as", "certificate"), encoding="utf-8")
-    assert "2 rows never pass the caps" in checked(file)
+    assert "4 rows never pass the caps" in checked(file)
     document = json.loads(file.read_text(encoding="utf-8"))
     for change in ({"amount": "2/5"}, {"previous": "sha256:00"}, {"grant": "other"}):
         document["evidence"]["rows"][1] |= change

@@ -8,6 +8,7 @@ import sqlite3
 import time
 from contextlib import closing
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -236,6 +237,23 @@ def test_a_hospital_takes_no_algorithm_for_one_trajectory(store):
     assert "ρ × 160000" in refused
     ran = ("run", "dp-apvi", *SMALL, "--set", "rho=1/4", "--ledger", store, "--grant", "S")
     assert "covered: 1, not 400" in call(*ran, code=2)["message"]
+
+
+def test_a_charge_names_the_certificate_of_its_verdict(store, grant, tmp_path):
+    made = call("ledger", "charge", *grant, "--algorithm", "dp-apvi", "--set", "rho=1/4")
+    written = tmp_path / "dp-apvi.json"
+    verified = call("verify", "dp-apvi", "--set", "rho=1/4", "--certificate", written)
+    shown = call("ledger", "show", "--store", store, "--charge", made["id"])["charge"]
+    assert shown["claim"]["certificate"] == verified["certificate"]["digest"]
+    text = json.dumps(json.loads(written.read_text()), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    assert shown["claim"]["certificate"] == "sha256:" + sha256(text.encode()).hexdigest()
+    plain = CliRunner().invoke(main.main, ["ledger", "show", "--store", store, "--charge", made["id"]]).stdout
+    assert shown["claim"]["certificate"] in "".join(plain.split())
+    stated = CliRunner().invoke(main.main, ["ledger", "export", "trips", "--store", store]).stdout
+    assert f"certificate of the verdict on dp-apvi: {shown['claim']['certificate']}" in stated
+    assert call("ledger", "verify", "--store", store)["problems"] == []
+    call("ledger", "charge", *grant, "--gaussian-rho", "0.01", *FOR)  # names none, as in older stores
+    assert "no problems" in CliRunner().invoke(main.main, ["ledger", "verify", "--store", store]).stdout
 
 
 def test_joint_dp_says_under_which_conditions(store, same_start):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from privcheck.declare.procedures import (
     NoisyVotes,
     OwnMechanism,
     Procedure,
+    RandomisedResponse,
     ScoredChoice,
     SparseVector,
     UnaryEncoding,
@@ -39,7 +41,7 @@ from privcheck.declare.statistics import ClippedSums, FeatureSums, GramMatrices,
 from privcheck.declare.statistics.counts import CellSums, PooledSums, passed, rewarded, visited
 from privcheck.errors import CertificateError, ParameterError
 from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
-from privcheck.terms.symbols import Expr, drop_last, exp, expression, sqrt
+from privcheck.terms.symbols import Expr, drop_last, exp, expression, same, sqrt
 from privcheck.terms.symbols.prefix import Prefix, prefix
 
 Json = dict[str, Any]
@@ -48,26 +50,51 @@ Values = Mapping[str, Fraction]
 _ONE: Final = expression(1)
 
 
-def describe_declaration(declaration: Declaration, values: Values) -> Json:
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Part of a declaration that is written, for messages.
+
+    Attributes:
+        words: The part.
+        values: Parameters at which functions without a form are written as their number; None to refuse them, so that
+            what is written means the same at other parameters.
+        refuting: Whether the claim is to be refuted: of several batch sizes one is enough.
+    """
+
+    words: str
+    values: Values | None
+    refuting: bool = False
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def describe_declaration(declaration: Declaration, values: Values, *, symbolic: bool, refuting: bool = False) -> Json:
     """Write a declaration at given parameters in the canonical form.
 
     Args:
         declaration: The declaration.
         values: All parameters, checked.
+        symbolic: Whether the form has to mean the same declaration at all parameters; otherwise functions without a
+            form are written as their number at these.
+        refuting: Whether the claim is to be refuted: of several batch sizes the one that hides least is written.
 
     Raises:
         CertificateError: A part of it has no word in the form; the message says which.
     """
-    relation = declaration.relation
+    relation, at = declaration.relation, None if symbolic else values
+    places = [Where(f"release {one.name!r}", at, refuting) for one in declaration.releases]
     return {
         "name": declaration.name,
         "source": declaration.source,
         "relation": relation_name(relation),
-        "unit": {"who": relation.unit, "trajectories": term(relation.trajectories, "the unit")},
+        "unit": {"who": relation.unit, "trajectories": term(relation.trajectories, Where("the unit", at))},
         "model": declaration.model if declaration.claim.joint is None else "joint",
         "parameters": {one.name: _parameter(one, values[one.name]) for one in declaration.parameters},
-        "releases": [_release(one, declaration, values) for one in declaration.releases],
-        "claim": {**_claim(declaration.claim.guarantee), "source": declaration.claim.source},
+        "releases": [
+            _release(one, declaration, values, where) for one, where in zip(declaration.releases, places, strict=True)
+        ],
+        "claim": {**_claim(declaration.claim.guarantee, Where("the claim", at)), "source": declaration.claim.source},
     }
 
 
@@ -78,14 +105,14 @@ def relation_name(relation: Relation) -> str:
     return "add-remove" if isinstance(relation, AddRemoveOne) else "zero-out"
 
 
-def term(of: Expr, where: str) -> Prefix:
+def term(of: Expr, where: Where) -> Prefix:
     """Write an expression.
 
     Raises:
         CertificateError: It has no form in a certificate.
     """
     try:
-        return prefix(of)
+        return prefix(of, where.values)
     except ParameterError as error:
         raise CertificateError(f"{where}: {error}") from error
 
@@ -102,7 +129,7 @@ def number(value: Fraction | int) -> int | str:
     return int(exact) if exact.denominator == 1 else f"{exact.numerator}/{exact.denominator}"
 
 
-def _claim(guarantee: Guarantee) -> Json:
+def _claim(guarantee: Guarantee, where: Where) -> Json:
     currencies: tuple[tuple[type[Any], str, tuple[str, ...]], ...] = (
         (PureDP, "pure", ("epsilon",)),
         (ZCDP, "zcdp", ("rho",)),
@@ -111,17 +138,16 @@ def _claim(guarantee: Guarantee) -> Json:
     )
     for kind, currency, fields in currencies:
         if isinstance(guarantee, kind):
-            return {"currency": currency, **{name: term(getattr(guarantee, name), "the claim") for name in fields}}
-    raise CertificateError(f"the claim: no certificate is about {type(guarantee).__name__}")
+            return {"currency": currency, **{name: term(getattr(guarantee, name), where) for name in fields}}
+    raise CertificateError(f"{where}: no certificate is about {type(guarantee).__name__}")
 
 
-def _release(one: Procedure, declaration: Declaration, values: Values) -> Json:
-    where = f"release {one.name!r}"
+def _release(one: Procedure, declaration: Declaration, values: Values, where: Where) -> Json:
     parts = _noisy(one, declaration, values, where) if isinstance(one, Release) else _selection(one, where)
     return {"name": one.name, **parts} | ({"part": one.users} if one.users else {})
 
 
-def _noisy(one: Release, declaration: Declaration, values: Values, where: str) -> Json:
+def _noisy(one: Release, declaration: Declaration, values: Values, where: Where) -> Json:
     if _has_many_leaves(one):
         return _all_nodes(one, declaration, values, where)
     if one.draw.name:
@@ -130,9 +156,17 @@ def _noisy(one: Release, declaration: Declaration, values: Values, where: str) -
         "statistic": _statistic(one, declaration, values, where),
         "mechanism": _mechanism(one, values, where),
         "schedule": _schedule(one, where),
-        **({"shared": "cells"} if "cells" in one.draw.across else {}),
+        **_shared(one),
         **({"sample": _name_sample(one.schedule, declaration)} if isinstance(one.schedule, Sample) else {}),
     }
+
+
+def _shared(one: Release) -> Json:
+    """What one draw of noise is added to, besides the outputs of a repeated release."""
+    if "cells" in one.draw.across:
+        return {"shared": "cells"}
+    several = "outputs" in one.draw.across and isinstance(one.schedule, PerUser | Tree | Batches)
+    return {"shared": "outputs"} if several else {}
 
 
 def _name_sample(sample: Sample, declaration: Declaration) -> str:
@@ -146,33 +180,33 @@ def _sample_of(one: Procedure) -> object:
 
 
 @functools.singledispatch
-def _write(statistic: Any, release: Release, declaration: Declaration, values: Values, where: str) -> Json:
+def _write(statistic: Any, release: Release, declaration: Declaration, values: Values, where: Where) -> Json:
     """A statistic without a word in the form: its sensitivity is stated, and named among what is assumed."""
     del statistic
     moved = release.contributed(declaration.relation)
     return {"kind": "stated", "l1": _at_most(moved.l1, values, where), "l2": _at_most(moved.l2, values, where)}
 
 
-def _at_most(of: Expr, values: Values, where: str) -> Prefix:
-    """An expression, or if it has no form its value: a fraction's root where it is one, else rounded up."""
-    try:
+def _at_most(of: Expr, values: Values, where: Where) -> Prefix:
+    """An expression; at numbers a fraction's root, which the checker squares exactly, or if it is none rounded up."""
+    if where.values is None:
         return term(of, where)
-    except CertificateError:
-        square = (of**2).simplified().rational(values)
-        return str(Fraction(of.number(values, rounding="up"))) if square is None else ["^", str(square), "1/2"]
+    square = (of**2).simplified().rational(values)
+    return str(Fraction(of.number(values, rounding="up"))) if square is None else ["^", str(square), "1/2"]
 
 
-def _exactly(of: Expr, values: Values, where: str) -> Prefix:
-    """An expression, or if it has no form its value, where that is a fraction."""
+def _exactly(of: Expr, values: Values, where: Where) -> Prefix:
+    """An expression; if it has no form its value, where that is a fraction, else the value of the parts without one."""
     try:
-        return term(of, where)
+        return term(of, replace(where, values=None))
     except CertificateError:
-        if (known := of.rational(values)) is None:
+        if where.values is None:
             raise
-        return str(known)
+        known = of.rational(values)
+        return term(of, where) if known is None else str(known)
 
 
-def _statistic(release: Release, declaration: Declaration, values: Values, where: str) -> Json:
+def _statistic(release: Release, declaration: Declaration, values: Values, where: Where) -> Json:
     return _write(release.statistic, release, declaration, values, where)
 
 
@@ -180,7 +214,7 @@ def _has_many_leaves(one: Release) -> bool:
     return isinstance(one.schedule, Tree) and one.schedule.leaves_of_a_user != _ONE
 
 
-def _all_nodes(one: Release, declaration: Declaration, values: Values, where: str) -> Json:
+def _all_nodes(one: Release, declaration: Declaration, values: Values, where: Where) -> Json:
     """All nodes of a tree with several leaves of one user, as one value with a stated sensitivity."""
     moved = one.charged(declaration.relation)
     statistic = {"kind": "stated", "l1": _at_most(moved.l1, values, where), "l2": _at_most(moved.l2, values, where)}
@@ -197,7 +231,7 @@ def is_stated(release: Procedure) -> bool:
 _WEIGHTS: Final[Mapping[str, str]] = {"rewarded": "reward", "_bits": "reward", "_cost": "cost"}
 
 
-def _table(table: CellSums, where: str, *, pooled: bool) -> Json:
+def _table(table: CellSums, where: Where, *, pooled: bool) -> Json:
     weight = "one" if table.weight is None else _WEIGHTS.get(getattr(table.weight, "__name__", ""))
     if table.cells not in {visited, passed} or weight is None or not _is_ours(table.weight):
         raise CertificateError(f"{where}: {table.name} is not one of the tables of the form")
@@ -217,18 +251,18 @@ def _is_ours(weight: Callable[..., Any] | None) -> bool:
 
 
 @_write.register
-def _cells(statistic: CellSums, _release: Release, _declaration: Declaration, _values: Values, where: str) -> Json:
+def _cells(statistic: CellSums, _release: Release, _declaration: Declaration, _values: Values, where: Where) -> Json:
     return _table(statistic, where, pooled=False)
 
 
 @_write.register
-def _pooled(statistic: PooledSums, _release: Release, _declaration: Declaration, _values: Values, where: str) -> Json:
+def _pooled(statistic: PooledSums, _release: Release, _declaration: Declaration, _values: Values, where: Where) -> Json:
     return _table(statistic.by_step, where, pooled=True)
 
 
 @_write.register
 def _one_step(
-    statistic: OneStepEach, _release: Release, _declaration: Declaration, _values: Values, where: str
+    statistic: OneStepEach, _release: Release, _declaration: Declaration, _values: Values, where: Where
 ) -> Json:
     size = statistic.table.steps
     for axis in statistic.table.sizes:
@@ -237,18 +271,18 @@ def _one_step(
 
 
 @_write.register
-def _gram(statistic: GramMatrices, _release: Release, _declaration: Declaration, _values: Values, where: str) -> Json:
+def _gram(statistic: GramMatrices, _release: Release, _declaration: Declaration, _values: Values, where: Where) -> Json:
     return _linear(statistic, _ONE, "outer", where)
 
 
 @_write.register
 def _features(
-    statistic: FeatureSums, _release: Release, _declaration: Declaration, _values: Values, where: str
+    statistic: FeatureSums, _release: Release, _declaration: Declaration, _values: Values, where: Where
 ) -> Json:
     return _linear(statistic, statistic.target.bound**statistic.power, "sum", where)
 
 
-def _linear(statistic: GramMatrices | FeatureSums, target: Expr, part: str, where: str) -> Json:
+def _linear(statistic: GramMatrices | FeatureSums, target: Expr, part: str, where: Where) -> Json:
     weight = statistic.weight.bound if statistic.weight is not None else _ONE
     bounds = {"steps": statistic.steps, "feature": statistic.vector.bound, "target": target, "weight": weight}
     for name in ("feature", "target", "weight"):  # one step less where nothing is added in the last
@@ -259,7 +293,9 @@ def _linear(statistic: GramMatrices | FeatureSums, target: Expr, part: str, wher
 
 
 @_write.register
-def _clipped(statistic: ClippedSums, _release: Release, declaration: Declaration, _values: Values, where: str) -> Json:
+def _clipped(
+    statistic: ClippedSums, _release: Release, declaration: Declaration, _values: Values, where: Where
+) -> Json:
     if statistic.per == "user" and declaration.relation.trajectories != _ONE:
         raise CertificateError(f"{where}: a sum of users who have several records each has no form")
     root, norm = sqrt(statistic.dimension), statistic.norm
@@ -279,7 +315,7 @@ _LAWS: Final[Mapping[type[Any], tuple[str, str]]] = {
 }
 
 
-def _mechanism(release: Release, values: Values, where: str) -> Json:
+def _mechanism(release: Release, values: Values, where: Where) -> Json:
     mechanism: Mechanism = release.mechanism
     if type(mechanism) in _LAWS:
         law, spread = _LAWS[type(mechanism)]
@@ -287,18 +323,42 @@ def _mechanism(release: Release, values: Values, where: str) -> Json:
     if isinstance(mechanism, SymmetricGaussian):
         variance = _exactly(mechanism.spread, values, where)
         return {"law": "gaussian-matrix", "variance": variance, "diagonal": 2 if mechanism.kind == "goe" else 1}
-    if isinstance(mechanism, ShuffledBits) and not mechanism.law.integers:
-        fair = all(mechanism.probability.number(at) >= 1 / 2 for at in release.settings(values))
-        if fair:  # of users who draw ⌈τ/n⌉ bits each there are at least ⌈τ⌉ in all
-            return {
-                "law": "shuffled-bits",
-                "noise_bits": math.ceil(mechanism.threshold.number(values, rounding="down")),
-            }
-        raise CertificateError(f"{where}: noise bits of a probability below ½ have no form")
+    if isinstance(mechanism, ShuffledBits):
+        return _shuffled(release, mechanism, values, where)
     raise CertificateError(f"{where}: {mechanism.words} has no form")
 
 
-def _sampled(schedule: Sampled, where: str) -> Json:
+def _shuffled(release: Release, mechanism: ShuffledBits, values: Values, where: Where) -> Json:
+    """The noise bits of the batch with the fewest; of users who draw ⌈τ/n⌉ fair ones each there are at least ⌈τ⌉."""
+    settings = release.settings(values)
+    if not settings:
+        raise CertificateError(f"{where}: no user is in a batch")
+    fair = all(mechanism.probability.number(at) >= 1 / 2 for at in settings)
+    if fair and not where.refuting and not mechanism.law.integers:
+        most = math.ceil(mechanism.threshold.number(values, rounding="down"))
+        return {"law": "shuffled-bits", "noise_bits": most, "chance": "1/2"}
+    if where.refuting:  # in an empty batch of ones the user shows: 1 − p for each bit
+        settings = (max(settings, key=lambda at: _blank(mechanism, at)),)
+    if len(settings) > 1:
+        raise CertificateError(f"{where}: batches of several sizes with rare bits, or with integers, have no form")
+    (at,) = settings
+    senders = expression(1) if mechanism.dealt else mechanism.users
+    users, bits, chance = (x.rational(at) for x in (senders, mechanism.noise_bits, mechanism.probability))
+    if users is None or bits is None or chance is None:
+        raise CertificateError(f"{where}: {mechanism.words} has no form")
+    if mechanism.law.integers:
+        sizes = {"noise_bits": number(bits), "users": number(users)}
+        return {"law": "shuffled-integers", **sizes, "chance": number(chance)}
+    return {"law": "shuffled-bits", "noise_bits": number(bits * users), "chance": number(chance)}
+
+
+def _blank(mechanism: ShuffledBits, at: Values) -> float:
+    """The probability that no noise bit of the batch is 1."""
+    bits = mechanism.noise_bits.number(at) * (1 if mechanism.dealt else mechanism.users.number(at))
+    return math.pow(1 - mechanism.probability.number(at), bits)
+
+
+def _sampled(schedule: Sampled, where: Where) -> Json:
     sampling = schedule.sampling if isinstance(schedule, Sample) else schedule
     if not isinstance(sampling, Poisson) or sampling.most is not None:
         raise CertificateError(f"{where}: {schedule.words} has no form")
@@ -306,12 +366,12 @@ def _sampled(schedule: Sampled, where: str) -> Json:
     return {"kind": "sampled", "times": times, "rate": rate}
 
 
-def _schedule(release: Release, where: str) -> Json:
+def _schedule(release: Release, where: Where) -> Json:
     schedule: Schedule = release.schedule
     shared = "outputs" in release.draw.across
     if isinstance(schedule, EveryEpisode):
         return {"kind": "repeat", "times": term(schedule.outputs, where), "noise": "shared" if shared else "fresh"}
-    if shared:
+    if shared and not isinstance(schedule, PerUser | Tree | Once | Batches):
         raise CertificateError(f"{where}: one draw over {schedule.words} has no form")
     if isinstance(schedule, Sampled):
         return _sampled(schedule, where)
@@ -326,40 +386,51 @@ def _schedule(release: Release, where: str) -> Json:
     raise CertificateError(f"{where}: {schedule.words} has no form")
 
 
-def _selection(one: Procedure, where: str) -> Json:
+def _selection(one: Procedure, where: Where) -> Json:
     mechanism: Json
     statistic: Json
     schedule: Json = {"kind": "once"}
-    if isinstance(one, ScoredChoice):
-        law = "exponential" if one.by == "exponential mechanism" else "permute-and-flip"
-        mechanism = {"law": law, "epsilon": term(one.epsilon, where)}
-        statistic = {"kind": "selection", "moves": "1"}  # ε is the price of scores that move by Δ
-    elif isinstance(one, NoisyMax) and one.noise != "gumbel":
-        mechanism = {"law": "noisy-max", "scale": term(one.scale, where)}
-        statistic = {"kind": "selection", "moves": term(one.sensitivity, where)}
+    if isinstance(one, ScoredChoice | NoisyMax):
+        chosen = one.noisy_max if isinstance(one, ScoredChoice) else one  # the same law
+        scale = term(chosen.scale, where)
+        mechanism = {"law": "noisy-max", "scale": scale, "noise": chosen.noise, "one_sided": chosen.monotone}
+        statistic = {"kind": "selection", "moves": term(chosen.sensitivity, where)}
     elif isinstance(one, SparseVector):
         if one.answers != "above or below":
             raise CertificateError(f"{where}: noisy values beside the answers have no form")
         noise = expression(0) if one.query_scale is None else one.query_scale
         written = {"threshold_scale": term(one.threshold_scale, where), "query_scale": term(noise, where)}
-        positives = term(one.queries if one.positives is None else one.positives, where)
+        queries = term(one.queries, where)
+        positives = queries if one.positives is None else term(one.positives, where)
         if one.redrawn:  # one sparse vector after the other, each until its first answer above
             schedule, positives = {"kind": "repeat", "times": positives, "noise": "fresh"}, "1"
-        mechanism = {"law": "sparse-vector", **written, "positives": positives, "one_sided": one.monotone}
+        mechanism = {"law": "sparse-vector", **written, "positives": positives, "queries": queries}
+        mechanism["one_sided"] = one.monotone
         statistic = {"kind": "selection", "moves": term(one.sensitivity, where)}
     elif isinstance(one, NoisyVotes) and one.noise == "laplace":
-        mechanism = {"law": "noisy-max", "scale": term(one.spread, where)}
+        mechanism = {"law": "noisy-max", "scale": term(one.spread, where), "noise": "laplace", "one_sided": False}
         statistic = {"kind": "selection", "moves": "1"}
         schedule = {"kind": "repeat", "times": term(one.queries, where), "noise": "fresh"}
-    elif isinstance(one, UnaryEncoding) and one.kept == -one.flipped:
+    elif isinstance(one, UnaryEncoding) and same(one.kept, -one.flipped) is True:
         odds = exp(one.kept)
         keep = term((odds / (1 + odds)).simplified(), where)
         mechanism = {"law": "randomised-response", "keep": keep, "answers": "2"}
         statistic = {"kind": "bits", "bits": term(one.bits, where), "ones": term(one.ones, where)}
         schedule = {"kind": "local"}
-    elif isinstance(one, OwnMechanism) and isinstance(one.guarantee, PureDP):
-        mechanism = {"law": "theorem", "pure": term(one.guarantee.epsilon, where), "theorem": one.source or one.name}
+    elif isinstance(one, RandomisedResponse):
+        true = exp(one.epsilon)
+        keep = term((true / (true + one.categories - 1)).simplified(), where)
+        mechanism = {"law": "randomised-response", "keep": keep, "answers": term(one.categories, where)}
+        statistic, schedule = {"kind": "bits", "bits": "1", "ones": "1"}, {"kind": "local"}
+    elif isinstance(one, OwnMechanism):
+        price = _claim(one.guarantee, where)
+        currency = price.pop("currency")
+        if currency == "approx":
+            raise CertificateError(f"{where}: a stated price in ε and δ has no form")
+        (cost,) = price.values()
+        mechanism = {"law": "theorem", "cost": cost, "currency": currency, "theorem": one.source or one.name}
         statistic = {"kind": "stated", "l1": "0", "l2": "0"}
+        schedule = {"kind": "local" if one.model == "local" else "once"}
     else:
         raise CertificateError(f"{where}: {one.facts.words} has no form")
     return {"statistic": statistic, "mechanism": mechanism, "schedule": schedule}

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
 from privcheck.declare.declaration import Declaration
-from privcheck.declare.procedures import Procedure
+from privcheck.declare.procedures import Procedure, RandomisedResponse, UnaryEncoding
 from privcheck.declare.releases import Release
+from privcheck.declare.samples import Poisson, Sample
 from privcheck.declare.schedules import load_of
 from privcheck.errors import CertificateError
 from privcheck.pricing import Priced
 from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
-from privcheck.terms.symbols import Expr, largest, total
-from privcheck.verification.certificates.canonical import Json, number, term
+from privcheck.terms.symbols import Expr, exp, expression, largest, log, total
+from privcheck.verification.certificates.canonical import Json, Where, number, term
 from privcheck.verification.certificates.grids import grid_hints
 
 _LARGEST_EPSILON: Final = 64
@@ -37,16 +39,23 @@ def derive_for_all(priced: Priced, written: Sequence[Json]) -> Iterator[Json]:
         priced: The declaration at its parameters.
         written: Its releases in the canonical form.
     """
+    if any(_moves_nothing(one, priced) for one in priced.declaration.releases):
+        raise CertificateError("a release costs nothing at these parameters alone")
     declaration, route = priced.declaration, "C-ZCDP-APPROX" if _is_zcdp_curve(priced) else _route(priced)
     costs = {one.name: _cost(priced, one, _CURRENCIES[route]) for one in declaration.releases}
     claimed = _claimed(declaration.claim.guarantee)
     if len(costs) == 1 and claimed is not None:  # no less than its cost, in the simplest form that is enough
         costs = dict.fromkeys(costs, claimed)
     sums = [total([costs[name] for name in _names(declaration, group)]) for group in declaration.groups]
-    whole = term(claimed if claimed is not None else largest(*sums), "the total")
+    whole = term(claimed if claimed is not None else largest(*sums), Where("the total", None))
     steps: list[Json] = [
-        {"rule": release["mechanism"]["law"], "release": release["name"], "at_most": term(costs[release["name"]], "")}
+        {
+            "rule": release["mechanism"]["law"],
+            "release": name,
+            "at_most": term(costs[name], Where(f"release {name!r}", None)),
+        }
         for release in written
+        for name in (release["name"],)
     ]
     steps += [{"rule": "T-COMPOSE", "at_most": whole}, {"rule": route}]
     bounds = list(_maxima([*written, whole]))
@@ -108,17 +117,43 @@ def derive_at(priced: Priced, written: Sequence[Json]) -> Iterator[Json]:
     """
     route = _route(priced)
     currency, declaration = _CURRENCIES[route], priced.declaration
-    exact = {one.name: _bound(_cost(priced, one, currency), priced) for one in declaration.releases}
-    for slack in (Fraction(1), _ABOVE):
+    releases = declaration.releases
+    for tight, slack in itertools.product((False, True), (Fraction(1), _ABOVE)):
+        exact = {one.name: _bound(_cost(priced, one, currency, tight=tight), priced.values) for one in releases}
         costs = {name: amount * slack for name, amount in exact.items()}
         steps: list[Json] = [
             {"rule": release["mechanism"]["law"], "release": release["name"], "at_most": number(costs[release["name"]])}
             for release in written
         ]
-        whole = max(
-            sum((costs[name] for name in _names(declaration, group)), Fraction(0)) for group in declaration.groups
-        )
-        yield {"steps": [*steps, {"rule": "T-COMPOSE", "at_most": number(whole)}, {"rule": route}]}
+        whole = max(_sum_at(priced, group, costs) for group in declaration.groups)
+        total = {"rule": "T-COMPOSE", "at_most": number(whole * slack)}
+        yield {"steps": [*steps, total, {"rule": route}]}
+
+
+def _sum_at(priced: Priced, group: str, costs: Mapping[str, Fraction]) -> Fraction:
+    """Sum of the costs of the releases that hold a user of the group; ε of one sample's values, amplified together."""
+    summed, shared = Fraction(0), dict[int, tuple[Poisson, Fraction]]()
+    released = {one.name: one for one in priced.declaration.releases}
+    for name in _names(priced.declaration, group):
+        sampling = _shared(released[name]) if _is_pure(priced) else None
+        if sampling is None:
+            summed += costs[name]
+        else:
+            shared[id(sampling)] = (sampling, shared.get(id(sampling), (sampling, Fraction(0)))[1] + costs[name])
+    for sampling, together in shared.values():
+        amplified = sampling.rounds * log(1 + sampling.rate * (exp(expression(together)) - 1))
+        summed += _bound(amplified, priced.values)
+    return summed
+
+
+def _shared(one: Procedure) -> Poisson | None:
+    """The Poisson sample that a release shares with others."""
+    schedule = getattr(one, "schedule", None)
+    return schedule.sampling if isinstance(schedule, Sample) and isinstance(schedule.sampling, Poisson) else None
+
+
+def _is_pure(priced: Priced) -> bool:
+    return _CURRENCIES[_route(priced)] == "pure"
 
 
 def derive_numeric(priced: Priced, written: Sequence[Json]) -> Json:
@@ -138,19 +173,25 @@ def derive_numeric(priced: Priced, written: Sequence[Json]) -> Json:
     events: list[Json] = []
     for one, release in zip(declaration.releases, written, strict=True):
         law, schedule = release["mechanism"]["law"], release["schedule"]
-        amount = _bound(_cost_of_one(priced, one, law), priced)
+        amount = _bound(_cost_of_one(priced, one, law), priced.values)
         amount = Fraction(math.ceil(amount)) if law == "shuffled-bits" else amount * _ABOVE
-        if amount == 0 or _times(one, priced) == 0:
-            raise CertificateError(f"release {one.name!r}: a value that costs nothing is no event")
         steps.append({"rule": law, "release": one.name, "at_most": number(amount)})
+        count = int(_times(one, priced))
+        if amount == 0 or count == 0:
+            continue
         if law == "shuffled-bits":
             events.append({"law": "binomial", "trials": release["mechanism"]["noise_bits"], "count": int(amount)})
             continue
-        gaussian = law in {"gaussian", "gaussian-matrix"}
+        gaussian = law in {"gaussian", "gaussian-matrix"} or release["mechanism"].get("currency") == "gdp"
         event: Json = {"law": "gaussian", "squared_ratio": str(amount)}
         event = event if gaussian else {"law": "approximate", "epsilon": str(amount), "lost": 0}
+        if isinstance(one, RandomisedResponse | UnaryEncoding):
+            event = {"law": "randomised response", "epsilon": str(amount), "values": _answers(one, priced)}
+            count = count if isinstance(one, RandomisedResponse) else count * 2 * int(one.ones.number(priced.values))
         sampled = {"rate": str(_at(schedule["rate"], priced))} if schedule["kind"] == "sampled" else {}
-        events.append({**event, **sampled, "count": int(_times(one, priced))})
+        events.append({**event, **sampled, "count": count})
+    if not events:  # any grid does
+        events.append({"law": "approximate", "epsilon": "1", "lost": 0, "count": 1})
     epsilon, delta = (Fraction(x.number(priced.values, rounding="down")) for x in (claim.epsilon, claim.delta))
     if not (0 < epsilon <= _LARGEST_EPSILON and 0 < delta < 1):
         raise CertificateError("the claim: its ε or δ is out of the range of numeric compositions")
@@ -160,17 +201,26 @@ def derive_numeric(priced: Priced, written: Sequence[Json]) -> Json:
 def _cost_of_one(priced: Priced, one: Procedure, law: str) -> Expr:
     """Cost of one noisy value: μ² of Gaussian noise, ε of other noise, the number of counters behind a shuffler."""
     relation = priced.declaration.relation
+    if _moves_nothing(one, priced):
+        return expression(0)
     if isinstance(one, Release):
         moved = one.mechanism.whiten(one.contributed(relation))
         if law == "shuffled-bits":
             return moved.l1
         cost = one.mechanism.gdp_squared(moved) if "gaussian" in law else one.mechanism.pure(moved)
+    elif isinstance(one, UnaryEncoding):
+        cost = one.kept
     else:
-        pure = one.cost(relation).pure
-        cost = None if pure is None else pure / one.facts.rounds
+        found = one.cost(relation)
+        cost = found.pure / one.facts.rounds if found.pure is not None else found.dominating_mu_squared
     if cost is None:
         raise CertificateError(f"release {one.name!r}: no price of one value")
     return cost
+
+
+def _answers(one: RandomisedResponse | UnaryEncoding, priced: Priced) -> int:
+    """How many answers there are to one question."""
+    return int(one.categories.number(priced.values)) if isinstance(one, RandomisedResponse) else 2
 
 
 def _times(one: Procedure, priced: Priced) -> Fraction:
@@ -202,15 +252,22 @@ def _route(priced: Priced) -> str:
     raise CertificateError("the claim: its curve is that of a numeric composition")
 
 
-def _cost(priced: Priced, one: Procedure, currency: str) -> Expr:
-    """Cost of a release by the checker's rules: ε, ρ or μ² of all outputs that hold one user."""
+def _cost(priced: Priced, one: Procedure, currency: str, *, tight: bool = False) -> Expr:
+    """Cost of a release by the checker's rules: ε, ρ or μ² of all outputs that hold one user.
+
+    `tight`: ρ of what is not Gaussian as it is priced, at most ε·tanh(ε/2), and not ε²/2 of every output.
+    """
     found = one.cost(priced.declaration.relation)
+    if _moves_nothing(one, priced):
+        return expression(0)
     if currency == "pure":
-        cost = found.pure
+        cost = found.pure if _shared(one) is None else _cost_of_one(priced, one, "")
     elif currency == "gdp":
-        cost = found.mu_squared
+        cost = found.mu_squared if found.mu_squared is not None else found.dominating_mu_squared
     elif found.mu_squared is not None:
         cost = found.mu_squared / 2
+    elif tight or found.pure is None:
+        cost = found.rho
     else:  # ε²/2 of every output, which is what the checker knows of noise that is not Gaussian
         times = one.schedule.times if isinstance(one, Release) else None
         cost = None if found.pure is None else found.pure**2 / (2 if times is None else 2 * times)
@@ -219,7 +276,12 @@ def _cost(priced: Priced, one: Procedure, currency: str) -> Expr:
     return cost
 
 
-def _bound(cost: Expr, priced: Priced) -> Fraction:
+def _moves_nothing(one: Procedure, priced: Priced) -> bool:
+    """Whether no user changes the statistic at these parameters: one cell, or what neighbours have in common."""
+    return isinstance(one, Release) and one.contributed(priced.declaration.relation).l1.rational(priced.values) == 0
+
+
+def _bound(cost: Expr, values: Mapping[str, Fraction]) -> Fraction:
     """The cost as a fraction, rounded up."""
-    known = cost.rational(priced.values)
-    return Fraction(cost.number(priced.values, rounding="up")) if known is None else known
+    known = cost.rational(values)
+    return Fraction(cost.number(values, rounding="up")) if known is None else known

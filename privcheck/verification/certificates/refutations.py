@@ -3,52 +3,235 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
+import numpy as np
+
 from privcheck.data.trajectories import Regressors, Trajectories
-from privcheck.declare.procedures import SparseVector
-from privcheck.declare.releases import Release
-from privcheck.declare.statistics import ClippedSums, FeatureSums, GramMatrices, OneStepEach, Vectors
-from privcheck.declare.statistics.counts import CellSums, PooledSums
+from privcheck.declare.mechanisms import DiscreteGaussian
+from privcheck.declare.procedures import (
+    KnownPair,
+    NoisyMax,
+    OwnMechanism,
+    Procedure,
+    RandomisedResponse,
+    ScoredChoice,
+    SparseVector,
+    UnaryEncoding,
+)
+from privcheck.declare.procedures.base import moved_by_a_user
+from privcheck.declare.procedures.shared_samples import SHARED
+from privcheck.declare.procedures.scored_choice import ChoiceRuns
+from privcheck.declare.procedures.selection import SelectionRuns
+from privcheck.declare.releases import Release, is_additive
+from privcheck.declare.schedules import Once
+from privcheck.declare.statistics import FeatureSums, GramMatrices, OneStepEach, Vectors
 from privcheck.errors import CertificateError
 from privcheck.pricing import Priced
 from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP
-from privcheck.verification.certificates.canonical import Json, number
-from privcheck.verification.witness import Witness
+from privcheck.verification.certificates.canonical import Json, is_stated, number
+from privcheck.verification.witness import Witness, worst_witness
 
 _GRID: Final = 2**40  # coordinates are rounded towards 0 to multiples of 1/_GRID, so that norms stay in bounds
 _MOST_STEPS: Final = 4_000  # steps of a pair that is written out
 _ORDERS: Final = tuple(Fraction(x) for x in ("1001/1000", "11/10", "3/2", "2", "3", "5", "10", "30", "100", "1000"))
+_LEVELS: Final = tuple(Fraction(x) for x in ("0", "1/2", "1", "2", "4"))  # ε at which curves are compared
+_CROSSINGS: Final = ((60, -60), (0, 0), (1, -1), (4, -6), (10, -6))  # scales above and below a threshold
+_FARTHEST: Final = 300  # scales that a candidate is behind
+_OUTCOMES: Final = 100  # of a stated law
+_SHARE: Final = 1e-10  # of a probability, by which it is rounded
+_UNIT: Final = 10**24  # in which probabilities are written
 
 
-def refute_with_pair(priced: Priced, witness: Witness | None) -> Json:
-    """Evidence of a refutation: the user in D and in D′, and the releases that tell them apart.
+def refute_with_pair(priced: Priced, witness: Witness | None) -> Iterator[Json]:
+    """Yield evidence of a refutation: the user in D and in D′, and the releases that tell them apart.
+
+    The checker decides at which order of divergence, or at which ε, the loss is above the claim.
 
     Raises:
-        CertificateError: The pair is not one of trajectories or vectors, or is too long.
+        CertificateError: The pair has no form, or is too long.
     """
     declaration = priced.declaration
     if witness is None:
         raise CertificateError("the claim fails without a pair of neighbours")
     if (answers := _impossible_answers(priced)) is not None:
-        return answers
-    if witness.by:
-        raise CertificateError(f"the pair is one of scores or answers of {', '.join(witness.by)}, not of data")
+        yield answers
+        return
     if " and " in witness.group:
         raise CertificateError("the user of the pair is in several groups")
-    seen = [one for one in declaration.seen_by(witness.group) if _usable(one, priced)]
-    if not seen:
-        raise CertificateError("no release of the pair has an exact loss in a certificate")
-    evidence: Json = {
-        "pair": [_user(user, seen) for user in witness.pair],
-        "using": [one.name for one in seen],
-    }
+    among = declaration.among(witness.group)
+    names = {part for name in witness.by for part in name.split(SHARED)}
+    seen = [
+        one
+        for one in declaration.releases
+        if one.users in among and (one.name in names if names else one in declaration.noisy)
+    ]
+    evidence = _evidence(priced, witness, [one for one in seen if _usable(one, priced)])
     if witness.group:
         evidence["part"] = witness.group
-    if isinstance(declaration.claim.guarantee, ZCDP) and not all(one.mechanism.law.gaussian for one in seen):
-        evidence["order"] = number(_best_order(priced, witness, seen))
-    return evidence
+    sparse = [one for one in seen if isinstance(one, SparseVector) and not one.redrawn and one.query_scale is not None]
+    for level in _CROSSINGS if sparse else _CROSSINGS[:1]:
+        crossing = {one.name: _cross(one, priced, level) for one in sparse}
+        using = [*evidence["using"], *crossing]
+        if not using:
+            raise CertificateError("no release of the pair has an exact loss in a certificate")
+        yield from _measured(
+            priced, witness, seen, {**evidence, "using": using} | ({"crossing": crossing} if crossing else {})
+        )
+
+
+def _measured(priced: Priced, witness: Witness, seen: Sequence[Procedure], evidence: Json) -> Iterator[Json]:
+    """The evidence, at each order or ε where one is needed; candidates that gain do so on D first, then as told."""
+    declaration = priced.declaration
+    if "behind" in evidence and "order" not in evidence:
+        turned = {name: sorted(gaps, key=Fraction) for name, gaps in evidence["behind"].items()}
+        if turned != evidence["behind"]:
+            yield from _measured(priced, witness, seen, {**evidence, "behind": turned})
+    yield evidence
+    claim = declaration.claim.guarantee
+    if isinstance(claim, ZCDP):
+        noisy = [one for one in seen if is_additive(one)]
+        orders = [_best_order(priced, witness, noisy)] if noisy == list(seen) else _ORDERS
+        yield from ({**evidence, "order": number(order)} for order in orders)
+    if isinstance(claim, GaussianDP):
+        yield from ({**evidence, "epsilon": number(at)} for at in _LEVELS)
+
+
+def _evidence(priced: Priced, witness: Witness, seen: Sequence[Procedure]) -> Json:
+    """What tells the two apart in each release: data, scores of candidates, or laws that an author states."""
+    sides: list[list[Json]] = [[], []]
+    noisy = [one for one in seen if isinstance(one, Release)]
+    behind: dict[str, list[int | str]] = {}
+    stated: dict[str, list[list[int | str]]] = {}
+    vectors: list[dict[str, list[int]]] = [{}, {}]
+    if noisy:
+        user = witness.pair if _is_data(witness.pair) else _data_of(priced, noisy)
+        sides = [_user(one, noisy) for one in user]
+        sides = _with_vectors(sides, _vectors_of(priced, user, noisy))
+    using = [one.name for one in noisy]
+    for one in seen:
+        if isinstance(one, NoisyMax | ScoredChoice):
+            behind[one.name] = _gaps(one, priced, witness)
+        elif isinstance(one, OwnMechanism):
+            stated[one.name] = _stated_laws(_told(one, priced, witness))
+        elif isinstance(one, RandomisedResponse):
+            vectors = [{**old, one.name: [bit]} for old, bit in zip(vectors, (1, 0), strict=True)]
+        elif isinstance(one, UnaryEncoding):
+            bits, ones = (int(size.number(priced.values)) for size in (one.bits, one.ones))
+            first, second = [1] * ones + [0] * (bits - ones), [0] * ones + [1] * ones + [0] * (bits - 2 * ones)
+            vectors = [{**old, one.name: new} for old, new in zip(vectors, (first, second), strict=True)]
+        if not isinstance(one, Release):
+            using.append(one.name)
+    sides = _with_vectors(sides, vectors)
+    found: Json = {"using": using}
+    found |= {"pair": sides} if sides[0] or sides[1] else {}
+    found |= {"behind": behind} if behind else {}
+    return found | ({"laws": stated} if stated else {})
+
+
+def _cross(one: SparseVector, priced: Priced, level: tuple[int, int]) -> list[list[int | str]]:
+    """Queries so many scales above the threshold that are answered "below", then others below it answered "above"."""
+    assert one.query_scale is not None
+    moved = moved_by_a_user(one.sensitivity, priced.declaration.relation).rational(priced.values)
+    scales = [scale.rational(priced.values) for scale in (one.threshold_scale, one.query_scale)]
+    queries = int(one.queries.number(priced.values))
+    most = queries if one.positives is None else int(one.positives.number(priced.values))
+    if moved is None or None in scales:
+        raise CertificateError(f"release {one.name!r}: scales and sensitivity are no fractions")
+    far = max(scale for scale in scales if scale is not None)
+    crossings = max(1, min(most, queries // 2))
+    low, high = (number(part * far) for part in level)
+    further = number(level[0] * far + moved)
+    nearer = number(level[1] * far - (0 if one.monotone else moved))
+    return [[queries - crossings, low, further], [crossings, high, nearer]]
+
+
+def _is_data(pair: tuple[Any, Any]) -> bool:
+    return any(isinstance(user, Trajectories | Regressors | Vectors) for user in pair)
+
+
+def _with_vectors(sides: list[list[Json]], vectors: Sequence[Mapping[str, Any]]) -> list[list[Json]]:
+    """The first trajectory of each side with vectors of some releases besides."""
+    return [
+        [{**side[0], "vectors": {**side[0].get("vectors", {}), **new}}, *side[1:]] if new and side else
+        [{"vectors": dict(new)}] if new else side
+        for side, new in zip(sides, vectors, strict=True)
+    ]  # fmt: skip
+
+
+def _vectors_of(priced: Priced, user: tuple[Any, Any], noisy: Sequence[Release]) -> list[dict[str, Any]]:
+    """Bits of one step of a user, by the cells that change; the change of a statistic with a stated sensitivity."""
+    found: list[dict[str, Any]] = [{}, {}]
+    for one in noisy if _is_data(user) else ():
+        moved = one.moved(user, priced.values)
+        if isinstance(one.statistic, OneStepEach):
+            table = one.statistic.table
+            size = int(math.prod(axis.number(priced.values) for axis in (table.steps, *table.sizes)))
+            for side, there, sign in zip(found, user, (1, -1), strict=True):
+                if there is None:
+                    continue
+                changed = set(moved.cells[moved.change * sign > 0].tolist())
+                side[one.name] = [int(k in changed) for k in range(size)]
+        elif is_stated(one) and moved.mirrored is None:
+            found[0][one.name] = [_rounded(x) for x in moved.change.tolist()]
+    return found
+
+
+def _data_of(priced: Priced, noisy: Sequence[Release]) -> tuple[Any, Any]:
+    """A user whom the statistics show best, if each is released once: of a sample, that has the user or not."""
+    once = tuple(replace(one, schedule=Once(), fresh=False) for one in noisy)
+    alone = replace(priced.declaration, releases=once, origin=None)
+    found = worst_witness(priced.of(alone), [])
+    if found is None or not _is_data(found.pair):
+        raise CertificateError("the pair is not one of data")
+    return found.pair
+
+
+def _told(one: Procedure, priced: Priced, witness: Witness) -> KnownPair:
+    """The pair of a procedure that a witness tells."""
+    for pair in one.pairs(priced.declaration.relation, priced.values):
+        alone = witness.by == (one.name,) and witness.words.startswith(pair.words)
+        if alone or f"{one.name}: {pair.words}" in witness.words:
+            return pair
+    raise CertificateError(f"the pair is one of answers of {one.name} that has no form")
+
+
+def _gaps(one: NoisyMax | ScoredChoice, priced: Priced, witness: Witness) -> list[int | str]:
+    """How far the first of two candidates is behind the second, on D and on D′."""
+    sampler = _told(one, priced, witness).sampler
+    assert isinstance(sampler, SelectionRuns | ChoiceRuns)
+    first, second = (scores[1] - scores[0] for scores in sampler.scores)
+    chosen = one.noisy_max if isinstance(one, ScoredChoice) else one
+    moved = moved_by_a_user(chosen.sensitivity, priced.declaration.relation) * (1 if chosen.monotone else 2)
+    known = moved.rational(priced.values)
+    apart = Fraction(moved.number(priced.values, rounding="down")) if known is None else known
+    far = _FARTHEST * chosen.scale.number(priced.values)
+    start = Fraction(max(-far, min(far, first, second)))
+    both = [start, start + apart]
+    return [number(each) for each in (both if first < second else reversed(both))]
+
+
+def _stated_laws(pair: KnownPair) -> list[list[int | str]]:
+    """Both laws of a mechanism of an author's own, P rounded down and Q up, outcomes of one loss put together."""
+    if pair.outcomes is None:
+        raise CertificateError("the pair has no finite law")
+    p, q = np.exp(pair.outcomes.log_p) * (1 - _SHARE), np.exp(pair.outcomes.log_q) * (1 + _SHARE)
+    with np.errstate(divide="ignore"):
+        loss = np.where(p > 0, np.log(p) - np.log(q), -np.inf)
+    finite = loss[np.isfinite(loss)]
+    edges = np.linspace(finite.min(), finite.max(), _OUTCOMES) if finite.size else np.zeros(1)
+    group = np.where(np.isfinite(loss), np.digitize(loss, edges), np.where(loss > 0, _OUTCOMES + 1, -1))
+    laws: list[list[int | str]] = [[], []]
+    for one in np.unique(group):
+        inside = group == one
+        low, high = Fraction(float(p[inside].sum())), Fraction(float(q[inside].sum()))
+        laws[0].append(number(Fraction(math.floor(low * _UNIT), _UNIT)))
+        possible = bool(np.isfinite(pair.outcomes.log_q[inside]).any())  # though its probability may underflow
+        laws[1].append(number(Fraction(max(math.ceil(high * _UNIT), int(possible)), _UNIT)))
+    return laws
 
 
 def _impossible_answers(priced: Priced) -> Json | None:
@@ -64,21 +247,12 @@ def _impossible_answers(priced: Priced) -> Json | None:
     return {"answers": {"release": one.name, "above": [False, True], "first": first, "second": second}}
 
 
-_COMPUTED: Final = (CellSums, PooledSums, GramMatrices, FeatureSums, OneStepEach, ClippedSums)
-
-
-def _usable(one: Release, priced: Priced) -> bool:
+def _usable(one: Procedure, priced: Priced) -> bool:
     """Whether the checker computes the loss of a release in the claim's currency."""
-    claim, law = priced.declaration.claim.guarantee, one.mechanism.law
-    if not isinstance(one.statistic, _COMPUTED):
-        return False
-    shared = "outputs" in one.draw.across
-    if isinstance(claim, GaussianDP):
-        return law.gaussian or shared
-    if isinstance(claim, ApproxDP):
-        gaussian = any(other.mechanism.law.gaussian for other in priced.declaration.noisy)
-        return law.gaussian or shared or not gaussian
-    return True
+    if not isinstance(one, Release):
+        return isinstance(one, NoisyMax | ScoredChoice | OwnMechanism | RandomisedResponse | UnaryEncoding)
+    curve = isinstance(priced.declaration.claim.guarantee, ApproxDP)
+    return "outputs" in one.draw.across or not (curve and isinstance(one.mechanism, DiscreteGaussian))
 
 
 def _user(user: Any, seen: list[Release]) -> list[Json]:
