@@ -34,7 +34,7 @@ def test_a_check_goes_through_every_room(tmp_path, name):
     assert all(view["verdict"] == "consistent" for view in report["audit"]["views"].values())
     releases = report["audit"]["views"]["releases"]
     assert 0 <= releases["epsilon_lower"] <= releases["epsilon_upper"]
-    written = ["ledger.jsonl", "policy.json", "policy.npz", "report.html", "report.json"]
+    written = ["certificate.json", "ledger.jsonl", "policy.json", "policy.npz", "report.html", "report.json"]
     assert sorted(p.name for p in out.iterdir()) == written
     header, entries = read_ledger(out / "ledger.jsonl")
     assert header["algorithm"] == name

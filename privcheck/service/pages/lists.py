@@ -143,6 +143,10 @@ _FROM_PURE: Final[Mapping[str, str]] = {
     "rho": "every ε-DP release is ρ-zCDP with ρ = ε·tanh(ε/2)",
     "mu2": "every ε-DP release is μ-GDP with μ = −2Φ⁻¹(1/(1 + e^ε)) (Dong, Roth & Su 2022)",
 }
+_OWN: Final[Mapping[str, str]] = {
+    "rho": "the least ρ that covers the release's own Rényi divergences",
+    "mu2": "the least μ, to a ten-thousandth, whose trade-off function covers the release's own (Blackwell)",
+}
 _DERIVED: Final = "derived by the accountant from the event's privacy loss"
 # by type, by the field that states the noise where there are several, and by currency
 _RULES: Final[Mapping[tuple[str, str, str], str]] = {
@@ -167,7 +171,10 @@ _RULES: Final[Mapping[tuple[str, str, str], str]] = {
     ("gdp", "mu2", "mu2"): _GIVEN,
     ("gdp", "mu2", "rho"): "ρ = μ²/2 (Dong, Roth & Su 2022)",
 }
-_PURE: Final = frozenset({"laplace", "discrete_laplace", "pure", "approximate", "randomized_response", "bounded_range"})
+_BY_KIND: Final[Mapping[str, Mapping[str, str]]] = {
+    **dict.fromkeys(("pure", "approximate"), _FROM_PURE),
+    **dict.fromkeys(("laplace", "discrete_laplace", "randomized_response", "bounded_range"), _OWN),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +212,7 @@ def rule_of(event: Mapping[str, Any], currency: str) -> str:
     rule = _RULES.get((kind, stated, currency))
     if rule is not None and (kind, "xi") != ("zcdp", next((name for name in event if name == "xi"), "")):
         return rule
-    return _FROM_PURE.get(currency, _DERIVED) if kind in _PURE else _DERIVED
+    return _BY_KIND.get(kind, {}).get(currency, _DERIVED)
 
 
 def derive(charge: Charge, grant: Grant) -> list[Step]:
