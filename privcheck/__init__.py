@@ -6,11 +6,11 @@ SymPy, SciPy, Numba nor dp_accounting.
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privcheck.support.kernels import place_cache
+from privcheck.support.lazy import load_lazily
 
 if TYPE_CHECKING:
     from privcheck.accounting import gdp_delta, gdp_epsilon, zcdp_delta, zcdp_to_epsilon
@@ -61,7 +61,7 @@ _HOMES = (
     ("privcheck.verification", ("verify",)),
     ("privcheck.runtime.auditors", ("audit_agent",)),
 )
-_HOME = {name: module for module, names in _HOMES for name in names}
+_load, __dir__ = load_lazily(__name__, _HOMES)
 
 __all__ = [
     "L1",
@@ -132,11 +132,4 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("privcheck")
-    if name not in _HOME:
-        raise AttributeError(f"module 'privcheck' has no attribute {name!r}; public names: {', '.join(__all__)}")
-    return getattr(importlib.import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return sorted(__all__)
+    return _load(name)

@@ -20,7 +20,6 @@ from privcheck.reports.values import (
     ConformanceLine,
     CostTrend,
     Diagnosis,
-    NeededNoise,
     PlannedWork,
     Published,
     Ran,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from privcheck.data.preparing import Prepared
     from privcheck.data.preparing.drafts import Draft
+    from privcheck.pricing import LeastNoise
 
 
 def describe_declaration(result: Shown) -> str:
@@ -132,7 +132,7 @@ def _trends(trends: Sequence[CostTrend]) -> str:
     return f"the cost {', '.join(parts)}"
 
 
-def _noise_rows(rows: Sequence[NeededNoise]) -> list[tuple[str, ...]]:
+def _noise_rows(rows: Sequence[LeastNoise]) -> list[tuple[str, ...]]:
     return [(r.name, r.law, f"{r.published_std:.6g}", f"{r.needed_std:.6g}", f"{r.ratio:.6g}") for r in rows]
 
 

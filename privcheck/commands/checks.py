@@ -20,7 +20,17 @@ from privcheck.declare.mechanisms import LAWS
 from privcheck.errors import ParameterError
 from privcheck.reports import load_report
 from privcheck.reports.files import JSON_NAME
-from privcheck.reports.values import Audited, Budget, CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
+from privcheck.reports.values import (
+    Audited,
+    Budget,
+    CalibratedNoise,
+    Ran,
+    RanOnline,
+    Report,
+    VerdictBrief,
+    take_fields,
+    together,
+)
 from privcheck.runtime import registry
 from privcheck.runtime.registry import AuditPlan
 from privcheck.runtime.results import NoiseKind, World
@@ -181,9 +191,7 @@ def check(
         learned = run(setting, source, **how)
     return replace(
         begin_report(setting),
-        verdict=VerdictBrief(
-            verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence, given=verdict.given
-        ),
+        verdict=take_fields(VerdictBrief, verdict),
         show=show(setting),
         budget=_price(setting, charged, delta),
         verify=verdict,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -18,15 +18,16 @@ from privcheck.data.trajectories import Regressors, Trajectories
 from privcheck.declare.procedures import Procedure
 from privcheck.declare.releases import is_additive
 from privcheck.pricing import Account, ReleaseCost
-from privcheck.pricing.calibration import LeastNoise, needed_noise
+from privcheck.pricing.calibration import needed_noise
 from privcheck.pricing.cost import second_opinion
 from privcheck.pricing.derivation import DerivationLine, ProcedureCost
 from privcheck.reports import values as report
 from privcheck.reports.wording import ratio
 from privcheck.runtime import registry
 from privcheck.runtime.registry import Algorithm
-from privcheck.verification import Verification, Witness, judge
+from privcheck.verification import PlainWitness, Verification, Witness, judge
 from privcheck.verification.comparisons import monotone
+from privcheck.verification.findings import Change
 
 _SHOWN_STEPS = 50  # of the pairs that findings carry
 _SHOWN_POINTS = 20  # of the parameters' box, where a trend is not proved: `show` answers at once
@@ -202,7 +203,7 @@ def price_releases(setting: Chosen, delta: float, *, full: bool = False) -> repo
             mu=finite(numbers.mu),
             pure_epsilon=finite(numbers.pure),
         ),
-        methods=tuple(report.MethodBound(name=m.name, epsilon=m.epsilon, direction=m.direction) for m in methods),
+        methods=tuple(methods),
         curve=_curve(setting) if full else None,
     )
 
@@ -274,25 +275,12 @@ def calibrate_noise(setting: Chosen, *, epsilon: float, delta: float) -> report.
         parameters=exact_parameters(setting),
         unit=setting.setting.protected.to_dict(),
         target=report.CalibrationTarget(epsilon=epsilon, delta=delta),
-        releases=_compare_noise(least.releases),
+        releases=least.releases,
         guarantee=report.Certified(
             epsilon=least.epsilon, delta=delta, method=least.method, direction="upper", tolerance=least.tolerance
         ),
-        gaussian=None if least.gaussian is None else _compare_noise(least.gaussian),
-        batches=None if least.batches is None else _compare_noise(least.batches),
-    )
-
-
-def _compare_noise(rows: Sequence[LeastNoise]) -> tuple[report.NeededNoise, ...]:
-    return tuple(
-        report.NeededNoise(
-            name=row.name,
-            law=row.law,
-            published_std=row.published_std,
-            needed_std=row.needed_std,
-            ratio=row.ratio,
-        )
-        for row in rows
+        gaussian=least.gaussian,
+        batches=least.batches,
     )
 
 
@@ -319,39 +307,18 @@ def verify_claim(setting: Chosen, *, certified: bool = True) -> report.Verified:
         certified: Whether to write its certificate and have it checked, in a process of its own.
     """
     verification = judge(setting.priced)
-    return report.Verified(
-        algorithm=verification.algorithm,
+    return report.take_fields(
+        report.Verified,
+        verification,
         parameters=exact_parameters(setting),
-        claim=verification.claim,
-        verdict=verification.verdict,
-        joint=verification.joint,
-        method=verification.method,
         origin=setting.declared.origin,
-        statements=verification.statements,
         unit=verification.unit.to_dict(),
         unit_words=verification.unit.words,
-        given=verification.given,
-        rests_on=tuple(
-            report.VerdictGround(
-                basis=g.basis, where=g.where, what=g.what, by=g.by, kind=g.kind, checked_where=g.checked_where
-            )
-            for g in verification.rests_on
-        ),
-        upper_ratio=verification.upper_ratio,
-        lower_ratio=verification.lower_ratio,
         findings=tuple(
-            report.VerdictFinding(
-                code=f.code,
-                severity=f.severity,
-                where=f.where,
-                message=f.message,
-                evidence=f.evidence,
-                witness=_witness(f.witness, most=_SHOWN_STEPS),
-            )
-            for f in verification.findings
+            report.take_fields(report.VerdictFinding, one, witness=_witness(one.witness, most=_SHOWN_STEPS))
+            for one in verification.findings
         ),
         witness=_witness(verification.witness),
-        repair=verification.repair,
         sentence=sentence(verification),
         certificate=certificate_of(setting.priced).brief if certified else None,
     )
@@ -407,15 +374,15 @@ def sentence(verification: Verification) -> str:
     return f"The accountant's bound is {up} times the claim and {known}: not decided."
 
 
-def _witness(witness: Witness | None, *, most: int | None = None) -> report.VerdictWitness | None:
-    """The witness as report values; a pair longer than `most` steps is omitted (`privcheck.verify` has it)."""
-    if witness is None:
-        return None
+def _witness(witness: Witness | PlainWitness | None, *, most: int | None = None) -> PlainWitness | None:
+    """The witness in plain values; a pair longer than `most` steps is omitted (`privcheck.verify` has it)."""
+    if not isinstance(witness, Witness):
+        return witness
     steps = max((u.horizon for u in witness.pair if isinstance(u, Trajectories | Regressors)), default=0)
-    return report.VerdictWitness(
+    return PlainWitness(
         words=witness.words,
         loss=witness.loss,
-        changes={name: report.Change(l1=l1, l2_squared=l2) for name, (l1, l2) in witness.changes.items()},
+        changes={name: Change(l1=l1, l2_squared=l2) for name, (l1, l2) in witness.changes.items()},
         group=witness.group or None,
         pair=None if most is not None and steps > most else tuple(_user(user) for user in witness.pair),
     )

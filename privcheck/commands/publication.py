@@ -46,6 +46,7 @@ from privcheck.reports.values import (
     StatedFact,
     VerdictBrief,
     Verified,
+    take_fields,
 )
 from privcheck.runtime import registry
 from privcheck.runtime.ledger import FILE_NAME as LEDGER_NAME
@@ -336,11 +337,7 @@ def _state(
         raise ParameterError(message, name="delta", given=delta)
     distance = setting.charged.priced.numbers.delta(0.0)
     unit = setting.setting.protected
-    facts = (
-        StatedFact(what=one.what, by=one.by, kind=one.kind, where=one.where)
-        for one in verified.rests_on
-        if one.kind != "derived"
-    )
+    facts = (take_fields(StatedFact, one) for one in verified.rests_on if one.kind != "derived")
     return PublishedGuarantee(
         policy=record.digest,
         algorithm=record.algorithm,
@@ -351,9 +348,7 @@ def _state(
         cost=budget.guarantee,
         guessed_right=min(guess_right(epsilon, delta), guess_right(0.0, min(distance, 1.0))),
         claim=claim_of(setting),
-        verdict=VerdictBrief(
-            verdict=verified.verdict, method=verified.method, sentence=verified.sentence, given=verified.given
-        ),
+        verdict=take_fields(VerdictBrief, verified),
         joint=verified.joint,
         rests_on=tuple(facts),
         compared=stated.compared,

@@ -31,8 +31,8 @@ from privcheck.reports.values import (
     LedgerRelease,
     LedgerSummary,
     Ran,
-    RunRemark,
     SpentCost,
+    take_fields,
 )
 from privcheck.runtime import Ledger, registry
 from privcheck.runtime.ledger import FILE_NAME as LEDGER
@@ -44,6 +44,7 @@ from privcheck.runtime.results import (
     AuditResult,
     AuditView,
     NoiseKind,
+    Remark,
     RunRequest,
     RunResult,
     nothing,
@@ -212,16 +213,13 @@ def run(
         policy_file=None if out is None else find_file(out, ARRAY_NAME).relative_to(out).as_posix(),
         _policy=policy,
         _outcomes=_list_gaps(result, source),
-        remarks=(
-            *_tell_several(setting, spent),
-            *(RunRemark(title=remark.title, text=remark.text) for remark in result.remarks),
-        ),
+        remarks=(*_tell_several(setting, spent), *result.remarks),
         seconds=result.seconds,
         episodes_per_second=None if episodes is None else episodes * replicates / max(result.seconds, 1e-9),
     )
 
 
-def _tell_several(setting: Chosen, spent: SpentCost | None) -> tuple[RunRemark, ...]:
+def _tell_several(setting: Chosen, spent: SpentCost | None) -> tuple[Remark, ...]:
     """Remark that the claim is about fewer trajectories than a user may have; empty if it is not."""
     if setting.setting.covering is None or setting.setting.unit is None:
         return ()
@@ -236,7 +234,7 @@ def _tell_several(setting: Chosen, spent: SpentCost | None) -> tuple[RunRemark, 
         f"cost, the policy's guarantee and a team's charge are those of one {unit.who}{cost}. A smaller budget of "
         f"{about} lowers it."
     )
-    return (RunRemark(title=f"The claim is about {about}", text=text),)
+    return (Remark(title=f"The claim is about {about}", text=text),)
 
 
 def why_withheld(setting: Chosen, source: Source) -> str:
@@ -495,30 +493,17 @@ def choose_view(setting: Chosen, plan: AuditPlan, view: str, *, method: str, con
 
 def _describe_audit(setting: Chosen, result: AuditResult, seed: int, seconds: float) -> Audited:
     moved = _refutes_elsewhere(setting, result)
-    return Audited(
+    return take_fields(
+        Audited,
+        result,
         algorithm=setting.algorithm.name,
-        view=result.view,
-        trials=result.trials,
-        confidence=result.confidence,
-        delta=result.delta,
-        epsilon_lower=result.epsilon_lower,
-        epsilon_upper=result.epsilon_upper,
-        epsilon_claimed=result.epsilon_claimed,
         verdict="undecided" if moved else result.verdict,
-        reachable=result.reachable,
-        method=result.method,
-        witness=result.witness,
         evidence=dict(result.evidence) | ({"violation_at": result.evidence["audited_at"]} if moved else {}),
         seconds=seconds,
         trials_per_second=_measure_speed(result),
         claim=setting.declared.claim_and_source,
         seed=seed,
-        agent_ran=result.agent_ran,
         audited_at=None if "audited_at" not in result.evidence else str(result.evidence["audited_at"]),
-        trade_off=result.trade_off,
-        history=result.history,
-        pair=result.pair,
-        bars=result.bars,
     )
 
 

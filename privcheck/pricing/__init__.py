@@ -8,10 +8,27 @@ The room is between accounting, which knows numbers only, and the rooms that ver
 stated by a paper are never used, and all holders of the same `Priced` see the same figures.
 """
 
-from privcheck.pricing.calibration import Calibration, LeastNoise, least_factor, least_noise
-from privcheck.pricing.cost import Account, Method, NumericAccount, account, second_opinion
-from privcheck.pricing.derivation import DerivationLine, ProcedureCost, ReleaseCost
-from privcheck.pricing.priced import Priced, Prices, once
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from privcheck.support.lazy import load_lazily
+
+if TYPE_CHECKING:
+    from privcheck.pricing.calibration import Calibration, least_factor, least_noise
+    from privcheck.pricing.cost import Account, NumericAccount, account, second_opinion
+    from privcheck.pricing.derivation import DerivationLine, ProcedureCost, ReleaseCost
+    from privcheck.pricing.figures import LeastNoise, Method
+    from privcheck.pricing.priced import Priced, Prices, once
+
+# loaded when first used: reports that are read need the figures of this room, and neither NumPy nor SymPy
+_HOMES = (
+    ("privcheck.pricing.calibration", ("Calibration", "least_factor", "least_noise")),
+    ("privcheck.pricing.cost", ("Account", "NumericAccount", "account", "second_opinion")),
+    ("privcheck.pricing.derivation", ("DerivationLine", "ProcedureCost", "ReleaseCost")),
+    ("privcheck.pricing.figures", ("LeastNoise", "Method")),
+    ("privcheck.pricing.priced", ("Priced", "Prices", "once")),
+)
 
 __all__ = [
     "Account",
@@ -30,3 +47,5 @@ __all__ = [
     "once",
     "second_opinion",
 ]
+
+__getattr__, __dir__ = load_lazily(__name__, _HOMES)

@@ -20,26 +20,8 @@ from privcheck.declare.statistics import Sensitivity
 from privcheck.errors import ParameterError
 from privcheck.pricing.cost import Account
 from privcheck.pricing.events import declared_branches
+from privcheck.pricing.figures import LeastNoise
 from privcheck.pricing.priced import Priced, once
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeastNoise:
-    """Noise needed by one release.
-
-    Attributes:
-        name: Name of the release.
-        law: Law of the needed noise.
-        published_std: Standard deviation of one coordinate as declared.
-        needed_std: Standard deviation that the target needs.
-        ratio: needed/published; below 1 the declared noise is more than is needed.
-    """
-
-    name: str
-    law: str
-    published_std: float
-    needed_std: float
-    ratio: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

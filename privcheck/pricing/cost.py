@@ -31,25 +31,11 @@ from privcheck.pricing.derivation import (
     total_lines,
 )
 from privcheck.pricing.events import declared_branches, settle_sizes
+from privcheck.pricing.figures import Method
 from privcheck.support.display import Brief
 from privcheck.terms.symbols import INFINITE, Expr, largest, total
 
 _SLACK: Final = 1e-6  # relative; its pessimistic PLD of one Gaussian lies above the exact curve by less than this
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
-    """An ε at the requested δ, by one method.
-
-    Attributes:
-        name: Name of the method.
-        epsilon: In nats, rounded up; ∞ where it gives none.
-        direction: "exact" for the curve of the worst pair, "upper" for a bound.
-    """
-
-    name: str
-    epsilon: float
-    direction: Literal["exact", "upper"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -31,6 +31,7 @@ from privcheck.reports.values import (
     Verified,
     document,
     from_json,
+    take_fields,
     together,
 )
 from privcheck.runtime.run_folders import find_file, run_folder
@@ -206,8 +207,7 @@ def as_report(result: object) -> Report:
         return result
     sections: dict[str, Any] = {}
     if isinstance(result, Verified):
-        brief = VerdictBrief(verdict=result.verdict, method=result.method, sentence=result.sentence, given=result.given)
-        sections = {"verify": result, "verdict": brief}
+        sections = {"verify": result, "verdict": take_fields(VerdictBrief, result)}
     elif isinstance(result, Audited):
         sections = {"audit": result if isinstance(result, Audits) else together({result.view: result})}
     else:

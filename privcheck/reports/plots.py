@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
+from privcheck.pricing import LeastNoise
 from privcheck.reports.summary import (
     DrawnCurve,
     PolicyValue,
@@ -35,7 +36,7 @@ from privcheck.reports.summary import (
     privacy,
     rank_policies,
 )
-from privcheck.reports.values import CalibratedNoise, NeededNoise, Report
+from privcheck.reports.values import CalibratedNoise, Report
 from privcheck.reports.wording import figure, strip_controls, superscript
 
 # stand-in colour → CSS variable of templates/report.css
@@ -433,7 +434,7 @@ def noise_plot(result: CalibratedNoise | None) -> Plot | None:
     return both_widths(paint, name="noise", height=heights, title=f"Least noise: {said}", caption=caption)
 
 
-def _paint(axes: Axes, *, rows: Sequence[NeededNoise], wide: bool) -> None:
+def _paint(axes: Axes, *, rows: Sequence[LeastNoise], wide: bool) -> None:
     axes.set_ylim(len(rows) - 0.4, -0.7)
     for place, row in enumerate(rows):
         for shift, std, colour in ((-0.16, row.published_std, CLAIM), (0.16, row.needed_std, UPPER)):

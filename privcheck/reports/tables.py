@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass
 
 from privcheck.reports import summary
 from privcheck.reports.summary import Tone, audit_views, name_quantity, rank_policies
-from privcheck.reports.values import LedgerSummary, RanOnline, ReleasePrice, Report, VerdictFinding, VerdictWitness
+from privcheck.reports.values import LedgerSummary, RanOnline, ReleasePrice, Report, VerdictFinding
 from privcheck.reports.wording import (
     NOTHING,
     agree,
@@ -23,6 +23,7 @@ from privcheck.reports.wording import (
     spell_out,
     words,
 )
+from privcheck.verification import PlainWitness
 
 _SEVERITIES: dict[str, Tone] = {"critical": "bad", "theoretical": "open", "negligible": "plain"}
 _SPREADS = {"gaussian": "std", "laplace": "b"}
@@ -195,7 +196,7 @@ def grounds_table(report: Report) -> ReportTable | None:
     return table(caption, ("kind", "basis", "where", "fact", "by", "checked by"), body)
 
 
-def pair_table(witness: VerdictWitness) -> ReportTable | None:
+def pair_table(witness: PlainWitness) -> ReportTable | None:
     """Table of the two users' trajectories of a witness, with repeated values written once."""
     body = []
     for dataset, user in zip(("D", "D′"), witness.pair or (), strict=False):

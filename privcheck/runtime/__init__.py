@@ -6,8 +6,9 @@ drawn in the channel and nowhere else, every release is in the ledger, an agent 
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from privcheck.support.lazy import load_lazily
 
 if TYPE_CHECKING:
     from privcheck.runtime.channel import (
@@ -32,7 +33,6 @@ _HOMES = (
     ("privcheck.runtime.channel", ("Privatizer",)),
     ("privcheck.runtime.channel", ("RecordingChannel", "ReplayChannel")),
 )
-_HOME = {name: module for module, names in _HOMES for name in names}
 
 __all__ = [
     "Billboard",
@@ -50,14 +50,4 @@ __all__ = [
     "read_ledger",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name's module and return the name."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; public names: {', '.join(__all__)}")
-    return getattr(importlib.import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return sorted(__all__)
+__getattr__, __dir__ = load_lazily(__name__, _HOMES)

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from privcheck.data.features import FeatureMap, one_hot_features
-from privcheck.data.finite_models import FiniteMDP
-from privcheck.data.trajectories import Trajectories
-from privcheck.declare.declaration import Declaration
-from privcheck.pricing import Priced
 from privcheck.runtime.audit_pictures import Bars, History, ShownPair, TradeOff
-from privcheck.runtime.ledger import Ledger
-from privcheck.runtime.setting import Setting
 from privcheck.support.display import Brief, Progress, silent
+
+if TYPE_CHECKING:  # reports carry some of these values, and load neither NumPy nor SymPy
+    from concurrent.futures import Executor
+    from fractions import Fraction
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from privcheck.data.features import FeatureMap
+    from privcheck.data.finite_models import FiniteMDP
+    from privcheck.data.trajectories import Trajectories
+    from privcheck.declare.declaration import Declaration
+    from privcheck.pricing import Priced
+    from privcheck.runtime.ledger import Ledger
+    from privcheck.runtime.setting import Setting
 
 NoiseKind = Literal["simulated", "release"]
 
@@ -69,6 +72,8 @@ class Dataset(Brief):
     @property
     def feature_map(self) -> FeatureMap:
         """The features; by default one coordinate for every state and action."""
+        from privcheck.data.features import one_hot_features
+
         return self.features or one_hot_features(self.trajectories.num_states, self.trajectories.num_actions)
 
 
@@ -182,6 +187,8 @@ class World(Brief):
     @property
     def feature_map(self) -> FeatureMap:
         """The features; by default one coordinate for every state and action."""
+        from privcheck.data.features import one_hot_features
+
         return self.features or one_hot_features(self.mdp.states, self.mdp.actions)
 
     @property
@@ -340,45 +347,61 @@ class AuditRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AuditResult(Brief):
-    """Result of an audit.
+    """Result of an audit, as an auditor returns it; the command adds the algorithm, claim, seed and speed.
 
     Attributes:
+        algorithm: Name of the audited algorithm.
         view: Name of the view.
+        trials: N, runs under each neighbour.
+        confidence: Confidence 1 − α of the whole audit, with which `epsilon_lower` holds and a violation is declared.
+        delta: δ of the three ε.
+        epsilon_lower: Lower bound on the loss, rounded down; None if the view bounds no ε.
+        epsilon_upper: Upper bound of the accountant for the same releases; None if there is none.
+        epsilon_claimed: ε allowed by the claim at the same δ; None if the claim does not limit it.
         verdict: "violation" or "consistent", at the requested parameters, or "undecided" if the number of runs is too
             small to refute anything; an audit never shows that a mechanism is private.
-        trials: N, runs under each neighbour.
-        confidence: Confidence with which `epsilon_lower` holds and a violation is declared.
-        delta: The δ of the three ε.
-        epsilon_lower: With this confidence the loss is at least this, rounded down; None if the view bounds no ε.
-        epsilon_upper: The accountant's bound for the same releases; None if there is none.
-        epsilon_claimed: The paper's claim at the same δ.
-        reachable: The bound that the best test could have certified at this N, if the truth were `epsilon_upper`.
+        reachable: Lower bound that the best test could certify with the same number of runs, if the truth were
+            `epsilon_upper`.
         method: The statistical test, in words.
-        witness: The pair of neighbours, in words.
+        witness: The neighbours, in words.
         evidence: Figures behind the verdict, by name; "curve", if there is one, holds the lists `epsilon` and
             `delta_lower`.
-        seconds: Wall time.
-        agent_ran: Whether the registered agent itself was run; otherwise its declared releases were audited.
+        seconds: Wall-clock time.
+        trials_per_second: Runs per second, of 2N in all; 0 until the command adds it.
+        claim: The claim.
+        seed: Seed of the trials.
+        agent_ran: Whether the registered agent itself was run; otherwise its declared releases were audited. None in
+            older reports.
+        asks: Question of the view, in a sentence.
+        leaves_open: What a result without a violation does not show.
+        audited_at: The audited parameters, if they differ from the requested ones.
         trade_off: Both error rates of the score, at every threshold; no verdict depends on this nor on the following.
         history: The bound against the number of trials.
         pair: The pair of neighbours side by side.
         bars: A measured ratio per release, for views that bound no ε.
     """
 
+    algorithm: str = ""
     view: AuditView
-    verdict: Literal["violation", "consistent", "undecided"]
     trials: int
     confidence: float
     delta: float
     epsilon_lower: float | None
     epsilon_upper: float | None
     epsilon_claimed: float | None
+    verdict: Literal["violation", "consistent", "undecided"]
     reachable: float | None
     method: str
     witness: str
-    evidence: Mapping[str, float | int | str | Mapping[str, list[float]]]
+    evidence: Mapping[str, Any]
     seconds: float
-    agent_ran: bool = False
+    trials_per_second: float = 0.0
+    claim: str = ""
+    seed: int = 0
+    agent_ran: bool | None = None
+    asks: str = ""
+    leaves_open: str = ""
+    audited_at: str | None = None
     trade_off: TradeOff | None = None
     history: History | None = None
     pair: ShownPair | None = None

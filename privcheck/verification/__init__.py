@@ -7,15 +7,27 @@ is undecided.
 
 from __future__ import annotations
 
-from privcheck.verification.grounds import Ground
-from privcheck.verification.rules import CODES, Finding, Severity
-from privcheck.verification.verdict import Verification, judge, verify
-from privcheck.verification.witness import Witness, find_witness, worst_witness
+from typing import TYPE_CHECKING
+
+from privcheck.support.lazy import load_lazily
+
+if TYPE_CHECKING:
+    from privcheck.verification.findings import CODES, Finding, Ground, PlainWitness, Severity, Witness
+    from privcheck.verification.verdict import Verification, judge, verify
+    from privcheck.verification.witness import find_witness, worst_witness
+
+# loaded when first used: reports that are read need the findings of this room, and neither NumPy nor SymPy
+_HOMES = (
+    ("privcheck.verification.findings", ("CODES", "Finding", "Ground", "PlainWitness", "Severity", "Witness")),
+    ("privcheck.verification.verdict", ("Verification", "judge", "verify")),
+    ("privcheck.verification.witness", ("find_witness", "worst_witness")),
+)
 
 __all__ = [
     "CODES",
     "Finding",
     "Ground",
+    "PlainWitness",
     "Severity",
     "Verification",
     "Witness",
@@ -24,3 +36,5 @@ __all__ = [
     "verify",
     "worst_witness",
 ]
+
+__getattr__, __dir__ = load_lazily(__name__, _HOMES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms import PRICED
@@ -30,38 +30,13 @@ from privcheck.declare.statements import PublicFact
 from privcheck.declare.statistics import ClippedSums, FeatureSums, GramMatrices, SmallestEigenvalue, Statistic
 from privcheck.declare.statistics.sensitivities import is_derived
 from privcheck.terms.symbols import at_most, expression
+from privcheck.verification.findings import Ground
 from privcheck.verification.stated_sensitivities import Tried
 
-Basis = Literal["proved", "checked", "stated", "assumed"]
-Kind = Literal["derived", "stated by the author", "assumed about data", "public fact", "modelling"]
 _READER: Final = "the reader of tables, where users are named (`user` column)"
 _DOORS: Final = "the reader of tables and the ledger, which compare units (`privcheck.Unit`)"
 _RUNS: Final = "the operator"
 _EVERYWHERE: Final = "all releases"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """One fact or assumption that a verdict depends on.
-
-    Attributes:
-        basis: "proved" here, for all parameters; "checked" at some parameters or on some pairs; "stated" by the
-            declaration's author and not proved; "assumed" of the data or of the algorithm.
-        where: The release, or "all releases".
-        what: The fact.
-        by: The theorem, the tests made, or the person responsible for it.
-        kind: Kind of fact: "derived" here; "stated by the author" of a statistic, a mechanism or a pair; "assumed about
-            data"; a "public fact", which neighbours share; or "modelling": who is protected, who is sampled, how draws
-            depend on one another, and the order of the outputs.
-        checked_where: The check on input that refuses data that contradicts it; None if there is none.
-    """
-
-    basis: Basis
-    where: str
-    what: str
-    by: str
-    kind: Kind
-    checked_where: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

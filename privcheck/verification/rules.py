@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Literal
 
@@ -18,65 +18,12 @@ from privcheck.declare.relations import AddRemoveOne, Relation, ReplaceOne, of_o
 from privcheck.declare.releases import L1, L2, Release
 from privcheck.declare.schedules import Poisson, Sampled, Tree
 from privcheck.pricing import Account, Priced, ReleaseCost
-from privcheck.support.display import Brief
 from privcheck.terms.guarantees import ZCDP, ApproxDP, Budget, PureDP
 from privcheck.terms.symbols import Expr, at_most, same
 from privcheck.verification.candidates import candidate_pairs, refused_candidates
+from privcheck.verification.findings import Finding, Severity, Witness
 from privcheck.verification.grounds import Doubt
-from privcheck.verification.witness import Witness, describe
-
-Severity = Literal["critical", "theoretical", "negligible"]
-
-CODES: Final[dict[str, str]] = {
-    "claim-refuted": "two neighbouring datasets lose more than the claim allows",
-    "claim-unproved": "the composed cost exceeds the claim, and no witness exceeds it",
-    "claim-not-for-all-parameters": "the claim holds at the given parameters and fails at others",
-    "claim-data-dependent": "the claimed numbers are computed from the data and do not cover its neighbours",
-    "claim-order-only": "the claim is stated up to an unstated constant",
-    "wrong-relation": "the stated sensitivity belongs to another neighbouring relation",
-    "noise-shared": "several values share one draw of noise, so their difference is exact",
-    "message-as-sum": "the shuffler releases each message, but the proof analyses only their sum",
-    "tree-levels": "the proof counts fewer tree nodes for a user than there are",
-    "tree-levels-slack": "the proof counts more tree nodes for a user than there are",
-    "release-uncounted": "the proof does not charge a release",
-    "release-repeated": "a release happens more often than the proof charges it",
-    "release-missing": "the proof charges outputs that are never released",
-    "budget-exceeded": "a release costs more than the paper allots to it",
-    "epsilon-sum": "the releases' budgets add up to more than the claim",
-    "delta-sum": "the releases' failure probabilities add up to more than the claim's",
-    "basic-composition": "composing the same releases exactly costs less, for free",
-    "assumption-violated": "the paper's own setting breaks a bound that the sensitivities assume",
-    "assumption-unenforced": "the algorithm as printed does not enforce a bound that the sensitivities assume",
-    "candidate-refused": "a declared witness is not a pair of neighbours",
-    "joint-precondition": "actions depend on others' data not only through the billboard, so joint DP does not follow",
-    "claim-slack": "the releases cost less than the claim: noise could be saved",
-    "stated-sensitivity-refuted": "a pair of neighbours moves the statistic further than the paper states",
-    "stated-sensitivity-slack": "the paper states more than any pair of neighbours moves the statistic",
-    "stated-sensitivity-undecided": "stated and derived sensitivity could not be compared for all parameters",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Finding(Brief):
-    """One finding.
-
-    Attributes:
-        code: One of `CODES`; stable, with a section in the documentation.
-        severity: "critical": a formal guarantee is void; "theoretical": a proof step or its economy is affected, not
-            the guarantee; "negligible": good to know.
-        where: The release, or "claim".
-        message: The finding in words, with figures.
-        evidence: The figures by name.
-        witness: The pair of neighbours that shows it, if there is one.
-    """
-
-    code: str
-    severity: Severity
-    where: str
-    message: str
-    evidence: dict[str, str] = field(default_factory=dict)
-    witness: Witness | None = None
-
+from privcheck.verification.witness import describe
 
 # Ratios that are exactly 1 come out as 1 ± a few roundings when they are computed in floats; exact rationals decide
 # first, and only an irrational ratio within this distance of 1 is left undecided.

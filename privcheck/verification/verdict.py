@@ -22,13 +22,14 @@ from privcheck.terms.guarantees import ApproxDP, PrivacyProfile, check_range
 from privcheck.terms.symbols import Expr, same, to_float
 from privcheck.terms.unit import Unit
 from privcheck.verification.comparisons import Decision, decide, refute
-from privcheck.verification.grounds import Doubt, Ground, doubts, for_all_parameters, grounds, list_given
+from privcheck.verification.findings import Finding, Ground, Witness
+from privcheck.verification.grounds import Doubt, doubts, for_all_parameters, grounds, list_given
 from privcheck.verification.joint_worst_case import cost_together
-from privcheck.verification.rules import DATA_DEPENDENT_REMEDY, NEAR, RULES, Case, Finding, declare_once, written_alike
+from privcheck.verification.rules import DATA_DEPENDENT_REMEDY, NEAR, RULES, Case, declare_once, written_alike
 from privcheck.verification.stated_prices import try_prices
 from privcheck.verification.stated_sensitivities import stated_statistics, try_stated
 from privcheck.verification.units import claimed_in, cost_in, over, unit_of
-from privcheck.verification.witness import Witness, worst_witness
+from privcheck.verification.witness import worst_witness
 
 _NO_MU: Final = "claim (ε, δ)-DP, at several points where need be: no μ is known that bounds the whole curve"
 

@@ -38,9 +38,9 @@ from privcheck.declare.procedures import (
 from privcheck.declare.releases import Release, take_rows
 from privcheck.declare.statistics import SparseDifference
 from privcheck.pricing import Priced
-from privcheck.support.display import Brief
 from privcheck.terms.guarantees import ApproxDP
 from privcheck.verification.candidates import UserPair, candidate_pairs
+from privcheck.verification.findings import Witness
 from privcheck.verification.neighbours import fault
 from privcheck.verification.outcome_loss import (
     Part,
@@ -281,29 +281,6 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 _ROWS: Final = 3  # trajectories of a user that are compared before they are told as alike
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Witness(Brief):
-    """Two neighbouring datasets, given by the one user in which they differ, and how well they can be distinguished.
-
-    Attributes:
-        pair: That user's data in D and in D′; None if the user is absent.
-        loss: The exact loss in the claim's own unit (ρ of zCDP, μ of Gaussian DP, δ of (0, δ)-DP, else ε), rounded
-            down; ∞ if outputs reveal an exact difference.
-        changes: For each release that holds the user, for one contribution, ‖f(D) − f(D′)‖₁ and ‖f(D) − f(D′)‖₂².
-        words: The pair in words.
-        by: Names of the procedures and releases that distinguish the two, if not everything does; empty for all noisy
-            statistics together.
-        group: The user's group in a partition of the users; empty without one.
-    """
-
-    pair: UserPair
-    loss: float
-    changes: Mapping[str, tuple[float, float]]
-    words: str
-    group: str = ""
-    by: tuple[str, ...] = ()
 
 
 def keep_undominated(

@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privcheck.reports.pair_picture import draw_pair
-from privcheck.reports.values import VerdictWitness, Verified
+from privcheck.reports.values import Verified
+from privcheck.verification import PlainWitness
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def verified(pair, *, least=1.5, most=1.5):
-    witness = VerdictWitness(words="in D one thing; in D′ <another>", loss=least, changes={}, pair=pair)
+    witness = PlainWitness(words="in D one thing; in D′ <another>", loss=least, changes={}, pair=pair)
     return Verified(
         algorithm="some-system", parameters={}, claim="", verdict="fails", joint=None, method="witness",
         upper_ratio=most, lower_ratio=least, findings=(), witness=witness, repair="", sentence="",

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from privcheck.declare.statements import JudgedStatement, Origin, Statement
+from privcheck.pricing.figures import LeastNoise, Method
 from privcheck.reports.values.result import AgentConstant, Result
-from privcheck.support.display import Brief
+from privcheck.verification.findings import Finding, Ground, PlainWitness
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -256,15 +257,6 @@ class TotalCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MethodBound:
-    """ε by one method of accounting, and the direction of its error."""
-
-    name: str
-    epsilon: float
-    direction: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaCurve:
     """δ against ε: the accountant's upper bound and the claim."""
 
@@ -295,7 +287,7 @@ class Budget(Result):
     model: str
     releases: tuple[BudgetRelease, ...]
     guarantee: TotalCost
-    methods: tuple[MethodBound, ...]
+    methods: tuple[Method, ...]
     unit: Mapping[str, Any] | None = None
     curve: DeltaCurve | None = None
 
@@ -336,17 +328,6 @@ class CalibrationTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeededNoise:
-    """The declared and the needed standard deviation of one release's noise, and the second over the first."""
-
-    name: str
-    law: str
-    published_std: float
-    needed_std: float
-    ratio: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Certified:
     """Certified ε of the needed noise at δ, with the method and the relative tolerance of the minimum."""
 
@@ -364,10 +345,10 @@ class CalibratedNoise(Result):
     algorithm: str
     parameters: Mapping[str, str]
     target: CalibrationTarget
-    releases: tuple[NeededNoise, ...]
+    releases: tuple[LeastNoise, ...]
     guarantee: Certified
-    gaussian: tuple[NeededNoise, ...] | None = None
-    batches: tuple[NeededNoise, ...] | None = None
+    gaussian: tuple[LeastNoise, ...] | None = None
+    batches: tuple[LeastNoise, ...] | None = None
     unit: Mapping[str, Any] | None = None
 
     def to_frame(self) -> pd.DataFrame:
@@ -399,56 +380,11 @@ class CalibratedNoise(Result):
         return draw_result(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictGround:
-    """An assumption or piece of evidence of a verdict; see `privcheck.verification.grounds.Ground`."""
-
-    basis: str
-    where: str
-    what: str
-    by: str
-    kind: str = ""
-    checked_where: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """Distance of one release between a pair of neighbours: ℓ₁, and ℓ₂ squared."""
-
-    l1: float
-    l2_squared: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class VerdictWitness(Brief):
-    """A pair of neighbours with its exact loss.
+class VerdictFinding(Finding):
+    """A finding with its witness in plain values."""
 
-    Attributes:
-        words: Description of the pair.
-        loss: Exact loss in the claim's unit.
-        changes: Distances by release.
-        group: The user's group in a partition of the users; None without one.
-        pair: The user in D and in D′: columns by name, None for a missing user. The whole field is None if the
-            trajectories are too long.
-    """
-
-    words: str
-    loss: float
-    changes: Mapping[str, Change]
-    group: str | None = None
-    pair: tuple[Mapping[str, Any] | str | None, ...] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictFinding:
-    """A finding; see `privcheck.verification.rules`."""
-
-    code: str
-    severity: Literal["critical", "theoretical", "negligible"]
-    where: str
-    message: str
-    evidence: Mapping[str, str]
-    witness: VerdictWitness | None = None
+    witness: PlainWitness | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -483,11 +419,11 @@ class Verified(Result):
     unit: Mapping[str, Any] | None = None
     unit_words: str = ""
     given: tuple[str, ...] = ()
-    rests_on: tuple[VerdictGround, ...] = ()
+    rests_on: tuple[Ground, ...] = ()
     upper_ratio: float
     lower_ratio: float
     findings: tuple[VerdictFinding, ...]
-    witness: VerdictWitness | None
+    witness: PlainWitness | None
     repair: str
     sentence: str
     certificate: CertificateBrief | None = None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from privcheck.reports.values.declarations import Budget, CalibratedNoise, Shown, TotalCost, Verified
-from privcheck.reports.values.result import Result
+from privcheck.reports.values.result import Result, take_fields
 from privcheck.reports.values.runs import Ran, RanOnline, SpentCost
-from privcheck.runtime.audit_pictures import Bars, History, ShownPair, TradeOff
+from privcheck.runtime.results import AuditResult
 from privcheck.support.encoding import SCHEMA
 from privcheck.terms.unit import Unit
 
@@ -20,63 +20,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Audited(Result):
-    """One audit; see `privcheck.runtime.results.AuditResult`.
+class Audited(Result, AuditResult):
+    """One audit, with the algorithm, its claim, and the speed."""
 
-    Attributes:
-        algorithm: Name of the audited algorithm.
-        view: View of the audit.
-        trials: N, runs under each neighbour.
-        confidence: Confidence 1 − α of the whole audit.
-        delta: δ of the three ε.
-        epsilon_lower: Lower bound on the loss; None if the view bounds no ε.
-        epsilon_upper: Upper bound of the accountant; None if there is none.
-        epsilon_claimed: ε allowed by the claim; None if the claim does not limit it.
-        verdict: Verdict at the requested parameters.
-        reachable: Lower bound that the best test could certify with the same number of runs.
-        method: The statistical test.
-        witness: The neighbours, in words.
-        evidence: Figures behind the verdict, by name.
-        seconds: Wall-clock time.
-        trials_per_second: Runs per second, of 2N in all.
-        claim: The claim.
-        seed: Seed of the trials.
-        agent_ran: Whether the registered agent itself was run; otherwise its declared releases were audited. None in
-            older reports.
-        asks: Question of the view, in a sentence.
-        leaves_open: What a result without a violation does not show.
-        audited_at: The audited parameters, if they differ from the requested ones.
-        trade_off: Data of a plot; verdicts do not depend on this or the following.
-        history: Data of a plot.
-        pair: Data of a plot.
-        bars: Data of a plot.
-    """
-
-    algorithm: str = ""
-    view: str
-    trials: int
-    confidence: float
-    delta: float
-    epsilon_lower: float | None
-    epsilon_upper: float | None
-    epsilon_claimed: float | None
-    verdict: Literal["violation", "consistent", "undecided"]
-    reachable: float | None
-    method: str
-    witness: str
-    evidence: Mapping[str, Any]
-    seconds: float
     trials_per_second: float
-    claim: str = ""
-    seed: int = 0
-    agent_ran: bool | None = None
-    asks: str = ""
-    leaves_open: str = ""
-    audited_at: str | None = None
-    trade_off: TradeOff | None = None
-    history: History | None = None
-    pair: ShownPair | None = None
-    bars: Bars | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas frame, one row per view.
@@ -112,9 +59,7 @@ class Audits(Audited):
 def together(views: Mapping[str, Audited]) -> Audits | None:
     """Join audits of several views as one section of a report; None if there are none."""
     first = next(iter(views.values()), None)
-    if first is None:
-        return None
-    return Audits(**{one.name: getattr(first, one.name) for one in fields(Audited)}, views=views)
+    return None if first is None else take_fields(Audits, first, views=views)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

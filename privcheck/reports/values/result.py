@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 from privcheck.support.display import Brief
 from privcheck.support.encoding import document
+
+T = TypeVar("T")
 
 
 class Result(Brief):
@@ -37,6 +39,12 @@ class Result(Brief):
         from privcheck.reports.files import keep  # Jinja2 and Matplotlib only where a page is made
 
         return keep(self, Path(path))
+
+
+def take_fields(kind: type[T], value: Any, **others: Any) -> T:
+    """A report value with the public fields that a domain value has under the same names, and the others as given."""
+    public = {one.name for one in fields(cast("Any", kind)) if not one.name.startswith("_")}
+    return kind(**{name: getattr(value, name) for name in public - others.keys() if hasattr(value, name)}, **others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

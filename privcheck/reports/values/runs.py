@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from privcheck.errors import ParameterError
 from privcheck.reports.values.result import NotLearned, PresetUsed, Result
+from privcheck.runtime.results import Remark
 from privcheck.support.display import Brief
 from privcheck.terms.unit import Unit
 
@@ -121,14 +122,6 @@ class Gap:
     share_of_uniform: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRemark:
-    """A remark of an agent about its run, to be read before its figures."""
-
-    title: str
-    text: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Ran(Result):
     """Run of an agent that learns from data; see `privcheck.runtime.results.RunResult`."""
@@ -150,7 +143,7 @@ class Ran(Result):
     ledger: LedgerSummary | None
     diagnostics: Mapping[str, float]
     compared: str = ""  # what was the same on neighbours behind the same billboards; empty: nothing was compared
-    remarks: tuple[RunRemark, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     policy_file: str | None = None
     seconds: float
     episodes_per_second: float | None  # None where their number is

@@ -33,7 +33,8 @@ from privcheck.errors import CertificateError
 from privcheck.pricing import Priced
 from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP
 from privcheck.verification.certificates.canonical import Json, is_stated, number
-from privcheck.verification.witness import Witness, worst_witness
+from privcheck.verification.findings import Witness
+from privcheck.verification.witness import worst_witness
 
 _GRID: Final = 2**40  # coordinates are rounded towards 0 to multiples of 1/_GRID, so that norms stay in bounds
 _MOST_STEPS: Final = 4_000  # steps of a pair that is written out
