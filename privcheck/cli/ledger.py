@@ -10,10 +10,12 @@ import click
 
 from privcheck.cli.group import Front
 from privcheck.cli.ledger_administration import (
+    OpenDesk,
     backup,
     block,
     block_option,
     condition_option,
+    desk_options,
     event_options,
     evidence,
     freeze,
@@ -27,10 +29,9 @@ from privcheck.cli.ledger_administration import (
     restore,
     store_option,
     token,
-    token_option,
     unit_option,
 )
-from privcheck.cli.options import Count, Place, finish, json_option, set_option, write
+from privcheck.cli.options import Count, Place, finish, json_option, set_option, wants_json, write
 
 
 @click.group(cls=Front)
@@ -54,7 +55,7 @@ for _other in (backup, block, evidence, freeze, grant, heads, key, policy, recei
 @ledger.command()
 @store_option
 @json_option
-def init(store: str, *, as_json: bool) -> None:
+def init(store: str) -> None:
     """Create a ledger and print the first officer's token, which is shown only once.
 
     \b
@@ -64,21 +65,17 @@ def init(store: str, *, as_json: bool) -> None:
     from privcheck.cli.ledger_text import describe_new
     from privcheck.commands.ledger_client import make_ledger
 
-    finish(make_ledger(store), describe_new, as_json=as_json)
+    finish(make_ledger(store), describe_new)
 
 
 @ledger.command()
-@store_option
-@token_option
+@desk_options
 @grant_option
 @block_option
 @unit_option
 @event_options
 @json_option
-def quote(
-    *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], unit: str | None, as_json: bool,
-    **event: Any,
-) -> None:  # fmt: skip
+def quote(*, open_desk: OpenDesk, grant_name: str, blocks: tuple[str, ...], unit: str | None, **event: Any) -> None:
     """Show what a charge would cost, and how often it would fit; nothing is written.
 
     \b
@@ -86,17 +83,15 @@ def quote(
       privcheck ledger quote --store budget.db --grant team-a --gaussian-std 30 --count 100 --unit dataset
     """
     from privcheck.cli.ledger_text import describe_quote, read_event, read_unit
-    from privcheck.commands.ledger_client import open_desk
 
-    desk = open_desk(store, token_file)
+    desk = open_desk()
     result = desk.quote(grant=grant_name, event=read_event(**event), unit=read_unit(unit), blocks=blocks or None)
-    finish(result, describe_quote, as_json=as_json)
+    finish(result, describe_quote)
     sys.exit(1 if result["state"] == "refused" else 0)
 
 
 @ledger.command()
-@store_option
-@token_option
+@desk_options
 @grant_option
 @click.option("--algorithm", metavar="NAME", help="A registered algorithm whose claim holds, at its cost.")
 @set_option
@@ -107,7 +102,7 @@ def quote(
 @key_option
 @json_option
 def charge(
-    *, store: str, token_file: Path | None, grant_name: str, key: str | None, as_json: bool, algorithm: str | None,
+    *, open_desk: OpenDesk, grant_name: str, key: str | None, algorithm: str | None,
     sets: tuple[str, ...], blocks: tuple[str, ...], conditions: tuple[str, ...], unit: str | None, **event: Any,
 ) -> None:  # fmt: skip
     """Charge a release before its noise is drawn; draw the noise after the answer "committed".
@@ -119,12 +114,11 @@ def charge(
       privcheck ledger charge --store budget.db --grant team-a --gaussian-rho 0.01 --unit dataset --key job-17
     """
     from privcheck.cli.ledger_text import read_event, read_unit, state
-    from privcheck.commands.ledger_client import open_desk
 
-    desk = open_desk(store, token_file)
+    desk = open_desk()
     if algorithm is None and not sets:
         asked: Any = {"event": read_event(**event), "blocks": blocks or None, "claim": state(conditions)}
-        _end(desk.charge(grant=grant_name, key=key, unit=read_unit(unit), **asked), as_json=as_json)
+        _end(desk.charge(grant=grant_name, key=key, unit=read_unit(unit), **asked))
     if algorithm is None or conditions or any(value is not None for value in event.values()):
         raise click.UsageError("give --algorithm with its --set, or an event with its --unit, and not both")
     if unit is not None:
@@ -133,12 +127,11 @@ def charge(
     from privcheck.commands.settings import parse_sets
 
     of = blocks or None
-    _end(charge_algorithm(desk, grant_name, algorithm, parse_sets(sets), key=key, blocks=of), as_json=as_json)
+    _end(charge_algorithm(desk, grant_name, algorithm, parse_sets(sets), key=key, blocks=of))
 
 
 @ledger.command()
-@store_option
-@token_option
+@desk_options
 @grant_option
 @block_option
 @condition_option
@@ -148,8 +141,8 @@ def charge(
 @click.option("--seconds", type=Count(), default=3600, show_default=True, help="Duration of the reservation.")
 @json_option
 def reserve(
-    *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], conditions: tuple[str, ...],
-    unit: str | None, key: str | None, seconds: int, as_json: bool, **event: Any,
+    *, open_desk: OpenDesk, grant_name: str, blocks: tuple[str, ...], conditions: tuple[str, ...],
+    unit: str | None, key: str | None, seconds: int, **event: Any,
 ) -> None:  # fmt: skip
     """Set budget aside for a run; it counts as spent until it is released.
 
@@ -158,57 +151,47 @@ def reserve(
       privcheck ledger reserve --store budget.db --grant team-a --gaussian-std 30 --unit dataset --key job-17
     """
     from privcheck.cli.ledger_text import read_event, read_unit, state
-    from privcheck.commands.ledger_client import open_desk
 
-    desk = open_desk(store, token_file)
+    desk = open_desk()
     asked: Any = {"event": read_event(**event), "blocks": blocks or None, "claim": state(conditions)}
-    _end(desk.reserve(grant=grant_name, key=key, seconds=seconds, unit=read_unit(unit), **asked), as_json=as_json)
+    _end(desk.reserve(grant=grant_name, key=key, seconds=seconds, unit=read_unit(unit), **asked))
 
 
 @ledger.command()
 @click.argument("charge_id", metavar="ID")
-@store_option
-@token_option
+@desk_options
 @json_option
-def commit(charge_id: str, *, store: str, token_file: Path | None, as_json: bool) -> None:
+def commit(charge_id: str, *, open_desk: OpenDesk) -> None:
     """Commit the reservation ID; draw the noise after the answer "committed".
 
     \b
     Examples:
       privcheck ledger commit c-0123456789abcdef --store budget.db
     """
-    from privcheck.commands.ledger_client import open_desk
-
-    desk = open_desk(store, token_file)
-    _end(desk.commit(charge_id), as_json=as_json)
+    _end(open_desk().commit(charge_id))
 
 
 @ledger.command()
 @click.argument("charge_id", metavar="ID")
-@store_option
-@token_option
+@desk_options
 @click.option("--evidence", required=True, metavar="TEXT", help="Evidence that no noise was drawn.")
 @json_option
-def release(charge_id: str, *, store: str, token_file: Path | None, evidence: str, as_json: bool) -> None:
+def release(charge_id: str, *, open_desk: OpenDesk, evidence: str) -> None:
     """Give back the reservation ID if no noise was drawn for it; after it has expired, only another officer can.
 
     \b
     Examples:
       privcheck ledger release c-0123456789abcdef --store budget.db --evidence "the job never started"
     """
-    from privcheck.commands.ledger_client import open_desk
-
-    desk = open_desk(store, token_file)
-    _end(desk.release(charge_id, evidence=evidence), as_json=as_json)
+    _end(open_desk().release(charge_id, evidence=evidence))
 
 
 @ledger.command()
 @click.argument("dataset", required=False)
-@store_option
-@token_option
+@desk_options
 @click.option("--charge", "charge_id", metavar="ID", help="One charge: its purpose and conditions.")
 @json_option
-def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id: str | None, as_json: bool) -> None:
+def show(dataset: str | None, *, open_desk: OpenDesk, charge_id: str | None) -> None:
     """Show every dataset, or one: its policy, its grants and their remaining budgets; or one charge.
 
     \b
@@ -217,20 +200,18 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id:
       privcheck ledger show --store budget.db --charge c-0123456789abcdef
     """
     from privcheck.cli.ledger_text import describe_charge, describe_shown
-    from privcheck.commands.ledger_client import open_desk
 
     if charge_id is not None and dataset is not None:
         raise click.UsageError("give DATASET, or --charge, and not both")
-    desk = open_desk(store, token_file)
+    desk = open_desk()
     if charge_id is not None:
-        finish({"charge": desk.find_charge(charge_id)}, describe_charge, as_json=as_json)
+        finish({"charge": desk.find_charge(charge_id)}, describe_charge)
         return
-    finish(desk.show(dataset), describe_shown, as_json=as_json)
+    finish(desk.show(dataset), describe_shown)
 
 
 @ledger.command()
-@store_option
-@token_option
+@desk_options
 @click.option(
     "--receipt", "receipts", multiple=True, metavar="FILE|JSON", help="A receipt that you kept; may be repeated."
 )
@@ -255,8 +236,8 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id:
 )
 @json_option
 def verify(
-    *, store: str, token_file: Path | None, receipts: tuple[str, ...], file: Path | None, place: str | None,
-    checkpoint: Path | None, rebuild: bool, accept: bool, freeze_lost: bool, as_json: bool,
+    *, open_desk: OpenDesk, receipts: tuple[str, ...], file: Path | None, place: str | None,
+    checkpoint: Path | None, rebuild: bool, accept: bool, freeze_lost: bool,
 ) -> None:  # fmt: skip
     """Check every chain, the sums against the caps and, given receipts or heads, that no rows were removed.
 
@@ -268,7 +249,6 @@ def verify(
       privcheck ledger verify --store budget.db --receipts receipts.jsonl --accept
     """
     from privcheck.cli.ledger_text import describe_accepted, describe_checked, read_heads, read_receipt, read_receipts
-    from privcheck.commands.ledger_client import open_desk
 
     if freeze_lost and not accept:
         raise click.UsageError("--freeze-lost goes with --accept")
@@ -276,29 +256,26 @@ def verify(
         raise click.UsageError("give --heads without --accept: a copy is accepted by its receipts")
     if checkpoint is not None and accept:
         raise click.UsageError("--accept reads all rows: give it without --checkpoint")
-    desk = open_desk(store, token_file)
+    desk = open_desk()
     kept = [read_receipt(text) for text in receipts] + ([] if file is None else read_receipts(file))
     if rebuild:
         desk.rebuild()
     if accept:
         taken = desk.accept(kept, freeze=freeze_lost)
-        finish(taken, describe_accepted, as_json=as_json)
+        finish(taken, describe_accepted)
         sys.exit(0 if taken["accepted"] else 1)
     result = desk.verify(kept, read_heads(place), checkpoint=checkpoint)
-    finish(result, describe_checked, as_json=as_json)
+    finish(result, describe_checked)
     sys.exit(0 if result["ok"] else 1)
 
 
 @ledger.command("import")
 @click.argument("file", type=Place(exists=True, dir_okay=False))
-@store_option
-@token_option
+@desk_options
 @grant_option
 @unit_option
 @json_option
-def import_command(
-    file: Path, *, store: str, token_file: Path | None, grant_name: str, unit: str | None, as_json: bool
-) -> None:
+def import_command(file: Path, *, open_desk: OpenDesk, grant_name: str, unit: str | None) -> None:
     """Charge a run that was not charged before it drew its noise, from its record FILE (ledger.jsonl).
 
     A record names the protected unit; an older record without one needs --unit.
@@ -307,21 +284,19 @@ def import_command(
     Examples:
       privcheck ledger import runs/trips/ledger.jsonl --store budget.db --grant team-a
     """
-    from privcheck.commands.ledger_client import open_desk
     from privcheck.commands.run_charges import import_run
 
-    _end(import_run(open_desk(store, token_file), grant_name, file, unit=unit), as_json=as_json)
+    _end(import_run(open_desk(), grant_name, file, unit=unit))
 
 
 @ledger.command()
 @click.argument("dataset")
-@store_option
-@token_option
+@desk_options
 @click.option(
     "--as", "form", type=click.Choice(["statement", "dp-event", "certificate"]), default="statement", show_default=True
 )
 @json_option
-def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_json: bool) -> None:
+def export(dataset: str, *, open_desk: OpenDesk, form: str) -> None:
     """Write all charges to DATASET: a statement, the events as dp_accounting's DpEvent, or a certificate.
 
     The certificate is for `python -m privcheck_check FILE`, which trusts neither the store nor this program.
@@ -332,23 +307,22 @@ def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_j
       privcheck ledger export trips --store budget.db --as certificate > trips.json
     """
     from privcheck.cli.ledger_text import describe_event, export_event, write_statement
-    from privcheck.commands.ledger_client import open_desk
 
-    desk = open_desk(store, token_file)
+    desk = open_desk()
     if form == "dp-event":
-        finish(export_event(desk, dataset), describe_event, as_json=as_json)
+        finish(export_event(desk, dataset), describe_event)
         return
     if form == "certificate":
         from privcheck.commands.certificates import certificate_of_ledger, text_of
 
         write(text_of(certificate_of_ledger(desk, dataset)), nl=False)
         return
-    for piece in write_statement(desk, dataset, as_json=as_json):
+    for piece in write_statement(desk, dataset, as_json=wants_json()):
         write(piece, nl=False)
 
 
-def _end(decision: dict[str, Any], *, as_json: bool) -> NoReturn:
+def _end(decision: dict[str, Any]) -> NoReturn:
     from privcheck.cli.ledger_text import describe_decision
 
-    finish(decision, describe_decision, as_json=as_json)
+    finish(decision, describe_decision)
     sys.exit(1 if decision["state"] == "refused" else 0)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from privcheck.cli.options import Place, finish, json_option
+from privcheck.cli.options import Place, finish, json_option, wants_json
+
+if TYPE_CHECKING:
+    from privcheck.commands.ledger_client import Desk
 
 store_option = click.option(
     "--store",
@@ -23,6 +28,21 @@ token_option = click.option(
     help="A file with your token, else PRIVCHECK_LEDGER_TOKEN; without one, anyone who may write a SQLite file is "
     "officer.",
 )
+OpenDesk = Callable[[], "Desk"]
+
+
+def desk_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a ledger and its user; the command gets what opens it, `open_desk`."""
+
+    @functools.wraps(command)
+    def give_ledger(*args: Any, store: str, token_file: Path | None, **how: Any) -> None:
+        from privcheck.commands.ledger_client import open_desk
+
+        command(*args, open_desk=functools.partial(open_desk, store, token_file), **how)
+
+    return store_option(token_option(give_ledger))
+
+
 grant_option = click.option("--grant", "grant_name", required=True, metavar="G", help="The grant to charge.")
 block_option = click.option(
     "--block",
@@ -65,8 +85,7 @@ def event_options(command: Any) -> Any:
 
 
 @click.command()
-@store_option
-@token_option
+@desk_options
 @click.option("--dataset", required=True, metavar="NAME", help="The dataset whose budget is granted.")
 @click.option("--currency", metavar="rho|mu2|epsilon", help="The summed quantity: ρ, μ² or ε.")
 @click.option("--cap", metavar="C", help="The most that may be charged.")
@@ -79,7 +98,7 @@ def event_options(command: Any) -> Any:
     "--block", "blocks", multiple=True, metavar="B", help="For a divided dataset: a covered block; may be repeated."
 )
 @json_option
-def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
+def grant(*, open_desk: OpenDesk, **fields: Any) -> None:
     """Grant part of a dataset's budget, with a fixed cap; open the dataset with `ledger policy` first.
 
     The events of a plan need --unit, the protected unit for which they were priced.
@@ -90,22 +109,17 @@ def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) 
       privcheck ledger grant --store budget.db --dataset trips --plan plan.json --unit dataset --delta 1e-6 --name P
     """
     from privcheck.cli.ledger_text import describe_granted, give
-    from privcheck.commands.ledger_client import open_desk
 
-    finish(give(open_desk(store, token_file), **fields), describe_granted, as_json=as_json)
+    finish(give(open_desk(), **fields), describe_granted)
 
 
 @click.command()
 @click.argument("dataset")
-@store_option
-@token_option
+@desk_options
 @click.option("--name", "names", multiple=True, required=True, metavar="B", help="A new block; may be repeated.")
 @click.option("--disjoint-users", metavar="TEXT", help="How it is known that no user is in two blocks.")
 @json_option
-def block(
-    dataset: str, *, store: str, token_file: Path | None, names: tuple[str, ...], disjoint_users: str | None,
-    as_json: bool,
-) -> None:  # fmt: skip
+def block(dataset: str, *, open_desk: OpenDesk, names: tuple[str, ...], disjoint_users: str | None) -> None:
     """Divide DATASET into blocks without a common user, each with the whole policy as its cap, or add blocks.
 
     \b
@@ -114,16 +128,13 @@ def block(
         --disjoint-users "riders are assigned by the month in which they signed up"
     """
     from privcheck.cli.ledger_text import describe_blocks
-    from privcheck.commands.ledger_client import open_desk
 
-    desk = open_desk(store, token_file)
-    made = desk.add_blocks(dataset, names, disjoint_users=disjoint_users)
-    finish({"dataset": dataset, "blocks": made}, describe_blocks, as_json=as_json)
+    made = open_desk().add_blocks(dataset, names, disjoint_users=disjoint_users)
+    finish({"dataset": dataset, "blocks": made}, describe_blocks)
 
 
 @click.command()
-@store_option
-@token_option
+@desk_options
 @click.option("--dataset", required=True, metavar="NAME", help="The new dataset.")
 @click.option("--epsilon", required=True, metavar="E", help="ε of all its releases together, for ever.")
 @click.option("--delta", required=True, metavar="D", help="δ of all its releases together, for ever.")
@@ -142,7 +153,7 @@ def block(
 @click.option("--remainder", default="rho", show_default=True, help="Currency of grants made after the first charge.")
 @click.option("--until", metavar="TIME", help="When charging ends, such as 2027-01-31T12:00:00Z; by default never.")
 @json_option
-def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
+def policy(*, open_desk: OpenDesk, **fields: Any) -> None:
     """Open a dataset with the (ε, δ) of all its grants together, and the protected unit.
 
     Neighbours are replace-one, replace-one-same-start, add-remove or zero-out; the model of trust, where noise is
@@ -154,21 +165,17 @@ def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any)
         --unit "rider, 8 trajectories, replace-one, central"
     """
     from privcheck.cli.ledger_text import describe_policy
-    from privcheck.commands.ledger_client import open_desk
 
-    desk = open_desk(store, token_file)
-    result = {"policy": desk.set_policy(**fields)}
-    finish(result, describe_policy, as_json=as_json)
+    finish({"policy": open_desk().set_policy(**fields)}, describe_policy)
 
 
 @click.command()
 @click.argument("charge_id", metavar="ID")
-@store_option
-@token_option
+@desk_options
 @click.option("--verdict", type=click.Choice(["consistent", "violation"]), required=True, help="The audit's.")
 @click.option("--report", required=True, metavar="TEXT", help="Location of the report, or its digest.")
 @json_option
-def evidence(charge_id: str, *, store: str, token_file: Path | None, verdict: str, report: str, as_json: bool) -> None:
+def evidence(charge_id: str, *, open_desk: OpenDesk, verdict: str, report: str) -> None:
     """Record the result of an audit of the charge ID; a violation freezes its grant permanently.
 
     \b
@@ -176,21 +183,18 @@ def evidence(charge_id: str, *, store: str, token_file: Path | None, verdict: st
       privcheck ledger evidence c-0123456789abcdef --store budget.db --verdict consistent --report audit.json
     """
     from privcheck.cli.ledger_text import describe_evidence
-    from privcheck.commands.ledger_client import open_desk
 
-    desk = open_desk(store, token_file)
     found: Any = verdict
-    row = desk.add_evidence(charge_id, verdict=found, report=report)
-    finish({"charge": charge_id, "verdict": verdict, "row": row}, describe_evidence, as_json=as_json)
+    row = open_desk().add_evidence(charge_id, verdict=found, report=report)
+    finish({"charge": charge_id, "verdict": verdict, "row": row}, describe_evidence)
 
 
 @click.command()
 @click.argument("grant_name", metavar="GRANT")
-@store_option
-@token_option
+@desk_options
 @click.option("--reason", required=True, metavar="TEXT", help="Why.")
 @json_option
-def freeze(grant_name: str, *, store: str, token_file: Path | None, reason: str, as_json: bool) -> None:
+def freeze(grant_name: str, *, open_desk: OpenDesk, reason: str) -> None:
     """Stop all spending on GRANT permanently.
 
     \b
@@ -198,16 +202,13 @@ def freeze(grant_name: str, *, store: str, token_file: Path | None, reason: str,
       privcheck ledger freeze team-a --store budget.db --reason "an audit found a violation"
     """
     from privcheck.cli.ledger_text import describe_frozen
-    from privcheck.commands.ledger_client import open_desk
 
-    desk = open_desk(store, token_file)
-    row = desk.freeze(grant_name, reason=reason)
-    finish({"grant": grant_name, "state": "frozen", "row": row}, describe_frozen, as_json=as_json)
+    row = open_desk().freeze(grant_name, reason=reason)
+    finish({"grant": grant_name, "state": "frozen", "row": row}, describe_frozen)
 
 
 @click.command()
-@store_option
-@token_option
+@desk_options
 @click.option("--name", metavar="NAME", help="Whose.")
 @click.option("--role", metavar="ROLE", help="reader, analyst, ci, officer or admin.")
 @click.option("--grant", "grants", multiple=True, metavar="G", help="A grant that it may charge; may be repeated.")
@@ -216,8 +217,8 @@ def freeze(grant_name: str, *, store: str, token_file: Path | None, reason: str,
 @click.option("--list", "listed", is_flag=True, help="List the tokens' owners; no token is shown again.")
 @json_option
 def token(
-    *, store: str, token_file: Path | None, name: str | None, role: str | None, grants: tuple[str, ...],
-    expires: str | None, revoke: bool, listed: bool, as_json: bool,
+    *, open_desk: OpenDesk, name: str | None, role: str | None, grants: tuple[str, ...],
+    expires: str | None, revoke: bool, listed: bool,
 ) -> None:  # fmt: skip
     """Make a token, which is shown only this once, revoke one, or list them.
 
@@ -227,16 +228,15 @@ def token(
       privcheck ledger token --store budget.db --list
     """
     from privcheck.cli.ledger_text import change_token, describe_token, describe_tokens
-    from privcheck.commands.ledger_client import open_desk
 
     if [listed, revoke, role is not None].count(True) != 1 or listed == (name is not None):
         raise click.UsageError("give --name with --role for a new token, or with --revoke; or --list")
-    desk = open_desk(store, token_file)
+    desk = open_desk()
     if name is None:
-        finish({"tokens": desk.tokens()}, describe_tokens, as_json=as_json)
+        finish({"tokens": desk.tokens()}, describe_tokens)
         return
     result = change_token(desk, name=name, role=role, grants=grants, expires=expires)
-    finish(result, describe_token, as_json=as_json)
+    finish(result, describe_token)
 
 
 @click.command()
@@ -244,7 +244,7 @@ def token(
 @store_option
 @token_option
 @json_option
-def backup(file: Path, *, store: str, token_file: Path | None, as_json: bool) -> None:
+def backup(file: Path, *, store: str, token_file: Path | None) -> None:
     """Write a backup to the new FILE: all rows committed now, even while others write; its chains are checked.
 
     \b
@@ -255,7 +255,7 @@ def backup(file: Path, *, store: str, token_file: Path | None, as_json: bool) ->
     from privcheck.commands.ledger_client import open_book
 
     book, actor = open_book(store, token_file)
-    finish(book.back_up(actor, file).to_dict(), describe_backup, as_json=as_json)
+    finish(book.back_up(actor, file).to_dict(), describe_backup)
 
 
 @click.command()
@@ -266,7 +266,7 @@ def backup(file: Path, *, store: str, token_file: Path | None, as_json: bool) ->
     help="Even if the present file is in use, newer, another ledger or broken; it is kept beside the new one.",
 )  # fmt: skip
 @json_option
-def restore(file: Path, *, store: str, replace_newer: bool, as_json: bool) -> None:
+def restore(file: Path, *, store: str, replace_newer: bool) -> None:
     """Replace a lost or broken ledger by the backup FILE.
 
     Rows after the backup may be missing: the ledger is read-only until an officer has compared it with receipts.
@@ -278,7 +278,7 @@ def restore(file: Path, *, store: str, replace_newer: bool, as_json: bool) -> No
     from privcheck.cli.ledger_text import describe_restored
     from privcheck.commands.ledger_client import put_back
 
-    finish(put_back(store, file, replace_newer=replace_newer), describe_restored, as_json=as_json)
+    finish(put_back(store, file, replace_newer=replace_newer), describe_restored)
 
 
 _EXITS: Final = {"consistent": 0, "contradicted": 1, "undecided": 3}
@@ -292,19 +292,16 @@ public_key_option = click.option(
 
 
 @click.command()
-@store_option
-@token_option
+@desk_options
 @json_option
-def key(*, store: str, token_file: Path | None, as_json: bool) -> None:
+def key(*, open_desk: OpenDesk) -> None:
     """Print the public key (PEM) that checks the ledger's receipts and heads.
 
     \b
     Examples:
       privcheck ledger key --store budget.db > ledger.pem
     """
-    from privcheck.commands.ledger_client import open_desk
-
-    finish(open_desk(store, token_file).public_key(), lambda told: str(told["key"]).rstrip(), as_json=as_json)
+    finish(open_desk().public_key(), lambda told: str(told["key"]).rstrip())
 
 
 @click.group()
@@ -321,7 +318,7 @@ def receipt() -> None:
 @click.argument("file", type=Place(exists=True, dir_okay=False))
 @public_key_option
 @json_option
-def verify_receipt(file: Path, *, key: Path, as_json: bool) -> None:
+def verify_receipt(file: Path, *, key: Path) -> None:
     """Check that the receipts and heads in FILE were signed with the ledger's key; no ledger is needed.
 
     FILE has one JSON, as a charge printed it, or one per line. Exit code 1: a signature does not match the key; 3: one
@@ -333,7 +330,7 @@ def verify_receipt(file: Path, *, key: Path, as_json: bool) -> None:
     """
     from privcheck.ledger.heads import Evidence, check_signatures
 
-    _end(check_signatures(Evidence.parse(file.read_text(encoding="utf-8")), _read_key(key)), as_json=as_json)
+    _end(check_signatures(Evidence.parse(file.read_text(encoding="utf-8")), _read_key(key)))
 
 
 @click.group()
@@ -348,22 +345,20 @@ def heads() -> None:
 
 
 @heads.command()
-@store_option
-@token_option
+@desk_options
 @json_option
-def show(*, store: str, token_file: Path | None, as_json: bool) -> None:
+def show(*, open_desk: OpenDesk) -> None:
     """Print the current signed heads of all chains, one JSON per line.
 
     \b
     Examples:
       privcheck ledger heads show --store budget.db > heads.jsonl
     """
-    from privcheck.commands.ledger_client import open_desk
     from privcheck.ledger.heads import Evidence
 
-    found, _ = open_desk(store, token_file).prove(Evidence())
+    found, _ = open_desk().prove(Evidence())
     told = {"heads": [head.to_dict() for head in found.heads]}
-    finish(told, lambda _: "\n".join(found.lines()), as_json=as_json)
+    finish(told, lambda _: "\n".join(found.lines()))
 
 
 @heads.command()
@@ -371,7 +366,7 @@ def show(*, store: str, token_file: Path | None, as_json: bool) -> None:
 @store_option
 @token_option
 @json_option
-def push(place: str, *, store: str, token_file: Path | None, as_json: bool) -> None:
+def push(place: str, *, store: str, token_file: Path | None) -> None:
     """Keep the signed heads in a second PLACE: a file, https://host/path or git:REPOSITORY.
 
     A push first compares the ledger with the last heads in that place, and adds the proof that the new ones extend
@@ -389,7 +384,7 @@ def push(place: str, *, store: str, token_file: Path | None, as_json: bool) -> N
         raise click.UsageError("a service pushes its heads itself: privcheck serve --push-heads PLACE")
     witness = open_witness(place)
     pushed = push_heads(open_desk(store, token_file).prove, witness)
-    finish(pushed.to_dict(), _describe_pushed, as_json=as_json)
+    finish(pushed.to_dict(), _describe_pushed)
     sys.exit(1 if pushed.problems else 0)
 
 
@@ -398,7 +393,7 @@ def push(place: str, *, store: str, token_file: Path | None, as_json: bool) -> N
 @public_key_option
 @click.option("--proofs", metavar="FILE", help="Proofs between the heads, from `ledger heads prove`; or one more FILE.")
 @json_option
-def compare(places: tuple[str, ...], *, key: Path, proofs: str | None, as_json: bool) -> None:
+def compare(places: tuple[str, ...], *, key: Path, proofs: str | None) -> None:
     """Compare stored heads and receipts, in one FILE or several; no ledger is needed.
 
     FILE is any place to which heads are pushed. Exit code 1: two contradict each other (the ledger was rolled back, or
@@ -415,15 +410,14 @@ def compare(places: tuple[str, ...], *, key: Path, proofs: str | None, as_json: 
 
     given = [*places, *([] if proofs is None else [proofs])]
     parts = [Evidence.parse(open_witness(place).read(), name=place) for place in given]
-    _end(compare(Evidence.join(parts), _read_key(key)), as_json=as_json)
+    _end(compare(Evidence.join(parts), _read_key(key)))
 
 
 @heads.command()
 @click.option("--from", "places", multiple=True, required=True, metavar="FILE", help="Heads and receipts; repeatable.")
-@store_option
-@token_option
+@desk_options
 @json_option
-def prove(*, places: tuple[str, ...], store: str, token_file: Path | None, as_json: bool) -> None:
+def prove(*, places: tuple[str, ...], open_desk: OpenDesk) -> None:
     """Prove that the ledger still has the rows of earlier heads and receipts: prints the current heads and the proofs.
 
     Pass the output to `ledger heads compare` with the earlier heads. Exit code 1: a proof is missing, because the
@@ -433,15 +427,14 @@ def prove(*, places: tuple[str, ...], store: str, token_file: Path | None, as_js
     Examples:
       privcheck ledger heads prove --from heads.jsonl --store budget.db > proofs.jsonl
     """
-    from privcheck.commands.ledger_client import open_desk
     from privcheck.ledger.heads import Evidence
     from privcheck.ledger.witnesses import open_witness
 
     kept = Evidence.join(Evidence.parse(open_witness(place).read(), name=place) for place in places)
-    found, problems = open_desk(store, token_file).prove(kept)
+    found, problems = open_desk().prove(kept)
     told: dict[str, Any] = {"proofs": found.to_dicts()}
-    finish({**told, "problems": problems}, lambda _: "\n".join(found.lines()), as_json=as_json)
-    if not as_json:
+    finish({**told, "problems": problems}, lambda _: "\n".join(found.lines()))
+    if not wants_json():
         for problem in problems:
             click.echo(f"problem: {problem}", err=True)
     sys.exit(1 if problems else 0)
@@ -453,8 +446,8 @@ def _read_key(file: Path) -> Any:
     return PublicKey.parse(file.read_text(encoding="utf-8"))
 
 
-def _end(found: Any, *, as_json: bool) -> None:
-    finish(found.to_dict(), _describe_compared, as_json=as_json)
+def _end(found: Any) -> None:
+    finish(found.to_dict(), _describe_compared)
     sys.exit(_EXITS[found.verdict])
 
 

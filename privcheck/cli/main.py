@@ -28,6 +28,7 @@ from privcheck.cli.options import (
     keep_certificate,
     name_argument,
     set_option,
+    wants_json,
     write,
 )
 from privcheck.cli.prepare import prepare
@@ -48,7 +49,7 @@ def main() -> None:
 
 @main.command("list")
 @json_option
-def list_command(*, as_json: bool) -> None:
+def list_command() -> None:
     """Show the registered algorithms.
 
     \b
@@ -59,7 +60,7 @@ def list_command(*, as_json: bool) -> None:
     from privcheck.cli.listing import describe_algorithms, list_algorithms
 
     found = list_algorithms()
-    write(json.dumps(found, allow_nan=False) if as_json else describe_algorithms(found))
+    write(json.dumps(found, allow_nan=False) if wants_json() else describe_algorithms(found))
     sys.exit(MISUSE if any(one["error"] for one in found["algorithms"]) else 0)
 
 
@@ -67,7 +68,7 @@ def list_command(*, as_json: bool) -> None:
 @name_argument
 @set_option
 @json_option
-def show(name: str, *, sets: tuple[str, ...], as_json: bool) -> None:
+def show(name: str, *, sets: tuple[str, ...]) -> None:
     """Show the releases of NAME and the derivation of their cost, in words and LaTeX.
 
     \b
@@ -79,7 +80,7 @@ def show(name: str, *, sets: tuple[str, ...], as_json: bool) -> None:
     from privcheck.commands import declarations
     from privcheck.commands.settings import parse_sets, resolve_setting
 
-    finish(declarations.show(resolve_setting(name, parse_sets(sets))), describe_declaration, as_json=as_json)
+    finish(declarations.show(resolve_setting(name, parse_sets(sets))), describe_declaration)
 
 
 @main.command()
@@ -88,9 +89,7 @@ def show(name: str, *, sets: tuple[str, ...], as_json: bool) -> None:
 @delta_option
 @certificate_option
 @json_option
-def budget(
-    name: str, *, sets: tuple[str, ...], delta: str | None, certificate: Path | None, as_json: bool
-) -> None:  # fmt: skip
+def budget(name: str, *, sets: tuple[str, ...], delta: str | None, certificate: Path | None) -> None:
     """Show the cost of the releases of NAME.
 
     \b
@@ -108,7 +107,7 @@ def budget(
         from privcheck.commands.certificates import certificate_of_price
 
         keep_certificate(certificate_of_price(setting.priced, Fraction(at)), certificate)
-    finish(price_releases(setting, at), describe_budget, as_json=as_json)
+    finish(price_releases(setting, at), describe_budget)
 
 
 @main.command()
@@ -120,7 +119,6 @@ def budget(
 @json_option
 def verify(
     name: str | None, *, everything: bool, pages: Path | None, sets: tuple[str, ...], certificate: Path | None,
-    as_json: bool,
 ) -> None:  # fmt: skip
     """Judge the claim of NAME, or of all: does it hold for the declared releases?
 
@@ -146,16 +144,16 @@ def verify(
         result = verify_claim(setting)
         if certificate is not None:
             keep_certificate(certificate_of(setting.priced), certificate)
-        finish(result, describe_verdict, as_json=as_json)
+        finish(result, describe_verdict)
         sys.exit(VERDICTS[result.verdict])
-    every = _verify_all(show=not as_json)
+    every = _verify_all(show=not wants_json())
     if pages is not None:
         from privcheck.commands.finding_pages import write_pages
 
         for path in write_pages(pages, every):
             click.echo(f"page: {path}", err=True)
-    if as_json:
-        finish(every, describe_verdicts, as_json=True)
+    if wants_json():
+        finish(every, describe_verdicts)
     codes = {VERDICTS[r.verdict] for r in every.results} | ({MISUSE} if every.errors else set())
     sys.exit(next((code for code in (1, MISUSE, 3) if code in codes), 0))
 
@@ -191,9 +189,7 @@ def _verify_all(*, show: bool) -> AllVerified:
 @set_option
 @certificate_option
 @json_option
-def calibrate(
-    name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ...], certificate: Path | None, as_json: bool
-) -> None:  # fmt: skip
+def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ...], certificate: Path | None) -> None:
     """Find the least noise that makes the releases of NAME (E, D)-DP, and compare it with the published noise.
 
     \b
@@ -211,13 +207,13 @@ def calibrate(
         priced, target = resolve_setting(name, parse_sets(sets)).priced, result.target
         found = certificate_of_noise(priced, epsilon=Fraction(target.epsilon), delta=Fraction(target.delta))
         keep_certificate(found, certificate)
-    finish(result, describe_calibration, as_json=as_json)
+    finish(result, describe_calibration)
 
 
 @main.command()
 @click.argument("directory", type=Place())
 @json_option
-def report(directory: Path, *, as_json: bool) -> None:
+def report(directory: Path) -> None:
     """Render the finished check, audits, online run or sweep in DIRECTORY again, from its JSON file alone.
 
     \b
@@ -238,14 +234,14 @@ def report(directory: Path, *, as_json: bool) -> None:
         page = render_runs_again(directory)
     else:
         page = render_again(directory)
-    finish(RenderedReport(html=str(page)), lambda r: r.html, as_json=as_json)
+    finish(RenderedReport(html=str(page)), lambda r: r.html)
 
 
 @main.command()
 @click.argument("file", type=Place())
 @click.option("--out", type=Place(), help="A heat map of the policy: a .svg, .png or .pdf file.")
 @json_option
-def policy(file: Path, *, out: Path | None, as_json: bool) -> None:
+def policy(file: Path, *, out: Path | None) -> None:
     """Show the policy in FILE, which `run` and `check` write as policy.npz: a table, and a heat map with --out.
 
     \b
@@ -255,7 +251,7 @@ def policy(file: Path, *, out: Path | None, as_json: bool) -> None:
     from privcheck.cli.printing import describe_shown_policy
     from privcheck.commands.run_outputs import show_policy
 
-    finish(show_policy(file, picture=out, whole=as_json), describe_shown_policy, as_json=as_json)
+    finish(show_policy(file, picture=out, whole=wants_json()), describe_shown_policy)
 
 
 @main.command()
@@ -267,7 +263,7 @@ def policy(file: Path, *, out: Path | None, as_json: bool) -> None:
 @click.option("--date", "dated", default="", metavar="DAY", help="The day on the card, as 2026-11-24; none by default.")
 @click.option("--accept-uncovered", is_flag=True, help="Publish facts not covered by noise too; the card says so.")
 @json_option
-def publish(directory: Path, *, out: Path, delta: str | None, as_json: bool, **said: Any) -> None:
+def publish(directory: Path, *, out: Path, delta: str | None, **said: Any) -> None:
     """Make a folder to share from the run in DIRECTORY: policy, guarantee, record of releases and a one-page card.
 
     Refused are runs with simulated noise, policies that were not compared on neighbours, and claims that do not hold.
@@ -279,7 +275,7 @@ def publish(directory: Path, *, out: Path, delta: str | None, as_json: bool, **s
     from privcheck import api
     from privcheck.cli.printing import describe_published
 
-    finish(api.publish(directory, out=out, delta=delta, **said), describe_published, as_json=as_json)
+    finish(api.publish(directory, out=out, delta=delta, **said), describe_published)
 
 
 @main.command()
@@ -294,7 +290,7 @@ def publish(directory: Path, *, out: Path, delta: str | None, as_json: bool, **s
 )
 @click.option("--out", type=Place(), help="Directory of the package; NAME by default.")
 @json_option
-def new(name: str, *, kind: str, out: Path | None, as_json: bool) -> None:
+def new(name: str, *, kind: str, out: Path | None) -> None:
     """Write a new package: a declaration and its implementation, with tests and a CI file that pass.
 
     \b
@@ -305,12 +301,12 @@ def new(name: str, *, kind: str, out: Path | None, as_json: bool) -> None:
     from privcheck.cli.printing import describe_started
     from privcheck.commands.starter import start_package
 
-    finish(start_package(name, kind, out), describe_started, as_json=as_json)
+    finish(start_package(name, kind, out), describe_started)
 
 
 @main.command()
 @json_option
-def doctor(*, as_json: bool) -> None:
+def doctor() -> None:
     """Look for problems with this installation.
 
     \b
@@ -321,7 +317,7 @@ def doctor(*, as_json: bool) -> None:
     from privcheck.commands.provenance import diagnose
 
     result = diagnose()
-    finish(result, describe_diagnosis, as_json=as_json)
+    finish(result, describe_diagnosis)
     sys.exit(0 if result.ok else 2)
 
 

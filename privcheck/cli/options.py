@@ -106,6 +106,7 @@ json_option = click.option(
     "--json",
     "as_json",
     is_flag=True,
+    expose_value=False,  # `finish` and `wants_json` ask the context
     callback=_keep_result_apart,
     help="Print one JSON object to standard output and nothing else.",
 )
@@ -222,11 +223,17 @@ def keep_certificate(found: CheckedCertificate, path: Path) -> None:
     click.echo(f"{path}: {say_certificate(found.brief)}", err=True)
 
 
-def finish(result: Result, words: Callable[[Result], str], *, as_json: bool) -> None:
+def wants_json() -> bool:
+    """Whether the command prints JSON."""
+    context = click.get_current_context(silent=True)
+    return context is not None and _RESULT in context.meta
+
+
+def finish(result: Result, words: Callable[[Result], str]) -> None:
     """Print the result, in words or as one JSON object."""
     from privcheck.reports.values import document
 
-    write(json.dumps(document(result), allow_nan=False) if as_json else words(result).rstrip("\n"))
+    write(json.dumps(document(result), allow_nan=False) if wants_json() else words(result).rstrip("\n"))
 
 
 def write(text: str, *, nl: bool = True) -> None:

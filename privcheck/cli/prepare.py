@@ -79,7 +79,7 @@ _CONFIRM = (
 def prepare(
     raw: Path, *, out: Path | None, columns: tuple[str, ...], codebook: Path | None, draft_codebook: Path | None,
     draft: Path | None, recipe: Path | None, layout: str | None, who: str | None, max_trajectories: int | None,
-    one_episode_is_one_user: bool, as_json: bool, **choices: Any,
+    one_episode_is_one_user: bool, **choices: Any,
 ) -> None:  # fmt: skip
     """Make trajectories of the RAW table: codes, rewards in [0, 1], episodes of one length, one row per step.
 
@@ -112,7 +112,7 @@ def prepare(
         _refuse_beside("--draft", "columns", "layout")
         drafted = draft_recipe(raw, layout=layout, columns=named)
         write_whole(draft, drafted.recipe)
-        finish(drafted, lambda one: describe_draft(one, raw, draft), as_json=as_json)
+        finish(drafted, lambda one: describe_draft(one, raw, draft))
         return
     if recipe is not None:
         _refuse_beside("--recipe", "recipe", "show_values")
@@ -125,12 +125,12 @@ def prepare(
     if draft_codebook is not None:
         found = codes(*find_labels(raw, plan))
         found.save(draft_codebook)
-        finish(found, lambda _: f"{draft_codebook}: {_CONFIRM}", as_json=as_json)
+        finish(found, lambda _: f"{draft_codebook}: {_CONFIRM}")
         return
     assert out is not None
     with ProgressBars() as bars, telling_what_is_kept(None, resumes=False):
         done = make(raw, out, plan, recipe=digest, progress=bars("rows"))
-    finish(done, describe_prepared, as_json=as_json)
+    finish(done, describe_prepared)
 
 
 def _refuse_beside(option: str, *allowed: str) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @json_option
 def reproduce(
     paper: str | None, figure: str | None, *, everything: bool, quick: bool, seed: int | None, workers: int | None,
-    out: Path | None, as_json: bool,
+    out: Path | None,
 ) -> None:  # fmt: skip
     """Run FIGURE of PAPER again and judge it by its text; without arguments, list figures and recorded conclusions.
 
@@ -53,7 +53,7 @@ def reproduce(
     if not everything and figure is None:
         if quick or seed is not None or workers is not None or out is not None:
             raise click.UsageError("give a PAPER and a FIGURE, or --all: the other options are of a run")
-        finish(reproductions.list_figures(paper), describe_figures, as_json=as_json)
+        finish(reproductions.list_figures(paper), describe_figures)
         return
     if everything and figure is not None:
         raise click.UsageError(f"--all runs all figures of {paper}; leave out {figure}, or --all")
@@ -64,7 +64,7 @@ def reproduce(
         assert out is not None
         folder = reproductions.folder_of(out, one.paper, one.figure, quick=one.quick)
         click.echo(f"page: {folder / HTML_NAME}", err=True)
-    finish(result, describe_reproduced, as_json=as_json)
+    finish(result, describe_reproduced)
 
 
 def describe_figures(listed: ListedFigures) -> str:

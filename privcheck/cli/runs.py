@@ -84,7 +84,7 @@ METHODS_HELP = (
 @json_option
 def audit(
     name: str, *, sets: tuple[str, ...], out: Path | None, dry_run: bool, yes: bool, certificate: Path | None,
-    as_json: bool, **how: Any,
+    **how: Any,
 ) -> None:  # fmt: skip
     """Bound the privacy loss of NAME from below; with --out, the same command resumes an audit that was stopped.
 
@@ -105,7 +105,7 @@ def audit(
     asked = ("view", "method", "confidence", "trials", "workers")
     foreseen = foresee_audit(name, given, **{option: how[option] for option in asked})
     if dry_run:
-        _tell_planned("audit", foreseen, delta=how["delta"], out=out, as_json=as_json)
+        _tell_planned("audit", foreseen, delta=how["delta"], out=out)
         return
     refuse_long(foreseen.parts, yes=yes)
     place = None if out is None else working_folder(out)
@@ -117,7 +117,7 @@ def audit(
         from privcheck.commands.certificates import certificate_of_audit
 
         keep_certificate(certificate_of_audit(result), certificate)
-    finish(result, describe_audit, as_json=as_json)
+    finish(result, describe_audit)
     sys.exit(VERDICTS[result.verdict])
 
 
@@ -142,7 +142,7 @@ def audit(
 @json_option
 def run(
     names: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, features: Path | None,
-    users: Users, sets: tuple[str, ...], out: Path | None, delta: str | None, dry_run: bool, yes: bool, as_json: bool,
+    users: Users, sets: tuple[str, ...], out: Path | None, delta: str | None, dry_run: bool, yes: bool,
     **how: Any,
 ) -> None:  # fmt: skip
     """Run the agent NAME on sampled users or your own data; several online agents are compared.
@@ -170,7 +170,7 @@ def run(
     amount = {option: how[option] for option in ("replicates", "seed", "workers")}
     foreseen = foresee_run(names, given, place, read=dry_run, **amount)
     if dry_run:
-        _tell_planned("run", foreseen, out=out, as_json=as_json)
+        _tell_planned("run", foreseen, out=out)
         return
     refuse_long(foreseen.parts, yes=yes)
     if delta is not None and len(names) == 1:
@@ -194,9 +194,9 @@ def run(
         if how["noise"] == "release" and not isinstance(result, Compared):
             click.echo(f"to hand it on: privcheck publish {shlex.quote(str(out))} --out FOLDER", err=True)
     if isinstance(result, RanOnline | Compared):
-        finish(result, describe_online_runs, as_json=as_json)
+        finish(result, describe_online_runs)
     else:
-        finish(result, describe_run, as_json=as_json)
+        finish(result, describe_run)
 
 
 @click.command()
@@ -222,9 +222,7 @@ def run(
 @dry_run_option
 @yes_option
 @json_option
-def check(
-    name: str, *, sets: tuple[str, ...], out: Path | None, dry_run: bool, yes: bool, as_json: bool, **how: Any,
-) -> None:  # fmt: skip
+def check(name: str, *, sets: tuple[str, ...], out: Path | None, dry_run: bool, yes: bool, **how: Any) -> None:
     """Check NAME: account, verify, audit and run it, and write one report.
 
     With --noise release the run draws release noise; audits, which repeat the releases, draw simulated noise.
@@ -250,7 +248,7 @@ def check(
     amount = {option: how[option] for option in ("trials", "replicates", "noise", "seed", "workers")}
     foreseen = foresee_check(name, given, place, read=dry_run, **amount)
     if dry_run:
-        _tell_planned("check", foreseen, delta=how["delta"], out=directory, as_json=as_json)
+        _tell_planned("check", foreseen, delta=how["delta"], out=directory)
         return
     refuse_long(foreseen.parts, yes=yes)
     with telling_what_is_kept(directory, resumes=True), ProgressBars() as bars:
@@ -260,13 +258,11 @@ def check(
     if report.run is None and any(view.verdict == "violation" for view in views.values()):
         frozen = ", and the grant is frozen" if how["ledger"] is not None else ""
         click.echo(f"not run: an audit found a violation; nothing was drawn or charged{frozen}", err=True)
-    finish(report, render_text, as_json=as_json)
+    finish(report, render_text)
     sys.exit(exit_code(report))
 
 
-def _tell_planned(
-    command: str, foreseen: Foreseen, *, out: Path | None, as_json: bool, delta: str | None = None
-) -> None:
+def _tell_planned(command: str, foreseen: Foreseen, *, out: Path | None, delta: str | None = None) -> None:
     """Print the dry run of a command."""
     from privcheck.cli.printing import describe_planned
     from privcheck.commands.estimates import planned_work
@@ -276,7 +272,7 @@ def _tell_planned(
     work = planned_work(
         command, foreseen.settings, foreseen.parts, delta=lambda one: parse_delta(delta, one), writes=writes
     )
-    finish(work, describe_planned, as_json=as_json)
+    finish(work, describe_planned)
 
 
 @click.command()
@@ -317,7 +313,7 @@ def _tell_planned(
 @json_option
 def sweep(
     names: tuple[str, ...], *, over: tuple[str, ...], sets: tuple[str, ...], out: Path | None, cluster: str | None,
-    dry_run: bool, yes: bool, as_json: bool, **how: Any,
+    dry_run: bool, yes: bool, **how: Any,
 ) -> None:  # fmt: skip
     """Run the agents NAME over a grid of parameters, with simulated noise, and compare value against ε.
 
@@ -343,7 +339,7 @@ def sweep(
     if dry_run:
         writes = None if out is None else str(out)
         work = planned_work("sweep", (), plan.parts, delta=lambda _: plan.delta, writes=writes)
-        finish(work, describe_planned, as_json=as_json)
+        finish(work, describe_planned)
         return
     refuse_long(plan.parts, yes=yes)
     with telling_what_is_kept(out, resumes=True), ProgressBars() as bars:
@@ -351,5 +347,5 @@ def sweep(
     if out is not None:
         save_sweep(result, out)
         click.echo(f"page: {out / HTML_NAME}", err=True)
-    finish(result, describe_sweep, as_json=as_json)
+    finish(result, describe_sweep)
     sys.exit(0)

@@ -349,10 +349,10 @@ def test_what_code_of_a_package_prints_does_not_stand_beside_the_json():
 
     @click.command()
     @json_option
-    def speak(*, as_json):
+    def speak():
         sys.stdout.write("so far\n")
         said = StartedPackage(name="mine", kind="online", directory=".", files=())
-        finish(said, lambda one: one.name, as_json=as_json)
+        finish(said, lambda one: one.name)
 
     apart = CliRunner().invoke(speak, ["--json"])
     assert json.loads(apart.stdout)["name"] == "mine"
