@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from privcheck.declare.statements import Origin, Statement
 from privcheck.errors import ParameterError
 from privcheck.reports import values
 from privcheck.terms.unit import Unit
@@ -38,7 +39,11 @@ PLAIN = {
     Any: ANYTHING,
     Unit: st.builds(
         Unit, who=WORDS, stated_by=WORDS, trajectories=COUNTS, steps=st.none() | COUNTS
-    ),  # checked when made
+    ),  # checked when made, as are those of the next two
+    Origin: st.builds(
+        Origin, kind=st.sampled_from(("printed", "published code", "own")), text=WORDS, changed=st.just("")
+    ),
+    Statement: st.builds(Statement, name=WORDS, quotation=WORDS, where=WORDS, neighbours=WORDS),
 }
 
 
