@@ -15,7 +15,7 @@ from privcheck.accounting import claim_epsilon
 from privcheck.commands.declarations import finite, sentence
 from privcheck.commands.provenance import exact_parameters, state_claim, versions
 from privcheck.commands.settings import Chosen, parse_delta
-from privcheck.reports.values import MadeBy, PricedClaim, Ran, RanOnline, Standing
+from privcheck.reports.values import MadeBy, PricedClaim, Ran, RanOnline, Standing, take_fields
 from privcheck.reports.values.runs import WITHOUT_NOISE
 from privcheck.terms.guarantees import claimed_delta
 from privcheck.verification import judge
@@ -57,16 +57,14 @@ def price_claim(setting: Chosen, delta: float) -> PricedClaim | None:
     verdict = judge(judged.priced)
     claimed = math.inf if claim.order_only else claim_epsilon(claim.guarantee, judged.values, delta)
     view = declaration.model if claim.joint is None else "joint" if verdict.joint == "follows" else "releases"
-    return PricedClaim(
+    return take_fields(
+        PricedClaim,
+        verdict,
         view=view,
         relation=charged.declared.relation.words,
         claim=state_claim(declaration.claim_words, exact_parameters(judged)),
         claimed=finite(claimed),
         epsilon=finite(charged.priced.epsilon(delta)),
-        verdict=verdict.verdict,
-        method=verdict.method,
-        given=verdict.given,
-        joint=verdict.joint,
         sentence=sentence(verdict),
     )
 

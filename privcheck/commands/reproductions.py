@@ -35,6 +35,7 @@ from privcheck.reports.values import (
     Reproduced,
     Reproduction,
     from_json,
+    take_fields,
 )
 from privcheck.runtime import figures
 from privcheck.runtime.figures import EPISODES, Curve, Figure, Results, Series
@@ -203,22 +204,17 @@ def _run_figure(paper: str, figure: Figure, asked: Asked, out: Path | None, prog
     seed = figure.seed if asked.seed is None else asked.seed
     words = ["privcheck", "reproduce", paper, figure.name, *(["--quick"] if asked.quick else [])]
     words += [] if asked.seed is None else ["--seed", str(seed)]
-    return Reproduction(
+    return take_fields(
+        Reproduction,
+        figure,
         paper=paper,
         figure=figure.name,
-        title=figure.title,
-        where=figure.where,
-        setting=figure.setting,
         quick=asked.quick,
         outcome=outcome,
         reason=reason,
         command=shlex.join(words),
-        environment=figure.environment,
         sizes=size.given,
         runs=size.replicates * len(size.instances),
-        measure=figure.measure,
-        axis=figure.axis,
-        taken=figure.taken,
         observations=observations,
         numbers=numbers,
         lines=tuple(_line(one, results) for one in figure.lines),
@@ -319,13 +315,8 @@ def _uniform(figure: Figure, some: Sequence[Ran | RanOnline]) -> float | None:
 
 def _observe(one: figures.Observation, results: Results) -> JudgedObservation:
     judged = one.judge(results)
-    return JudgedObservation(
-        quotation=one.quotation,
-        reading=one.reading,
-        outcome="underspecified" if one.undecided else judged.outcome,
-        reason=judged.reason,
-        undecided=one.undecided,
-    )
+    outcome = "underspecified" if one.undecided else judged.outcome
+    return take_fields(JudgedObservation, one, outcome=outcome, reason=judged.reason)
 
 
 def _compare(figure: Figure, results: Results, *, judged: bool) -> Iterator[ComparedNumber]:

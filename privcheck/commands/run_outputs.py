@@ -26,6 +26,7 @@ from privcheck.reports.values import (
     PolicyValue,
     ShownPolicy,
     SpentCost,
+    take_fields,
 )
 from privcheck.runtime.ledger import Ledger
 from privcheck.runtime.run_folders import find_file, folder_for
@@ -137,14 +138,11 @@ def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy
         picture.parent.mkdir(parents=True, exist_ok=True)
         policy.plot().savefig(picture)
     rows = describe_policy(policy, most=policy.probabilities.size if whole else _ROWS)
-    return ShownPolicy(
+    return take_fields(
+        ShownPolicy,
+        policy.record,
         policy=str(find_file(path, ARRAY_NAME) if path.is_dir() else path.parent / ARRAY_NAME),
-        algorithm=policy.record.algorithm,
-        learned_from=policy.record.learned_from,
         labels=PolicyLabels(states=policy.states, actions=policy.actions),
-        guarantee=policy.record.guarantee,
-        value=policy.record.value,
-        warnings=policy.record.warnings,
         rows=tuple(rows),
         picture=None if picture is None else str(picture),
     )

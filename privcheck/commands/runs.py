@@ -391,14 +391,7 @@ def summarise_ledger(ledger: Ledger | None, out: Path | None) -> LedgerSummary |
         protects=ledger.header["protects"],
         written=ledger.header["written"],
         releases=tuple(
-            LedgerRelease(
-                release=entry.release,
-                law=entry.charge.law,
-                scale=entry.charge.scale,
-                l1=entry.charge.l1,
-                l2=entry.charge.l2,
-                slices=slices[entry.release],
-            )
+            take_fields(LedgerRelease, entry.charge, release=entry.release, slices=slices[entry.release])
             for entry in ledger.entries
             if entry.charge is not None
         ),

@@ -36,7 +36,7 @@ from privcheck.commands.sources import Place, refuse_files, source_to_run, world
 from privcheck.errors import FileFormatError, ParameterError, UnknownNameError
 from privcheck.reports import save_result
 from privcheck.reports.comparisons import sweep_headline
-from privcheck.reports.values import PlannedPart, Ran, RanOnline, Standing, Sweep, SweepPoint, from_json
+from privcheck.reports.values import PlannedPart, Ran, RanOnline, Standing, Sweep, SweepPoint, from_json, take_fields
 from privcheck.runtime import registry
 from privcheck.runtime.registry import Algorithm
 from privcheck.runtime.replicates import CHECKPOINT, fingerprint
@@ -154,25 +154,16 @@ def _refused(task: Task, why: str) -> SweepPoint:
 
 
 def _describe(task: Task, ran: Ran | RanOnline, standing: Standing) -> SweepPoint:
-    return SweepPoint(
+    return take_fields(
+        SweepPoint,
+        ran,
         algorithm=task.algorithm,
         over=task.over,
-        environment=ran.environment,
-        replicates=ran.replicates,
         episodes=ran.episodes or 0,  # a sweep draws simulated noise, of which no number is withheld
-        parameters=ran.parameters,
-        options=ran.options,
-        choices=ran.choices if isinstance(ran, RanOnline) else {},
         standing=standing,
-        regret=ran.regret if isinstance(ran, RanOnline) else None,
-        value=ran.value if isinstance(ran, Ran) else None,
-        gap=ran.gap if isinstance(ran, Ran) else None,
         outcomes=ran._outcomes,  # noqa: SLF001 - in no document of a run
         twin_outcomes=ran._twin_outcomes if isinstance(ran, RanOnline) else _twin_gap(ran),  # noqa: SLF001
-        spent=ran.spent,
         ledger=None if ran.ledger is None else replace(ran.ledger, path=None),  # the same wherever it was run
-        seconds=ran.seconds,
-        episodes_per_second=ran.episodes_per_second,
     )
 
 

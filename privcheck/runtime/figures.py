@@ -11,11 +11,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 from privcheck.errors import DeclarationError, UnknownNameError
-from privcheck.runtime.registry import Paper
 from privcheck.support.plugins import list_entries, load_entry
+
+if TYPE_CHECKING:
+    from privcheck.runtime.registry import Paper
 
 GROUP: Final = "figures"
 Outcome = Literal["reproduced", "not reproduced", "underspecified"]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from privcheck.reports.values.result import Result
 from privcheck.reports.values.runs import MadeBy
+from privcheck.runtime.figures import Measure, Outcome
 from privcheck.support.display import Brief
 
 if TYPE_CHECKING:
     from privcheck.reports.pictures import Picture
-
-Outcome = Literal["reproduced", "not reproduced", "underspecified"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +122,7 @@ class Reproduction(Brief):
     environment: str
     sizes: Mapping[str, str]
     runs: int
-    measure: Literal["regret", "gap", "switches"]
+    measure: Measure
     axis: str
     taken: tuple[str, ...]
     observations: tuple[JudgedObservation, ...]
