@@ -23,9 +23,9 @@ from privcheck.declare.procedures import (
     UnaryEncoding,
 )
 from privcheck.declare.procedures.base import moved_by_a_user
-from privcheck.declare.procedures.shared_samples import SHARED
 from privcheck.declare.procedures.scored_choice import ChoiceRuns
 from privcheck.declare.procedures.selection import SelectionRuns
+from privcheck.declare.procedures.shared_samples import SHARED
 from privcheck.declare.releases import Release, is_additive
 from privcheck.declare.schedules import Once
 from privcheck.declare.statistics import FeatureSums, GramMatrices, OneStepEach, Vectors
