@@ -543,6 +543,11 @@ def test_answers_end_with_the_last_positive() -> None:
     assert pattern(above, first, second, positives="2") == "accepted"
 
 
+@pytest.mark.parametrize(("queries", "rule"), [("2", "accepted"), ("1", "L-PATTERN"), ("5/2", "evaluate")])
+def test_there_are_no_more_answers_than_queries(queries: str, rule: str) -> None:
+    assert pattern([False, True], [0, 1], [1, 0], queries=queries) == rule
+
+
 def test_queries_without_noise_move_as_declared() -> None:
     given = ([BELOW, ABOVE], [0, 1], [1, 0])
     assert pattern(*given, query_scale="1") == "L-PATTERN"
