@@ -5,7 +5,9 @@ Nothing here has an error probability: what depends on the data is found on the 
 
 from __future__ import annotations
 
+import itertools
 import logging
+import math
 import re
 import sys
 import time
@@ -26,6 +28,7 @@ from privcheck.runtime.results import AuditRequest, OnlineRequest, Remark, World
 from privcheck.runtime.setting import Setting
 from privcheck_algorithms.environments.finite import random_mdp
 from privcheck_audits.engine.outputs import Said, find_differences, list_fields, read_outputs
+from privcheck_audits.lockstep.noise_tests import NoiseRecorder, judge, list_declared_noise
 from privcheck_audits.lockstep.replay import Replayed, add_until_departure
 
 PAGE = Path(__file__).parents[2] / "docs/how-to-add.md"
@@ -125,6 +128,28 @@ def test_exact_data_are_found_wherever_they_are_handed_back(place):
     assert found.evidence["moved"] == "slices differ" or found.evidence["moved"] <= found.evidence["charged"]
 
 
+@pytest.mark.parametrize("users", [0.5, 1.5, 20.5, 37.5, 49.5])
+def test_a_threshold_on_an_exact_sum_is_found_wherever_it_is(users):
+    """Of pairs among random users only those find it whose sums are on either side of it: here between 0 and 100."""
+    steps = 2  # H, and a reward of 1 in each
+    found = replayed(
+        handing_back(lambda learnt, data: replace(learnt, claimed=float(data.rewards.sum() > steps * users)))
+    )
+    assert found.verdict == "violation"
+    assert "returns other figures: claimed" in found.witness
+    many = re.search(r"of the other users ([0-9]+) have the data of D, ([0-9]+) those of D′", found.witness)
+    if many is not None:  # none, where the first pair among random users crosses it by chance
+        assert int(many[1]) + int(many[2]) == 49
+        assert {int(many[1]), int(many[2])} == {math.floor(users), 49 - math.floor(users)}
+
+
+def test_an_agent_that_counts_its_runs_is_not_accused():
+    """It returns other figures from its third run on, whatever its data: on the crowds, not on the pair before."""
+    runs = itertools.count()
+    found = replayed(handing_back(lambda learnt, _data: replace(learnt, claimed=float(next(runs) > 2))), trials=1)
+    assert found.verdict != "violation"
+
+
 def test_a_field_that_is_added_is_compared_from_then_on():
     found = replayed(handing_back(lambda learnt, _data: fuller(learnt, 3)))
     assert found.verdict == "consistent"
@@ -154,6 +179,25 @@ def test_outputs_are_read_to_the_last_bit():
     unread = read_outputs({"a": object(), "b": np.array([object()])})
     assert find_differences(unread, unread) == {"a", "b"}
     assert list_fields(read_outputs({"a": {"c": [1]}, "b": 2})) == ("a", "b")
+
+
+# ---- noise that runs have in common
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_noise_that_two_runs_share_at_one_step_is_found(shared):
+    """A seed made of exact values is the same where no noise came before: at one step of twelve. Error below 10⁻⁹."""
+    setting = resolve_setting("dp-apvi-laplace", {"H": "12", "S": "3", "A": "2"}).setting
+    declared = list_declared_noise(setting.declared, setting.values)
+    shapes = {r.name: r.statistic.shape(setting.values)[1:] for r in setting.declared.noisy}
+    recorder, rng = NoiseRecorder(setting.declared, setting.values, seed=0), np.random.default_rng(3)
+    for run in range(4):
+        for part in range(12):
+            own = np.random.default_rng(1) if shared and part == 5 else rng
+            noises = {name: law.add(np.zeros((1, *shapes[name])), own) for name, law in declared.items()}
+            recorder.record(noises, run=run, output=1, part=part, largest=1.0)
+    repeats = next(test for test in judge(recorder.sums(), declared) if test.name == "repeats")
+    assert repeats.p_value < 1e-6 if shared else repeats.p_value == 1.0
 
 
 # ---- what an agent says beside that

@@ -7,9 +7,10 @@ most α.
   tree at each level too
 * law: the distance of the distribution functions (Dvoretzky–Kiefer–Wolfowitz with Massart's constant)
 * symmetry of matrices that are declared symmetric
-* repeats: no draw of a run occurs twice, in any release, at any position, with any sign or scale. F(x) of continuous
-  noise is uniform, so that N draws have on average at most N²τ pairs closer than τ (Markov); only this test finds
-  streams that are shared out of step (it finds nothing for noise on the integers, where many draws are equal)
+* repeats: no draw of a run occurs twice in it, or in it and the run before, in any release, at any position, with any
+  sign or scale. F(x) of continuous noise is uniform, so that N draws, or N beside M, have on average at most N²τ, or
+  2NMτ, pairs closer than τ (Markov); only this test finds streams that are shared out of step, and noise seeded by data
+  that few draws have in common (it finds nothing for noise on the integers, where many draws are equal)
 * independence: the signs of two coordinates agree with probability ½; neighbouring coordinates, the same coordinate at
   the next step, in the next run, in earlier outputs (for a tree in the previous P-sum, the previous one of the same
   length, and the left half), and in another release (at the same position, and at the same leading indices). The
@@ -79,7 +80,8 @@ class Sums:
         bins: Number of draws in each of the bins of equal probability, by release.
         agreements: Number of agreeing signs and of comparisons, by comparison and release (or two).
         asymmetry: Largest difference of two entries that should be equal, by release of symmetric matrices.
-        repeats: Number of repeated pairs of draws within runs, the upper bound on its mean, and the number of draws.
+        repeats: Number of repeated pairs of draws of a run or of successive ones, the upper bound on its mean, and the
+            number of draws.
     """
 
     sizes: Mapping[str, tuple[int, float]]
@@ -160,6 +162,7 @@ class NoiseRecorder:
         self._levels: dict[str, list[Array]] = defaultdict(list)  # |2F(x) − 1| of this run's draws, by release
         self._apart = 0.0  # by how much rounding may part two levels that are one
         self._repeats = (0, 0.0, 0)
+        self._drawn = np.zeros(0)  # levels of the run before, sorted
 
     def record(self, noises: Mapping[str, Array], *, run: int, output: int, part: int = 0, largest: float) -> None:
         """Record the noise of slices that were released together.
@@ -211,13 +214,19 @@ class NoiseRecorder:
         )
 
     def _count_repeats(self) -> None:
-        """Count the repeated draws of a run, and discard its draws."""
+        """Count the repeated draws of a run, and of it and the run before, whose draws are discarded."""
         if self._levels:
             drawn = np.sort(np.concatenate([level for levels in self._levels.values() for level in levels]))
             close = _CLOSE + self._apart
             pairs, before, draws = self._repeats
-            pairs += int((np.diff(drawn) <= close).sum())
-            self._repeats = (pairs, before + float(drawn.size) ** 2 * close, draws + drawn.size)
+            alone, apart, both = (
+                int((np.diff(levels) <= close).sum())
+                for levels in (drawn, self._drawn, np.sort(np.concatenate([self._drawn, drawn])))
+            )
+            # neighbours in the joint order that are of one run are neighbours in its own: the others are of both runs
+            pairs += alone + max(0, both - alone - apart)
+            compared = float(drawn.size) * (drawn.size + 2 * self._drawn.size)
+            self._repeats, self._drawn = (pairs, before + compared * close, draws + drawn.size), drawn
         self._levels, self._apart = defaultdict(list), 0.0
 
     def _spread(self, name: str, noise: Array, ours: np.random.Generator) -> Array:

@@ -369,6 +369,7 @@ def replay(
     position: int = 0,
     execute: Execution = publish,
     stepwise: bool = False,
+    other_base: Users | None = None,
 ) -> tuple[Distance, ...]:
     """Distances between the exact values of each release on the pair, in each norm, over all outputs.
 
@@ -383,6 +384,7 @@ def replay(
         position: Position of the user, from 0.
         execute: Runs the releases on users and channels; it yields between steps.
         stepwise: Whether to compare each step with its share of the charge too; no slice may then be missing.
+        other_base: The other users of D′, where they are not those of D: then distances mean nothing, outputs do.
     """
     seen = replace(declaration, releases=tuple(replace(r, draw=Draw()) for r in declaration.noisy))
     values = with_batch_size(seen, values)
@@ -394,8 +396,10 @@ def replay(
         for release in seen.noisy
     }  # fmt: skip
     ours, theirs = (
-        execute(insert_user(base, user, position), seen, values, opened)
-        for user, opened in zip(pair, (channels.first, channels.second), strict=True)
+        execute(insert_user(others, user, position), seen, values, opened)
+        for others, user, opened in zip(
+            (base, base if other_base is None else other_base), pair, (channels.first, channels.second), strict=True
+        )
     )
     going = True
     while going:
