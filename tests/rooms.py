@@ -15,12 +15,14 @@ from pathlib import Path
 import grimp
 import pytest
 
-import privcheck
+import privcheck.pricing
+import privcheck.runtime
+import privcheck.testing
 from privcheck.support.plugins import _GROUPS, list_entries
 
 PACKAGES = ("privcheck", "privcheck_algorithms", "privcheck_audits", "privcheck_check")
 TESTS = Path(__file__).parent
-LAZY = privcheck._HOME  # the module that `privcheck.verify` is loaded from
+LAZY = {name: module for module, names in privcheck._HOMES for name in names}  # `privcheck.verify` is loaded from there
 SHARED = (TESTS, TESTS / "audits", TESTS / "checker", TESTS / "fuzz")  # pytest's pythonpath
 
 
@@ -30,6 +32,9 @@ def _graph() -> grimp.ImportGraph:
     points = [point for group in _GROUPS for point in list_entries(group).values()]
     for module in {point.module for point in points} & graph.modules:
         graph.add_import(importer="privcheck.support.plugins", imported=module)
+    for room in (privcheck.pricing, privcheck.runtime, privcheck.testing):
+        for module, _ in room._HOMES:  # loaded when a name is first used
+            graph.add_import(importer=room.__name__, imported=module)
     return graph
 
 
