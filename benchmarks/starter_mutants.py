@@ -9,6 +9,7 @@ Each package that was checked is a line of DONE.jsonl, and is not checked again:
 from __future__ import annotations
 
 import json
+import re
 import resource
 import sys
 import tempfile
@@ -52,7 +53,7 @@ def main(place: Path, kinds: list[str]) -> None:
         if rows:
             print("\n| package | exit code | CPU, s | found by | reason |\n| --- | --- | --- | --- | --- |")
         for row in rows:
-            why = row["why"].replace("|", " ").replace("\n", " ")
+            why = re.sub(r"/\S*/tmp\w*/", "", row["why"].replace("|", " ").replace("\n", " "))  # folders of the check
             print(f"| {row['name']} | {row['code']} | {row['cpu']:.0f} | {row['where'] or '-'} | {why[:300]} |")
         print()
 
