@@ -135,7 +135,7 @@ def _pure(release: Release, moved: Sensitivity, at_least: AtLeast, *, tight: boo
 
 
 def _zcdp(release: Release, moved: Sensitivity, epsilon: Term, at_least: AtLeast, *, tight: bool) -> Term:
-    """ρ of an answer that is ε-DP: C-PURE-ZCDP, C-RANGE-ZCDP, C-LAPLACE-ZCDP."""
+    """ρ of an answer that is ε-DP: C-PURE-ZCDP, M-MAX, C-LAPLACE-ZCDP."""
     if release.mechanism.fields.get("noise") == "gumbel":
         return ("/", ("^", epsilon, TWO), Fraction(8))
     if tight and release.mechanism.kind in ("laplace", "sparse-vector"):  # Σ f(tᵢ) ≤ (ε/t)·f(t), f(t) = t + e^(−t) − 1
@@ -223,13 +223,12 @@ def cost(
         one_value = at_least(ONE, declared.trajectories)
         _require(one_value, "S-STATED", f"{release.name}: what is stated of one value, for a unit in several")
     one = _one(release, sensitivity(release, declared, at_least), currency, at_least, tight=tight)
+    if law == "sparse-vector" and tight:  # M-QUERIES: its answers leave together, as one value
+        one = ("*", terms["queries"], one)
     count = times(release, declared, at_least)
     if each:
         return one
-    several: Term = answers(release, declared, at_least)
-    if law == "sparse-vector" and tight:
-        several = terms["queries"]
-    one = ("*", several, one)
+    one = ("*", answers(release, declared, at_least), one)
     if release.schedule.kind == "sampled" and currency == "pure":  # T-SAMPLED
         if release.sample:
             return one

@@ -152,9 +152,12 @@ def _numeric(steps: list[object], declared: Declared, at_least: AtLeast) -> None
         event = _event(value, release, declared, at_least)
         if event is not None:
             parts.setdefault(release.part, []).append((release.sample, event))
+    least = {name: evaluate(declared.claim.terms[name], declared.values)[0] for name in ("epsilon", "delta")}
+    if min(least.values()) < 0:
+        raise Rejected("C-NUMERIC", "a claim below 0")
     if not parts:
         return
-    claim = {name: str(evaluate(declared.claim.terms[name], declared.values)[0]) for name in ("epsilon", "delta")}
+    claim = {name: str(end) for name, end in least.items()}
     always = parts.pop(None, [])  # releases about all users count with every part
     for events in list(parts.values()) or [[]]:
         check_numeric({"events": _join(always + events), "grid": end["grid"]} | claim)

@@ -16,6 +16,7 @@ from privcheck_check.terms import (
     ONE,
     ZERO,
     Ends,
+    Term,
     add,
     bounded,
     evaluate,
@@ -31,6 +32,7 @@ STEPS = 10_000  # of a trajectory
 FEATURES = 64
 ADDED = ("laplace", "discrete-laplace", "gaussian", "discrete-gaussian", "gaussian-matrix")  # noise of every coordinate
 ANSWERS = 400  # of a sparse vector
+BATCHES = ("disjoint", "tree")
 Sums = dict[object, Fraction]  # by cell or coordinate
 Numbers = Mapping[str, list[Fraction]]
 
@@ -65,7 +67,8 @@ class Loss:
     whole: bool = True  # no discrete Gaussian noise, which has no curve here
     unbounded: bool = False  # a Gaussian difference
     noiseless: bool = False
-    samples: dict[str, tuple[Ends, laws.Law, Release]] = field(default_factory=dict)  # of each, μ² and other noise
+    # of each, by its name or that of its only release, μ² and other noise
+    samples: dict[tuple[str, str], tuple[Ends, laws.Law, Release]] = field(default_factory=dict)
     sampled: list[tuple[Ends, Fraction, int]] = field(default_factory=list)  # μ², rate, rounds: the unit is in D
 
 
@@ -279,10 +282,10 @@ def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> No
 
 def _sample(loss: Loss, release: Release, square: Ends, law: laws.Law) -> None:
     """T-SAMPLED: a value of a sample, together with the others of that sample."""
-    name = release.sample or f"of {release.name} alone"
-    before = loss.samples.get(name, ((ZERO, ZERO), laws.CERTAIN, release))
+    sample = (release.sample, "" if release.sample else release.name)
+    before = loss.samples.get(sample, ((ZERO, ZERO), laws.CERTAIN, release))
     _require(before[2].schedule == release.schedule, "T-TOUCH", "one rate and one number of rounds")
-    loss.samples[name] = (add(before[0], square), laws.product(before[1], law), release)
+    loss.samples[sample] = (add(before[0], square), laws.product(before[1], law), release)
 
 
 def _shuffle(loss: Loss, release: Release, change: Sums, terms: Mapping[str, Ends], count: int) -> None:
@@ -314,18 +317,31 @@ def _sampled(loss: Loss, declared: Declared, *, first: bool) -> None:
         loss.finite.append((mixed if first else laws.turned(mixed), count))
 
 
+def _answers(release: Release, declared: Declared, rule: str) -> int:
+    """T-TOUCH: how many answers hold the unit's data, each with noise of its own and none of a random sample."""
+    _require(release.schedule.kind != "sampled", rule, f"{release.name}: about a random sample")
+    _require(not release.shared, "L-SHARED", f"{release.name}: one draw of noise for several answers")
+    return whole(evaluate(times(release, declared, numbers_at_least(declared)), declared.values))
+
+
+def _moves(release: Release, declared: Declared) -> Fraction:
+    """How far a unit moves a score or query of one value: in a leaf or batch there is one of its trajectories."""
+    most: Term = ONE if release.schedule.kind in BATCHES else declared.trajectories
+    return evaluate(("*", most, release.statistic.terms["moves"]), declared.values)[0]
+
+
 def _choose(loss: Loss, release: Release, value: object, declared: Declared) -> None:
     """L-MAX: two candidates far ahead of all others, how far the first is behind the second on D and on D′."""
     rule, values = "L-MAX", declared.values
     _require(release.mechanism.kind == "noisy-max", rule, f"{release.name}: not the index of a maximum")
     first, second = (read_fraction(each, rule) for each in read_list(value, rule, least=2, most=2))
-    moves = evaluate(("*", declared.trajectories, release.statistic.terms["moves"]), values)[0]
+    moves = _moves(release, declared)
     sides = 1 if release.mechanism.fields["one_sided"] else 2
     _require(abs(first - second) <= sides * moves, rule, f"{release.name}: scores move further than declared")
     scale = evaluate(release.mechanism.terms["scale"], values)
-    _require(scale[0] > 0 and release.schedule.kind != "sampled", rule, "a scale is not positive, or a random sample")
+    _require(scale[0] > 0, rule, "a scale is not positive")
     behind = (multiply((each, each), invert(scale)) for each in (first, second))
-    count = whole(evaluate(times(release, declared, numbers_at_least(declared)), values))
+    count = _answers(release, declared, rule)
     loss.finite.append((laws.two(*(laws.wins(str(release.mechanism.fields["noise"]), each) for each in behind)), count))
 
 
@@ -341,25 +357,24 @@ def _cross(loss: Loss, release: Release, value: object, declared: Declared) -> N
         levels.append((read_fraction(first, rule), read_fraction(second, rule)))
     within = sum(counts) <= whole(terms["queries"]) and counts[1] <= whole(terms["positives"])
     _require(within, rule, "more queries or answers above than there are")
-    moves = evaluate(("*", declared.trajectories, release.statistic.terms["moves"]), at)[0]
+    moves = _moves(release, declared)
     moved = [first - second for first, second in levels]
     one_way = min(moved) >= 0 or max(moved) <= 0 or not release.mechanism.fields["one_sided"]
     _require(max(map(abs, moved)) <= moves and one_way, rule, "queries that move further than declared")
     scales = terms["threshold_scale"], terms["query_scale"]
-    exact = all(low == high > 0 for low, high in scales) and release.schedule.kind != "sampled"
-    _require(exact, rule, "scales are positive fractions")
+    _require(all(low == high > 0 for low, high in scales), rule, "scales are positive fractions")
     sides = (
         laws.crossing((scales[0][0], scales[1][0]), (counts[0], levels[0][i]), (counts[1], levels[1][i]))
         for i in (0, 1)
     )
-    loss.finite.append((laws.two(*sides), whole(evaluate(times(release, declared, numbers_at_least(declared)), at))))
+    loss.finite.append((laws.two(*sides), _answers(release, declared, rule)))
 
 
-def _state(loss: Loss, release: Release, value: object) -> None:
+def _state(loss: Loss, release: Release, value: object, declared: Declared) -> None:
     """L-STATED: the laws of a mechanism of its author's own, on the word of `stated-law: NAME`."""
     rule = "L-STATED"
-    own = release.mechanism.kind == "theorem" and release.schedule.kind != "sampled"
-    _require(own, rule, f"{release.name}: its law is not stated but computed")
+    _require(release.mechanism.kind == "theorem", rule, f"{release.name}: its law is not stated but computed")
+    _require(_answers(release, declared, rule) > 0, rule, f"{release.name}: no answers leave")
     sides = [_numbers(each) for each in read_list(value, rule, least=2, most=2)]
     _require(len(sides[0]) == len(sides[1]) and min(map(min, sides)) >= 0, rule, "probabilities of the same outcomes")
     _require(sum(sides[0]) <= 1 <= sum(sides[1]), rule, "P is stated from below, Q from above")
@@ -430,9 +445,7 @@ def _check_pattern(value: object, declared: Declared) -> str:
     named = [each for each in declared.releases if each.name == found["release"]]
     _require(len(named) == 1 and named[0].mechanism.kind == "sparse-vector", rule, "expected a sparse vector's name")
     (release,) = named
-    _require(release.schedule.kind != "sampled", rule, f"{release.name}: about a random sample")
-    count = whole(evaluate(times(release, declared, numbers_at_least(declared)), declared.values))
-    _require(count > 0, rule, f"{release.name}: no answers leave")
+    _require(_answers(release, declared, rule) > 0, rule, f"{release.name}: no answers leave")
     terms = {name: evaluate(term, declared.values) for name, term in release.mechanism.terms.items()}
     above = read_list(found["above"], rule, least=1, most=ANSWERS)
     _require(all(isinstance(each, bool) for each in above), rule, "each answer is true, above, or false, below")
@@ -489,9 +502,10 @@ def check_refuted(value: object, declared: Declared) -> str:
             _cross(loss, release, crossing[release.name], declared)
             continue
         if release.name in stated:
-            _state(loss, release, stated[release.name])
+            _state(loss, release, stated[release.name], declared)
             continue
-        apart = release.schedule.kind in ("tree", "disjoint") and max(map(len, pair)) > 1
+        unit = whole(evaluate(declared.trajectories, declared.values)) if release.statistic.kind == "stated" else 1
+        apart = release.schedule.kind in BATCHES and max(unit, *map(len, pair)) > 1
         _require(not apart, "T-TOUCH", f"{release.name}: trajectories with a leaf or batch each")
         change = _change(release, declared, pair)
         if change:

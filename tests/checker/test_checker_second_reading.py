@@ -167,3 +167,109 @@ def test_shuffled_bits_have_a_shuffler_and_a_public_number(changed: dict[str, An
                   {"rule": "C-NUMERIC", "grid": {"steps": 100, "digits": 20, "trim": "1/1000000000"}}],
     }  # fmt: skip
     assert verdict(document) == rule
+
+
+# ── What the checker accepted when selections, stated prices and samples had joined it ──
+
+
+GRID = {"steps": 100, "digits": 25, "trim": "1/1000000000000000"}
+SCORE = {"kind": "selection", "moves": 1}
+VECTOR = {"threshold_scale": "1", "query_scale": "20", "positives": "50", "queries": "50"}
+MAX = {"noise": "laplace", "one_sided": False}
+
+
+def selecting(law: str, schedule: dict[str, Any], more: dict[str, Any], **terms: str) -> dict[str, Any]:
+    part = samples.release("r", SCORE, law, schedule, **terms)
+    part["mechanism"] |= more
+    return part
+
+
+def numeric(part: dict[str, Any], at_most: str, epsilon: str, delta: str = "1/1000000") -> str:
+    claim = {"currency": "approx", "epsilon": epsilon, "delta": delta}
+    return verdict({
+        "format": "privcheck-certificate/1", "kind": "holds-at", "declared": declared(part, claim),
+        "assumed": samples.assumed("sequential", "stated-sensitivity: r"), "conclusion": samples.HOLDS,
+        "steps": [{"rule": part["mechanism"]["law"], "release": "r", "at_most": at_most},
+                  {"rule": "C-NUMERIC", "grid": GRID}],
+    })  # fmt: skip
+
+
+def test_a_sparse_vector_is_charged_for_all_its_queries() -> None:
+    """Fifty queries of 1/20 each: at one of them it would be (1/10, 10⁻⁶)-DP."""
+    part = selecting("sparse-vector", {"kind": "once"}, {"one_sided": False}, **VECTOR)
+    assert numeric(part, "1/20", "1/10") == "sparse-vector"
+    assert numeric(part, "249/100", "4") == "sparse-vector"
+    assert numeric(part, "5/2", "26/10") == "accepted"
+
+
+def test_a_claim_below_nothing_is_not_kept_by_what_costs_nothing() -> None:
+    nothing = samples.release("r", {"kind": "bounded", "l1": 0, "l2": 0}, "gaussian", variance="1")
+    assert numeric(nothing, "0", "0", "0") == "accepted"
+    assert numeric(nothing, "0", "-1", "1/10") == "C-NUMERIC"
+    assert numeric(nothing, "0", "1", "-1/10") == "C-NUMERIC"
+
+
+def fails(
+    releases: list[dict[str, Any]], evidence: dict[str, Any], claim: dict[str, Any], trajectories: int = 1
+) -> str:
+    codes = ("attainable", "stated-law: r", "stated-change: r")
+    unit = {"who": "user", "trajectories": trajectories}
+    about = declared(releases[0], claim, unit=unit) | {"releases": releases}
+    using = [one["name"] for one in releases]
+    return verdict({
+        "format": "privcheck-certificate/1", "kind": "refuted", "declared": about, "assumed": samples.assumed(*codes),
+        "evidence": {"using": using} | evidence, "conclusion": FAILS,
+    })  # fmt: skip
+
+
+ANSWERED: list[tuple[str, dict[str, Any], dict[str, str], dict[str, Any]]] = [
+    ("noisy-max", MAX, {"scale": "1"}, {"behind": {"r": [0, 2]}}),
+    ("sparse-vector", {"one_sided": False},
+     {"threshold_scale": "1", "query_scale": "1", "positives": "1", "queries": "9"},
+     {"crossing": {"r": [[3, 0, 1], [1, 0, -1]]}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("law", "more", "terms", "evidence"), ANSWERED)
+def test_answers_that_share_a_draw_are_not_independent(
+    law: str, more: dict[str, Any], terms: dict[str, str], evidence: dict[str, Any]
+) -> None:
+    """In four nodes of a tree the same noise gives the same answer: what one answer loses is lost once."""
+    part, claim = selecting(law, {"kind": "tree", "leaves": 8}, more, **terms), {"currency": "pure", "epsilon": "5/2"}
+    assert fails([part], evidence, claim) == "accepted"
+    assert fails([part | {"shared": "outputs"}], evidence, claim) == "L-SHARED"
+
+
+@pytest.mark.parametrize("kind", ["disjoint", "tree"])
+@pytest.mark.parametrize("trajectories", [1, 3])
+def test_a_batch_has_one_trajectory_of_the_unit(kind: str, trajectories: int) -> None:
+    """Who is in which batch is public and may be such that no batch has two of a unit's trajectories."""
+    schedule: dict[str, Any] = {"kind": kind} | ({"leaves": 1} if kind == "tree" else {})
+    claim, found = {"currency": "pure", "epsilon": "1/10"}, ("T-TOUCH", "accepted")[trajectories == 1]
+    part = selecting("noisy-max", schedule, MAX, scale="1")
+    assert fails([part], {"behind": {"r": [0, 2]}}, claim, trajectories) == "accepted"
+    assert fails([part], {"behind": {"r": [0, 3]}}, claim, trajectories) == "L-MAX"
+    part = samples.release("r", {"kind": "stated", "l1": 3, "l2": 3}, "laplace", schedule, scale="1")
+    assert fails([part], {"pair": [[{"vectors": {"r": [3]}}], []]}, claim, trajectories) == found
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rule"),
+    [({"kind": "once"}, "accepted"), ({"kind": "repeat", "times": 0, "noise": "fresh"}, "L-STATED"),
+     ({"kind": "tree", "leaves": 0}, "L-STATED"), ({"kind": "sampled", "times": 1, "rate": "1/9"}, "L-STATED")],
+)  # fmt: skip
+def test_a_stated_law_is_of_an_answer_that_leaves(schedule: dict[str, Any], rule: str) -> None:
+    part = samples.release("r", {"kind": "stated", "l1": 0, "l2": 0}, "theorem", schedule, cost="1")
+    part["mechanism"] |= {"currency": "pure", "theorem": "x"}
+    laws = {"laws": {"r": [["1", "0"], ["0", "1"]]}}
+    assert fails([part], laws, {"currency": "pure", "epsilon": 5}) == rule
+
+
+@pytest.mark.parametrize("name", ["of r alone", "r", "t"])
+def test_a_sample_of_one_release_is_no_other_sample(name: str) -> None:
+    """Two samples of a tenth cost 2·log(1 + .1(e − 1)) = .3171, one with both values would cost .4940."""
+    sampled = {"kind": "sampled", "times": 1, "rate": "1/10"}
+    one, two = (samples.release(each, BIT, "laplace", sampled, scale="1") for each in ("r", "s"))
+    pair = {"pair": [[{"vectors": {"r": [1], "s": [1]}}], []]}
+    for epsilon, rule in (("31/100", "accepted"), ("32/100", "refuted")):
+        assert fails([one, two | {"sample": name}], pair, {"currency": "pure", "epsilon": epsilon}) == rule
