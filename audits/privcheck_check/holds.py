@@ -45,6 +45,14 @@ def _conclude(route: str, declared: Declared, total: Term, at_least: AtLeast, la
     return order_epsilon(evaluate(total, at), evaluate(delta, at), order)[1] <= evaluate(epsilon, at)[0]
 
 
+def _read_step(value: object, release: Release, declared: Declared) -> Term:
+    """The cost that a step states of `release`."""
+    step, rule = read_object(value, "steps", ("rule", "release", "at_most")), release.mechanism.kind
+    if (step["rule"], step["release"]) != (rule, release.name):
+        raise Rejected("steps", f"expected rule {rule} about {release.name!r}")
+    return read_term(step["at_most"], "steps", declared.parameters)
+
+
 def _stated(
     value: object,
     release: Release,
@@ -56,10 +64,7 @@ def _stated(
     numbers: bool = True,
 ) -> Term:
     """The cost that a step states of `release`, proved to be no less than the derived one."""
-    step, rule = read_object(value, "steps", ("rule", "release", "at_most")), release.mechanism.kind
-    if (step["rule"], step["release"]) != (rule, release.name):
-        raise Rejected("steps", f"expected rule {rule} about {release.name!r}")
-    stated = read_term(step["at_most"], "steps", declared.parameters)
+    stated, rule = _read_step(value, release, declared), release.mechanism.kind
     proved = at_least(stated, cost(release, declared, currency, at_least, each=each))
     if not proved and (rule == "sparse-vector" or (currency == "zcdp" and numbers)):
         proved = at_least(stated, cost(release, declared, currency, at_least, each=each, tight=True))
@@ -90,10 +95,7 @@ def _event(value: object, release: Release, declared: Declared, at_least: AtLeas
     """One release as an event of the numeric kind, from the stated cost of one noisy value; None if that is 0."""
     at, law = declared.values, release.mechanism.kind
     if law == "shuffled-bits":  # M-SHUFFLED: every counter that changes is Bin(m, 1/2) against Bin(m, 1/2) + 1
-        step = read_object(value, "steps", ("rule", "release", "at_most"))
-        stated = read_term(step["at_most"], "steps", declared.parameters)
-        if (step["rule"], step["release"]) != (law, release.name):
-            raise Rejected("steps", f"expected rule {law} about {release.name!r}")
+        stated = _read_step(value, release, declared)
         if not at_least(stated, counters(release, declared, at_least)):
             raise Rejected(law, f"{release.name}: more counters change than stated")
         count = whole(evaluate(stated, at))

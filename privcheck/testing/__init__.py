@@ -6,8 +6,9 @@ Promises: all tests of a session share one level α, and a failure prints code t
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from privcheck.support.lazy import load_lazily
 
 if TYPE_CHECKING:
     from privcheck.testing.assertions import assert_declaration, assert_private
@@ -36,7 +37,6 @@ _HOMES = (
         ),
     ),
 )
-_HOME = {name: module for module, names in _HOMES for name in names}
 
 __all__ = [
     "Suprema",
@@ -53,15 +53,4 @@ __all__ = [
     "trajectories",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name's module and return the name."""
-    if name not in _HOME:
-        message = f"module 'privcheck.testing' has no attribute {name!r}; public names: {', '.join(__all__)}"
-        raise AttributeError(message)
-    return getattr(importlib.import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return sorted(__all__)
+__getattr__, __dir__ = load_lazily(__name__, _HOMES)

@@ -221,46 +221,49 @@ def replay_pair(
     )
 
 
-def find_step(
-    pair: UserPair, base: Users, run: Callable[[Users, Users], object], passes: OfflinePasses | None
-) -> Replayed | None:
-    """Two neighbours who change an agent's output behind one billboard, found between datasets far apart.
+def search_far(
+    found: Replayed, pair: UserPair, base: Users, run: Callable[..., object], passes: OfflinePasses | None
+) -> Replayed:
+    """Search datasets far apart for two neighbours who change an agent's output behind one billboard.
 
     In D₀ all users have the second data, in Dₙ all have the first. Behind D₀'s billboard the agent has to return the
     same on both, however far apart they are. If it does not, one of the n steps between them changes the output, and
     halving finds it: a threshold on an exact sum, which few pairs cross, lies between D₀ and Dₙ.
 
     Args:
+        found: Result of the pair itself.
         pair: The user's data in D and in D′.
         base: The other users, of whom only the number counts.
-        run: Runs the agent on one crowd, and on another behind the first one's billboard.
+        run: `lockstep.replay.replay` of the agent, but for the users.
         passes: Keeps the outputs of its runs; None if no agent runs.
 
     Returns:
-        The neighbours as a departure; None if the outputs are the same, do not repeat, or a user is absent.
+        The result, with the neighbours as a departure if there are any; unchanged if it has one, an output does not
+        repeat, or a user is absent.
     """
-    if passes is None or not base or any(user is None for user in pair):
-        return None
+    if passes is None or not base or any(user is None for user in pair) or found.departures or found.unrepeated:
+        return found
     number = len(base) + 1
 
     def moved(users: int) -> frozenset[str]:
-        run([pair[1]] * number, [pair[0]] * users + [pair[1]] * (number - users))
+        theirs = [pair[0]] * users + [pair[1]] * (number - users)
+        run([pair[1]] * (number - 1), (pair[1], theirs[0]), other_base=theirs[1:])
         return find_differences(*passes.handed[-2:])
 
     if not (differs := moved(number)) or not (differs := differs - moved(0)):
-        return None
+        return found
     low, high = 0, number
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if moved(middle) & differs else (middle, high)
     below, above, again, still = (moved(users) & differs for users in (low, high, low, high))
     if below or again or not (changes := above & still):  # an agent that counts its runs is not accused
-        return None
+        return found
     changed = describe_moved(tuple(sorted(changes)), _OTHER)
     crowd = f"of the other users {low} have the data of D, {number - high} those of D′"
     words = f"{describe_user(pair, high - 1)}; {crowd}; behind the same billboard {changed}"
     shown = show_pair(pair, "The pair that changes an output, step by step.")
-    return Replayed(pairs=1, distances=(), policies=1, departures=1, departure=words, shown=shown, words=words)
+    return found + Replayed(pairs=1, distances=(), policies=1, departures=1, departure=words, shown=shown, words=words)
 
 
 def _find_moved(

@@ -27,10 +27,9 @@ from privcheck.runtime.setting import Setting
 from privcheck.verification.candidates import UserPair
 from privcheck_audits.lockstep.agents import follow_closely
 from privcheck_audits.lockstep.noise_tests import Sums
-from privcheck_audits.lockstep.offline_agents import OfflinePasses, find_step, replay_pair
+from privcheck_audits.lockstep.offline_agents import OfflinePasses, replay_pair, search_far
 from privcheck_audits.lockstep.replay import Distance, Replayed, add_until_departure, replay
 from privcheck_audits.lockstep.streams import audience, tractable
-from privcheck_audits.lockstep.users import Users
 from privcheck_audits.lockstep.views import audit_draws, audit_pairs
 from privcheck_audits.plan.requests import check
 from privcheck_audits.releases.canaries import random_users
@@ -204,22 +203,14 @@ class RegressingPairs:
         passes, placed = agent.fresh(), self.placed
         seed = int(rng.integers(2**62))
 
+        among = partial(replay, placed.declaration, placed.setting.values, seed=seed, execute=passes)
+
         def run(users: UserPair) -> tuple[Distance, ...]:
-            declaration, values = placed.declaration, placed.setting.values
-            at = partial(replay, declaration, values, self.base, seed=seed, position=position, execute=passes)
-            return charge_one_group(declaration, at(users, stepwise=True))
+            return charge_one_group(placed.declaration, among(self.base, users, position=position, stepwise=True))
 
         found = replay_pair(pair, run, passes, position=position)
-        if found.departures or found.unrepeated or number % 4 > 1 or number >= 4 * len(self.placed.ends()):
-            return found
-
-        def crowds(ours: Users, theirs: Users) -> object:
-            declaration, values = placed.declaration, placed.setting.values
-            at = partial(replay, declaration, values, ours[1:], (ours[0], theirs[0]), seed=seed, execute=passes)
-            return at(other_base=theirs[1:])
-
-        step = find_step(pair, self.base, crowds, passes)
-        return found if step is None else found + step
+        first = number < 4 * len(self.placed.ends()) and position == 0  # each pair of ends with either options
+        return search_far(found, pair, self.base, among, passes) if first else found
 
     def _choose(self, rng: np.random.Generator, number: int) -> tuple[UserPair, int, OfflinePasses]:
         """Choose pair, position and agent: first the ends at either of two positions with either options."""

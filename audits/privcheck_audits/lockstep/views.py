@@ -29,7 +29,7 @@ from privcheck.verification.candidates import UserPair, explain_no_pair, explain
 from privcheck_audits.engine.blocks import A, Work, blocks, total
 from privcheck_audits.lockstep.noise import noise_sums
 from privcheck_audits.lockstep.noise_tests import Sums, draw_spreads, explain_untested, judge, list_declared_noise
-from privcheck_audits.lockstep.offline_agents import OfflinePasses, find_step, replay_pair
+from privcheck_audits.lockstep.offline_agents import OfflinePasses, replay_pair, search_far
 from privcheck_audits.lockstep.replay import Distance, Replayed, add_until_departure, draw_distances, publish, replay
 from privcheck_audits.lockstep.streams import audience, canaries, only, refuse_absence, tractable
 from privcheck_audits.lockstep.users import Users, gather_users, others, random_pair
@@ -267,17 +267,10 @@ class _Pairs:
         passes = None if self.agent is None else self.agent.fresh()
         execute = publish if passes is None else passes
         seed = int(rng.integers(2**62))
-        run = partial(replay, seen, self.values, self.base, seed=seed, position=position, execute=execute)
+        among = partial(replay, seen, self.values, seed=seed, execute=execute)
+        run = partial(among, self.base, position=position)
         found = replay_pair(pair, run, passes, position=position if self.base else None)
-        if found.departures or found.unrepeated or number >= len(self.fixed):
-            return found
-
-        def crowds(ours: Users, theirs: Users) -> object:
-            at = partial(replay, seen, self.values, ours[1:], (ours[0], theirs[0]), seed=seed, execute=execute)
-            return at(other_base=theirs[1:])
-
-        step = find_step(pair, self.base, crowds, passes)
-        return found if step is None else found + step
+        return search_far(found, pair, self.base, among, passes) if number < len(self.fixed) else found
 
     def _choose(self, rng: np.random.Generator, number: int) -> tuple[Declaration, UserPair, int]:
         if number < len(self.fixed):

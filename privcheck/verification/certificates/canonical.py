@@ -188,7 +188,7 @@ def _write(statistic: Any, release: Release, declaration: Declaration, values: V
 
 
 def _at_most(of: Expr, values: Values, where: Where) -> Prefix:
-    """An expression; at numbers a fraction's root, which the checker squares exactly, or if it is none rounded up."""
+    """The expression itself; at given values the root of a fraction, exactly, or else a fraction rounded up."""
     if where.values is None:
         return term(of, where)
     square = (of**2).simplified().rational(values)
