@@ -45,7 +45,9 @@ test-all: $(VENV)/.developing
 # 10 000 random declarations and 5 000 jobs for the accountant against oracles of their own; the tests look at some hundred
 fuzz: $(VENV)/.developing
 	PYTHONPATH=tests $(BIN)/python benchmarks/verdicts.py --number 10000
-	cd tests/fuzz && ../../$(BIN)/python -W error -m accounting --jobs 5000 --processes $$(getconf _NPROCESSORS_ONLN)
+	cd tests/fuzz && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 ../../$(BIN)/python -W error -m accounting --jobs 5000 \
+	  --processes $$(getconf _NPROCESSORS_ONLN) --keep ../../$(VENV)/fuzz.jobs --write ../../benchmarks/fuzz_accounting.md
+	rm $(VENV)/fuzz.jobs
 
 # what is published: the source archive, and the wheel made from it
 dist: $(VENV)/.developing

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import multiprocessing
+import pickle
 import sys
 import time
 from collections.abc import Iterator
@@ -18,16 +20,34 @@ from .known import KNOWN
 from .tables import table
 
 
-def _asked(given: argparse.Namespace) -> Iterator[Report]:
-    """Yields the reports, in the jobs' order."""
+def _asked(given: argparse.Namespace, finished: int) -> Iterator[Report]:
+    """Yields the reports of the jobs that are not finished, in the jobs' order."""
     kinds = tuple(given.kinds.split(",")) if given.kinds else None
     chosen = itertools.chain(() if kinds else KNOWN, jobs(given.jobs, given.seed, kinds))
+    chosen = itertools.islice(chosen, finished, None)
     ask = partial(check, questions=frozenset(given.questions.split(",")))
     if given.processes == 1:
         yield from map(ask, chosen)
         return
-    with ProcessPoolExecutor(given.processes) as pool:
+    # a process ends after some jobs: the caches of the accountant grow with every event
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(given.processes, mp_context=fresh, max_tasks_per_child=40) as pool:
         yield from pool.map(ask, chosen, chunksize=4)
+
+
+def _finished(path: Path | None) -> list[Report]:
+    """Reports that an earlier run of the same command kept; a last one cut short is dropped."""
+    reports: list[Report] = []
+    if path is None or not path.exists():
+        return reports
+    with path.open("r+b") as file:
+        while True:
+            whole = file.tell()
+            try:
+                reports.append(pickle.load(file))  # noqa: S301 - written by this command
+            except (EOFError, pickle.UnpicklingError):
+                file.truncate(whole)
+                return reports
 
 
 def _shown(finding: Finding) -> str:
@@ -45,10 +65,14 @@ def main() -> int:
     parser.add_argument("--kinds", default="", help="kinds of events, with commas; all by default")
     parser.add_argument("--questions", default=",".join(sorted(QUESTIONS)), help="which, with commas")
     parser.add_argument("--write", type=Path, help="file for the table")
+    parser.add_argument("--keep", type=Path, help="file for finished jobs: the same command goes on from it")
     given = parser.parse_args()
-    started, reports = time.perf_counter(), []
-    for report in _asked(given):
+    started, reports = time.perf_counter(), _finished(given.keep)
+    for report in _asked(given, len(reports)):
         reports.append(report)
+        if given.keep:
+            with given.keep.open("ab") as file:
+                pickle.dump(report, file)
         worst: dict[str, Finding] = {}
         for found in report.findings:
             if found.sort not in worst or not worst[found.sort].factor >= found.factor:
