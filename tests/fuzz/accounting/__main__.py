@@ -4,50 +4,52 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import multiprocessing
-import pickle
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 from .asking import Finding, Report
 from .checks import QUESTIONS, check
-from .jobs import jobs
+from .jobs import Job, jobs
 from .known import KNOWN
 from .tables import table
 
 
-def _asked(given: argparse.Namespace, finished: int) -> Iterator[Report]:
-    """Yields the reports of the jobs that are not finished, in the jobs' order."""
+def _reports(given: argparse.Namespace) -> Iterator[Report]:
+    """Yields the reports in the jobs' order: first those that an earlier run of the same command kept."""
     kinds = tuple(given.kinds.split(",")) if given.kinds else None
     chosen = itertools.chain(() if kinds else KNOWN, jobs(given.jobs, given.seed, kinds))
-    chosen = itertools.islice(chosen, finished, None)
-    ask = partial(check, questions=frozenset(given.questions.split(",")))
-    if given.processes == 1:
+    kept: list[str] = []
+    if given.keep and given.keep.exists():
+        kept = given.keep.read_text(encoding="utf-8").splitlines(keepends=True)
+    if kept and not kept[-1].endswith("\n"):  # the run was killed while it wrote
+        given.keep.write_text("".join(kept[:-1]), encoding="utf-8")
+        kept.pop()
+    for line, job in zip(kept, chosen, strict=False):
+        said = json.loads(line)
+        yield Report(**said | {"job": job, "findings": [Finding(**found) for found in said["findings"]]})
+    for report in _asked(chosen, partial(check, questions=frozenset(given.questions.split(","))), given.processes):
+        if given.keep:
+            said = {name: value for name, value in vars(report).items() if name != "job"}
+            with given.keep.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(said | {"findings": list(map(asdict, report.findings))}) + "\n")
+        yield report
+
+
+def _asked(chosen: Iterator[Job], ask: Callable[[Job], Report], processes: int) -> Iterator[Report]:
+    if processes == 1:
         yield from map(ask, chosen)
         return
     # a process ends after some jobs: the caches of the accountant grow with every event
     fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(given.processes, mp_context=fresh, max_tasks_per_child=40) as pool:
+    with ProcessPoolExecutor(processes, mp_context=fresh, max_tasks_per_child=40) as pool:
         yield from pool.map(ask, chosen, chunksize=4)
-
-
-def _finished(path: Path | None) -> list[Report]:
-    """Reports that an earlier run of the same command kept; a last one cut short is dropped."""
-    reports: list[Report] = []
-    if path is None or not path.exists():
-        return reports
-    with path.open("r+b") as file:
-        while True:
-            whole = file.tell()
-            try:
-                reports.append(pickle.load(file))  # noqa: S301 - written by this command
-            except (EOFError, pickle.UnpicklingError):
-                file.truncate(whole)
-                return reports
 
 
 def _shown(finding: Finding) -> str:
@@ -67,12 +69,9 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="file for the table")
     parser.add_argument("--keep", type=Path, help="file for finished jobs: the same command goes on from it")
     given = parser.parse_args()
-    started, reports = time.perf_counter(), _finished(given.keep)
-    for report in _asked(given, len(reports)):
+    started, reports = time.perf_counter(), []
+    for report in _reports(given):
         reports.append(report)
-        if given.keep:
-            with given.keep.open("ab") as file:
-                pickle.dump(report, file)
         worst: dict[str, Finding] = {}
         for found in report.findings:
             if found.sort not in worst or not worst[found.sort].factor >= found.factor:
