@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 5  # problems of one kind that a message lists
+_REWARDS = (
+    "in [0, 1]: map them by public bounds, (reward − low)/(high − low), as `privcheck prepare --reward-range LOW HIGH`"
+    " does for a table"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -55,7 +59,7 @@ class Trajectories(Brief):
         _shape(self.rewards, "rewards", (users, steps))
         _refuse_indices("states", self.states, self.num_states)
         _refuse_indices("actions", self.actions, self.num_actions)
-        _refuse("rewards", "in [0, 1]", self.rewards, ~((self.rewards >= 0) & (self.rewards <= 1)))
+        _refuse("rewards", _REWARDS, ~((self.rewards >= 0) & (self.rewards <= 1)))
         object.__setattr__(self, "states", _freeze(self.states, np.int32))
         object.__setattr__(self, "actions", _freeze(self.actions, np.int32))
         object.__setattr__(self, "rewards", _freeze(self.rewards, np.float64))
@@ -135,13 +139,14 @@ def _freeze(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
 def _refuse_indices(name: str, array: NDArray[np.int32], size: int) -> None:
     if not np.issubdtype(array.dtype, np.integer):
         raise TrajectoryError(f"expected integer {name}, got an array of {array.dtype}")
-    _refuse(name, f"in [0, {size})", array, (array < 0) | (array >= size))
+    _refuse(name, f"in [0, {size})", (array < 0) | (array >= size))
 
 
-def _refuse(name: str, expected: str, array: NDArray[Any], bad: NDArray[np.bool_]) -> None:
+def _refuse(name: str, expected: str, bad: NDArray[np.bool_]) -> None:
     if bad.any():
         where = np.argwhere(bad)
-        problems = [f"user {u}, step {h + 1}: {array[u, h]}" for u, h in where[:_SHOWN]]
+        # where, and not what: an error may reach a log, and values of users are private
+        problems = [f"user {u}, step {h + 1}" for u, h in where[:_SHOWN]]
         if len(where) > _SHOWN:
             problems.append(f"and {len(where) - _SHOWN} more")
         raise TrajectoryError(f"expected {name} {expected}", problems=problems)

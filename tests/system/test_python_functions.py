@@ -269,7 +269,7 @@ def test_data_in_memory_go_through_the_door_of_files(tmp_path):
     [
         (lambda f: f.assign(reward=f["reward"].where(f.index != 4, 2.0)), TrajectoryError, "row 5"),
         (lambda f: f.assign(reward=f["reward"].where(f.index != 4)), TrajectoryError, "row 5"),
-        (lambda f: f.drop(7), TrajectoryError, "e02"),
+        (lambda f: f.drop(7), TrajectoryError, "begins on row 7 has no step 1"),
         (lambda f: f.drop(columns="action"), FileFormatError, "no column action"),
         (lambda f: f.head(0), FileFormatError, "no rows"),
         (lambda f: pd.concat([f, f["state"]], axis=1), FileFormatError, "state occurs more than once"),

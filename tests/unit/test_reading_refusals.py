@@ -57,29 +57,29 @@ def _edited(*changes):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ([(4, "0,3,x,0,0,0")], "state: expected a number: line 4 ('x')"),
-        ([(4, "0,3,0x2,0,0,0")], "state: expected a number: line 4 ('0x2')"),
-        ([(4, "0,3,2.5,0,0,0")], "state: expected a whole number: line 4 (2.5)"),
+        ([(4, "0,3,x,0,0,0")], "state: expected a number: line 4"),
+        ([(4, "0,3,0x2,0,0,0")], "state: expected a number: line 4"),
+        ([(4, "0,3,2.5,0,0,0")], "state: expected a whole number: line 4"),
         ([(4, "0,3,2,,0,0")], "action: empty: line 4"),
-        ([(4, "0,3,2,-1,0,0")], "action: expected a number of at least 0: line 4 (-1)"),
-        ([(4, "0,3,2,0,nan,0")], "reward: not finite: line 4 (nan)"),
-        ([(4, "0,3,2,0,-inf,0")], "reward: not finite: line 4 (-inf)"),
+        ([(4, "0,3,2,-1,0,0")], "action: expected a number of at least 0: line 4"),
+        ([(4, "0,3,2,0,nan,0")], "reward: not finite: line 4"),
+        ([(4, "0,3,2,0,-inf,0")], "reward: not finite: line 4"),
         ([(4, "0,3,2,0,1.5,0")], "reward: expected a value in [0, 1]"),
-        ([(4, "0,3,2,0,-0.125,0")], "not by the data's own): line 4 (-0.125)"),
-        ([(4, "0,3,2,0,1.0000001,0")], "not by the data's own): line 4 (1.0000001)"),
-        ([(4, "0,3,2,0,NA,0")], "reward: expected a number: line 4 ('NA')"),
-        ([(4, "0,q,2,0,0,0")], "step: expected a number: line 4 ('q')"),
+        ([(4, "0,3,2,0,-0.125,0")], "not by the data's own): line 4"),
+        ([(4, "0,3,2,0,1.0000001,0")], "not by the data's own): line 4"),
+        ([(4, "0,3,2,0,NA,0")], "reward: expected a number: line 4"),
+        ([(4, "0,q,2,0,0,0")], "step: expected a number: line 4"),
         ([(4, ",3,2,0,0,0")], "episode: empty: line 4"),
         ([(5, "-1,1,2,1,0,2"), (6, "-1,2,2,1,0,1")], "episode: expected a number of at least 0"),
         ([(4, "0,3,2,0")], "expected 6 values per line, as in the header: line 4 has 4"),
         ([(4, "0,3,2,0,0,0,9,9")], "line 4 has 8"),
         ([(4, None)], "has no step 3"),
-        ([(6, None)], "episode 1 (first on line 5) has no step 2"),
-        ([(11, "3,1,0,0,0,0")], "episode 3 (first on line 11) has no step 2, 3"),
+        ([(6, None)], "the episode that begins on line 5 has no step 2"),
+        ([(11, "3,1,0,0,0,0")], "the episode that begins on line 11 has no step 2, 3"),
         ([(11, "2,4,2,0,0,0")], "steps beyond the last"),
-        ([(2, "0,0,0,0,0.5,1")], "episode 0 (first on line 2) has no step 1"),
-        ([(11, "2,2,0,0,0.75,0")], "(keep one row): episode 2, step 2: line 9 and line 11"),
-        ([(3, "0,2,2,1,1,2")], "episode 0: next_state 1 on line 2, then state 2 on line 3"),
+        ([(2, "0,0,0,0,0.5,1")], "the episode that begins on line 2 has no step 1"),
+        ([(11, "2,2,0,0,0.75,0")], "(keep one row): line 9 and line 11"),
+        ([(3, "0,2,2,1,1,2")], "the state of the step after: line 2, then line 3"),
         ([(4, "0,3,2,0,0,1000000000000")], "next_state 1000000000000 at line 4, action 1 at line 3): one step's"),
         ([(4, "0,3,2,1e30,0,0")], "above the limit of 8,589,934,592"),
     ],
@@ -106,20 +106,20 @@ def test_the_first_five_places_and_how_many_more(tmp_path):
     fields = [line.split(",") for line in ROWS]
     lines = [",".join([*row[:4], "7", row[5]]) for row in fields]
     (line,) = _problems(_csv(tmp_path, lines))
-    assert line.endswith("line 2 (7.0); line 3 (7.0); line 4 (7.0); line 5 (7.0); line 6 (7.0); and 4 more")
+    assert line.endswith("line 2; line 3; line 4; line 5; line 6; and 4 more")
 
 
 def test_lines_count_the_header_and_blank_lines(tmp_path):
     path = _csv(tmp_path, ["", *_edited((4, "0,3,x,0,0,0")), "", ""])
     with pytest.raises(TrajectoryError, match="lines count the header as line 1") as caught:
         read_trajectories(path)
-    assert caught.value.problems == ("state: expected a number: line 5 ('x')",)
+    assert caught.value.problems == ("state: expected a number: line 5",)
 
 
 def test_line_numbers_stay_right_after_torn_lines(tmp_path):
     problems = _problems(_csv(tmp_path, _edited((3, "0,2"), (4, "0,3"), (8, "2,1,1,one,0,0"))))
     assert "line 3 has 2; line 4 has 2" in problems[0]
-    assert "action: expected a number: line 8 ('one')" in problems
+    assert "action: expected a number: line 8" in problems
 
 
 def test_a_file_without_one_whole_line(tmp_path):
@@ -133,7 +133,7 @@ def test_given_sizes_are_the_range_of_the_ids(tmp_path):
     assert read_trajectories(path, num_states=9, num_actions=5).trajectories.num_states == 9
     problems = _problems(path, num_states=2, num_actions=1)
     assert [line.split(":")[0] for line in problems] == ["state", "next_state", "action"]
-    assert "expected an id in 0..1: line 4 (2); line 5 (2); line 6 (2)" in problems[0]
+    assert "expected an id in 0..1: line 4; line 5; line 6" in problems[0]
     with pytest.raises(TrajectoryError, match="above the limit"):
         read_trajectories(path, num_states=10**6, num_actions=2)
     for wrong in (0, -1, 2.0, True, "3"):
@@ -156,10 +156,10 @@ def test_a_user_with_two_episodes_is_refused(tmp_path):
         "a guarantee for 1 would not cover this person: state the most episodes of a user with --max-trajectories"
         in line
     )
-    assert line.endswith("user ann: episode 0 (first on line 2) and episode 2 (first on line 8)")
+    assert line.endswith("episodes that begin on line 2 and on line 8")
     users[6:] = ["cem", "cem", "bob"]
     path = _csv(tmp_path, [f"{row},{user}" for row, user in zip(ROWS, users, strict=True)], HEADER + ",user")
-    assert _problems(path, users=Users()) == ("an episode with rows of two users: line 10 (episode 2, user bob)",)
+    assert _problems(path, users=Users()) == ("an episode with rows of two users: line 10",)
     users[6:] = ["cem", "", "cem"]
     path = _csv(tmp_path, [f"{row},{user}" for row, user in zip(ROWS, users, strict=True)], HEADER + ",user")
     assert _problems(path, users=Users()) == ("user: empty: line 9",)
@@ -225,7 +225,7 @@ def test_parquet_rows_count_from_one(tmp_path):
     pq.write_table(pa.table({**COLUMNS, "reward": [0.5, 2.0, 0.0, 0.25]}), path)
     with pytest.raises(TrajectoryError, match=r"4 rows; rows count from 1") as caught:
         read_trajectories(path)
-    assert caught.value.problems[0].endswith(": row 2 (2.0)")
+    assert caught.value.problems[0].endswith(": row 2")
 
 
 @pytest.mark.parametrize(
@@ -235,11 +235,11 @@ def test_parquet_rows_count_from_one(tmp_path):
         ({"rewards": np.zeros((2, 3))}, "rewards: expected shape (2, 2)"),
         ({"actions": np.zeros((0, 2), int)}, "actions: expected a non-empty array"),
         ({"actions": np.array([["a", "b"], ["c", "d"]])}, "actions: expected an array of numbers"),
-        ({"states": np.array([[0, 1, 2], [0, -1, 2]])}, "states: expected a number of at least 0: user 2, step 2 (-1)"),
-        ({"states": np.array([[0, 1, 2], [0, 0.5, 2]])}, "states: expected a whole number: user 2, step 2 (0.5)"),
-        ({"states": np.array([[0, 1, 2], [0, np.nan, 2]])}, "states: not finite: user 2, step 2 (nan)"),
-        ({"rewards": np.array([[0, 1], [0, 1.5]])}, "user 2, step 2 (1.5)"),
-        ({"num_states": np.array(2)}, "states: expected an id in 0..1: user 1, step 3 (2)"),
+        ({"states": np.array([[0, 1, 2], [0, -1, 2]])}, "states: expected a number of at least 0: user 2, step 2"),
+        ({"states": np.array([[0, 1, 2], [0, 0.5, 2]])}, "states: expected a whole number: user 2, step 2"),
+        ({"states": np.array([[0, 1, 2], [0, np.nan, 2]])}, "states: not finite: user 2, step 2"),
+        ({"rewards": np.array([[0, 1], [0, 1.5]])}, "user 2, step 2"),
+        ({"num_states": np.array(2)}, "states: expected an id in 0..1: user 1, step 3"),
         ({"num_states": np.array([2, 3])}, "num_states: expected one whole number"),
         ({"num_actions": np.array(0.5)}, "num_actions: expected one whole number"),
         ({"states": np.array([[0, 1, 2], [0, 10**9, 2]])}, "states 1000000000 at user 2, step 2, actions 1 at"),

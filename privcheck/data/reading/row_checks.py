@@ -87,9 +87,9 @@ def admit(
     order = _order(table, episode, step, problems)
     if order is not None:
         _check_lengths(table, order, episode, step, problems)
-        _check_chain(table, order, episode, ids, problems)
+        _check_chain(table, order, ids, problems)
         if user is not None:
-            _check_users(table, order, episode, user, problems, most=trajectories)
+            _check_users(table, order, user, problems, most=trajectories)
     if problems.lines or order is None:
         return None
     shape = (len(order.starts), order.horizon)
@@ -167,10 +167,7 @@ def _order(table: Table, episode: Identifiers, step: Whole, problems: Problems) 
         problems.add(
             "the same episode and step twice (keep one row)",
             repeated,
-            lambda i: (
-                f"episode {_name(episode, rows[i])}, step {steps[i]}: {table.place(rows[i - 1])} and "
-                f"{table.place(rows[i])}"
-            ),
+            lambda i: f"{table.place(rows[i - 1])} and {table.place(rows[i])}",
         )
         rows, codes, steps = rows[~repeated], codes[~repeated], steps[~repeated]
     starts = np.flatnonzero(np.concatenate([[True], np.diff(codes) != 0]))
@@ -190,7 +187,7 @@ def _check_lengths(table: Table, order: _Order, episode: Identifiers, step: Whol
     problems.add(
         f"steps beyond the last ({remedy})",
         order.rows[~inside],
-        lambda row: f"{table.place(row)} (episode {_name(episode, row)}, step {step.values[row]})",
+        table.place,
     )
     counts = np.add.reduceat(inside.astype(np.int64), order.starts)
     # an episode with a row whose step is unreadable is not blamed a second time for that step
@@ -207,12 +204,12 @@ def _check_lengths(table: Table, order: _Order, episode: Identifiers, step: Whol
         total = order.horizon - int(counts[index])
         more = f" and {total - len(gaps[:3])} more" if total > len(gaps[:3]) else ""
         where = table.place(int(order.rows[begin:end].min()))
-        return f"episode {_name(episode, order.rows[begin])} (first on {where}) has no step {listed}{more}"
+        return f"the episode that begins on {where} has no step {listed}{more}"
 
     problems.add(f"missing steps ({remedy})", short, describe_gap)
 
 
-def _check_chain(table: Table, order: _Order, episode: Identifiers, ids: _Ids, problems: Problems) -> None:
+def _check_chain(table: Table, order: _Order, ids: _Ids, problems: Problems) -> None:
     state, following = ids.state, ids.following
     now, after = order.rows[:-1], order.rows[1:]
     linked = (np.diff(order.episode) == 0) & (np.diff(order.step) == 1) & following.valid[now] & state.valid[after]
@@ -220,23 +217,18 @@ def _check_chain(table: Table, order: _Order, episode: Identifiers, ids: _Ids, p
     problems.add(
         "the chain breaks: expected the next_state of a step to be the state of the step after",
         broken,
-        lambda i: (
-            f"episode {_name(episode, now[i])}: next_state {following.values[now[i]]} on {table.place(now[i])}, "
-            f"then state {state.values[after[i]]} on {table.place(after[i])}"
-        ),
+        lambda i: f"{table.place(now[i])}, then {table.place(after[i])}",
     )
 
 
-def _check_users(
-    table: Table, order: _Order, episode: Identifiers, user: Identifiers, problems: Problems, *, most: int
-) -> None:
+def _check_users(table: Table, order: _Order, user: Identifiers, problems: Problems, *, most: int) -> None:
     owner = user.codes[order.rows[order.starts]]  # of each episode, by its first row
     per_row = np.repeat(owner, np.diff(np.append(order.starts, len(order.rows))))
     known = (user.codes[order.rows] >= 0) & (per_row >= 0)
     problems.add(
         "an episode with rows of two users",
         order.rows[known & (user.codes[order.rows] != per_row)],
-        lambda row: f"{table.place(row)} (episode {_name(episode, row)}, user {user.names[user.codes[row]]})",
+        table.place,
     )
     by_user = np.argsort(owner, kind="stable")
     ordered = owner[by_user]
@@ -246,12 +238,8 @@ def _check_users(
     first_row = np.minimum.reduceat(order.rows, order.starts)
 
     def both(i: int) -> str:
-        one, other = first_row[by_user[i]], first_row[by_user[i + most]]
-        name = user.names[ordered[i]]
-        return (
-            f"user {name}: episode {_name(episode, one)} (first on {table.place(one)}) and episode "
-            f"{_name(episode, other)} (first on {table.place(other)})" + (f", {most} apart" if most > 1 else "")
-        )
+        one, other = (table.place(first_row[by_user[at]]) for at in (i, i + most))
+        return f"episodes that begin on {one} and on {other}" + (f", {most} apart" if most > 1 else "")
 
     episodes = "one episode" if most == 1 else f"{most} episodes"
     problems.add(
@@ -261,7 +249,3 @@ def _check_users(
         beyond,
         both,
     )
-
-
-def _name(episode: Identifiers, row: int | np.intp) -> str:
-    return str(episode.names[episode.codes[row]])

@@ -35,7 +35,7 @@ class Problems:
         Args:
             what: The problem, the expected value and what to do.
             bad: Mask or indices of the bad rows.
-            show: Text of an index: its place in the file, with its value.
+            show: Text of an index: its place in the file, never a private value, as a message may reach a log.
         """
         where = np.flatnonzero(bad) if bad.dtype == np.bool_ else bad
         if not len(where):
@@ -364,7 +364,7 @@ def real_numbers(table: Table, name: str, problems: Problems) -> NDArray[np.floa
     if pa.types.is_string(kind) and table.format == "CSV":
         text = pc.utf8_trim_whitespace(column)
         column, broken = _parse(pc.if_else(pc.equal(text, ""), None, text))
-        problems.add(f"{name}: expected a number", broken, _quote(table, text))
+        problems.add(f"{name}: expected a number", broken, table.place)
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         if not pa.types.is_null(kind):
             problems.say(f"{name}: expected a column of numbers, got one of type {kind}")
@@ -375,9 +375,7 @@ def real_numbers(table: Table, name: str, problems: Problems) -> NDArray[np.floa
     empty = column.is_null().to_numpy() & ~broken
     values: NDArray[np.float64] = np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
     problems.add(f"{name}: empty", empty, table.place)
-    problems.add(
-        f"{name}: not finite", ~(np.isfinite(values) | empty | broken), lambda i: f"{table.place(i)} ({values[i]})"
-    )
+    problems.add(f"{name}: not finite", ~(np.isfinite(values) | empty | broken), table.place)
     values[~np.isfinite(values)] = np.nan
     return values
 
@@ -391,9 +389,9 @@ def as_whole(name: str, values: NDArray[np.float64], place: Show, problems: Prob
     """Convert finite floats to whole numbers (3.0 is one, 3.5 is not); NaN is invalid without a further problem."""
     valid = np.isfinite(values)
     fraction = valid & (values != np.floor(values))
-    problems.add(f"{name}: expected a whole number", fraction, lambda i: f"{place(i)} ({values[i]:.17g})")
+    problems.add(f"{name}: expected a whole number", fraction, place)
     negative = valid & ~fraction & (values < 0)
-    problems.add(f"{name}: expected a number of at least 0", negative, lambda i: f"{place(i)} ({values[i]:.17g})")
+    problems.add(f"{name}: expected a number of at least 0", negative, place)
     valid &= ~fraction & ~negative
     # a float above 2⁵³ may have been another number; cut to 2⁶², it is out of every range that follows
     exact = np.minimum(np.where(valid, values, 0.0), 2.0**62).astype(np.int64)
@@ -403,7 +401,7 @@ def as_whole(name: str, values: NDArray[np.float64], place: Show, problems: Prob
 def check_range(name: str, column: Whole, size: int, place: Show, problems: Problems) -> NDArray[np.bool_]:
     """Mask of the ids in [0, size); the others are a problem."""
     beyond = column.valid & (column.values >= size)
-    problems.add(f"{name}: expected an id in 0..{size - 1}", beyond, lambda i: f"{place(i)} ({column.values[i]})")
+    problems.add(f"{name}: expected an id in 0..{size - 1}", beyond, place)
     return column.valid & ~beyond
 
 
@@ -411,7 +409,7 @@ def check_unit_interval(name: str, values: NDArray[np.float64], place: Show, pro
     """Report finite values outside [0, 1]."""
     outside = np.isfinite(values) & ~((values >= 0) & (values <= 1))
     what = f"{name}: expected a value in [0, 1] (rescale by bounds that are publicly known, not by the data's own)"
-    problems.add(what, outside, lambda i: f"{place(i)} ({float(values[i])!r})")
+    problems.add(what, outside, place)
 
 
 def identifiers(table: Table, name: str, problems: Problems) -> Identifiers:
@@ -466,7 +464,7 @@ def _without_negative(
     if np.issubdtype(names.dtype, np.signedinteger) and len(names) and names[0] < 0:
         negative = (codes >= 0) & (names[codes] < 0)
         what = f"{name}: expected a number of at least 0 (−1 often means a missing value)"
-        problems.add(what, negative, lambda i: f"{table.place(i)} ({names[codes[i]]})")
+        problems.add(what, negative, table.place)
         codes = np.where(negative, -1, codes)
     return Identifiers(codes=codes, names=names)
 
@@ -505,10 +503,6 @@ def _decode(column: Any) -> Any:
     if pa.types.is_large_string(column.type) or str(column.type) == "string_view":
         column = column.cast(pa.string())
     return column
-
-
-def _quote(table: Table, text: Any) -> Show:
-    return lambda i: f"{table.place(i)} ({text[i].as_py()[:40]!r})"
 
 
 def load_arrays(

@@ -276,7 +276,7 @@ def _from_arrays(
 
 def _finite(name: str, array: NDArray[Any], problems: Problems) -> tuple[NDArray[np.float64], _Place]:
     values, place = array.astype(np.float64).ravel(), _Place(array.shape[1])
-    problems.add(f"{name}: not finite", ~np.isfinite(values), lambda i: f"{place(i)} ({values[i]})")
+    problems.add(f"{name}: not finite", ~np.isfinite(values), place)
     return values, place
 
 
