@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,12 +12,15 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from .asking import Finding, Report
 from .checks import QUESTIONS, check
 from .jobs import Job, jobs
 from .known import KNOWN
 from .tables import table
+
+_TO_A_POOL: Final = 250  # jobs
 
 
 def _reports(given: argparse.Namespace) -> Iterator[Report]:
@@ -46,10 +48,10 @@ def _asked(chosen: Iterator[Job], ask: Callable[[Job], Report], processes: int) 
     if processes == 1:
         yield from map(ask, chosen)
         return
-    # a process ends after some jobs: the caches of the accountant grow with every event
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=fresh, max_tasks_per_child=40) as pool:
-        yield from pool.map(ask, chosen, chunksize=4)
+    # new processes from time to time: the caches of the accountant grow with every event
+    while some := list(itertools.islice(chosen, _TO_A_POOL)):
+        with ProcessPoolExecutor(processes) as pool:
+            yield from pool.map(ask, some)
 
 
 def _shown(finding: Finding) -> str:
