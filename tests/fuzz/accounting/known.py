@@ -17,6 +17,11 @@ def _among(epsilon: float, users: int) -> Part:
 
 
 _POISSON = Part("poisson_gaussian", {"std": 1.0, "sensitivity": 3.0, "rate": 0.1, **RELATION})
+_REDRAWN = Part("with_replacement", {"std": 8.98, "users": 21, "draws": 8, "relation": "zero-out"})
+_GROUP = Part(
+    "group", {"what": Part("poisson", {"event": _REDRAWN, "rate": 0.0188, "relation": "zero-out"}, 3), "size": 2}, 2
+)
+_RARELY_LARGE = Part("poisson", {"event": _GROUP, "rate": 0.163, "relation": "zero-out"})
 
 KNOWN: Final = (
     _job(0, _among(0.84, 3), delta=0.1667),
@@ -53,4 +58,5 @@ KNOWN: Final = (
     _job(14, Part("discrete_gaussian", {"std": 100.0}, 10**4)),
     _job(15, Part("poisson_gaussian", {"std": 0.4376, "rate": 0.00215, **RELATION}, 2), many=100),
     _job(16, Part("poisson_gaussian", {"std": 1.1, "rate": 0.01, **RELATION}, 10**4)),
+    _job(17, Part("nested", {"made": Part("tree", {"node": _RARELY_LARGE, "leaves": 3, "participations": 1})}, 3)),
 )
