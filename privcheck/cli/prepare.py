@@ -73,6 +73,14 @@ _CONFIRM = (
     show_default=True,
     help="Rows of a text file with too few or too many values: refuse or drop.",
 )
+@click.option("--skip", type=Count(least=0), default=0, metavar="LINES", help="Lines of a text file above its header.")
+@click.option("--empty", multiple=True, metavar="TEXT", help="A text that means a missing value; may be repeated.")
+@click.option(
+    "--spellings",
+    default="refuse",
+    show_default=True,
+    help="Users whose names differ only in case, blanks or leading zeros: same (one person) or different.",
+)
 @click.option("--show-values", is_flag=True, help="Messages quote values of rows, which are private.")
 @seed_option
 @json_option
@@ -110,6 +118,8 @@ def prepare(
     named = parse_pairs(columns, option="--column")
     if draft is not None:
         _refuse_beside("--draft", "columns", "layout")
+        if draft.exists():
+            raise click.UsageError(f"{draft} exists, and may have your edits: choose another name, or delete it")
         drafted = draft_recipe(raw, layout=layout, columns=named)
         write_whole(draft, drafted.recipe)
         finish(drafted, lambda one: describe_draft(one, raw, draft))

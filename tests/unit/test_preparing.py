@@ -154,7 +154,7 @@ LONG = {"episode": [1, 1, 1, 2], "step": [0, 1, 2, 0]}
         ({}, {"users": Users()}, "does not identify its users"),
         ({"user": ["a", "a", "a", "a"]}, {"users": Users()}, "episode 2 of its user begins in row 3, and no --max"),
         ({"user": ["a", "a", "a", "a"]}, {}, "has a column user: leave out --one-episode-is-one-user, or the column"),
-        ({"user": ["a", "b", "c", "c"]}, {"users": Users()}, "row 2: no user, or a different one"),
+        ({"user": ["a", "b", "c", "c"]}, {"users": Users()}, "row 2: no user, or another one"),
     ],
 )  # fmt: skip
 def test_what_the_plan_does_not_cover_is_refused_with_its_row(tmp_path, changes, plan, says):
@@ -212,8 +212,8 @@ def test_rows_out_of_order_are_sorted_where_asked(tmp_path):
     mixed = {name: [values[i] for i in (3, 0, 2, 1)] for name, values in ROWS.items()}
     path = write(tmp_path / "raw.csv", mixed)
     prepare(path, tmp_path / "a.csv", PreparationPlan(codebook=BOOK, sort=True, users=ALONE))
-    prepare(write(tmp_path / "sorted.csv", ROWS), tmp_path / "b.csv", PreparationPlan(codebook=BOOK, users=ALONE))
-    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    prepare(write(tmp_path / "sorted.csv", ROWS), tmp_path / "b" / "b.csv", PreparationPlan(codebook=BOOK, users=ALONE))
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b" / "b.csv").read_bytes()
 
 
 def test_a_random_episode_depends_on_its_own_user_and_the_seed(tmp_path):

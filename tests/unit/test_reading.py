@@ -251,7 +251,7 @@ def test_a_public_reward_table(tmp_path):
         (["0,0,1", "1,0,0"], "no reward for a cell (every one needs a row): state 0, action 1; state 1, action 1"),
         (["0,0,1", "0,1,1", "1,0,0", "1,1,0", "0,1,1"], "(keep one row): state 0, action 1: line 3 and line 6"),
         (["0,0,1", "0,1,1", "1,0,0", "1,2,0"], "action: expected an id in 0..1: line 5"),
-        (["0,0,1", "0,1,1", "1,0,0", "1,1,1.5"], "[0, 1] (rescale by bounds that are publicly known, not by the data's own): line 5"),
+        (["0,0,1", "0,1,1", "1,0,0", "1,1,1.5"], "not by the data's own): line 5"),
         (["0,0,1", "0,1,1", "1,0,0", "1,1,"], "reward: empty: line 5"),
         ([], "has a header but no rows"),
     ],

@@ -279,7 +279,8 @@ def _on_grid(laws: list[tuple[Law, int]], direction: Direction) -> Atoms:
         mesh *= math.ceil(longest / _CELLS)
         cells = [_trim(law.cells(mesh, _CUT, direction)) for law, _ in laws]
     total: Cells | None = None
-    for one, (_, count) in zip(cells, laws, strict=True):
+    for first, (_, count) in zip(cells, laws, strict=True):
+        one = first
         for bit in range(count.bit_length()):
             if count >> bit & 1:
                 total = one if total is None else _add(total, one)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,8 @@ from privcheck.data.preparing.raw_tables import (
     FORMATS,
     Chunk,
     Source,
+    as_numbers,
+    as_times,
     count_episodes,
     find_torn,
     number_values,
@@ -31,15 +34,18 @@ from privcheck.data.preparing.raw_tables import (
     read_chunks,
     read_whole,
 )
-from privcheck.data.preparing.recipes import UNKNOWN, PreparationPlan, write_toml
+from privcheck.data.preparing.recipes import UNKNOWN, PreparationPlan, fold_name, write_toml
 from privcheck.data.preparing.stream import find_gaps
 from privcheck.data.reading.tables import require_file
-from privcheck.data.reading.users import Users, find_identifiers
+from privcheck.data.reading.users import PEOPLE, Users, find_identifiers
 from privcheck.errors import FileFormatError, UnknownNameError
 from privcheck.support.display import Brief
 from privcheck.terms.unit import name_person
 
 SHOWN: Final = 10  # rows of a draft
+_HEAD: Final = 50  # lines by which the delimiter and the header are guessed
+_FEW_REWARDS: Final = 12  # labels in a column of rewards that have a number each
+_FIRST_YEAR: Final = 1000  # before it, a year of two digits was read as one of four
 _LABELS: Final = 2000  # that a recipe lists
 _OPTIONAL: Final = {
     "step": "the column of steps or times",
@@ -56,9 +62,11 @@ _NAMES: Final = {  # what columns are called
     "next_state": rf"next_?(state|obs|observation){_ID}",
     "terminal": r"(terminals?|dones?|is_last)",
 }
+_MARKS: Final = ("-", "--", "–", ".", "?", "k.A.", "k. A.", "n.a.", "N.A.", "missing", "Missing")  # of a missing value
 _FORMATS: Final = (
     "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y", "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S",
     "%d/%m/%Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y", "%Y/%m/%d %H:%M", "%Y/%m/%d %H:%M:%S", "%Y%m%d",
+    "%d.%m.%y %H:%M", "%d.%m.%y", "%d/%m/%y %H:%M", "%d/%m/%y", "%m/%d/%y %H:%M", "%m/%d/%y",
 )  # fmt: skip
 
 
@@ -94,7 +102,8 @@ class _Notes:
         table, name = place.split(".")
         comment = f"  # {why}" if why else ""
         self.lines.setdefault(table, []).append(f"{name} = {write_toml(value)}{comment}")
-        if value == UNKNOWN or (isinstance(value, list) and UNKNOWN in value):
+        inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        if value == UNKNOWN or UNKNOWN in inside:
             self.open.append(place)
 
     def note(self, table: str, comment: str) -> None:
@@ -129,9 +138,14 @@ def draft_recipe(raw: Path, *, layout: str | None = None, columns: Mapping[str, 
     given = PreparationPlan(columns=columns or {}).columns
     named = _draft_columns(path, source.schema.names, {**known.get("columns", {}), **given}, notes)
     table = _read(source, named)
-    if FORMATS[path.suffix.lower()] == "csv" and plan.delimiter != "," and _has_decimal_commas(table.column("reward")):
-        notes.say("file.decimal", ",", "numbers are written 0,5")
-        plan = replace(plan, decimal=",")
+    if not table.num_rows:
+        raise FileFormatError(f"{path} has a header but no rows: expected one row per step")
+    if source.text:
+        if plan.delimiter != "," and _has_decimal_commas(table.column("reward")):
+            notes.say("file.decimal", ",", "numbers are written 0,5")
+            plan = replace(plan, decimal=",")
+        plan = replace(plan, empty=_guess_empty(table))
+        notes.say("file.empty", list(plan.empty), 'texts that mean a missing value, beside "" and NA: add yours')
         source = open_table(path, plan)
         table = _read(source, named)
     if "step" not in named and "terminal" not in named and (times := _find_times(source, named)):
@@ -140,16 +154,18 @@ def draft_recipe(raw: Path, *, layout: str | None = None, columns: Mapping[str, 
         notes.say("columns.step", times[0], f"times that differ within episodes{others}")
         table = _read(source, named)
     counts |= {"rows": table.num_rows, "malformed rows": len(source.dropped)}
+    table = _typed(table, plan.decimal)
     steps = _draft_steps(table, known.get("steps", {}), notes, counts)
     _draft_labels(table, notes)
-    _draft_rewards(table, notes)
+    _draft_rewards(table, plan.decimal, notes)
     if known.get("users", {}).get("one_episode_is_one_user"):
         notes.say("users.one_episode_is_one_user", True, "simulated data: each episode belongs to a different user")
     else:
         named |= _draft_users(source, named, given.get("user"), notes, counts)
+    readable = steps.pop("readable", True)
     preview = replace(plan, columns=named, users=Users(one_episode_is_one_user="user" not in named), **steps)
-    shown = _draft_lengths(path, preview, notes, counts)
-    read = read_whole(source, list(named.values()))[1]
+    shown = _draft_lengths(path, preview, notes, counts, but="" if readable else "step")
+    read = _typed(read_whole(source, list(named.values()))[1].rename_columns(list(named)), plan.decimal)
     kinds = ((column.type, column.null_count) for column in read.columns)
     order = ("file", "columns", "steps", "labels", "aliases", "rewards", "episodes", "users")
     head = (
@@ -176,30 +192,68 @@ def _read(source: Source, columns: Mapping[str, str]) -> pa.Table:
     return table if "episode" in columns else count_episodes(table, 0)[0]
 
 
+def _typed(table: pa.Table, decimal: str) -> pa.Table:
+    """The table with texts as the numbers or times that all values of a column are; names stay texts."""
+    for at, name in enumerate(table.column_names):
+        column = table.column(at)
+        if name in ("episode", "user") or not pa.types.is_string(column.type):
+            continue
+        numbers, odd = as_numbers(column, decimal)
+        missing = np.isnan(numbers)
+        if missing.all() and not odd.any():
+            continue
+        if not odd.any():
+            whole = not (numbers[~missing] % 1).any() and bool(np.abs(numbers[~missing]).max() < 2**53)
+            kind = pa.int64() if whole else pa.float64()
+            column = pa.chunked_array([pa.array(numbers, mask=missing).cast(kind)])
+        else:
+            times, odd = as_times(pc.utf8_trim_whitespace(column))
+            column = column if odd.any() else times
+        table = table.set_column(at, name, column)
+    return table
+
+
+def _guess_empty(table: pa.Table) -> tuple[str, ...]:
+    """Marks of a missing value in states, actions and rewards."""
+    found = set[str]()
+    for name in ("state", "action", "reward"):
+        marks = pc.is_in(pc.utf8_trim_whitespace(table.column(name)), value_set=pa.array(_MARKS))
+        found.update(text.strip() for text in pc.unique(table.column(name).filter(marks)).to_pylist())
+    return tuple(sorted(found))
+
+
 def _draft_file(path: Path, notes: _Notes) -> PreparationPlan:
     if FORMATS[path.suffix.lower()] != "csv":
         return PreparationPlan()
     encoding = _guess_encoding(path)
-    with path.open(encoding=encoding, newline="") as file:
-        header = file.readline()
     usual = "\t" if path.suffix.lower() == ".tsv" else ","
-    found = Counter({mark: header.count(mark) for mark in (usual, ",", ";", "\t", "|")}).most_common(1)[0]
+    with path.open(encoding=encoding, newline="") as file:
+        head = [line for line, _ in zip(file, range(_HEAD), strict=False)]
+    found = Counter({mark: "".join(head).count(mark) for mark in (usual, ",", ";", "\t", "|")}).most_common(1)[0]
     delimiter = usual if found[1] == 0 else found[0]
-    plan = PreparationPlan(encoding=encoding, delimiter=delimiter)
+    marks = [line.count(delimiter) for line in head if line.strip()]
+    common = Counter(marks).most_common(1)[0][0] if marks else 0
+    # a title above the header has fewer values than the rows below
+    skip = next((at for at, line in enumerate(head) if line.strip() and line.count(delimiter) >= common), 0)
+    plan = PreparationPlan(encoding=encoding, delimiter=delimiter, skip=skip)
     torn = find_torn(path, plan)
     if encoding != "utf-8":
         notes.say("file.encoding", encoding, "not UTF-8: check that names with accents are correct below")
     if delimiter != usual:
         notes.say("file.delimiter", delimiter)
+    if skip:
+        notes.say("file.skip", skip, "lines before the header")
     if torn:
         rows = f"{len(torn)} rows have another number of values than the header, such as row {torn[0][0]}"
         why = f"{rows}: drop them, or correct them"
         notes.say("file.malformed", UNKNOWN, why)
-    return PreparationPlan(encoding=encoding, delimiter=delimiter, malformed="drop" if torn else "refuse")
+    return replace(plan, malformed="drop" if torn else "refuse")
 
 
 def _guess_encoding(path: Path) -> str:
     data = path.read_bytes()
+    if data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
+        return "utf-16"
     for encoding in ("utf-8", "cp1252"):
         try:
             data.decode(encoding)
@@ -260,11 +314,14 @@ def _draft_steps(
                 'no column of steps or times: rows are steps in their present order; else add step = "…" to [columns]',
             )
         if again:
-            notes.say("steps.sort", True, "the rows of an episode are not adjacent; they keep the file's order")
+            why = "the rows of an episode are not adjacent, and only the file's order says which comes first"
+            notes.say("steps.sort", UNKNOWN, f"{why}: true if it is that of time; else name the column of times")
         return {"sort": again}
     values, form = _read_times(table.column("step"), notes)
     if values is None:
-        return {"sort": False}
+        notes.say("steps.sort", True)
+        notes.say("steps.times", "order", '"order" (one row per step), or the width of a bin: "30min", "4h", "1d"')
+        return {"sort": True, "readable": False}
     times = known.get("times", "order" if values.dtype == np.int64 else None)
     order = np.lexsort((values, episode))
     same, broken = _look_at_steps(episode[order], values[order])
@@ -278,7 +335,12 @@ def _draft_steps(
         notes.say("steps.times", times, '"order" (one row per step), or the width of a bin: "30min", "4h", "1d"')
     binned = times is not None and times != "order"
     several = known.get("several", "last") if sort and (same or binned) else "refuse"
-    if same and times is None:
+    differ = _count_contradictions(table, values) if same and not binned else 0
+    counts["of them, rows with other values"] = differ
+    if differ and several != "refuse" and times is not None:
+        why = f"{differ} rows have the {'step' if times is None else 'time'} of another row and other values: which one"
+        notes.say("steps.several", UNKNOWN, f"{why} to use, first or last")
+    elif same and times is None:
         notes.say("steps.several", UNKNOWN, f"{same} rows repeat a step: which one to use, first or last")
     elif several != "refuse":
         why = f"the row of a {'bin' if binned else 'time'} to use: first or last"
@@ -287,12 +349,18 @@ def _draft_steps(
     return {"sort": sort, "times": times, "time_format": form, "several": several}
 
 
+def _count_contradictions(table: pa.Table, step: NDArray[Any]) -> int:
+    """Number of rows with the episode and step of another row, but another state, action or reward."""
+    values = [number_values(table.column(name)) for name in ("episode", "state", "action", "reward")]
+    rows = np.unique(np.column_stack([values[0], np.unique(step, return_inverse=True)[1], *values[1:]]), axis=0)
+    return len(rows) - len(np.unique(rows[:, :2], axis=0))
+
+
 def _has_decimal_commas(column: pa.ChunkedArray) -> bool:
-    """Whether a text column has only numbers with a decimal comma, although a dot was expected."""
-    if not pa.types.is_string(column.type):
-        return False
+    """Whether most of a column of texts are numbers, some of them with a decimal comma."""
     found = pc.match_substring_regex(column, r"^\s*[-+]?\d+(,\d+)?\s*$")
-    return bool(pc.all(found).as_py())
+    most = (pc.sum(found).as_py() or 0) * 2 > len(column) - column.null_count
+    return most and bool(pc.any(pc.match_substring(column, ",")).as_py())
 
 
 def _find_times(source: Source, named: Mapping[str, str]) -> list[str]:
@@ -302,6 +370,10 @@ def _find_times(source: Source, named: Mapping[str, str]) -> list[str]:
     episodes, found = pc.count_distinct(read.column("episode")).as_py(), {}
     for name in rest:
         column = read.column(f"\0{name}")
+        if pa.types.is_string(column.type) and not (iso := as_times(pc.utf8_trim_whitespace(column)))[1].any():
+            column = iso[0]
+        if column.null_count == len(column):
+            continue
         if pa.types.is_timestamp(column.type) or (pa.types.is_string(column.type) and _parse_times(column)):
             pairs = pa.table({"episode": read.column("episode"), "time": column})
             differ = pairs.group_by(["episode", "time"]).aggregate([]).num_rows
@@ -318,7 +390,8 @@ def _parse_times(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
         form for form in _FORMATS if pc.strptime(head, form, "s", error_is_null=True).null_count == head.null_count
     ]
     parsed = {form: pc.strptime(column, form, "s", error_is_null=True) for form in likely}
-    return {form: times for form, times in parsed.items() if times.null_count == column.null_count}
+    fits = {form: times for form, times in parsed.items() if times.null_count == column.null_count}
+    return {form: times for form, times in fits.items() if pc.min(pc.year(times)).as_py() >= _FIRST_YEAR}
 
 
 def _read_times(step: pa.ChunkedArray, notes: _Notes) -> tuple[NDArray[Any] | None, str | None]:
@@ -328,7 +401,14 @@ def _read_times(step: pa.ChunkedArray, notes: _Notes) -> tuple[NDArray[Any] | No
         parsed = _parse_times(step)
         fits = list(parsed)
         if len(fits) != 1:
-            notes.say("steps.time_format", UNKNOWN, " or ".join(fits) or "format of times, such as %d.%m.%Y %H:%M")
+            odd = as_numbers(step)[1].sum()
+            why = f"{odd:,} values are neither numbers nor times of a known format: "
+            why = (
+                "days and months cannot be told apart: "
+                if fits
+                else f"{why}correct them to 0, 1, 2, …, or give a format "
+            )
+            notes.say("steps.time_format", UNKNOWN, why + (" or ".join(fits) or "such as %d.%m.%Y %H:%M"))
             return None, None
         form = fits[0]
         notes.say("steps.time_format", form)
@@ -357,7 +437,9 @@ def _draft_labels(table: pa.Table, notes: _Notes) -> None:
         if all(pa.types.is_integer(column.type) for column in columns):
             if ours == "state":
                 most = max(pc.max(column).as_py() or 0 for column in columns)
-                notes.say(place, UNKNOWN, f"S, the public number of codes 0, 1, …; the largest here is {most}")
+                least = min(pc.min(column).as_py() or 0 for column in columns)
+                unused = f", the smallest {least}: codes below it are unused" if least > 0 else ""
+                notes.say(place, UNKNOWN, f"S, the public number of codes 0, 1, …; the largest here is {most}{unused}")
             continue
         if any(pa.types.is_floating(column.type) for column in columns):
             notes.say(place, UNKNOWN, f"column {ours} holds measurements: replace them by codes or labels first")
@@ -380,7 +462,7 @@ def _join_spellings(counted: Mapping[str, int]) -> tuple[list[str], dict[str, st
     """Labels, and other spellings of them, which differ only in case and blanks."""
     groups: dict[str, list[str]] = {}
     for label in counted:
-        groups.setdefault(" ".join(label.casefold().split()), []).append(label)
+        groups.setdefault("".join(label.casefold().split()), []).append(label)
     labels: list[str] = []
     aliases: dict[str, str] = {}
     for spellings in groups.values():
@@ -390,8 +472,21 @@ def _join_spellings(counted: Mapping[str, int]) -> tuple[list[str], dict[str, st
     return sorted(labels), aliases
 
 
-def _draft_rewards(table: pa.Table, notes: _Notes) -> None:
+def _draft_rewards(table: pa.Table, decimal: str, notes: _Notes) -> None:
     column = table.column("reward")
+    empty, episodes = column.null_count, pc.count_distinct(table.column("episode")).as_py()
+    if empty > table.num_rows // 2 and table.num_rows - empty >= episodes // 2:
+        why = f"{empty:,} rows have no reward: the reward that they stand for, such as 0"
+        notes.say("rewards.empty", UNKNOWN, f"{why}; without this line it is missing")
+    if pa.types.is_string(column.type):
+        values, odd = as_numbers(column, decimal)
+        labels = [label for label in pc.unique(pc.utf8_trim_whitespace(column)).to_pylist() if label is not None]
+        if odd.sum() * 2 > len(column) - empty and len(labels) <= _FEW_REWARDS:
+            notes.say("rewards.range", [UNKNOWN, UNKNOWN], "the public bounds of a step's reward")
+            notes.say("rewards.values", dict.fromkeys(sorted(labels), UNKNOWN), "the public reward of each label")
+            return
+        notes.note("rewards", f"{odd.sum():,} values of column reward are no numbers: prepare will name their rows")
+        column = pa.chunked_array([pa.array(values, mask=np.isnan(values))])
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         notes.say(
             "rewards.range", [UNKNOWN, UNKNOWN], f"column reward holds {column.type}, not numbers: correct it first"
@@ -407,19 +502,20 @@ def _draft_rewards(table: pa.Table, notes: _Notes) -> None:
 
 
 def _draft_lengths(
-    path: Path, plan: PreparationPlan, notes: _Notes, counts: dict[str, int]
+    path: Path, plan: PreparationPlan, notes: _Notes, counts: dict[str, int], *, but: str
 ) -> tuple[tuple[str, ...], ...]:  # fmt: skip
     """Note H and the treatment of irregular episodes; return the column names and first rows of the preview."""
     shown: list[tuple[str, ...]] = []
     lengths: Counter[int] = Counter()
     missing = gaps = 0
-    for chunk in read_chunks(path, plan):
+    needed = ("state", "action") if "rewards.empty" in notes.open else ("state", "action", "reward")
+    for chunk in read_chunks(path, plan, but=but):
         spans = np.diff(np.append(chunk.starts, chunk.rows))
         lengths.update(spans.tolist())
         episode = np.repeat(np.arange(spans.size), spans)
         place = np.arange(chunk.rows) - chunk.starts[episode]
         gaps += np.unique(episode[find_gaps(chunk, chunk.starts, episode, place)]).size
-        missing += sum(chunk.columns[name].null_count for name in ("state", "action", "reward"))
+        missing += sum(chunk.columns[name].null_count for name in needed)
         if not shown:
             shown = [("row", *chunk.columns), *(_show(chunk, at) for at in range(min(SHOWN, chunk.rows)))]
     if not lengths:
@@ -444,6 +540,14 @@ def _show(chunk: Chunk, at: int) -> tuple[str, ...]:
     return (str(chunk.numbers[at]), *("" if value is None else str(value) for value in values))
 
 
+def _is_measured(column: pa.ChunkedArray) -> bool:
+    """Whether a column has nothing, or numbers with a fraction, which name nobody."""
+    if column.null_count == len(column):
+        return True
+    numbers, odd = as_numbers(column)
+    return not odd.any() and bool((numbers[~np.isnan(numbers)] % 1).any())
+
+
 def _draft_users(
     source: Source, columns: Mapping[str, str], given: str | None, notes: _Notes, counts: dict[str, int]
 ) -> dict[str, str]:
@@ -452,20 +556,26 @@ def _draft_users(
     episode = "episode" if "episode" in columns else "terminal"
     table = _read(source, {episode: columns[episode], **{name: name for name in rest if name != episode}})
     found = {name: table.column(name) for name in table.column_names}
+    found = {name: column for name, column in found.items() if name == given or not _is_measured(column)}
     likely = [words.split(" (", maxsplit=1)[0] for words in find_identifiers(found)[1]]
     likely = likely if given is None else [given, *(name for name in likely if name != given)]
     if not likely:
-        why = (
-            "no column looks like users: name one as user under [columns], or set true: each episode belongs to a "
-            "different user"
-        )
+        why = "no column has one user to an episode, in every row"
+        if telling := [name for name in rest if PEOPLE.search(name)]:
+            why += f" (column {telling[0]} does not: complete it)"
+        why += ": name one as user under [columns], or set true: each episode belongs to a different user"
         notes.say("users.one_episode_is_one_user", UNKNOWN, why)
         return {}
     name, others = likely[0], ", ".join(likely[1:4])
     notes.say("columns.user", name, f"or {others}" if others else "")
-    pairs = pa.table({"user": found[name], "episode": found["episode"]}).group_by(["user", "episode"]).aggregate([])
-    most = max(pc.value_counts(pairs.column("user")).field("counts").to_pylist())
-    counts["users"] = pc.count_distinct(found[name]).as_py()
+    names = pc.dictionary_encode(found[name].combine_chunks())
+    counts["users"] = len(names.dictionary)
+    folded = pa.array([fold_name(str(each)) for each in names.dictionary.to_pylist()])
+    pairs = pa.table({"user": folded.take(names.indices), "episode": found["episode"]}).group_by(["user", "episode"])
+    most = max(pc.value_counts(pairs.aggregate([]).column("user")).field("counts").to_pylist())
+    if spelled := counts["users"] - pc.count_distinct(folded).as_py():
+        why = f"{spelled} users have the name of another but for case, blanks or leading zeros: same (one person), or"
+        notes.say("users.spellings", UNKNOWN, f"{why} different")
     person = name_person(name)
     notes.say("users.who", person, f'the noun for one user: reports and the card say "one {person}"')
     if most == 1:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from codecs import lookup
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from csv import reader
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -20,19 +22,27 @@ from numpy.typing import NDArray
 from pyarrow import csv, dataset
 
 from privcheck.data.preparing.recipes import COLUMNS, PreparationPlan, read_seconds
-from privcheck.data.reading.tables import require_file
+from privcheck.data.reading.tables import Problems, require_file
 from privcheck.data.reading.users import refuse_unknown
 from privcheck.errors import FileFormatError, TrajectoryError
 
 FORMATS: Final = {
     ".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".feather": "feather", ".arrow": "ipc", ".ipc": "ipc",
     ".orc": "orc", ".json": "json", ".jsonl": "json",
+    ".txt": "csv",
 }  # fmt: skip
 _BATCH: Final = 2**18  # rows of a chunk, about
 _BLOCK: Final = 1 << 20  # characters of a block of lines, about
 _TEXT: Final = ("state", "action", "next_state")
 _ROW: Final = "\0row"  # the column with the rows' numbers in the file
 _SHOWN: Final = 5  # malformed lines that a message lists
+_WHOLE: Final = r"^(0|[1-9]\d{0,17})$"  # the only spelling of a number
+_NUMBER: Final = r"^[-+]?(\d+(D\d*)?|D\d+)([eE][-+]?\d+)?$"  # D: the decimal mark
+_ISO: Final = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?(Z|[-+]\d{2}:?\d{2})?)?$"
+_ZONE: Final = r":\d{2}.*(Z|[-+]\d{2}:?\d{2})$"
+_NUMERIC: Final = (
+    pa.types.is_null, pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal,
+)  # fmt: skip
 Change = tuple[int, str, str]  # row of the file, what was done, with what
 
 
@@ -41,7 +51,7 @@ class Chunk:
     """Rows of whole episodes, in the order of reading.
 
     Attributes:
-        numbers: Row numbers in the file, shape (rows,), from 1; a header does not count.
+        numbers: Row numbers in the file, shape (rows,), from 1: those of a text file's lines, header included.
         columns: Arrow arrays by our names, for the columns in the file.
         starts: Index of each episode's first row.
         changes: Changes to rows before episodes were formed.
@@ -58,15 +68,15 @@ class Chunk:
         return len(self.columns["episode"])
 
 
-def read_chunks(path: Path, plan: PreparationPlan) -> Iterator[Chunk]:
-    """Yield the file's episodes, some hundred thousand rows at a time.
+def read_chunks(path: Path, plan: PreparationPlan, *, but: str = "") -> Iterator[Chunk]:
+    """Yield the file's episodes, some hundred thousand rows at a time, without the column `but` of ours.
 
     Raises:
         FileFormatError: The file cannot be read, lacks a column, or the rows of an episode are not contiguous.
         TrajectoryError: There are several rows of one step, or invalid times, and the plan has no rule for them.
     """
     source = open_table(path, plan)
-    names = _find_columns(path, source.schema.names, plan)
+    names = {name: theirs for name, theirs in _find_columns(path, source.schema.names, plan).items() if name != but}
     rest: pa.Table | None = None
     ended = set[Any]()
     changes: list[Change] = []
@@ -81,7 +91,7 @@ def read_chunks(path: Path, plan: PreparationPlan) -> Iterator[Chunk]:
         if rest is not None and rest.num_rows:
             yield _chunk(rest, _changes(rest.column("episode")), ended, changes)
     except pa.ArrowException as error:
-        _explain(path, plan, error, list(names.values()))
+        _explain(path, plan, error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +102,13 @@ class Source:
         schema: Schema of the file.
         read: Function that yields columns as tables, each with the row numbers in the file.
         dropped: Unreadable rows that are left out.
+        text: Whether all columns are of texts, as those of text files.
     """
 
     schema: pa.Schema
     read: Callable[[Sequence[str]], Iterator[tuple[NDArray[np.int64], pa.Table]]]
     dropped: tuple[Change, ...] = ()
+    text: bool = False
 
 
 def open_table(path: Path, plan: PreparationPlan) -> Source:
@@ -111,15 +123,13 @@ def open_table(path: Path, plan: PreparationPlan) -> Source:
         about_text = "--encoding, --decimal and --malformed"
         message = f"{path}: {about_text} are for text files, but this is {path.suffix}: leave them out"
         raise FileFormatError(message)
+    if kind == "csv":
+        return _open_text(path, plan)
     try:
-        if kind == "csv":
-            options = _text_options(path, plan)
-            if plan.malformed == "drop" or lookup(plan.encoding).name != "utf-8":
-                return _open_blocks(path, plan)
-            kind = dataset.CsvFileFormat(**options)
         source = dataset.dataset(path, format=kind)
-    except (pa.ArrowException, OSError, LookupError, UnicodeError) as error:
-        _explain(path, plan, error, ())
+    except (pa.ArrowException, OSError) as error:
+        said = "" if "Row #" in str(error) else f": {str(error).splitlines()[0]}"
+        raise FileFormatError(f"{path}: cannot be read as {kind}{said}") from None
 
     def read(columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
         first = 1
@@ -131,135 +141,139 @@ def open_table(path: Path, plan: PreparationPlan) -> Source:
     return Source(schema=source.schema, read=read)
 
 
-def _text_options(path: Path, plan: PreparationPlan) -> dict[str, Any]:
-    texts = {plan.find(name): pa.string() for name in _TEXT} if plan.codebook is not None else {}
-    return {
-        "parse_options": csv.ParseOptions(delimiter=_delimiter(path, plan)),
-        "convert_options": csv.ConvertOptions(
-            column_types=texts,
-            decimal_point=plan.decimal,
-            strings_can_be_null=True,
-            timestamp_parsers=[csv.ISO8601] if plan.time_format is None else [plan.time_format],
-        ),
-    }
-
-
 def _delimiter(path: Path, plan: PreparationPlan) -> str:
     return plan.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
 
 
-def _open_blocks(path: Path, plan: PreparationPlan) -> Source:
-    """Open a text file in another encoding, or one with rows to leave out, and read it block by block in this thread.
+def open_lines(path: Path, plan: PreparationPlan) -> TextIO:
+    """Open a text file after the lines to skip.
 
-    pyarrow calls Python for the codec and for every malformed row, from threads of its own. They go on for a while
-    after a refusal, and abort the process if the interpreter has ended by then.
+    Raises:
+        FileFormatError: There is no such encoding.
     """
-    torn = find_torn(path, plan) if plan.malformed == "drop" else []
-    left_out = np.array([row for row, _ in torn], np.int64)
-    schema = next(_read_blocks(path, plan, None, None)).schema
+    try:
+        name = lookup(plan.encoding).name
+    except LookupError:
+        message = f"--encoding {plan.encoding}: no such encoding; try utf-8, utf-16, latin-1 or cp1252"
+        raise FileFormatError(message) from None
+    file = path.open(encoding="utf-8-sig" if name == "utf-8" else name, newline="")
+    for _ in range(plan.skip):
+        file.readline()
+    return file
 
-    def read(columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
-        done = 0
-        for table in _read_blocks(path, plan, schema, columns):
-            # of the k-th row that is read: so many torn ones stand before it
-            places = np.arange(done + 1, done + table.num_rows + 1)
-            before = np.searchsorted(left_out - np.arange(left_out.size), places, side="right")
-            if table.num_rows:
-                yield places + before, table.select(list(columns))
-            done += table.num_rows
 
+def _open_text(path: Path, plan: PreparationPlan) -> Source:
+    """Open a text file: all values are texts, so that no identifier is taken for a number and no value for a type."""
+    try:
+        names, _ = _read_header(path, plan)
+        torn = find_torn(path, plan) if plan.malformed == "drop" else []
+    except UnicodeError as error:
+        _explain(path, plan, error)
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise FileFormatError(f"{path}: two columns are called {twice[0]!r}: rename one")
     changes = tuple((row, "row left out", f"{count} values") for row, count in torn)
-    return Source(schema=schema, read=read, dropped=changes)
+    schema = pa.schema([(name, pa.string()) for name in names])
+    return Source(schema=schema, read=partial(_read_blocks, path, plan), dropped=changes, text=True)
+
+
+def _read_header(path: Path, plan: PreparationPlan) -> tuple[list[str], int]:
+    """Column names of a text file, and the number of lines before its first row."""
+    lines = plan.skip
+    with open_lines(path, plan) as file:
+        for line in file:
+            lines += 1
+            if line.strip("\r\n"):
+                return next(reader([line], delimiter=_delimiter(path, plan))), lines
+    return [], lines
 
 
 def _read_blocks(
-    path: Path, plan: PreparationPlan, schema: pa.Schema | None, columns: Sequence[str] | None
-) -> Iterator[pa.Table]:  # fmt: skip
+    path: Path, plan: PreparationPlan, columns: Sequence[str]
+) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:  # fmt: skip
     """Yield a text file's rows in blocks of whole lines: no value has a line break, as pyarrow reads it by default.
 
-    Args:
-        path: The file.
-        plan: Its encoding, delimiter and kind of numbers.
-        schema: Types of its columns; None for those of the first block.
-        columns: The columns to be read; None for all.
+    pyarrow would call Python for malformed rows from threads of its own. They go on for a while after a refusal, and
+    abort the process if the interpreter has ended by then: each block is read in this thread.
     """
-    options, dropped = _text_options(path, plan), 0
+    names, done = _read_header(path, plan)
+    torn: list[int] = []
 
-    def drop(_: object) -> str:
-        nonlocal dropped
-        dropped += 1
+    def drop(row: csv.InvalidRow) -> str:
+        torn.append(row.number - 1)
         return "skip"
 
+    parse = csv.ParseOptions(delimiter=_delimiter(path, plan))
     if plan.malformed == "drop":
-        options["parse_options"].invalid_row_handler = drop
-    if schema is not None:
-        options["convert_options"].column_types = schema
-    if columns is not None:
-        options["convert_options"].include_columns = list(columns)
-    done, names = 0, list[str]()
-    with path.open(encoding=plan.encoding, newline="") as file:
-        while True:
-            try:
-                lines = file.readlines(_BLOCK)
-            except UnicodeError as error:
-                _explain(path, plan, error, ())
-            if names and not lines:
-                return
+        parse.invalid_row_handler = drop
+    convert = csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        include_columns=list(dict.fromkeys(columns)),
+        strings_can_be_null=True,
+    )
+    with open_lines(path, plan) as file:
+        for _ in range(done - plan.skip):
+            file.readline()
+        while lines := _some_lines(path, plan, file):
+            # pyarrow leaves out empty lines
+            numbers = np.flatnonzero([bool(line.strip("\r\n")) for line in lines]) + done + 1
             block = "".join(lines).encode()
-            options["read_options"] = csv.ReadOptions(
-                column_names=names, use_threads=False, block_size=max(_BLOCK, len(block) + 1)
-            )
-            try:
-                table = csv.read_csv(pa.BufferReader(block), **options)
-            except pa.ArrowInvalid as error:
-                _raise_further(error, done + dropped + 1 if names else 0)
-            yield table
-            names = names or (table.column_names if schema is None else schema.names)
-            done += table.num_rows
+            options = csv.ReadOptions(column_names=names, use_threads=False, block_size=max(_BLOCK, len(block) + 1))
+            torn.clear()
+            table = csv.read_csv(pa.BufferReader(block), options, parse, convert)
+            numbers = np.delete(numbers, torn)
+            done += len(lines)
+            if table.num_rows:
+                yield numbers, _without(table, plan.empty)
 
 
-def _raise_further(error: pa.ArrowInvalid, rows: int) -> NoReturn:
-    """Raise an error of a block with the row's number in the file."""
-    raise pa.ArrowInvalid(re.sub(r"Row #(\d+)", lambda found: f"Row #{int(found[1]) + rows}", str(error))) from None
+def _some_lines(path: Path, plan: PreparationPlan, file: TextIO) -> list[str]:
+    try:
+        return file.readlines(_BLOCK)
+    except UnicodeError as error:
+        _explain(path, plan, error)
+
+
+def _without(table: pa.Table, empty: Sequence[str]) -> pa.Table:
+    """The table of texts with those that mean a missing value removed, and blanks."""
+    for index, name in enumerate(table.column_names):
+        trimmed = pc.utf8_trim_whitespace(table.column(index))
+        missing = pc.is_in(trimmed, value_set=pa.array(["", *empty], pa.string()))
+        if pc.any(missing).as_py():
+            table = table.set_column(index, name, pc.if_else(missing, None, table.column(index)))
+    return table
 
 
 def find_torn(path: Path, plan: PreparationPlan) -> list[tuple[int, int]]:
     """The rows of a text file with another number of values than its header, with that number."""
-    with path.open(encoding=plan.encoding, newline="") as file:
+    names, before = _read_header(path, plan)
+    with open_lines(path, plan) as file:
+        for _ in range(before - plan.skip):
+            file.readline()
         lines = reader(file, delimiter=_delimiter(path, plan))
-        wanted = len(next(lines, []))
-        rows = (len(line) for line in lines if line)  # pyarrow leaves out empty lines too
-        return [(row, count) for row, count in enumerate(rows, start=1) if count != wanted]
+        return [
+            (row, len(line)) for row, line in enumerate(lines, start=before + 1) if line and len(line) != len(names)
+        ]
 
 
-def _explain(path: Path, plan: PreparationPlan, error: Exception, columns: Sequence[str]) -> NoReturn:
+def _explain(path: Path, plan: PreparationPlan, error: Exception) -> NoReturn:
     """Report the problem of a file and its place, without quoting values.
 
     Raises:
         FileFormatError: Always.
     """
     text = str(error)
-    if isinstance(error, LookupError):
-        raise FileFormatError(f"--encoding {plan.encoding}: no such encoding; try utf-8, latin-1 or cp1252") from None
-    if "invalid UTF8" in text or "not valid UTF" in text or isinstance(error, UnicodeError):
-        message = f"{path}: not {plan.encoding} text; say its encoding: --encoding latin-1, or cp1252"
+    if isinstance(error, UnicodeError):
+        message = f"{path}: not {plan.encoding} text; say its encoding: --encoding latin-1, cp1252 or utf-16"
         raise FileFormatError(message) from None
     if "CSV parse error" in text and (torn := find_torn(path, plan)):
         shown = "; ".join(f"row {row} has {count}" for row, count in torn[:_SHOWN])
         more = f"; and {len(torn) - _SHOWN:,} more" if len(torn) > _SHOWN else ""
         message = f"{path}: rows with another number of values than the header: {shown}{more}"
-        raise FileFormatError(f"{message}. Correct them, or leave them out: --malformed drop") from None
-    found = re.search(r"CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to ([\w.\[\]]+)", text)
-    if found is not None:
-        place = "" if found[2] is None else f", row {int(found[2]) - 1}"
-        with path.open(encoding=plan.encoding, newline="") as file:
-            header = next(reader(file, delimiter=_delimiter(path, plan)), [])
-        name = header[int(found[1])] if int(found[1]) < len(header) else f"number {int(found[1]) + 1}"
-        message = f"{path}: column {name}{place}: expected a value of type {found[3]}, as in the rows before"
-        raise FileFormatError(f"{message}; correct it, or give the labels with --codebook, which reads text") from None
+        remedy = 'Correct them, or leave them out: --malformed drop, malformed = "drop" under [file] of a recipe'
+        raise FileFormatError(f"{message}. {remedy}") from None
     kind = FORMATS[path.suffix.lower()]
-    said = type(error).__name__ if "Row #" in text or columns else text.splitlines()[0]
-    raise FileFormatError(f"{path}: cannot be read as {kind}: {said}") from None
+    raise FileFormatError(f"{path}: cannot be read as {kind} ({type(error).__name__})") from None
 
 
 def refuse_unknown_users(path: Path, plan: PreparationPlan) -> None:
@@ -289,14 +303,16 @@ def _find_columns(path: Path, there: Sequence[str], plan: PreparationPlan) -> di
     if missing:
         lacks = ", ".join(plan.find(name) for name in COLUMNS if name in missing)
         message = f"{path}: no column {lacks}; it has {', '.join(there)}"
-        raise FileFormatError(f"{message}. Name the columns: --column episode=patient_id --column state=sofa …")
+        raise FileFormatError(
+            f"{message}. Name them: {' '.join(f'--column {name}=…' for name in COLUMNS if name in missing)}"
+        )
     found = {name: plan.find(name) for name in COLUMNS if plan.find(name) in there}
     return found if "terminal" in plan.columns else {name: find for name, find in found.items() if name != "terminal"}
 
 
 def read_whole(source: Source, columns: Sequence[str]) -> tuple[NDArray[np.int64], pa.Table]:
     """Columns of all rows, with their row numbers in the file."""
-    read = [(numbers, _plain(table)) for numbers, table in source.read(columns)]
+    read = [(numbers, _plain(table.select(list(columns)))) for numbers, table in source.read(columns)]
     if not read:
         return np.zeros(0, np.int64), source.schema.empty_table().select(list(columns))
     return np.concatenate([numbers for numbers, _ in read]), pa.concat_tables([table for _, table in read])
@@ -311,17 +327,92 @@ def _tables(
     finished = 0
     if not plan.sort:
         for numbers, batch in source.read(columns):
-            table = _plain(batch.rename_columns(list(names)))
+            table = _with_steps(_plain(batch.select(columns).rename_columns(list(names))), numbers, plan)
             if "episode" not in names:
                 table, finished = count_episodes(table, finished)
             yield table.append_column(_ROW, pa.array(numbers))
         return
     numbers, whole = read_whole(source, columns)
-    whole = whole.rename_columns(list(names)).append_column(_ROW, pa.array(numbers))
+    whole = _with_steps(_in_order(whole.rename_columns(list(names))), numbers, plan)
+    whole = whole.append_column(_ROW, pa.array(numbers))
     # by the row as well: pyarrow's sort is free to turn rows with equal keys around
     whole = whole.sort_by([(name, "ascending") for name in ("episode", "step", _ROW) if name in whole.column_names])
     whole = _place(whole, plan, changes)
     yield from (whole.slice(k, _BATCH) for k in range(0, whole.num_rows, _BATCH))
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    """The table with episodes as numbers if their names are, so that 9 stands before 10; 007 is a name of its own."""
+    at = table.column_names.index("episode")
+    episode = table.column("episode")
+    if pa.types.is_string(episode.type) and pc.all(pc.match_substring_regex(episode, _WHOLE)).as_py():
+        return table.set_column(at, "episode", episode.cast(pa.int64()))
+    return table
+
+
+def _with_steps(table: pa.Table, numbers: NDArray[np.int64], plan: PreparationPlan) -> pa.Table:
+    """The table with texts in the column of steps read as numbers or times.
+
+    Raises:
+        TrajectoryError: A value is neither; the message has the rows.
+    """
+    if "step" not in table.column_names or not pa.types.is_string(table.column("step").type):
+        return table
+    step = pc.utf8_trim_whitespace(table.column("step"))
+    expected = "a whole number, or times with --sort --times order (a recipe: sort and times under [steps])"
+    values, odd = as_numbers(step, plan.decimal)
+    read = pa.array(values, mask=np.isnan(values))
+    if plan.time_format is not None:
+        read = pc.strptime(step, format=plan.time_format, unit="us", error_is_null=True)
+        odd, expected = _nulls(read) & ~_nulls(step), f"a time such as {plan.time_format}, its --time-format"
+    elif plan.sort and odd.sum() > odd.size / 2:
+        read, odd = as_times(step)
+        expected = "a time such as 2150-01-31 04:00:00, or a number; --time-format tells another form of times"
+    elif plan.sort and pc.all(pc.match_substring_regex(step, _WHOLE)).as_py():
+        read = step.cast(pa.int64())  # as times in nanoseconds, which no float holds
+    _refuse_rows("step", plan, numbers, odd, expected)
+    return table.set_column(table.column_names.index("step"), "step", read)
+
+
+def _refuse_rows(
+    name: str, plan: PreparationPlan, numbers: NDArray[np.int64], odd: NDArray[np.bool_], expected: str
+) -> None:
+    if odd.any():
+        problems = Problems()
+        problems.add(f"column {plan.find(name)}: expected {expected}", odd, lambda i: f"row {numbers[i]}")
+        raise TrajectoryError("the raw table cannot be prepared:", problems=problems.lines)
+
+
+def as_numbers(column: pa.Array | pa.ChunkedArray, decimal: str = ".") -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """A column as floats, NaN for missing values; and a mask of the values that are no numbers."""
+    if pa.types.is_string(column.type):
+        text = pc.utf8_trim_whitespace(column)
+        fits = pc.match_substring_regex(text, _NUMBER.replace("D", re.escape(decimal)))
+        odd = ~pc.fill_null(fits, True).to_numpy(zero_copy_only=False)
+        column = pc.replace_substring(pc.if_else(fits, text, None), decimal, ".")
+    elif any(kind(column.type) for kind in _NUMERIC):
+        odd = np.zeros(len(column), bool)
+    else:
+        odd = ~_nulls(column)
+        column = pa.nulls(len(column))
+    values: NDArray[np.float64] = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
+    return values, odd
+
+
+def as_times(text: pa.ChunkedArray) -> tuple[pa.ChunkedArray, NDArray[np.bool_]]:
+    """A column of texts as times (ISO 8601, with time zones or without), and a mask of the values that are none."""
+    fits = pc.match_substring_regex(text, _ISO)
+    odd = ~pc.fill_null(fits, True).to_numpy(zero_copy_only=False)
+    zoned = pc.any(pc.match_substring_regex(text, _ZONE)).as_py()
+    try:
+        return pc.if_else(fits, text, None).cast(pa.timestamp("us", "UTC" if zoned else None)), odd
+    except pa.ArrowException:  # a month 13, or a zone in some rows only
+        return pa.chunked_array([pa.nulls(len(text), pa.timestamp("us"))]), ~_nulls(text)
+
+
+def _nulls(column: Any) -> NDArray[np.bool_]:
+    nulls: NDArray[np.bool_] = pc.is_null(column).to_numpy(zero_copy_only=False)
+    return nulls
 
 
 def _place(table: pa.Table, plan: PreparationPlan, changes: list[Change]) -> pa.Table:
@@ -374,8 +465,8 @@ def _bin(
     elif pa.types.is_integer(step.type) or pa.types.is_floating(step.type):
         values, width = pc.fill_null(step.cast(pa.float64()), np.nan).to_numpy(), times
     else:
-        message = f"column step holds {step.type}, not times: expected such as 2150-01-31 04:00:00, or numbers, or"
-        message += " --time-format; without the column, --sort keeps the rows of an episode in the file's order"
+        message = f"column step holds {step.type}, not times: expected such as 2150-01-31 04:00:00, or numbers; "
+        message += "without the column, --sort keeps the rows of an episode in the file's order"
         raise TrajectoryError(message)
     missing = pc.is_null(step).to_numpy() | np.isnan(values)
     if width > 0:
@@ -395,6 +486,10 @@ def count_episodes(batch: pa.Table, finished: int) -> tuple[pa.Table, int]:
         TrajectoryError: A value is neither true nor false.
     """
     column = batch.column("terminal")
+    if pa.types.is_string(column.type):
+        text = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+        known = pc.is_in(text, value_set=pa.array(["true", "1", "false", "0"]))
+        column = pc.if_else(known, pc.is_in(text, value_set=pa.array(["true", "1"])), None)
     ends = pc.fill_null(column, False) if pa.types.is_boolean(column.type) else None
     if ends is None and pa.types.is_integer(column.type):
         ends = pc.not_equal(pc.fill_null(column, 0), 0)

@@ -115,12 +115,14 @@ Short = Literal["refuse", "pad", "drop"]
 Keep = Literal["refuse", "first", "random"]
 Several = Literal["refuse", "first", "last"]
 Malformed = Literal["refuse", "drop"]
+Spellings = Literal["refuse", "same", "different"]
 _WAYS: Final = {
     "missing": ("refuse", "drop"),
     "short": ("refuse", "pad", "drop"),
     "keep": ("refuse", "first", "random"),
     "several": ("refuse", "first", "last"),
     "malformed": ("refuse", "drop"),
+    "spellings": ("refuse", "same", "different"),
 }
 _SECONDS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -156,6 +158,12 @@ class PreparationPlan:
         delimiter: Delimiter of a text file; None for a comma, in .tsv a tab.
         decimal: Decimal separator in a text file: "." or ",".
         malformed: Treatment of rows of a text file with too few or too many values: refuse or drop.
+        skip: Lines of a text file before its header.
+        empty: Texts of a text file that mean a missing value, beside "" and NA.
+        reward_values: The public number of each label in the column of rewards; empty for a column of numbers.
+        reward_empty: The reward of a row without one, in the file's unit; None if that is a missing value.
+        spellings: Users whose names differ only in case, blanks or leading zeros: refuse, same (one person) or
+            different.
         show_values: Whether messages show the values of rows, which are private, beside the row numbers.
 
     Raises:
@@ -183,6 +191,11 @@ class PreparationPlan:
     delimiter: str | None = None
     decimal: str = "."
     malformed: Malformed = "refuse"
+    skip: int = 0
+    empty: tuple[str, ...] = ()
+    reward_values: Mapping[str, float] = field(default_factory=dict)
+    reward_empty: float | None = None
+    spellings: Spellings = "refuse"
     show_values: bool = False
 
     def __post_init__(self) -> None:
@@ -244,6 +257,12 @@ class PreparationPlan:
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             message = f"--reward-range {low:g} {high:g}: expected two finite numbers, the smaller one first"
             raise ParameterError(message, name="reward_range", given=self.reward_range)
+        outside = [
+            x for x in (*self.reward_values.values(), self.reward_empty) if x is not None and not low <= x <= high
+        ]
+        if outside:
+            message = f"a reward of {outside[0]:g}: expected within the rewards' bounds {low:g} to {high:g}"
+            raise ParameterError(message, name="reward_values", given=outside[0])
         if not low <= self.padded_with <= high:
             message = f"--pad-reward {self.padded_with:g}: expected within the rewards' bounds {low:g} to {high:g}"
             raise ParameterError(message, name="pad_reward", given=self.pad_reward)
@@ -310,6 +329,15 @@ class PreparationPlan:
         return tuple(said)
 
 
+def fold_name(name: str) -> str:
+    """A name without case, blanks and leading zeros: equal for names that may mean the same.
+
+    >>> fold_name("P 007 ") == fold_name("p7")
+    True
+    """
+    return re.sub(r"(?<!\d)0+(?=\d)", "", "".join(name.casefold().split()))
+
+
 def read_seconds(times: str) -> float:
     """The width of a bin of times; 0 for "order".
 
@@ -330,15 +358,21 @@ def read_seconds(times: str) -> float:
 
 UNKNOWN: Final = "?"
 _FIELDS: Final[Mapping[str, Mapping[str, tuple[type, ...]]]] = {
-    "file": {"encoding": (str,), "delimiter": (str,), "decimal": (str,), "malformed": (str,)},
+    "file": {
+        "encoding": (str,), "delimiter": (str,), "decimal": (str,), "malformed": (str,), "skip": (int,),
+        "empty": (list,),
+    },
     "columns": dict.fromkeys(COLUMNS, (str,)),
     "steps": {"sort": (bool,), "times": (str,), "time_format": (str,), "several": (str,)},
     "labels": {"states": (list, int), "actions": (list,)},
     "aliases": {"state": (dict,), "action": (dict,)},
-    "rewards": {"range": (list,), "clip": (bool,), "pad": (int, float)},
+    "rewards": {
+        "range": (list,), "clip": (bool,), "pad": (int, float), "values": (dict,), "empty": (int, float),
+    },
     "episodes": {"horizon": (int,), "short": (str,), "missing": (str,)},
     "users": {
         "who": (str,), "max_trajectories": (int,), "one_episode_is_one_user": (bool,), "keep": (str,), "seed": (int,),
+        "spellings": (str,),
     },
 }  # fmt: skip
 
@@ -388,7 +422,8 @@ def _find_unknown(given: Mapping[str, Any]) -> list[str]:
     found = []
     for section, fields in given.items():
         for name, value in fields.items() if isinstance(fields, dict) else ():
-            if value == UNKNOWN or (isinstance(value, list) and UNKNOWN in value):
+            inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+            if value == UNKNOWN or UNKNOWN in inside:
                 found.append(f"{section}.{name}")
     return found
 
@@ -413,7 +448,11 @@ def _plan_of(path: Path, given: Mapping[str, Any], *, show_values: bool) -> Prep
 
     labels, rewards, users = table("labels"), table("rewards"), table("users")
     states = labels.get("states")
-    kept = {name: users.pop(name) for name in ("keep", "seed") if name in users}
+    kept = {name: users.pop(name) for name in ("keep", "seed", "spellings") if name in users}
+    file = table("file")
+    numbers = rewards.get("values", {})
+    if not all(type(number) in (int, float) for number in numbers.values()):
+        raise FileFormatError(f"{path}: rewards.values: expected a number for each label")
     bounds = rewards.get("range")
     if bounds is not None and not (len(bounds) == 2 and all(type(x) in (int, float) for x in bounds)):
         raise FileFormatError(f"{path}: rewards.range: expected two numbers, [low, high]; got {bounds!r:.60}")
@@ -435,13 +474,16 @@ def _plan_of(path: Path, given: Mapping[str, Any], *, show_values: bool) -> Prep
         reward_range=None if bounds is None else (float(bounds[0]), float(bounds[1])),
         clip_rewards=rewards.get("clip", False),
         pad_reward=rewards.get("pad"),
+        reward_values=dict(numbers),
+        reward_empty=rewards.get("empty"),
+        empty=tuple(map(str, file.pop("empty", ()))),
         users=Users(**users),
         aliases={kind: {str(k): str(v) for k, v in found.items()} for kind, found in table("aliases").items()},
         show_values=show_values,
         **episodes,
         **kept,
         **table("steps"),
-        **table("file"),
+        **file,
     )
 
 

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from privcheck.data.preparing.raw_tables import Change, Chunk, read_chunks, refuse_unknown_users
-from privcheck.data.preparing.recipes import FILE_NAME, Codebook, PreparationPlan
+from privcheck.data.preparing.raw_tables import Change, Chunk, as_numbers, read_chunks, refuse_unknown_users
+from privcheck.data.preparing.recipes import FILE_NAME, Codebook, PreparationPlan, fold_name, read_codebook
 from privcheck.data.reading.tables import Problems
 from privcheck.data.reading.users import DEPENDS, METADATA, RECIPE, unit_of_table
 from privcheck.errors import FileFormatError, ParameterError, TrajectoryError
@@ -26,15 +26,18 @@ from privcheck.support.display import Brief, Progress, silent
 from privcheck.support.files import whole_file
 from privcheck.terms.unit import Unit
 
-_REMEDY: Final = {
-    "missing": "--missing drop leaves such episodes out",
-    "unknown": "codes are whole numbers from 0, below --states: correct the data, or list the labels",
+_REMEDY: Final = {  # as an option, and in a recipe
+    "missing": '--missing drop (a recipe: missing = "drop" under [episodes]) leaves such episodes out',
+    "unknown": "codes are whole numbers from 0, below --states (labels.states): correct the data, or list the labels",
     "label": "add it to the public list, [labels] of the recipe or the codebook; or name the label that it is another "
-    "spelling of, under [aliases] of the recipe; or correct the data",
-    "reward": "--reward-range LOW HIGH gives the public bounds, --clip-rewards clips rewards to them",
-    "step": "rows of an episode have to count 0, 1, 2, … or 1, 2, 3, …: --sort sorts them, --missing drop drops gaps",
+    "spelling of, under [aliases] of the recipe; if it means a missing value, name it there in empty under [file]",
+    "number": "correct the data; a recipe can name the number of each label: values = {…} under [rewards]",
+    "reward": "--reward-range LOW HIGH (range under [rewards]) gives the public bounds, --clip-rewards (clip = true) "
+    "clips rewards to them",
+    "step": "rows of an episode have to count 0, 1, 2, … or 1, 2, 3, …: --sort (sort = true under [steps]) sorts them, "
+    '--missing drop (missing = "drop" under [episodes]) drops gaps',
     "chain": "next_state has to be the state of the next row; leave the column out to derive it",
-    "short": "--horizon H with --short pad or --short drop handles them",
+    "short": "--horizon H with --short pad or --short drop (horizon and short under [episodes]) handles them",
 }
 
 
@@ -113,7 +116,7 @@ def shape_episodes(chunk: Chunk, plan: PreparationPlan, horizon: int, wanted: ND
     used = kept[episode] & (place < horizon)
     _note(changes, chunk, np.flatnonzero(rows.clipped & used), "reward clipped", "to its public bounds")
     dense = _fill(rows, plan, kept, (starts, lengths, episode, place, used), horizon)
-    users = chunk.columns.get("user")
+    users = _name_users(chunk, plan) if "user" in chunk.columns else None
     return Dense(
         rows=chunk.numbers[starts[kept]],
         users=None if users is None else users.take(pa.array(starts[kept])).to_pylist(),
@@ -156,7 +159,7 @@ def _read(chunk: Chunk, plan: PreparationPlan, ends: NDArray[np.intp]) -> _Rows:
     state = _codes(chunk, "state", states, plan)
     action = _codes(chunk, "action", actions, plan)
     following = _codes(chunk, "next_state", states, plan) if "next_state" in chunk.columns else None
-    reward = _numbers(chunk, "reward", plan)
+    reward = _rewards(chunk, plan)
     low, high = plan.bounds
     scaled = (reward - low) / (high - low)
     with np.errstate(invalid="ignore"):
@@ -178,6 +181,11 @@ def _codes(chunk: Chunk, name: str, labels: tuple[str, ...] | None, plan: Prepar
     """Codes of a column; −1 for missing values."""
     column = chunk.columns[name]
     if labels is None:
+        if pa.types.is_string(column.type):
+            numbers, odd = as_numbers(column, plan.decimal)
+            if 0 < odd.sum() <= odd.size / 2:
+                _complain(chunk, plan, np.flatnonzero(odd), f"{_an(name)} that is no code", "unknown", of=name)
+            column = column if odd.any() else pa.array(numbers, mask=np.isnan(numbers))
         if pa.types.is_floating(column.type):  # whole numbers beside missing ones
             column = _whole(chunk, plan, name, column)
         if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
@@ -187,20 +195,24 @@ def _codes(chunk: Chunk, name: str, labels: tuple[str, ...] | None, plan: Prepar
         negative = values < 0
         if (negative & ~_nulls(column)).any():
             at = np.flatnonzero(negative & ~_nulls(column))
-            _complain(chunk, plan, at, f"a {name} below 0", "unknown", of=name)
+            _complain(chunk, plan, at, f"{_an(name)} below 0", "unknown", of=name)
         if plan.states is not None and name != "action" and (values >= plan.states).any():
             at = np.flatnonzero(values >= plan.states)
-            _complain(chunk, plan, at, f"a {name} that is not below --states {plan.states}", "unknown", of=name)
+            _complain(chunk, plan, at, f"{_an(name)} that is not below --states {plan.states}", "unknown", of=name)
         return values
     texts = column if pa.types.is_string(column.type) else column.cast(pa.string())
     aliases = plan.aliases.get("action" if name == "action" else "state", {})
     found = pc.index_in(texts, value_set=pa.array([*labels, *aliases], pa.string()))
     unknown = _nulls(found) & ~_nulls(texts)
     if unknown.any():
-        _complain(chunk, plan, np.flatnonzero(unknown), f"a {name} that is not in the codebook", "label", of=name)
+        _complain(chunk, plan, np.flatnonzero(unknown), f"{_an(name)} that is not in the codebook", "label", of=name)
     codes: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     meant = np.array([*range(len(labels)), *(labels.index(label) for label in aliases.values())])
     return np.where(codes < 0, -1, meant[codes])
+
+
+def _an(name: str) -> str:
+    return f"an {name}" if name == "action" else f"a {name}"
 
 
 def _whole(chunk: Chunk, plan: PreparationPlan, name: str, column: pa.Array) -> pa.Array:
@@ -209,19 +221,30 @@ def _whole(chunk: Chunk, plan: PreparationPlan, name: str, column: pa.Array) -> 
     with np.errstate(invalid="ignore"):
         odd = ~missing & ((values != np.floor(values)) | (np.abs(values) > 2**31))
     if odd.any():
-        _complain(chunk, plan, np.flatnonzero(odd), f"a {name} that is no whole number", "unknown", of=name)
+        _complain(chunk, plan, np.flatnonzero(odd), f"{_an(name)} that is no whole number", "unknown", of=name)
     return pa.array(np.where(missing, 0, values).astype(np.int64), mask=missing)
 
 
-def _numbers(chunk: Chunk, name: str, plan: PreparationPlan) -> NDArray[np.float64]:
-    column = chunk.columns[name]
-    try:
-        numbers = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
-    except pa.ArrowException as error:
-        message = f"column {plan.find(name)} holds {column.type}, and some values are not numbers: expected numbers"
-        raise TrajectoryError(message) from error
-    values: NDArray[np.float64] = numbers
-    return values
+def _rewards(chunk: Chunk, plan: PreparationPlan) -> NDArray[np.float64]:
+    """Rewards in the file's unit; NaN where one is missing."""
+    column = chunk.columns["reward"]
+    labels, empty = plan.reward_values, plan.reward_empty
+    if labels:
+        texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
+        codes = pc.index_in(texts, value_set=pa.array(list(labels), pa.string()))
+        odd = _nulls(codes) & ~_nulls(texts)
+        found = pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)
+        values = np.where(found < 0, np.nan, np.array(list(labels.values()), np.float64)[found])
+    else:
+        values, odd = as_numbers(column, plan.decimal)
+    if odd.any():
+        what = (
+            "a reward that is not among its values"
+            if labels
+            else f"a reward that is no number such as 0{plan.decimal}5"
+        )
+        _complain(chunk, plan, np.flatnonzero(odd), what, "number", of="reward")
+    return values if empty is None else np.where(np.isnan(values), empty, values)
 
 
 def _nulls(column: pa.Array) -> NDArray[np.bool_]:
@@ -345,6 +368,7 @@ def prepare(
     """
     if out.suffix.lower() not in _ENDINGS:
         raise FileFormatError(f"--out {out}: expected a file that ends in {', '.join(_ENDINGS)}")
+    _refuse_other_labels(out, plan)
     if out.resolve() == raw.resolve():
         raise FileFormatError(f"--out {out} is the raw table itself: choose another name")
     refuse_unknown_users(raw, plan)
@@ -385,6 +409,14 @@ def prepare(
         depends_on_data=plan.depends_on_data,
         recipe=recipe,
     )
+
+
+def _refuse_other_labels(out: Path, plan: PreparationPlan) -> None:
+    book = out.with_name(FILE_NAME)
+    of = read_codebook(book).data if plan.codebook is not None and book.is_file() else ""
+    if of not in ("", out.name) and out.with_name(of).exists():
+        message = f"{book} has the labels of {of}, which would lose them"
+        raise FileFormatError(f"{message}: prepare {out.name} in a folder of its own")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -433,26 +465,27 @@ def _shape(raw: Path, plan: PreparationPlan, chosen: set[int] | None) -> Iterato
 def _choose_episodes(raw: Path, plan: PreparationPlan) -> set[int] | None:
     """First rows of the kept episodes, at most `plan.most` per user; None for all.
 
-    Random episodes are those with the smallest hashes of seed, user and number, so that the choice depends only on the
-    user's own rows.
+    The first episodes are those that begin first in the file. Random episodes are those with the smallest hashes of
+    seed, user and number. So the choice depends only on the user's own rows.
 
     Raises:
         FileFormatError: A row has no user, or an episode has rows of two users.
-        TrajectoryError: A user has too many episodes, and the plan does not say which to keep.
+        TrajectoryError: A user has too many episodes, and the plan does not say which to keep; or users have almost the
+            same name, and it does not say whether they are one.
     """
     if plan.users.one_episode_is_one_user:
         return None
     best: dict[Any, list[tuple[bytes, int]]] = {}
     seen: Counter[Any] = Counter()
     for chunk in read_chunks(raw, plan):
-        users = chunk.columns["user"]
+        users = _name_users(chunk, plan)
         _refuse_two_users(chunk, users)
         for start, user in zip(chunk.starts.tolist(), users.take(pa.array(chunk.starts)).to_pylist(), strict=True):
             row = int(chunk.numbers[start])
             if plan.keep == "random":
                 rank = hashlib.blake2b(f"{plan.seed}|{user!r}|{seen[user]}".encode(), digest_size=16).digest()
             else:
-                rank = seen[user].to_bytes(8)
+                rank = row.to_bytes(8)
             seen[user] += 1
             kept = best.setdefault(user, [])
             kept.append((rank, row))
@@ -460,7 +493,27 @@ def _choose_episodes(raw: Path, plan: PreparationPlan) -> set[int] | None:
                 if plan.keep == "refuse":
                     _refuse_too_many(plan, row)
                 kept.remove(max(kept))
+    if plan.spellings == "refuse":
+        _refuse_spellings(seen)
     return None if plan.keep == "refuse" else {row for kept in best.values() for _, row in kept}
+
+
+def _name_users(chunk: Chunk, plan: PreparationPlan) -> pa.Array:
+    """The users of the rows; spellings of one name are one user if the plan says so."""
+    users = chunk.columns["user"]
+    if plan.spellings != "same" or not pa.types.is_string(users.type):
+        return users
+    encoded = users.dictionary_encode()
+    names = [fold_name(name) for name in encoded.dictionary.to_pylist()]
+    return pa.array(names, pa.string()).take(encoded.indices)
+
+
+def _refuse_spellings(names: Iterable[Any]) -> None:
+    counted = Counter(fold_name(name) for name in names if isinstance(name, str))
+    if several := sum(count - 1 for count in counted.values()):
+        message = f"the names of {several:,} users differ from another's only in case, blanks or leading zeros: one "
+        message += "person under two names would be protected as two. Say what they are: --spellings same (one person)"
+        raise TrajectoryError(f"{message} or --spellings different; in a recipe, spellings under [users]")
 
 
 def _refuse_too_many(plan: PreparationPlan, row: int) -> NoReturn:
@@ -486,8 +539,9 @@ def _refuse_two_users(chunk: Chunk, users: pa.Array) -> None:
     lengths = np.diff(np.append(chunk.starts, chunk.rows))
     other = np.flatnonzero((codes != np.repeat(codes[chunk.starts], lengths)) | (codes < 0))
     if other.size:
-        row = chunk.numbers[other[0]]
-        raise FileFormatError(f"row {row}: no user, or a different one from the earlier rows of its episode")
+        rows = f"row {chunk.numbers[other[0]]}" + (f" and {other.size - 1:,} others" if other.size > 1 else "")
+        message = f"{rows}: no user, or another one than in the first row of the episode"
+        raise FileFormatError(f"{message}; write the user into every row, and one to an episode")
 
 
 def _with_ended(codebook: Codebook, name: str) -> Codebook:

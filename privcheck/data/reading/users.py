@@ -20,7 +20,7 @@ RECIPE: Final = b"privcheck.recipe"  # there too: the digest of the recipe that 
 SAY_SO: Final = "--one-episode-is-one-user (in Python users=Users(one_episode_is_one_user=True))"
 DEPENDS: Final = b"privcheck.depends_on_data"  # there too: the choices of its preparation that looked at the data
 DEPENDS_ON_DATA: Final = "depends on the data"  # the fact of a file that says so in words
-_PEOPLE: Final = re.compile(
+PEOPLE: Final = re.compile(
     r"(patient|subject|person|people|user|member|client|customer|rider|driver|student|participant|individual|"
     r"household|employee|citizen|donor|mrn|ssn|nhs|pseudonym|account|device|visitor|respondent)",
     re.IGNORECASE,
@@ -179,7 +179,7 @@ def find_identifiers(columns: Mapping[str, Any]) -> tuple[int, list[str]]:
         here = pc.count_distinct(table["episode"]).as_py()
         values = pc.count_distinct(table["value"]).as_py()
         pairs = table.group_by(["episode", "value"], use_threads=False).aggregate([]).num_rows
-        telling = bool(_PEOPLE.search(name))
+        telling = bool(PEOPLE.search(name))
         if pairs == here and (telling or here / 30 <= values < here):
             found.append((not telling, -values, name, f"{values:,} values in {here:,} episodes"))
     return episodes, [f"{name} ({words})" for _, _, name, words in sorted(found)]
