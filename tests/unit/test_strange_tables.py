@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privcheck.cli.main import main
-from privcheck.data.preparing import PreparationPlan, prepare
+from privcheck.data.preparing import Codebook, PreparationPlan, prepare
 from privcheck.data.preparing.drafts import draft_recipe
-from privcheck.data.preparing.recipes import read_recipe
+from privcheck.data.preparing.recipes import name_bins, read_recipe
 from privcheck.data.reading import Users
 from privcheck.errors import PrivcheckError
 
@@ -96,8 +97,6 @@ def test_identifiers_are_texts(tmp_path, names, of):
 
 
 def book():
-    from privcheck.data.preparing import Codebook
-
     return Codebook(states=("a", "b", "c"), actions=("x", "y"))
 
 
@@ -251,3 +250,58 @@ def test_an_edited_recipe_is_not_overwritten(tmp_path):
     first, second = (CliRunner().invoke(main, ["prepare", str(path), "--draft", str(recipe)]) for _ in range(2))
     assert (first.exit_code, second.exit_code) == (0, 2)
     assert "exists, and may have your edits" in second.output
+
+
+def test_a_state_of_several_columns_and_measurements_in_public_bins(tmp_path):
+    """All combinations of labels and bins are states: which of them occur is private."""
+    header = ("stay", "hour", "age", "potassium", "action", "reward", "patient")
+    rows = [
+        [row[0], row[1], ("50-70", "18-50 ")[h // 3], ("3,4", "3,5", "")[h % 3] if h else "5,6", *row[3:5], row[5]]
+        for h, row in enumerate(stays(("1", "2"), reward=lambda *_: "0,5"))
+    ]
+    path = tmp_path / "raw.csv"
+    path.write_text(text(rows, header, ";"))
+    drafted = draft_recipe(path, columns={"state": "age + potassium"})
+    assert {"bins.potassium", "episodes.missing"} == set(drafted.open)
+    recipe = drafted.recipe.replace("confirmed = false", "confirmed = true").replace(
+        '"potassium" = "?"', '"potassium" = [3.5, 5]'
+    )
+    (tmp_path / "recipe.toml").write_text(recipe.replace('missing = "?"', 'missing = "refuse"'))
+    plan = read_recipe(tmp_path / "recipe.toml").plan
+    assert plan.codebook.states == tuple(
+        f"{age} + {bin_}" for age in ("18-50", "50-70") for bin_ in ("below 3.5", "3.5 to 5", "5 or more")
+    )
+    with pytest.raises(PrivcheckError, match=r"a missing value .*: row 4"):
+        prepare(path, tmp_path / "out.parquet", plan)
+    path.write_text(text([row for row in rows if row[3]], header, ";"))
+    prepare(path, tmp_path / "out.parquet", replace(plan, horizon=2))
+    assert pq.read_table(tmp_path / "out.parquet").column("state").to_pylist() == [5, 4, 0, 1]
+    path.write_text(text([*rows[:2], [*rows[2][:3], "much", *rows[2][4:]]], header, ";"))
+    with pytest.raises(PrivcheckError, match="potassium: expected a number, as the column is binned: row 4"):
+        prepare(path, tmp_path / "out.parquet", plan)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    edges=st.lists(st.integers(-5, 5), min_size=1, max_size=4, unique=True).map(sorted),
+    values=st.lists(st.integers(-60, 60).map(lambda x: x / 10), min_size=1, max_size=8),
+)
+def test_every_number_is_in_the_bin_that_its_label_says(tmp_path_factory, edges, values):
+    folder = tmp_path_factory.mktemp("bins")
+    path = folder / "raw.csv"
+    path.write_text(text([["1", h, v, "x", 0, "p"] for h, v in enumerate(values)]))
+    labels = name_bins(edges)
+    plan = PreparationPlan(
+        columns=NAMED, bins={"state": tuple(edges)}, codebook=Codebook(states=tuple(labels), actions=("x",)),
+        users=Users(), horizon=len(values),
+    )  # fmt: skip
+    prepare(path, folder / "out.parquet", plan)
+    for value, code in zip(values, pq.read_table(folder / "out.parquet").column("state").to_pylist(), strict=True):
+        words = labels[code].split()
+        match words:
+            case ["below", high]:
+                assert value < float(high)
+            case [low, "to", high]:
+                assert float(low) <= value < float(high)
+            case [low, "or", "more"]:
+                assert value >= float(low)

@@ -33,8 +33,9 @@ from privcheck.data.preparing.raw_tables import (
     open_table,
     read_chunks,
     read_whole,
+    split_name,
 )
-from privcheck.data.preparing.recipes import UNKNOWN, PreparationPlan, fold_name, write_toml
+from privcheck.data.preparing.recipes import UNKNOWN, PreparationPlan, fold_label, fold_name, write_toml
 from privcheck.data.preparing.stream import find_gaps
 from privcheck.data.reading.tables import require_file
 from privcheck.data.reading.users import PEOPLE, Users, find_identifiers
@@ -133,15 +134,19 @@ def draft_recipe(raw: Path, *, layout: str | None = None, columns: Mapping[str, 
     path = require_file(raw, tuple(FORMATS))
     notes, counts = _Notes(), dict[str, int]()
     plan = _draft_file(path, notes)
+    there = open_table(path, plan).schema.names
+    plan = replace(plan, columns=columns or {})
     source = open_table(path, plan)
     layout, known = _choose_layout(layout, source.schema.names)
-    given = PreparationPlan(columns=columns or {}).columns
+    given = plan.columns
     named = _draft_columns(path, source.schema.names, {**known.get("columns", {}), **given}, notes)
     table = _read(source, named)
     if not table.num_rows:
         raise FileFormatError(f"{path} has a header but no rows: expected one row per step")
     if source.text:
-        if plan.delimiter != "," and _has_decimal_commas(table.column("reward")):
+        measured = [part for ours in ("state", "reward") for part in split_name(named[ours], there)]
+        columns_read = read_whole(source, measured)[1].columns
+        if plan.delimiter != "," and any(map(_has_decimal_commas, columns_read)):
             notes.say("file.decimal", ",", "numbers are written 0,5")
             plan = replace(plan, decimal=",")
         plan = replace(plan, empty=_guess_empty(table))
@@ -156,7 +161,7 @@ def draft_recipe(raw: Path, *, layout: str | None = None, columns: Mapping[str, 
     counts |= {"rows": table.num_rows, "malformed rows": len(source.dropped)}
     table = _typed(table, plan.decimal)
     steps = _draft_steps(table, known.get("steps", {}), notes, counts)
-    _draft_labels(table, notes)
+    _draft_labels(table, source, {ours: split_name(named[ours], there) for ours in ("state", "action")}, plan, notes)
     _draft_rewards(table, plan.decimal, notes)
     if known.get("users", {}).get("one_episode_is_one_user"):
         notes.say("users.one_episode_is_one_user", True, "simulated data: each episode belongs to a different user")
@@ -167,7 +172,7 @@ def draft_recipe(raw: Path, *, layout: str | None = None, columns: Mapping[str, 
     shown = _draft_lengths(path, preview, notes, counts, but="" if readable else "step")
     read = _typed(read_whole(source, list(named.values()))[1].rename_columns(list(named)), plan.decimal)
     kinds = ((column.type, column.null_count) for column in read.columns)
-    order = ("file", "columns", "steps", "labels", "aliases", "rewards", "episodes", "users")
+    order = ("file", "columns", "steps", "bins", "labels", "aliases", "rewards", "episodes", "users")
     head = (
         f"# How {path.name} becomes trajectories. Check it: replace every {UNKNOWN!r} by your choice; values\n"
         "# read from the data (labels above all) are private until you confirm that they are public. Then set\n"
@@ -278,7 +283,8 @@ def _draft_columns(path: Path, there: Sequence[str], known: Mapping[str, str], n
     columns = {ours: name for ours, name in known.items() if ours != "user" and name in there}
 
     def find(ours: str) -> list[str]:
-        rest = [name for name in there if name not in columns.values()]
+        taken = {part for name in columns.values() for part in split_name(name, there[: len(there)])}
+        rest = [name for name in there if name not in taken]
         return [name for name in rest if re.fullmatch(_NAMES[ours], name.strip(), re.IGNORECASE)]
 
     for ours in _NAMES:
@@ -430,10 +436,44 @@ def _look_at_steps(episode: NDArray[np.int64], step: NDArray[Any]) -> tuple[int,
     return int((inside & (leap == 0)).sum()), int(np.unique(episode[odd]).size)
 
 
-def _draft_labels(table: pa.Table, notes: _Notes) -> None:
+def _draft_parts(
+    source: Source, parts: Sequence[str], plan: PreparationPlan, notes: _Notes, place: str
+) -> None:  # fmt: skip
+    """Note the labels of columns that make one together, and bins of those that are measured."""
+    table = _typed(read_whole(source, parts)[1], plan.decimal)
+    labels = dict[str, list[str]]()
+    for part in parts:
+        column = table.column(part)
+        if _is_measurement(column, plan.decimal):
+            numbers, odd = as_numbers(column, plan.decimal)
+            seen = f"{np.nanmin(numbers):g} to {np.nanmax(numbers):g}, which is private"
+            others = (
+                f"; {odd.sum():,} values are no numbers: name those that mean a missing one in empty"
+                if odd.any()
+                else ""
+            )
+            why = f"public edges, such as [3.5, 5.0]; the data show {seen}{others}"
+            notes.lines.setdefault("bins", []).append(f"{write_toml(part)} = {write_toml(UNKNOWN)}  # {why}")
+            notes.open.append(f"bins.{part}")
+            continue
+        texts = _trimmed(column)
+        counted = {one["values"]: one["counts"] for one in pc.value_counts(texts).to_pylist()}
+        labels[part], aliases = _join_spellings(counted)
+        if aliases:
+            notes.say("aliases.state", aliases, "another spelling = the intended label")
+    why = "from the data, hence private until confirmed; all combinations of the columns' labels and bins are meant"
+    notes.say(place, labels, why)
+
+
+def _draft_labels(
+    table: pa.Table, source: Source, parts: Mapping[str, tuple[str, ...]], plan: PreparationPlan, notes: _Notes
+) -> None:  # fmt: skip
     private = "from the data, hence private until confirmed; add missing labels"
     for ours, place in (("state", "labels.states"), ("action", "labels.actions")):
         columns = [table.column(name) for name in (ours, f"next_{ours}") if name in table.column_names]
+        if len(parts[ours]) > 1 or _is_measurement(columns[0], plan.decimal):
+            _draft_parts(source, parts[ours], plan, notes, place)
+            continue
         if all(pa.types.is_integer(column.type) for column in columns):
             if ours == "state":
                 most = max(pc.max(column).as_py() or 0 for column in columns)
@@ -441,12 +481,9 @@ def _draft_labels(table: pa.Table, notes: _Notes) -> None:
                 unused = f", the smallest {least}: codes below it are unused" if least > 0 else ""
                 notes.say(place, UNKNOWN, f"S, the public number of codes 0, 1, …; the largest here is {most}{unused}")
             continue
-        if any(pa.types.is_floating(column.type) for column in columns):
-            notes.say(place, UNKNOWN, f"column {ours} holds measurements: replace them by codes or labels first")
-            continue
         counted: Counter[str] = Counter()
         for column in columns:
-            for found in pc.value_counts(column.cast(pa.string())).to_pylist():
+            for found in pc.value_counts(_trimmed(column)).to_pylist():
                 if found["values"] is not None:
                     counted[found["values"]] += found["counts"]
         if len(counted) > _LABELS:
@@ -458,11 +495,24 @@ def _draft_labels(table: pa.Table, notes: _Notes) -> None:
             notes.say(f"aliases.{ours}", aliases, "another spelling = the intended label")
 
 
+def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.utf8_trim_whitespace(column.drop_null().cast(pa.string()))
+
+
+def _is_measurement(column: pa.ChunkedArray, decimal: str) -> bool:
+    """Whether a column is of numbers with a fraction, all but a few."""
+    if not pa.types.is_string(column.type):
+        return bool(pa.types.is_floating(column.type))
+    numbers, odd = as_numbers(column, decimal)
+    numbers = numbers[~np.isnan(numbers)]
+    return bool(numbers.size > _FEW_REWARDS * max(1, odd.sum()) and (numbers % 1).any())
+
+
 def _join_spellings(counted: Mapping[str, int]) -> tuple[list[str], dict[str, str]]:
     """Labels, and other spellings of them, which differ only in case and blanks."""
     groups: dict[str, list[str]] = {}
     for label in counted:
-        groups.setdefault("".join(label.casefold().split()), []).append(label)
+        groups.setdefault(fold_label(label), []).append(label)
     labels: list[str] = []
     aliases: dict[str, str] = {}
     for spellings in groups.values():
@@ -480,10 +530,11 @@ def _draft_rewards(table: pa.Table, decimal: str, notes: _Notes) -> None:
         notes.say("rewards.empty", UNKNOWN, f"{why}; without this line it is missing")
     if pa.types.is_string(column.type):
         values, odd = as_numbers(column, decimal)
-        labels = [label for label in pc.unique(pc.utf8_trim_whitespace(column)).to_pylist() if label is not None]
+        counted = {one["values"]: one["counts"] for one in pc.value_counts(_trimmed(column)).to_pylist()}
+        labels, _ = _join_spellings(counted)
         if odd.sum() * 2 > len(column) - empty and len(labels) <= _FEW_REWARDS:
             notes.say("rewards.range", [UNKNOWN, UNKNOWN], "the public bounds of a step's reward")
-            notes.say("rewards.values", dict.fromkeys(sorted(labels), UNKNOWN), "the public reward of each label")
+            notes.say("rewards.values", dict.fromkeys(labels, UNKNOWN), "the public reward of each label")
             return
         notes.note("rewards", f"{odd.sum():,} values of column reward are no numbers: prepare will name their rows")
         column = pa.chunked_array([pa.array(values, mask=np.isnan(values))])

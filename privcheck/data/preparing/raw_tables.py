@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv, dataset
 
-from privcheck.data.preparing.recipes import COLUMNS, PreparationPlan, read_seconds
+from privcheck.data.preparing.recipes import COLUMNS, PreparationPlan, name_bins, read_seconds
 from privcheck.data.reading.tables import Problems, require_file
 from privcheck.data.reading.users import refuse_unknown
 from privcheck.errors import FileFormatError, TrajectoryError
@@ -124,7 +124,7 @@ def open_table(path: Path, plan: PreparationPlan) -> Source:
         message = f"{path}: {about_text} are for text files, but this is {path.suffix}: leave them out"
         raise FileFormatError(message)
     if kind == "csv":
-        return _open_text(path, plan)
+        return _with_made_columns(_open_text(path, plan), plan)
     try:
         source = dataset.dataset(path, format=kind)
     except (pa.ArrowException, OSError) as error:
@@ -138,7 +138,65 @@ def open_table(path: Path, plan: PreparationPlan) -> Source:
                 yield np.arange(first, first + batch.num_rows), pa.Table.from_batches([batch])
                 first += batch.num_rows
 
-    return Source(schema=source.schema, read=read)
+    return _with_made_columns(Source(schema=source.schema, read=read), plan)
+
+
+def _with_made_columns(source: Source, plan: PreparationPlan) -> Source:
+    """The file with numbers in bins as the bins' labels, and columns that a plan makes of several: "age + lab"."""
+    there = source.schema.names
+    made = {name: split_name(name, there) for name in plan.columns.values()}
+    made = {name: parts for name, parts in made.items() if len(parts) > 1}
+    if not made and not plan.bins:
+        return source
+    kinds = [pa.field(f.name, pa.string() if f.name in plan.bins else f.type) for f in source.schema]
+    schema = pa.schema([*kinds, *(pa.field(name, pa.string()) for name in made)])
+
+    def read(columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
+        wanted = list(dict.fromkeys(part for name in columns for part in made.get(name, (name,))))
+        for numbers, table in source.read(wanted):
+            found = {part: _bins_of(table.column(part), part, numbers, plan) for part in wanted}
+            yield (
+                numbers,
+                pa.table({name: _joined([found[p] for p in made.get(name, (name,))], plan) for name in columns}),
+            )
+
+    return replace(source, schema=schema, read=read)
+
+
+def split_name(name: str, there: Sequence[str]) -> tuple[str, ...]:
+    """The file's columns of which "age + lab" is made; the name alone if the file has such a column."""
+    parts = tuple(name.split(" + "))
+    return parts if name not in there and set(parts) <= set(there) else (name,)
+
+
+def _bins_of(column: pa.ChunkedArray, name: str, numbers: NDArray[np.int64], plan: PreparationPlan) -> Any:
+    """A column as the labels of its bins, if it has any."""
+    if name not in plan.bins:
+        return column
+    values, odd = as_numbers(column, plan.decimal)
+    _refuse_rows(name, plan, numbers, odd, "a number, as the column is binned")
+    labels = np.array(name_bins(plan.bins[name]))[np.searchsorted(plan.bins[name], values, side="right")]
+    return pa.array(labels, pa.string(), mask=np.isnan(values))
+
+
+def _joined(parts: Sequence[Any], plan: PreparationPlan) -> Any:
+    """One column as it is; several as texts with the labels of all, missing where one is."""
+    if len(parts) == 1:
+        return parts[0]
+    texts = [pc.utf8_trim_whitespace(part.cast(pa.string())) for part in parts]
+    aliases = plan.aliases.get("state", {})
+    if aliases:
+        known, meant = (pa.array(list(each), pa.string()) for each in (aliases, aliases.values()))
+        places = [pc.index_in(text, value_set=known) for text in texts]
+        texts = [
+            pc.coalesce(meant.take(_whole_array(at)), _whole_array(text))
+            for text, at in zip(texts, places, strict=True)
+        ]
+    return pc.binary_join_element_wise(*texts, " + ")
+
+
+def _whole_array(column: Any) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _delimiter(path: Path, plan: PreparationPlan) -> str:

@@ -9,6 +9,7 @@ The set of occurring states is private, so a codebook is given or confirmed, nev
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -132,7 +133,8 @@ class PreparationPlan:
     """How a raw table becomes trajectories.
 
     Attributes:
-        columns: The file's column names, by our names; columns not listed have our names. With a column `terminal`,
+        columns: The file's column names, by our names; columns not listed have our names. "age + lab" makes one column
+            of two. With a column `terminal`,
             true in the last row of each episode, there is no column of episodes.
         codebook: The public codes of states and actions; None if the file contains codes.
         states: S, if the file contains codes and episodes may end early: the ended state is an additional one.
@@ -160,8 +162,10 @@ class PreparationPlan:
         malformed: Treatment of rows of a text file with too few or too many values: refuse or drop.
         skip: Lines of a text file before its header.
         empty: Texts of a text file that mean a missing value, beside "" and NA.
-        reward_values: The public number of each label in the column of rewards; empty for a column of numbers.
+        reward_values: The public number of each label in the column of rewards, in any case and with any blanks; empty
+            for a column of numbers.
         reward_empty: The reward of a row without one, in the file's unit; None if that is a missing value.
+        bins: Public edges by the file's column: its numbers become the labels of `name_bins`.
         spellings: Users whose names differ only in case, blanks or leading zeros: refuse, same (one person) or
             different.
         show_values: Whether messages show the values of rows, which are private, beside the row numbers.
@@ -195,6 +199,7 @@ class PreparationPlan:
     empty: tuple[str, ...] = ()
     reward_values: Mapping[str, float] = field(default_factory=dict)
     reward_empty: float | None = None
+    bins: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     spellings: Spellings = "refuse"
     show_values: bool = False
 
@@ -239,7 +244,8 @@ class PreparationPlan:
         for kind, spellings in self.aliases.items():
             labels = () if self.codebook is None else getattr(self.codebook, f"{kind}s", ())
             for spelling, label in spellings.items():
-                if label not in labels or spelling in labels:
+                parts = {part for each in labels for part in each.split(" + ")}
+                if label not in parts.union(labels) or spelling in labels:
                     message = f"alias {spelling!r} of {kind} {label!r}: expected another spelling of a label"
                     raise ParameterError(f"{message} in the codebook", name="aliases", given=spelling)
 
@@ -247,6 +253,9 @@ class PreparationPlan:
         if self.decimal not in {".", ","} or self.decimal == self.delimiter:
             message = f"--decimal {self.decimal[:10]}: expected . or , and not the mark of --delimiter"
             raise ParameterError(message, name="decimal", given=self.decimal)
+        for name, edges in self.bins.items():
+            if not edges or not all(map(math.isfinite, edges)) or list(edges) != sorted(set(edges)):
+                raise ParameterError(f"bins of {name}: expected edges in ascending order", name="bins", given=edges)
         if self.times is not None:
             read_seconds(self.times)
         for name in ("states", "horizon"):
@@ -329,13 +338,28 @@ class PreparationPlan:
         return tuple(said)
 
 
+def name_bins(edges: Sequence[float]) -> list[str]:
+    """Labels of bins; a number on an edge is in the bin above.
+
+    >>> name_bins([3.5, 5])
+    ['below 3.5', '3.5 to 5', '5 or more']
+    """
+    between = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(edges)]
+    return [f"below {edges[0]:g}", *between, f"{edges[-1]:g} or more"]
+
+
+def fold_label(label: str) -> str:
+    """A label without case and blanks: equal for its spellings."""
+    return "".join(label.casefold().split())
+
+
 def fold_name(name: str) -> str:
     """A name without case, blanks and leading zeros: equal for names that may mean the same.
 
     >>> fold_name("P 007 ") == fold_name("p7")
     True
     """
-    return re.sub(r"(?<!\d)0+(?=\d)", "", "".join(name.casefold().split()))
+    return re.sub(r"(?<!\d)0+(?=\d)", "", fold_label(name))
 
 
 def read_seconds(times: str) -> float:
@@ -364,7 +388,7 @@ _FIELDS: Final[Mapping[str, Mapping[str, tuple[type, ...]]]] = {
     },
     "columns": dict.fromkeys(COLUMNS, (str,)),
     "steps": {"sort": (bool,), "times": (str,), "time_format": (str,), "several": (str,)},
-    "labels": {"states": (list, int), "actions": (list,)},
+    "labels": {"states": (list, int, dict), "actions": (list, dict)},
     "aliases": {"state": (dict,), "action": (dict,)},
     "rewards": {
         "range": (list,), "clip": (bool,), "pad": (int, float), "values": (dict,), "empty": (int, float),
@@ -430,6 +454,10 @@ def _find_unknown(given: Mapping[str, Any]) -> list[str]:
 
 def _check_fields(path: Path, given: Mapping[str, Any]) -> None:
     for section, fields in given.items():
+        if section == "bins" and isinstance(fields, dict):
+            if not all(isinstance(edges, list) and {*map(type, edges)} <= {int, float} for edges in fields.values()):
+                raise FileFormatError(f"{path}: bins: expected a list of numbers for each column")
+            continue
         known = _FIELDS.get(section)
         if known is None or not isinstance(fields, dict):
             message = f"{path}: {section}: expected confirmed, or one of the tables {', '.join(_FIELDS)}"
@@ -447,6 +475,10 @@ def _plan_of(path: Path, given: Mapping[str, Any], *, show_values: bool) -> Prep
         return dict(given.get(name, {}))
 
     labels, rewards, users = table("labels"), table("rewards"), table("users")
+    bins = {name: tuple(map(float, edges)) for name, edges in table("bins").items()}
+    for kind in _KINDS:
+        if isinstance(labels.get(kind), dict):
+            labels[kind] = _combine(path, table("columns").get(kind[:-1], kind[:-1]), labels[kind], bins)
     states = labels.get("states")
     kept = {name: users.pop(name) for name in ("keep", "seed", "spellings") if name in users}
     file = table("file")
@@ -458,7 +490,7 @@ def _plan_of(path: Path, given: Mapping[str, Any], *, show_values: bool) -> Prep
         raise FileFormatError(f"{path}: rewards.range: expected two numbers, [low, high]; got {bounds!r:.60}")
     book = None
     if isinstance(states, list) or "actions" in labels:
-        if not isinstance(states, list) or "actions" not in labels:
+        if not isinstance(states, list) or not isinstance(labels.get("actions"), list):
             raise FileFormatError(
                 f"{path}: labels: expected the lists states and actions, or the number of codes states"
             )
@@ -479,12 +511,23 @@ def _plan_of(path: Path, given: Mapping[str, Any], *, show_values: bool) -> Prep
         empty=tuple(map(str, file.pop("empty", ()))),
         users=Users(**users),
         aliases={kind: {str(k): str(v) for k, v in found.items()} for kind, found in table("aliases").items()},
+        bins=bins,
         show_values=show_values,
         **episodes,
         **kept,
         **table("steps"),
         **file,
     )
+
+
+def _combine(path: Path, column: str, labels: Mapping[str, Any], bins: Mapping[str, tuple[float, ...]]) -> list[str]:
+    """All combinations of the labels of a column's parts: listed ones, and those of bins."""
+    known = {name: list(map(str, each)) for name, each in labels.items()} | {n: name_bins(e) for n, e in bins.items()}
+    parts = [column] if column in known else column.split(" + ")
+    if missing := [part for part in parts if part not in known]:
+        message = f"{path}: labels: expected the labels of column {missing[0]}, or its edges under [bins]"
+        raise FileFormatError(message)
+    return [" + ".join(each) for each in itertools.product(*(known[part] for part in parts))]
 
 
 def _texts(labels: list[Any]) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from privcheck.data.preparing.raw_tables import Change, Chunk, as_numbers, read_chunks, refuse_unknown_users
-from privcheck.data.preparing.recipes import FILE_NAME, Codebook, PreparationPlan, fold_name, read_codebook
+from privcheck.data.preparing.recipes import FILE_NAME, Codebook, PreparationPlan, fold_label, fold_name, read_codebook
 from privcheck.data.reading.tables import Problems
 from privcheck.data.reading.users import DEPENDS, METADATA, RECIPE, unit_of_table
 from privcheck.errors import FileFormatError, ParameterError, TrajectoryError
@@ -200,9 +200,10 @@ def _codes(chunk: Chunk, name: str, labels: tuple[str, ...] | None, plan: Prepar
             at = np.flatnonzero(values >= plan.states)
             _complain(chunk, plan, at, f"{_an(name)} that is not below --states {plan.states}", "unknown", of=name)
         return values
-    texts = column if pa.types.is_string(column.type) else column.cast(pa.string())
+    texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
     aliases = plan.aliases.get("action" if name == "action" else "state", {})
-    found = pc.index_in(texts, value_set=pa.array([*labels, *aliases], pa.string()))
+    aliases = {spelling: label for spelling, label in aliases.items() if label in labels}  # others are of a part
+    found = pc.index_in(texts, value_set=pa.array([each.strip() for each in (*labels, *aliases)], pa.string()))
     unknown = _nulls(found) & ~_nulls(texts)
     if unknown.any():
         _complain(chunk, plan, np.flatnonzero(unknown), f"{_an(name)} that is not in the codebook", "label", of=name)
@@ -230,8 +231,10 @@ def _rewards(chunk: Chunk, plan: PreparationPlan) -> NDArray[np.float64]:
     column = chunk.columns["reward"]
     labels, empty = plan.reward_values, plan.reward_empty
     if labels:
-        texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
-        codes = pc.index_in(texts, value_set=pa.array(list(labels), pa.string()))
+        texts = pc.dictionary_encode(column.cast(pa.string()))
+        folded = [fold_label(text) for text in texts.dictionary.to_pylist()]
+        codes = pc.index_in(pa.array(folded, pa.string()), value_set=pa.array([*map(fold_label, labels)], pa.string()))
+        codes = codes.take(texts.indices)
         odd = _nulls(codes) & ~_nulls(texts)
         found = pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)
         values = np.where(found < 0, np.nan, np.array(list(labels.values()), np.float64)[found])
