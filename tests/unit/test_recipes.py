@@ -246,7 +246,7 @@ def test_two_commands_lead_from_a_messy_table_to_trajectories(tmp_path):
     assert "malformed rows: 1, episodes: 3, users: 2" in said
     text = recipe.read_text()
     assert 'time_format = "%d.%m.%Y %H:%M"' in text
-    assert 'state = { "Mild " = "mild" }' in text
+    assert 'state = { "Mild" = "mild" }' in text
     assert "file.malformed, rewards.range, users.max_trajectories: still '?'" in call(
         "prepare", path, "--recipe", recipe, "--out", out, code=2
     )

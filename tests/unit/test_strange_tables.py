@@ -305,3 +305,14 @@ def test_every_number_is_in_the_bin_that_its_label_says(tmp_path_factory, edges,
                 assert float(low) <= value < float(high)
             case [low, "or", "more"]:
                 assert value >= float(low)
+
+
+def test_a_row_of_totals_is_an_episode_without_a_user(tmp_path):
+    path = tmp_path / "raw.csv"
+    path.write_text(text([*stays(("1", "2")), ["total", "", "", "", "6", ""]]))
+    plan = PreparationPlan(columns=NAMED, codebook=book(), horizon=3, users=Users(), reward_range=(0, 9))
+    with pytest.raises(PrivcheckError, match=r"row 8: no user, .*--missing drop"):
+        prepare(path, tmp_path / "out.parquet", plan)
+    done = prepare(path, tmp_path / "out.parquet", replace(plan, missing="drop"))
+    assert (done.episodes, done.changed) == (2, {"episode dropped": 1})
+    assert '8,episode dropped,"the user is missing"' in (tmp_path / "out.changes.csv").read_text()

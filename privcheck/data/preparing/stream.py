@@ -95,9 +95,15 @@ def shape_episodes(chunk: Chunk, plan: PreparationPlan, horizon: int, wanted: ND
     gaps = find_gaps(chunk, starts, episode, place)
     _refuse(chunk, plan, (rows.missing | gaps) if plan.missing == "refuse" else np.zeros(chunk.rows, bool), rows, gaps)
     _check_chain(chunk, plan, rows, ends, gaps)
-    kept = np.ones(starts.size, bool) if wanted is None else wanted.copy()
     changes = list(chunk.changes)
-    _note(changes, chunk, starts[~kept], "episode dropped", "other episodes of its user are kept")
+    kept = np.ones(starts.size, bool)
+    if "user" in chunk.columns:
+        nobody = _nulls(chunk.columns["user"].take(pa.array(starts)))
+        _note(changes, chunk, starts[kept & nobody], "episode dropped", "the user is missing")
+        kept &= ~nobody
+    if wanted is not None:
+        _note(changes, chunk, starts[kept & ~wanted], "episode dropped", "other episodes of its user are kept")
+        kept &= wanted
     broken = np.zeros(starts.size, bool)
     broken[episode[rows.missing | gaps]] = True
     short = lengths < horizon
@@ -482,8 +488,10 @@ def _choose_episodes(raw: Path, plan: PreparationPlan) -> set[int] | None:
     seen: Counter[Any] = Counter()
     for chunk in read_chunks(raw, plan):
         users = _name_users(chunk, plan)
-        _refuse_two_users(chunk, users)
+        _refuse_two_users(chunk, users, plan)
         for start, user in zip(chunk.starts.tolist(), users.take(pa.array(chunk.starts)).to_pylist(), strict=True):
+            if user is None:  # `missing` drops it
+                continue
             row = int(chunk.numbers[start])
             if plan.keep == "random":
                 rank = hashlib.blake2b(f"{plan.seed}|{user!r}|{seen[user]}".encode(), digest_size=16).digest()
@@ -535,16 +543,17 @@ def _unit_of(plan: PreparationPlan, steps: int, *, named: bool) -> Unit:
     return unit_of_table(users, None, named=named, steps=steps)
 
 
-def _refuse_two_users(chunk: Chunk, users: pa.Array) -> None:
+def _refuse_two_users(chunk: Chunk, users: pa.Array, plan: PreparationPlan) -> None:
     codes: NDArray[np.int64] = (
         pc.fill_null(pc.dictionary_encode(users).indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     )
     lengths = np.diff(np.append(chunk.starts, chunk.rows))
-    other = np.flatnonzero((codes != np.repeat(codes[chunk.starts], lengths)) | (codes < 0))
+    unknown = (codes < 0) & (plan.missing != "drop")
+    other = np.flatnonzero((codes != np.repeat(codes[chunk.starts], lengths)) | unknown)
     if other.size:
         rows = f"row {chunk.numbers[other[0]]}" + (f" and {other.size - 1:,} others" if other.size > 1 else "")
         message = f"{rows}: no user, or another one than in the first row of the episode"
-        raise FileFormatError(f"{message}; write the user into every row, and one to an episode")
+        raise FileFormatError(f"{message}; write it into every row (--missing drop drops episodes without any)")
 
 
 def _with_ended(codebook: Codebook, name: str) -> Codebook:
