@@ -106,6 +106,7 @@ def begin_report(setting: Chosen) -> Report:
 
 
 SAMPLED = ("releases", "policy")
+SECOND = 1_000_000_007  # added to the seed of an audit that is run again
 PURE_DELTA = 1e-5  # at which a pure claim is compared with what composition really needs
 REPLICATES = 5
 
@@ -139,7 +140,8 @@ def check(
         seed: Seed of simulated noise, data and audits.
         trials: Runs under each neighbour in the views that bound ε, `SAMPLED`; None for each plan's default. Lockstep
             and noise audits, which need only a few runs, keep their own numbers.
-        confidence: Confidence of each audit.
+        confidence: Confidence 1 − α of each audit. One that contradicts what was found to hold is run again with other
+            draws, and the second run counts: an honest release is accused with probability α², of α.
         workers: Threads; None for all cores.
         out: Folder of the ledger and the policy; None to write nothing.
         command: The command line or call, for the record.
@@ -158,8 +160,9 @@ def check(
     judged, charged = drawn.judged, drawn.charged
     verdict = verify_claim(judged)  # of the discrete mechanism, where that is what is released
     plan = registry.plan_for(setting.algorithm)
-    views = {
-        view: audit(
+
+    def ask(view: str, seed: int, words: str) -> Audited:
+        return audit(
             setting,
             plan=plan,
             view=view,
@@ -168,10 +171,17 @@ def check(
             delta=delta,
             seed=seed,
             workers=workers,
-            progress=progress(f"audit, {view}"),
+            progress=progress(words),
         )
-        for view in audited_views(setting, plan)
-    }
+
+    views = {view: ask(view, seed, f"audit, {view}") for view in audited_views(setting, plan)}
+    for view, found in views.items():
+        if view in SAMPLED and verdict.verdict != "fails" and _accuses(found):
+            # one honest release in a hundred is accused at 99 %, and by a fixed seed always the same ones: what counts
+            # is a run of its own, whose confidence the first one does not change
+            second = ask(view, seed + SECOND, f"audit, {view}, again")
+            first = {"seed": seed, "epsilon_lower": found.epsilon_lower, "verdict": found.verdict}
+            views[view] = replace(second, evidence={**second.evidence, "first_run": first})
     how: dict[str, Any] = {
         "replicates": repeated,
         "noise": noise,
@@ -200,6 +210,12 @@ def check(
         run=learned,
         provenance=provenance(began, command=command, seeds=_seeds(seed, noise)),
     )
+
+
+def _accuses(found: Audited) -> bool:
+    """Whether an audit contradicts the claim, or the accountant."""
+    lower, upper = found.epsilon_lower, found.epsilon_upper
+    return found.verdict == "violation" or (lower is not None and upper is not None and lower > upper)
 
 
 def count_replicates(replicates: int | None, noise: NoiseKind, *, own_data: bool) -> int:

@@ -55,6 +55,7 @@ from privcheck.runtime.run_folders import PRIVATE, find_file, run_folder
 from privcheck.runtime.spending import check_entries
 from privcheck.support.files import partial_path, write_through
 from privcheck.terms.unit import Unit
+from privcheck.verification.grounds import unit_grounds
 
 GUARANTEE_NAME: Final = "guarantee.json"
 RECEIPT_NAME: Final = "receipt.json"
@@ -337,7 +338,10 @@ def _state(
         raise ParameterError(message, name="delta", given=delta)
     distance = setting.charged.priced.numbers.delta(0.0)
     unit = setting.setting.protected
-    facts = (take_fields(StatedFact, one) for one in verified.rests_on if one.kind != "derived")
+    # the claim may be about fewer trajectories than a user of the table has, who is charged for all of them
+    told, ours = (unit_grounds(d, setting.values) for d in (setting.judged.declared, setting.released))
+    rests_on = [*(one for one in verified.rests_on if one not in told), *ours] if told != ours else verified.rests_on
+    facts = (take_fields(StatedFact, one) for one in rests_on if one.kind != "derived")
     return PublishedGuarantee(
         policy=record.digest,
         algorithm=record.algorithm,

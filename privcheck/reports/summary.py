@@ -440,6 +440,17 @@ def _contradictions(report: Report, name: str, view: Audited) -> Iterator[Notice
         holds = verdict(report).tone == "good"
         text = f"The audit of the view “{name}” found a violation{against if holds else ''}."
         yield Notice(tone="bad", title="Audit: violation", text=text)
+    if isinstance(first := view.evidence.get("first_run"), Mapping):
+        lower = first.get("epsilon_lower")
+        more = f" (ε ≥ {figure(lower, rounding='down')})" if isinstance(lower, float) else ""
+        accused = view.verdict == "violation"
+        told = "confirms it" if accused else "does not confirm it, and is the one that counts"
+        text = (
+            f"In the view “{name}” a first run, with seed {first.get('seed')}, contradicted the accountant{more}. A "
+            f"second one, with draws of its own (seed {view.seed}), {told}. At confidence {view.confidence:g} each, "
+            f"both accuse an honest release with probability {(1 - view.confidence) ** 2:.1g}."
+        )
+        yield Notice(tone="bad" if accused else "plain", title="An audit was run twice", text=text)
     if at := words(view.evidence, "violation_at"):
         text = f"The audit of the view “{name}” refutes the claim at {at}, but not at the requested parameters."
         yield Notice(tone="bad", title="Audit: violation at other parameters", text=text)
@@ -448,9 +459,14 @@ def _contradictions(report: Report, name: str, view: Audited) -> Iterator[Notice
         text = (
             f"In the view “{name}” the audit's lower bound ε ≥ {figure(lower, rounding='down')} exceeds the "
             f"accountant's upper bound ε ≤ {figure(upper, rounding='up')}. One of them is wrong, or the running code "
-            f"differs from its declaration."
+            f"differs from its declaration{_or_by_chance(view)}."
         )
         yield Notice(tone="bad", title="The two bounds contradict each other", text=text)
+
+
+def _or_by_chance(view: Audited) -> str:
+    chance = (1 - view.confidence) ** (2 if "first_run" in view.evidence else 1)
+    return f"; or chance did it, which has probability {chance:.1g} at most: another --seed tells" if chance else ""
 
 
 def _warn_of_crossing(report: Report) -> Iterator[Notice]:

@@ -86,9 +86,9 @@ def grounds(
         for a in declaration.assumptions
     ]
     rests_on += _preconditions(declaration)
-    rests_on.append(_assumed(_EVERYWHERE, _what_a_user_has(declaration.relation), _READER, door=_READER))
-    rests_on += _public_facts(declaration)
-    rests_on += _modelling(declaration, values)
+    has, protected = unit_grounds(declaration, values)
+    rests_on += [has, *_public_facts(declaration), protected]
+    rests_on += _modelling(declaration)
     rests_on += [
         Ground(
             kind="derived",
@@ -103,6 +103,15 @@ def grounds(
     rests_on.append(_from_comparison(proved=proved))
     order = ("stated", "assumed", "checked", "proved")
     return tuple(sorted(dict.fromkeys(rests_on), key=lambda ground: order.index(ground.basis)))
+
+
+def unit_grounds(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[Ground, Ground]:
+    """How many trajectories a user has, and who is protected."""
+    unit = declaration.unit(values)
+    return (
+        _assumed(_EVERYWHERE, _what_a_user_has(declaration.relation), _READER, door=_READER),
+        _modelled(_EVERYWHERE, f"who is protected: {unit.words}", unit.stated_by, door=_DOORS),
+    )
 
 
 def list_given(tried: Sequence[Tried]) -> tuple[str, ...]:
@@ -232,10 +241,9 @@ def _public_facts(declaration: Declaration) -> list[Ground]:
     return facts
 
 
-def _modelling(declaration: Declaration, values: Mapping[str, Fraction]) -> list[Ground]:
-    """Facts about who is protected, the units of samples, independence of draws, and the order of outputs."""
-    unit = declaration.unit(values)
-    facts = [_modelled(_EVERYWHERE, f"who is protected: {unit.words}", unit.stated_by, door=_DOORS)]
+def _modelling(declaration: Declaration) -> list[Ground]:
+    """Facts about the units of samples, independence of draws, and the order of outputs."""
+    facts = list[Ground]()
     sampling = [one.name for one in declaration.joined if _samples(one)]
     for shared in (one for one in declaration.joined if isinstance(one, SharedSample)):
         names = ", ".join(repr(one.name) for one in shared.parts)

@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
 from privcheck.cli.main import main
+from privcheck.commands import checks
 from privcheck.reports.policies import load_policy
 from privcheck.runtime import read_ledger
 
@@ -80,3 +82,27 @@ def test_a_killed_check_leaves_nothing_half_written(tmp_path):
             load_policy(out)
         whole = {"ledger.jsonl", "policy.npz", "policy.json", "report.json", "report.html"}
         assert left <= whole | {name for name in left if name.endswith(".partial")}
+
+
+@pytest.mark.parametrize("wrong", [{0}, {0, checks.SECOND}], ids=["by chance", "confirmed"])
+def test_an_audit_that_accuses_what_holds_is_run_again_and_the_second_run_counts(monkeypatch, wrong):
+    """One fixed seed accused everybody with the same sizes, who were told that something was wrong."""
+    ask, asked = checks.audit, []
+
+    def accuse(setting, *, view, seed, **how):
+        asked.append((view, seed))
+        found = ask(setting, view=view, seed=seed, **how)
+        if view != "releases" or seed not in wrong:
+            return found
+        return replace(found, verdict="violation", epsilon_lower=found.epsilon_upper + 1)
+
+    monkeypatch.setattr(checks, "audit", accuse)
+    result = CliRunner().invoke(main, ["check", "dp-apvi", "--env", "riverswim", *SMALL, "--json"])
+    view = json.loads(result.stdout)["audit"]["views"]["releases"]
+    assert [seed for name, seed in asked if name == "releases"] == [0, checks.SECOND]
+    assert {seed for name, seed in asked if name != "releases"} == {0}
+    assert (view["verdict"] == "violation", result.exit_code) == (len(wrong) == 2, int(len(wrong) == 2))
+    assert view["evidence"]["first_run"]["seed"] == 0
+    said = CliRunner().invoke(main, ["check", "dp-apvi", "--env", "riverswim", *SMALL]).stdout
+    assert ("confirms it" if len(wrong) == 2 else "does not confirm it") in " ".join(said.split())
+    assert "probability 0.0001" in " ".join(said.split())

@@ -138,6 +138,9 @@ def test_the_guarantee_is_that_of_one_user_with_all_records(tmp_path, trajectori
     known = api.budget("dp-apvi", delta="1e-6", H=2, S=3, A=2, rho=int(rho), rewards="released").guarantee.epsilon
     assert found.guarantee.cost.epsilon == pytest.approx(known, rel=1e-5)
     assert found.guarantee.cost.delta == 1e-6
+    facts = " ".join(fact.what for fact in found.guarantee.rests_on)
+    assert ("only one trajectory" in facts, "at most 3 trajectories" in facts) == (trajectories == 1, trajectories > 1)
+    assert (f"up to {trajectories} trajectories each" in facts) == (trajectories > 1)
     assert any("rows, users and episodes" in what for what in found.withheld) == (trajectories > 1)
     card = (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
     assert ("20 episodes" in card, "a private number of episodes" in card) == (trajectories == 1, trajectories > 1)
