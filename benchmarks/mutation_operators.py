@@ -18,6 +18,7 @@ SWAPS: dict[type, type] = {
     ast.Pow: ast.Mult, ast.Mod: ast.Mult, ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr,
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "ceil": "floor", "floor": "ceil", "_up": "_down"}
+_TINY = 1e-3
 Key = tuple[str, str, str, str, int]
 
 
@@ -90,6 +91,10 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:  # noqa: C901, PLR
             yield swap(value=not node.value)
         case ast.Subscript(slice=ast.Constant(value=0 | 1)):  # the ends of an interval
             yield swap(slice=ast.Constant(1 - node.slice.value))
+        case ast.Constant(value=float()) if (
+            node.value and not _TINY < abs(node.value) < 1 / _TINY
+        ):  # 1 more is the same or absurd
+            yield from (swap(value=value) for value in (0.0, -node.value))
         case ast.Constant(value=int() | float()):
             yield from (swap(value=node.value + by) for by in (1, -1))
         case ast.If():
