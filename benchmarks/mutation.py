@@ -59,7 +59,7 @@ GROUPS = {  # files, and the tests that are to kill their mutants
     ),
     "order": (
         ["privcheck/terms/symbols/proofs.py"],
-        ["unit/test_symbols.py", "unit/test_deciding.py", "unit/test_proofs_and_numbers.py"],
+        ["unit/test_proofs*.py", "unit/test_symbols.py", "unit/test_deciding.py"],
     ),
     "ledger": (
         ["privcheck/ledger/transitions.py", "privcheck/ledger/exact.py"],
