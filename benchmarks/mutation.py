@@ -63,7 +63,12 @@ GROUPS = {  # files, and the tests that are to kill their mutants
     ),
     "ledger": (
         ["privcheck/ledger/transitions.py", "privcheck/ledger/exact.py"],
-        ["unit/test_budget_[lkbt]*.py", "oracle/test_budget_states.py"],
+        [
+            "unit/test_transitions.py",
+            "unit/test_exact_values.py",
+            "unit/test_budget_[lkbt]*.py",
+            "oracle/test_budget_states.py",
+        ],
     ),
 }
 HEAD = """# Mutants of what decides safety
