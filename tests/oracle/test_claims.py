@@ -263,6 +263,7 @@ def test_renyi_claims_at_their_ends():
     assert claim_delta(RenyiDP(3, "1/10"), {}, math.inf) == 0.0
     assert claim_delta(RenyiDP(3, exp(1000)), {}, math.inf) == 1.0  # it may be above any ε
     assert claim_delta(RenyiDP(2, 0), {}, 1e-9) <= 0.25
+    assert claim_delta(RenyiDP(2, 5), {}, 0.0) == claim_delta(ApproxDP(1000, "1/2"), {}, 0.0) == 1.0  # no more
     assert 0 < claim_delta(RenyiDP(2, 1), {}, 1000.0) < 1e-300  # underflow is rounded up
 
 

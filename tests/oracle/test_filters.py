@@ -126,13 +126,16 @@ def test_what_can_be_afforded_is_what_can_be_spent_next_to_what_is_left(cap, sha
         assert budget.can_afford(cost) is (cost <= left)
 
 
-def test_a_cost_that_rounding_would_carry_beyond_the_cap_cannot_be_afforded():
+UNIT, MIDDLE = Fraction(1, 2**402), Fraction(1, 4) + Fraction(1, 2**55)  # the second between two floats
+LONG = Fraction(9 * 7**60 // 10, 7**60)
+
+
+@pytest.mark.parametrize(("left", "cost"), [(UNIT, UNIT * LONG), (MIDDLE + UNIT / 8, MIDDLE - UNIT * LONG / 2**8)])
+def test_a_cost_that_rounding_would_carry_beyond_the_cap_cannot_be_afforded(left, cost):
     """The sum goes up to the next multiple of 2⁻⁴⁰², and the cap of a third lies between two of them."""
-    unit = Fraction(1, 2**402)
     budget = acc.Filter("pure", cap=Fraction(1, 3))
-    budget.spend(budget.cap.amount - unit)
-    cost = unit * Fraction(9 * 7**60 // 10, 7**60)
-    assert cost < budget.remaining.amount
+    budget.spend(budget.cap.amount - left)
+    assert cost < budget.remaining.amount == left
     assert not budget.can_afford(cost)
     with pytest.raises(BudgetError):
         budget.spend(cost)
@@ -419,6 +422,13 @@ def test_a_filter_says_why_there_is_no_epsilon_and_only_then():
     assert budget.epsilon(delta="1e-5").reason == ""
     assert "not above the 1e-06 that may be lost outright" in budget.epsilon(delta="1e-6").reason
     assert acc.Filter("pure", cap=1000, lost="0.5").delta(epsilon=0).upper == 1.0  # a probability
+
+
+def test_a_target_that_no_spending_keeps_is_refused_with_what_may_help():
+    for more in ({"delta": 0, "currency": "zcdp"}, {"delta": 1e-6, "currency": "renyi", "order": 2}):
+        with pytest.raises(ParameterError, match=r"no spending in .* keeps \(0\.1, .*a larger delta") as caught:
+            acc.Filter.within(epsilon=0.1, **more)
+        assert caught.value.name == "epsilon"
 
 
 def test_a_cap_below_all_and_above_all_that_keeps_the_target_is_found():
