@@ -2,10 +2,10 @@
 
     PYTHONPATH=tests python benchmarks/mutation.py [GROUP or FILE …] [--most 300] [--again] [--report]
 
-One process collects a group's tests and notes which functions each of them calls. It then forks for each mutant: the
+One process collects a group's tests and notes which lines each of them runs. It then forks for each mutant: the
 child puts the mutant's code into the living functions, so that whoever imported them has it too, and runs the tests
-that call the function until one fails, those first that killed most. A mutant that hangs is killed by the clock and
-counts as killed. What is done is kept in `runs/mutation.jsonl`, so that a run that ends early goes on where it was.
+that reach the changed line until one fails, those first that killed most. A mutant that hangs is killed by the clock
+and counts as killed. What is done is kept in `runs/mutation.jsonl`, so that a run that ends early goes on where it was.
 mutmut and cosmic-ray start a process, and collect its tests, for each mutant.
 """
 
@@ -31,7 +31,7 @@ from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from types import FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 
 import pytest
 from mutation_operators import ROOT, Key, Mutant, mutants
@@ -118,6 +118,12 @@ def apply(mutant: Mutant) -> None:
                         other[value] = scope[value]
 
 
+def reaches(mutant: Mutant, ran: dict[str, list[int]]) -> bool:
+    """Whether a test that ran these lines of the file's functions can notice the mutant."""
+    function, lines = mutant.key[1], mutant.lines()
+    return bool(ran) if not function else any(line in lines for line in ran.get(function, ()))
+
+
 class Loop:
     """In place of pytest's loop: one run without a mutant, then a child for each mutant."""
 
@@ -139,8 +145,7 @@ class Loop:
             for number, one in enumerate(self.chosen, start=1):
                 name, function = one.key[:2]
                 calls = {i: seconds for i, (seconds, called) in usual["tests"].items()
-                         if any(call[0] == name and function in {"", call[1]} for call in called)
-                         and seconds <= self.longest}  # fmt: skip
+                         if seconds <= self.longest and reaches(one, called.get(name, {}))}  # fmt: skip
                 order = sorted(calls, key=lambda i: (-kills[function, i], calls[i]))
                 items = [session.items[int(i)] for i in order]
                 said, took = self._child(session, items, 4 * sum(calls.values()) + 10, partial(apply, one))
@@ -154,11 +159,11 @@ class Loop:
         return True
 
     def _usual(self, session: pytest.Session) -> dict:
-        """The seconds of each test and the functions that it calls, kept until a line of theirs changes."""
+        """The seconds of each test and the lines of functions that it runs, kept until one of them changes."""
         texts = sorted({*self.files, *(str(item.path) for item in session.items)})
         names = " ".join(item.nodeid for item in session.items)
         digest = sha256(b"".join([names.encode(), *(Path(text).read_bytes() for text in texts)])).hexdigest()[:12]
-        kept = DONE.with_name(f"mutation_calls_{digest}.json")
+        kept = DONE.with_name(f"mutation_lines_{digest}.json")
         if not kept.is_file():
             kept.write_text(self._child(session, session.items, 36_000, None)[0], encoding="utf-8")
         usual = json.loads(kept.read_text(encoding="utf-8"))
@@ -206,10 +211,15 @@ class Loop:
         return ""
 
     def _run(self, session: pytest.Session, items: list, *, trace: bool) -> str:
-        tests, called = {}, set()
+        tests: dict[int, tuple[float, dict[str, dict[str, list[int]]]]] = {}
+        ran: set[tuple[CodeType, int]] = set()
 
-        def note(frame: FrameType, *_: object) -> None:
-            called.add(frame.f_code)
+        def note(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:
+            if frame.f_code.co_filename not in self.files:
+                return None
+            if event != "call":
+                ran.add((frame.f_code, frame.f_lineno))
+            return note
 
         for number, item in enumerate(items):  # none, if no test calls the function: its mutants live
             after = items[number + 1] if number + 1 < len(items) else None
@@ -217,9 +227,12 @@ class Loop:
             sys.settrace(note if trace else None)
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             sys.settrace(None)
-            ours = {(self.files.get(one.co_filename), one.co_qualname.split(".<locals>")[0]) for one in called}
-            tests[number] = (time.process_time() - began, sorted(one for one in ours if one[0]))
-            called.clear()
+            lines: dict[str, dict[str, list[int]]] = {}
+            for code, line in ran:
+                of_file = lines.setdefault(self.files[code.co_filename], {})
+                of_file.setdefault(code.co_qualname.split(".<locals>")[0], []).append(line)
+            tests[number] = (time.process_time() - began, lines)
+            ran.clear()
             if self.failed and not trace:
                 return self.failed
         return json.dumps({"failed": self.failed, "tests": tests}) if trace else ""

@@ -32,6 +32,15 @@ class Mutant:
     part: ast.AST
     new: ast.AST
 
+    def lines(self) -> range:
+        """Lines that run before the change can matter: of its statement, or of its function where it has a default."""
+        around = [node for node in ast.walk(self.whole) if isinstance(node, ast.stmt) and self.part in ast.walk(node)]
+        inner = max(around, key=lambda node: (node.lineno, -(node.end_lineno or 0)))
+        body = getattr(inner, "body", None)
+        if not body or inner is self.whole:
+            return range(inner.lineno, (inner.end_lineno or inner.lineno) + 1)
+        return range(inner.lineno, max(body[0].lineno, inner.lineno + 1))
+
     def statement(self) -> ast.stmt:
         """The statement after the change."""
         memo = {
