@@ -279,6 +279,9 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=10**9, help="a sample of so many mutants a file, always the same")
     parser.add_argument("--longest", type=float, default=10, help="leave out tests of more seconds than this")
     parser.add_argument("--tests", nargs="*", help="tests in place of the group's: those that are about the file")
+    parser.add_argument(
+        "--part", default="1/1", help="2/3: every third mutant, from the second on; for three processes"
+    )
     parser.add_argument("--again", action="store_true", help="only the open survivors, again")
     parser.add_argument("--report", action="store_true", help="write the table from what is done")
     how = parser.parse_args()
@@ -293,6 +296,8 @@ def main() -> None:
                 state = done.get((one.key, one.digest))
                 if state == "" and one.key[:4] not in reasons if how.again else state is None:
                     chosen.append(one)
+        part, parts = map(int, how.part.split("/"))
+        chosen = chosen[part - 1 :: parts]
         if chosen:
             arguments = [
                 "-q",

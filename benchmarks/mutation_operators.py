@@ -117,7 +117,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:  # noqa: C901, PLR
                 yield from (swap(elts=node.elts[:i] + node.elts[i + 1 :]) for i in range(len(node.elts)))
         case ast.Raise() | ast.Expr(value=ast.Call()):
             yield f"{ast.unparse(node)} → pass", ast.Pass()
-        case ast.Return(value=ast.expr()):
+        case ast.Return(value=ast.expr()) if ast.unparse(node) != "return None":
             yield f"{ast.unparse(node)} → return None", ast.Return(ast.Constant(value=None))
 
 
