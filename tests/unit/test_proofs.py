@@ -186,6 +186,7 @@ KEPT_AT_STEPS = [
     ("6 - h", "H", "-----"), ("6 - h", "5", "TTTTF"), ("6 - h", "64", "FFFFF"), ("q**h", "H", "FFTT-"),
     ("q/h", "H", "--TTT"), ("q/h", "5", "FFTTT"), ("h/5", "H", "--TT-"), ("h/5", "5", "FFTTF"),
     ("h/6", "H", "--TT-"), ("h/6", "5", "FFTTT"),
+    ("h", "expression(1)", "TTTTF"), ("h - 1", "expression(1)", "FTFTT"),
     ("H", "expression(65)", "TTTTF"), ("rho", "H + 1", "--TT-"),
 ]  # fmt: skip
 
@@ -212,6 +213,7 @@ def test_domains_need_a_span_of_every_parameter_and_no_sum() -> None:
     assert keeps(H - h, "whole", {"H": Span("count")}, steps=H) is True
     assert keeps(expression(2), "count", {}) is True
     assert answers(h - 1) == "-T-T-"
+    assert answers((rho - 1) * (0 - INFINITE)) == answers((rho - 1) * INFINITE) == "FFFFF"
 
 
 # left, right, whether left ≤ right for all, and whether they are the same for all
@@ -344,6 +346,7 @@ TRENDS = [
     ("rho**2 - rho", "rho", "?"), ("rho**2 + rho**(-1)", "rho", "?"), ("log(H) - H", "H", "?"),
     ("rho - log(1 + rho)", "rho", "+"), ("-1*exp(rho)", "rho", "-"), ("-2*rho*H", "H", "-"),
     ("exp(exp(rho))", "rho", "+"), ("rho**(1/expression(3))", "rho", "+"),
+    ("rho**(epsilon - 1)", "rho", "?"), ("H**(epsilon - 1)", "H", "?"),
     ("1/(rho + 1/rho)", "rho", "?"), ("sqrt(rho + 1/rho)", "rho", "?"),
 ]  # fmt: skip
 
@@ -382,6 +385,7 @@ def test_a_trend_of_a_function_without_a_derivative_is_not_decided() -> None:
         (exp(-(10**9)), "FFFTT"), (1 - exp(-(10**9)), "FFTTF"), (-1 * exp(-(10**9)), "FFFFF"), (exp(10**9), "-----"),
         (-1 * exp(10**9), "-----"), (INFINITE, "-----"), (1 / (H - 3), "-----"), (log(H - 3), "-----"), (H, "TTTTF"),
         (H - 3, "FTFTT"), (H / 6, "FFTTT"), (K, "-----"),
+        (sqrt(2) * 10**20, "FFTTF"), (sqrt(2) * 10**20 - 10**21, "FFFFF"),
     ],
     ids=str,
 )  # fmt: skip

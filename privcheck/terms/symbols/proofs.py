@@ -85,7 +85,7 @@ def same(left: Expr, right: Expr) -> bool | None:
         difference = simplify(sympy.expand_log(difference))
     if difference.is_zero:
         return True
-    return False if difference.is_zero is False or difference.is_Number else None
+    return False if difference.is_zero is False else None
 
 
 def largest(*values: Expr) -> Expr:
