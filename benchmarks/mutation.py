@@ -2,10 +2,10 @@
 
     PYTHONPATH=tests python benchmarks/mutation.py [GROUP or FILE …] [--most 300] [--again] [--report]
 
-One process collects a group's tests and notes which functions each of them calls. It then forks for each mutant: the
+One process collects a group's tests and notes which lines each of them runs. It then forks for each mutant: the
 child puts the mutant's code into the living functions, so that whoever imported them has it too, and runs the tests
-that call the function until one fails, those first that killed most. A mutant that hangs is killed by the clock and
-counts as killed. What is done is kept in `runs/mutation.jsonl`, so that a run that ends early goes on where it was.
+that reach the changed line until one fails, those first that killed most. A mutant that hangs is killed by the clock
+and counts as killed. What is done is kept in `runs/mutation.jsonl`, so that a run that ends early goes on where it was.
 mutmut and cosmic-ray start a process, and collect its tests, for each mutant.
 """
 
@@ -27,10 +27,11 @@ import signal
 import sys
 import time
 import tomllib
+from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from types import FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 
 import pytest
 from mutation_operators import ROOT, Key, Mutant, mutants
@@ -39,6 +40,7 @@ TABLE = Path(__file__).with_suffix(".md")
 REASONS = Path(__file__).with_name("mutation_explained.toml")
 DONE = ROOT / "runs" / "mutation.jsonl"
 CHECKER, ACCOUNTING = "audits/privcheck_check/", "privcheck/accounting/"
+_BROKEN = "the driver broke:"
 RULES = ("refuted", "laws", "curves", "counts", "costs", "holds", "check", "values", "declared", "terms", "products",
          "__main__")  # fmt: skip
 GROUPS = {  # files, and the tests that are to kill their mutants
@@ -49,23 +51,33 @@ GROUPS = {  # files, and the tests that are to kill their mutants
     "checker": ([f"{CHECKER}{name}.py" for name in RULES], ["checker/test_checker*.py"]),
     "conversions": (
         [f"{ACCOUNTING}engine/zcdp.py", f"{ACCOUNTING}conversions.py"],
-        ["oracle/test_conversions.py", "oracle/test_gaussian_curve.py"],
+        ["oracle/test_conversions.py", "oracle/test_gaussian_curve.py", "oracle/test_claims.py"],
     ),
     "filters": (
         [f"{ACCOUNTING}filters.py", f"{ACCOUNTING}odometers.py"],
         ["oracle/test_filters.py", "oracle/test_filters_attacked.py"],
     ),
-    "order": (["privcheck/terms/symbols/proofs.py"], ["unit/test_symbols.py", "unit/test_deciding.py"]),
+    "order": (
+        ["privcheck/terms/symbols/proofs.py"],
+        ["unit/test_proofs*.py", "unit/test_symbols.py", "unit/test_deciding.py"],
+    ),
     "ledger": (
         ["privcheck/ledger/transitions.py", "privcheck/ledger/exact.py"],
-        ["unit/test_budget_ledger.py", "oracle/test_budget_states.py"],
+        [
+            "unit/test_transitions.py",
+            "unit/test_exact_values.py",
+            "unit/test_budget_[lkbt]*.py",
+            "oracle/test_budget_states.py",
+        ],
     ),
 }
 HEAD = """# Mutants of what decides safety
 
-`PYTHONPATH=tests python benchmarks/mutation.py`: changes of one operator, number or statement; slow tests are left out.
-*Explained* survivors do what the code does or are stricter, each with its reason in `mutation_explained.toml`. Where
-fewer were *tried* than there are *mutants*, it was a seeded sample (`--most`).
+`PYTHONPATH=tests python benchmarks/mutation.py`: changes of one operator, number or statement; tests of more than 10
+seconds of CPU are left out (`--longest`), and those of the nightly tier. *Explained* survivors do what the code does or
+are stricter, each with its reason in `mutation_explained.toml`. Where fewer were *tried* than there are *mutants*, it
+was a seeded sample (`--most`). The rows of `privcheck_check` are older than the others: a change that no test reaches
+was then counted as killed, so that they are upper bounds.
 """
 
 
@@ -107,6 +119,12 @@ def apply(mutant: Mutant) -> None:
                         other[value] = scope[value]
 
 
+def reaches(mutant: Mutant, ran: dict[str, list[int]]) -> bool:
+    """Whether a test that ran these lines of the file's functions can notice the mutant."""
+    function, lines = mutant.key[1], mutant.lines()
+    return bool(ran) if not function else any(line in lines for line in ran.get(function, ()))
+
+
 class Loop:
     """In place of pytest's loop: one run without a mutant, then a child for each mutant."""
 
@@ -120,12 +138,15 @@ class Loop:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         usual = self._usual(session)
-        kills: collections.Counter[tuple[str, str]] = collections.Counter()
+        numbers = {item.nodeid: str(i) for i, item in enumerate(session.items)}
+        kills: collections.Counter[tuple[str, str]] = collections.Counter(  # of earlier runs, too
+            (key[1], numbers[killer]) for (key, _), killer in read_done().items() if killer in numbers
+        )
         with DONE.open("a", encoding="utf-8") as kept:
             for number, one in enumerate(self.chosen, start=1):
                 name, function = one.key[:2]
                 calls = {i: seconds for i, (seconds, called) in usual["tests"].items()
-                         if any(call[0] == name and function in {"", call[1]} for call in called)}  # fmt: skip
+                         if seconds <= self.longest and reaches(one, called.get(name, {}))}  # fmt: skip
                 order = sorted(calls, key=lambda i: (-kills[function, i], calls[i]))
                 items = [session.items[int(i)] for i in order]
                 said, took = self._child(session, items, 4 * sum(calls.values()) + 10, partial(apply, one))
@@ -139,11 +160,11 @@ class Loop:
         return True
 
     def _usual(self, session: pytest.Session) -> dict:
-        """The seconds of each test and the functions that it calls, kept until a line of theirs changes."""
+        """The seconds of each test and the lines of functions that it runs, kept until one of them changes."""
         texts = sorted({*self.files, *(str(item.path) for item in session.items)})
         names = " ".join(item.nodeid for item in session.items)
         digest = sha256(b"".join([names.encode(), *(Path(text).read_bytes() for text in texts)])).hexdigest()[:12]
-        kept = DONE.with_name(f"mutation_calls_{digest}.json")
+        kept = DONE.with_name(f"mutation_lines_{digest}.json")
         if not kept.is_file():
             kept.write_text(self._child(session, session.items, 36_000, None)[0], encoding="utf-8")
         usual = json.loads(kept.read_text(encoding="utf-8"))
@@ -152,7 +173,9 @@ class Loop:
             sys.exit(f"{usual['failed']} fails without a mutant")
         return usual
 
-    def _child(self, session: pytest.Session, items: list, seconds: float, patch) -> tuple[str, float]:
+    def _child(
+        self, session: pytest.Session, items: list, seconds: float, patch: Callable[[], None] | None
+    ) -> tuple[str, float]:
         """What a child says after the tests: what failed first ("" for nothing); of all tests, if without a patch."""
         reading, writing = os.pipe()
         began, child = time.monotonic(), os.fork()
@@ -162,11 +185,10 @@ class Loop:
             os.dup2(quiet, 1), os.dup2(quiet, 2)
             try:
                 resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds),) * 2)  # whatever else the machine does
-                if patch:
-                    patch()
-                said = self._run(session, items, trace=patch is None)
+                said = self._patch(patch) if patch else ""
+                said = said or self._run(session, items, trace=patch is None)
             except BaseException as error:  # noqa: BLE001 - a child must not go on as its parent
-                said = f"an error: {error!r}"
+                said = f"{_BROKEN} {error!r}"
             with os.fdopen(writing, "w", encoding="utf-8") as told:
                 told.write(said)
             os._exit(0)
@@ -177,22 +199,41 @@ class Loop:
             said = hears.read()
         signal.setitimer(signal.ITIMER_REAL, 0)
         _, status = os.waitpid(child, 0)
+        if said.startswith(_BROKEN):
+            sys.exit(said)
         return said or ("the clock" if os.WIFSIGNALED(status) else ""), time.monotonic() - began
 
+    @staticmethod
+    def _patch(patch: Callable[[], None]) -> str:
+        try:
+            patch()
+        except Exception as error:  # noqa: BLE001 - whatever the changed statement raises when it is imported
+            return f"its import: {error!r}"
+        return ""
+
     def _run(self, session: pytest.Session, items: list, *, trace: bool) -> str:
-        tests, called = {}, set()
+        tests: dict[int, tuple[float, dict[str, dict[str, list[int]]]]] = {}
+        ran: set[tuple[CodeType, int]] = set()
 
-        def note(frame: FrameType, *_: object) -> None:
-            called.add(frame.f_code)
+        def note(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:
+            if frame.f_code.co_filename not in self.files:
+                return None
+            if event != "call":
+                ran.add((frame.f_code, frame.f_lineno))
+            return note
 
-        for number, (item, after) in enumerate(zip(items, [*items[1:], None], strict=True)):
+        for number, item in enumerate(items):  # none, if no test calls the function: its mutants live
+            after = items[number + 1] if number + 1 < len(items) else None
             began = time.process_time()
             sys.settrace(note if trace else None)
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             sys.settrace(None)
-            ours = {(self.files.get(one.co_filename), one.co_qualname.split(".<locals>")[0]) for one in called}
-            tests[number] = (time.process_time() - began, sorted(one for one in ours if one[0]))
-            called.clear()
+            lines: dict[str, dict[str, list[int]]] = {}
+            for code, line in ran:
+                of_file = lines.setdefault(self.files[code.co_filename], {})
+                of_file.setdefault(code.co_qualname.split(".<locals>")[0], []).append(line)
+            tests[number] = (time.process_time() - began, lines)
+            ran.clear()
             if self.failed and not trace:
                 return self.failed
         return json.dumps({"failed": self.failed, "tests": tests}) if trace else ""
@@ -213,11 +254,16 @@ def read_reasons() -> dict[tuple[str, str, str, str], str]:
 
 
 def report() -> None:
-    """Write the table from what is done."""
+    """Write the table from what is done; files of which nothing was tried in this checkout keep their lines."""
     done, reasons, rows, alive = read_done(), read_reasons(), [], []
+    written = TABLE.read_text(encoding="utf-8").splitlines()
     for name in (name for files, _ in GROUPS.values() for name in files):
         whole = mutants(name)
         tried = [one for one in whole if (one.key, one.digest) in done]
+        if not tried and (row := [line for line in written if line.startswith(f"| `{name}` |")]):
+            rows += row
+            alive += [line for line in written if line.startswith(f"* `{name}`, ")]
+            continue
         survived = [one for one in tried if not done[one.key, one.digest]]
         still = [one for one in survived if one.key[:4] not in reasons]
         killed, explained = len(tried) - len(survived), len(survived) - len(still)
@@ -234,6 +280,9 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=10**9, help="a sample of so many mutants a file, always the same")
     parser.add_argument("--longest", type=float, default=10, help="leave out tests of more seconds than this")
     parser.add_argument("--tests", nargs="*", help="tests in place of the group's: those that are about the file")
+    parser.add_argument(
+        "--part", default="1/1", help="2/3: every third mutant, from the second on; for three processes"
+    )
     parser.add_argument("--again", action="store_true", help="only the open survivors, again")
     parser.add_argument("--report", action="store_true", help="write the table from what is done")
     how = parser.parse_args()
@@ -248,6 +297,8 @@ def main() -> None:
                 state = done.get((one.key, one.digest))
                 if state == "" and one.key[:4] not in reasons if how.again else state is None:
                     chosen.append(one)
+        part, parts = map(int, how.part.split("/"))
+        chosen = chosen[part - 1 :: parts]
         if chosen:
             arguments = [
                 "-q",
@@ -257,7 +308,9 @@ def main() -> None:
                 "-p",
                 "no:xdist",
                 "-m",
-                "not slow and not nightly",
+                "not nightly",
+                "-k",
+                "not postgresql",  # another store, of the same transitions
                 "-c",
             ]
             places = [str(path) for test in how.tests or tests for path in sorted((ROOT / "tests").glob(test))]

@@ -18,6 +18,7 @@ SWAPS: dict[type, type] = {
     ast.Pow: ast.Mult, ast.Mod: ast.Mult, ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr,
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "ceil": "floor", "floor": "ceil", "_up": "_down"}
+_TINY = 1e-3
 Key = tuple[str, str, str, str, int]
 
 
@@ -30,6 +31,15 @@ class Mutant:
     whole: ast.stmt
     part: ast.AST
     new: ast.AST
+
+    def lines(self) -> range:
+        """Lines that run before the change can matter: of its statement, or of its function where it has a default."""
+        around = [node for node in ast.walk(self.whole) if isinstance(node, ast.stmt) and self.part in ast.walk(node)]
+        inner = max(around, key=lambda node: (node.lineno, -(node.end_lineno or 0)))
+        body = getattr(inner, "body", None)
+        if not body or inner is self.whole:
+            return range(inner.lineno, (inner.end_lineno or inner.lineno) + 1)
+        return range(inner.lineno, max(body[0].lineno, inner.lineno + 1))
 
     def statement(self) -> ast.stmt:
         """The statement after the change."""
@@ -90,6 +100,10 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:  # noqa: C901, PLR
             yield swap(value=not node.value)
         case ast.Subscript(slice=ast.Constant(value=0 | 1)):  # the ends of an interval
             yield swap(slice=ast.Constant(1 - node.slice.value))
+        case ast.Constant(value=float()) if (
+            node.value and not _TINY < abs(node.value) < 1 / _TINY
+        ):  # 1 more is the same or absurd
+            yield from (swap(value=value) for value in (0.0, -node.value))
         case ast.Constant(value=int() | float()):
             yield from (swap(value=node.value + by) for by in (1, -1))
         case ast.If():
@@ -103,7 +117,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:  # noqa: C901, PLR
                 yield from (swap(elts=node.elts[:i] + node.elts[i + 1 :]) for i in range(len(node.elts)))
         case ast.Raise() | ast.Expr(value=ast.Call()):
             yield f"{ast.unparse(node)} → pass", ast.Pass()
-        case ast.Return(value=ast.expr()):
+        case ast.Return(value=ast.expr()) if ast.unparse(node) != "return None":
             yield f"{ast.unparse(node)} → return None", ast.Return(ast.Constant(value=None))
 
 

@@ -172,7 +172,8 @@ def _renyi_epsilon(claim: RenyiDP, values: Mapping[str, Fraction], delta: float)
         return math.inf
     if rest == 0:  # an order next to 1 implies nothing that floats could tell
         return math.inf
-    terms = (divergence, math.log(rest / order), -math.log(delta) / rest, -math.log(order) / rest)
+    # log1p: the logarithm of a quotient next to 1 has lost the digits that count at a high order
+    terms = (divergence, -math.log1p(1 / rest), -math.log(delta) / rest, -math.log(order) / rest)
     return max(0.0, math.fsum(terms) + 1e-14 * math.fsum(map(abs, terms)))
 
 
@@ -184,7 +185,7 @@ def _renyi_delta(claim: RenyiDP, values: Mapping[str, Fraction], epsilon: float)
         return 0.0 if math.isfinite(divergence) else 1.0
     if rest == 0 or math.isinf(divergence):
         return 1.0
-    terms = (rest * divergence, -rest * epsilon, order * math.log(rest / order), -math.log(rest))
+    terms = (rest * divergence, -rest * epsilon, -order * math.log1p(1 / rest), -math.log(rest))
     exponent = math.fsum(terms) + 1e-14 * math.fsum(map(abs, terms))
     return min(1.0, math.nextafter(math.exp(min(exponent, 0.0)) * (1 + 1e-15), math.inf))
 

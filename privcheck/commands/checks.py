@@ -141,7 +141,7 @@ def check(
         trials: Runs under each neighbour in the views that bound ε, `SAMPLED`; None for each plan's default. Lockstep
             and noise audits, which need only a few runs, keep their own numbers.
         confidence: Confidence 1 − α of each audit. One that contradicts what was found to hold is run again with other
-            draws, and the second run counts: an honest release is accused with probability α², of α.
+            draws, and the second run counts: an honest release is accused with probability α², not α.
         workers: Threads; None for all cores.
         out: Folder of the ledger and the policy; None to write nothing.
         command: The command line or call, for the record.

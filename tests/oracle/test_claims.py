@@ -4,16 +4,26 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 from privcheck import verify
-from privcheck.accounting import claim_delta, claim_epsilon, compose
+from privcheck.accounting import (
+    claim_delta,
+    claim_epsilon,
+    compose,
+    gdp_delta,
+    gdp_epsilon,
+    pure_delta,
+    zcdp_delta,
+    zcdp_to_epsilon,
+)
 from privcheck.commands.settings import resolve_setting
 from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
 from privcheck.declare.mechanisms import Gaussian, Laplace, ShuffledBits
@@ -21,8 +31,8 @@ from privcheck.declare.procedures import NoisyMax
 from privcheck.declare.relations import AddRemoveOne, ReplaceOne
 from privcheck.declare.statistics import VisitCounts
 from privcheck.errors import DeclarationError
-from privcheck.terms.guarantees import ApproxDP, GaussianDP, PrivacyProfile, RenyiDP
-from privcheck.terms.symbols import A, H, S, rho, sqrt
+from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP
+from privcheck.terms.symbols import A, H, S, exp, rho, sqrt
 from privcheck_audits.plan import pictures
 
 
@@ -219,6 +229,80 @@ def test_a_renyi_claim_converts_as_proposition_12_says():
     delta = claim_delta(orders, {}, 2.0)
     assert delta == pytest.approx(math.exp(5 * (0.75 - 2)) / 5 * (1 - 1 / 6) ** 6)
     assert claim_epsilon(orders, {}, delta) == pytest.approx(2.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0.01, 9), st.floats(-9, 0.5), st.floats(-12, -0.01), st.floats(0, 20))
+@example(8.9, -1.0, -0.01, 1.0)
+def test_what_a_renyi_claim_implies_is_rounded_up_at_any_order(exponent, size, log_delta, more):
+    """In 60 digits: at an order of a billion the logarithm of 1 − 1/α had lost the digits that count."""
+    order, bound = Fraction(10**exponent), Fraction(repr(10**size))
+    claim, delta = RenyiDP(order, bound), 10**log_delta
+    epsilon = float(bound) + more / float(order)
+    with mp.workdps(60):
+        a, d = mp.mpf(order.numerator) / order.denominator, mp.mpf(bound.numerator) / bound.denominator
+        least = d + mp.log(1 - 1 / a) - (mp.log(mp.mpf(delta)) + mp.log(a)) / (a - 1)
+        value = claim_epsilon(claim, {}, delta)
+        sizes = d + mp.log1p(1 / (a - 1)) - (mp.log(mp.mpf(delta)) - mp.log(a)) / (a - 1)
+        assert max(mp.mpf(0), least) <= value <= max(mp.mpf(0), least + sizes * mp.mpf("2e-14"))
+        log_least = (a - 1) * (d - mp.mpf(epsilon)) + a * mp.log(1 - 1 / a) - mp.log(a - 1)
+        implied = mp.log(claim_delta(claim, {}, epsilon))
+        sizes = (a - 1) * (d + epsilon) + a * mp.log1p(1 / (a - 1)) + abs(mp.log(a - 1))
+        assert min(mp.mpf(0), log_least) <= implied <= min(mp.mpf(0), log_least + sizes * mp.mpf("2e-14") + 1e-14)
+
+
+@pytest.mark.parametrize("claim", [RenyiDP(2, exp(1000)), RenyiDP(1 + Fraction(1, 10**40), 1)])
+def test_a_renyi_claim_beyond_the_floats_implies_nothing(claim):
+    """A divergence above all floats, and an order that they cannot tell from 1."""
+    assert claim_epsilon(claim, {}, 0.0) == claim_epsilon(claim, {}, 0.5) == math.inf
+    assert claim_delta(claim, {}, 0.0) == claim_delta(claim, {}, 3.0) == 1.0
+
+
+def test_renyi_claims_at_their_ends():
+    assert claim_epsilon(RenyiDP(3, "1/10"), {}, 0.0) == math.inf
+    assert claim_delta(RenyiDP(3, "1/10"), {}, math.inf) == 0.0
+    assert claim_delta(RenyiDP(3, exp(1000)), {}, math.inf) == 1.0  # it may be above any ε
+    assert claim_delta(RenyiDP(2, 0), {}, 1e-9) <= 0.25
+    assert claim_delta(RenyiDP(2, 5), {}, 0.0) == claim_delta(ApproxDP(1000, "1/2"), {}, 0.0) == 1.0  # no more
+    assert 0 < claim_delta(RenyiDP(2, 1), {}, 1000.0) < 1e-300  # underflow is rounded up
+
+
+def test_each_claim_implies_what_its_own_conversion_says():
+    small, large = {"rho": Fraction(1, 8)}, {"rho": Fraction(3, 8)}
+    for values in (small, large):
+        for number in (1e-12, 1e-3, 0.4):
+            known = float(values["rho"])
+            assert claim_epsilon(ZCDP(rho), values, number) == zcdp_to_epsilon(known, number).upper
+            assert claim_delta(ZCDP(rho), values, number * 5) == zcdp_delta(known, number * 5).upper
+            assert claim_epsilon(GaussianDP(rho), values, number) == gdp_epsilon(known, number).upper
+            assert claim_delta(GaussianDP(rho), values, number * 5) == gdp_delta(known, number * 5).upper
+            assert claim_delta(PureDP(rho), values, number) == pure_delta(known, number).upper
+    for number in (0.0, 1e-9, 0.5):
+        assert claim_epsilon(PureDP("1/2"), {}, number) == 0.5
+        assert claim_epsilon(ApproxDP("1/2", "1/4"), {}, number) == (0.5 if number == 0.5 else math.inf)
+    assert claim_epsilon(ApproxDP("1/2", "1/4"), {}, 0.25) == 0.5
+    assert claim_epsilon(PureDP(sqrt(2)), {}, 0.0) >= Fraction(math.sqrt(2)) > claim_epsilon(PureDP("1.414"), {}, 0.0)
+
+
+@given(st.fractions(0, 3, max_denominator=50), st.fractions(0, 1, max_denominator=10**6), st.floats(0, 4))
+def test_what_an_approximate_claim_implies_is_rounded_up(epsilon, given_up, at):
+    """δ is lost outright, and the rest is ε-DP: δ + (1 − δ)·δ'(at), in fractions."""
+    if given_up == 1:
+        return
+    rest = Fraction(pure_delta(epsilon, at).upper)
+    implied = Fraction(claim_delta(ApproxDP(epsilon, given_up), {}, at))
+    assert given_up + (1 - given_up) * rest <= implied <= 1
+    assert implied <= (given_up + (1 - given_up) * rest) * (1 + Fraction(1, 10**14))
+
+
+def test_a_profile_implies_the_least_of_its_points():
+    points = ((1, "1e-6"), (2, "1e-9"), ("1/2", "1e-3"))
+    profile, alone = PrivacyProfile(points), [ApproxDP(*point) for point in points]
+    for delta, epsilon in ((1e-10, math.inf), (1e-9, 2.0), (1e-6, 1.0), (1e-4, 1.0), (0.1, 0.5)):
+        assert claim_epsilon(profile, {}, delta) == epsilon == min(claim_epsilon(one, {}, delta) for one in alone)
+    for epsilon in (0.0, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0):
+        each = [claim_delta(one, {}, epsilon) for one in alone]
+        assert claim_delta(profile, {}, epsilon) == min(each) < max(each)
 
 
 def test_claims_that_mean_nothing_are_refused():

@@ -4,6 +4,7 @@ Deterministic: seeds are fixed.
 """
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import mpmath as mp
@@ -85,12 +86,60 @@ def test_delta_of_zcdp_is_never_below_its_infimum_and_at_most_a_billionth_above(
                 assert mp.log(value) <= truth + 1e-9 * (1 + abs(truth)), (rho, epsilon)
 
 
+@pytest.mark.parametrize(
+    ("rho", "delta"),
+    [
+        (3.324031347098628e-228, 1.2192638040906306e-114), (4.8779090023718165e-119, 2.6067286354358224e-60),
+        (8.798505756074385e-121, 7.296785097447243e-61), (33.59809905937675, 0.9999999999999959),
+        (34.433802328519654, 0.9999999999999986), (33.119865378427505, 0.9999999999999941),
+    ],
+)  # fmt: skip
+def test_epsilon_of_zcdp_where_without_its_slack_it_is_below_the_truth(rho, delta):
+    with mp.workdps(60):
+        assert acc.zcdp_to_epsilon(rho, delta).upper >= slow_zcdp_epsilon(rho, delta)
+
+
+@pytest.mark.parametrize(
+    ("rho", "epsilon"),
+    [
+        (0.002047419489586535, 0.5012744861733255), (0.008417130054491474, 0.4887641873621951),
+        (0.0002944842014141298, 0.026421747401367917), (1.7500518581778897e-05, 0.0),
+    ],
+)  # fmt: skip
+def test_delta_of_zcdp_where_without_its_slack_it_is_below_the_truth(rho, epsilon):
+    with mp.workdps(60):
+        assert mp.log(acc.zcdp_delta(rho, epsilon).upper) >= slow_zcdp_log_delta(rho, epsilon)
+
+
+def test_delta_of_zcdp_over_all_floats():
+    """Numbers of every size: no order is lost to an overflow."""
+    draw = np.random.default_rng(17)
+    with mp.workdps(60):
+        for i in range(240):
+            rho = 10 ** draw.uniform(-323, 308)
+            size = (10 ** draw.uniform(-323, 308), rho, math.sqrt(rho))[i % 3]
+            epsilon = min(size * 10 ** draw.uniform(-3, 3 if i % 3 == 1 else 2), 1e308)
+            truth, value = slow_zcdp_log_delta(rho, epsilon), mp.log(acc.zcdp_delta(rho, epsilon).upper)
+            assert truth <= value <= max(truth * (1 - mp.mpf("1e-12")), mp.mpf(-744)) + 1e-12, (rho, epsilon)
+    assert acc.zcdp_delta(1e-200, 1e100).upper < 1e-300
+
+
+@pytest.mark.parametrize("epsilon", [0, 5e-324, 1.0, math.inf])
+def test_nothing_is_lost_without_a_loss(epsilon):
+    assert acc.zcdp_delta(0, epsilon).upper == acc.pure_delta(0, epsilon).upper == 0.0
+    assert acc.gdp_delta(0, epsilon).upper == 0.0
+
+
 def test_epsilon_of_a_gaussian_encloses_the_root():
     with mp.workdps(80):
         for _, mu, delta, _ in CASES:
             target = mp.log(mp.mpf(delta))
             up, down = acc.gdp_epsilon(mu, delta), acc.gdp_epsilon(mu, delta, rounding="down")
             assert (up.direction, down.direction) == ("exact", "lower")
+            nearest = acc.gdp_epsilon(mu, delta, rounding="nearest")
+            assert nearest.direction == "estimate"
+            assert slow_gdp_log_delta(mu, nearest.upper) <= target, (mu, delta)
+            assert down.lower <= nearest.value <= nearest.upper
             assert slow_gdp_log_delta(mu, up.upper) <= target, (mu, delta)
             if down.lower > 0:
                 assert slow_gdp_log_delta(mu, down.lower) >= target, (mu, delta)
@@ -144,6 +193,8 @@ def test_infinity_is_an_answer():
     inf = math.inf
     assert acc.gdp_epsilon(inf, 1e-5).value == acc.zcdp_to_epsilon(inf, 1e-5).value == inf
     assert acc.gdp_epsilon(1, 0).reason == "no pure DP: δ = 0"
+    assert acc.gdp_epsilon(inf, 1e-5).reason == "the noise is too small to bound the loss"
+    assert acc.gdp_epsilon(1, 1e-5).reason == ""
     assert acc.gdp_delta(inf, 1).value == acc.zcdp_delta(inf, 1).value == acc.pure_delta(inf, 3).value == 1.0
     assert acc.gdp_delta(1, inf).value == acc.zcdp_delta(1, inf).value == acc.pure_delta(inf, inf).value == 0.0
 
@@ -159,7 +210,9 @@ def test_a_number_is_the_same_however_it_is_written(half):
 
 
 @pytest.mark.parametrize("call", [acc.gdp_epsilon, acc.gdp_delta, acc.zcdp_to_epsilon, acc.zcdp_delta, acc.pure_delta])
-@pytest.mark.parametrize("bad", [math.nan, -1, -1e-300, "much", None, True, [0.5], "nan", -math.inf, np.float64("nan")])
+@pytest.mark.parametrize(
+    "bad", [math.nan, -1, -1e-300, "much", None, True, [0.5], "nan", -math.inf, np.float64("nan"), Decimal("Infinity")]
+)
 def test_what_is_not_a_number_is_refused_by_name(call, bad):
     for arguments in ((bad, 0.5), (0.5, bad)):
         with pytest.raises(ParameterError) as caught:
@@ -171,6 +224,9 @@ def test_a_delta_of_one_and_unknown_words_are_refused():
     for call in (acc.gdp_epsilon, acc.zcdp_to_epsilon):
         with pytest.raises(ParameterError, match="got 1"):
             call(1.0, 1.0)
+        with pytest.raises(ParameterError) as caught:
+            call(1.0, 1.5)
+        assert caught.value.name == "delta"
     with pytest.raises(ParameterError, match="method"):
         acc.zcdp_to_epsilon(1, 0.1, method="best")
     with pytest.raises(ParameterError, match="rounding"):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
 from privcheck import accounting as acc
+from privcheck.accounting import odometers
 from privcheck.accounting.currencies import Currency, cost_of, pure_to_mu, pure_to_rho
 from privcheck.errors import BudgetError, ParameterError
 
@@ -110,6 +111,66 @@ def test_a_sum_that_is_rounded_up_never_admits_more_than_the_cap():
         if budget.can_afford(cost):
             budget.spend(cost)
     assert budget.spent.amount <= budget.cap.amount
+
+
+@given(
+    st.fractions(Fraction(1, 97), 9, max_denominator=97), st.fractions(0, 1, max_denominator=89), st.integers(-12, 12)
+)
+def test_what_can_be_afforded_is_what_can_be_spent_next_to_what_is_left(cap, share, exponent):
+    """Also where the answer needs no long fractions: a billionth more than what is left is too much."""
+    for currency in ("pure", "zcdp", "gdp"):
+        budget = acc.Filter(currency, cap=cap)
+        budget.spend(cap * share)
+        left = budget.remaining.amount
+        cost = left * (1 + Fraction(exponent, 10**11))
+        assert budget.can_afford(cost) is (cost <= left)
+
+
+UNIT, MIDDLE = Fraction(1, 2**402), Fraction(1, 4) + Fraction(1, 2**55)  # the second between two floats
+LONG = Fraction(9 * 7**60 // 10, 7**60)
+
+
+@pytest.mark.parametrize(("left", "cost"), [(UNIT, UNIT * LONG), (MIDDLE + UNIT / 8, MIDDLE - UNIT * LONG / 2**8)])
+def test_a_cost_that_rounding_would_carry_beyond_the_cap_cannot_be_afforded(left, cost):
+    """The sum goes up to the next multiple of 2⁻⁴⁰², and the cap of a third lies between two of them."""
+    budget = acc.Filter("pure", cap=Fraction(1, 3))
+    budget.spend(budget.cap.amount - left)
+    assert cost < budget.remaining.amount == left
+    assert not budget.can_afford(cost)
+    with pytest.raises(BudgetError):
+        budget.spend(cost)
+
+
+@pytest.mark.parametrize(("lost", "fits"), [("1e-7", True), ("2e-7", True), ("3e-7", False)])
+def test_delta_lost_outright_needs_its_allowance_however_small_the_rest(lost, fits):
+    budget = acc.Filter("pure", cap=1, lost="2e-7")
+    event = acc.approximate(epsilon="0.001", delta=lost)
+    assert budget.can_afford(event) is fits
+    if fits:
+        assert budget.spend(event).lost == Fraction(lost)
+        assert budget.remaining.lost == Fraction("2e-7") - Fraction(lost)
+        assert not budget.can_afford(acc.approximate(epsilon="0.001", delta="2e-7"))
+        assert budget.can_afford(acc.pure(epsilon="0.001"))
+    else:
+        with pytest.raises(BudgetError, match="and δ ="):
+            budget.spend(event)
+
+
+@pytest.mark.parametrize("make", [lambda: acc.Filter("gdp", cap=1), lambda: acc.Odometer("gdp", delta=1e-6)])
+def test_the_relation_of_the_first_event_is_that_of_all(make):
+    budget = make()
+    budget.spend("0.1")
+    assert budget.relation is None
+    one, other = (acc.Cost(amount=Fraction(1, 10), relation=relation) for relation in ("replace-one", "add-remove"))
+    assert budget.spend(one) == one
+    assert budget.relation == "replace-one"
+    assert budget.spend("0.1").relation is None
+    assert budget.relation == "replace-one"
+    before = budget.spent
+    for ask in (budget.spend, getattr(budget, "can_afford", budget.spend)):
+        with pytest.raises(ParameterError, match="relation"):
+            ask(other)
+    assert budget.spent is before
 
 
 # --- what events cost -------------------------------------------------------------------------------------------------
@@ -349,6 +410,38 @@ def test_lost_delta_is_taken_from_the_whole():
     assert split.epsilon(delta="4e-7").value == math.inf
 
 
+def test_a_filter_within_pure_dp_has_exactly_its_epsilon_as_cap():
+    assert acc.Filter.within(epsilon="0.1", delta=0, currency="pure").cap == acc.Cost(amount=Fraction(1, 10))
+    with pytest.raises(ParameterError, match="expected lost at most delta") as caught:
+        acc.Filter.within(epsilon=1, delta=1e-6, currency="pure", lost=1e-5)
+    assert caught.value.name == "lost"
+
+
+def test_a_filter_says_why_there_is_no_epsilon_and_only_then():
+    budget = acc.Filter("zcdp", cap=1, lost="1e-6")
+    assert budget.epsilon(delta="1e-5").reason == ""
+    assert "not above the 1e-06 that may be lost outright" in budget.epsilon(delta="1e-6").reason
+    assert acc.Filter("pure", cap=1000, lost="0.5").delta(epsilon=0).upper == 1.0  # a probability
+
+
+def test_a_target_that_no_spending_keeps_is_refused_with_what_may_help():
+    for more in ({"delta": 0, "currency": "zcdp"}, {"delta": 1e-6, "currency": "renyi", "order": 2}):
+        with pytest.raises(ParameterError, match=r"no spending in .* keeps \(0\.1, .*a larger delta") as caught:
+            acc.Filter.within(epsilon=0.1, **more)
+        assert caught.value.name == "epsilon"
+
+
+def test_a_cap_below_all_and_above_all_that_keeps_the_target_is_found():
+    """At an order at which the conversion adds next to nothing to the divergence."""
+    for exponent in (-5, -3, 0, 3, 20, 40, 200):
+        order = 1 + Fraction(10) ** (20 - min(exponent, 0))
+        cap = acc.Filter.within(
+            epsilon=Fraction(10) ** exponent, delta="0.001", currency="renyi", order=order
+        ).cap.amount
+        assert float(cap) == pytest.approx(10.0**exponent, rel=1e-6)
+        assert cap <= Fraction(10) ** exponent
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -495,6 +588,38 @@ def test_an_odometer_ends_in_infinity_not_in_a_hang():
     meter.spend(1000)
     figure = meter.epsilon()
     assert figure.value == math.inf or figure.value > 1000
+
+
+def test_an_odometer_beyond_its_levels_reads_infinity_and_says_so(monkeypatch):
+    monkeypatch.setattr(odometers, "_LEVELS", 50)
+    meter = acc.Odometer("zcdp", delta=1e-6, first=1)
+    meter.spend(2**50)
+    assert "level 51" in meter.epsilon().method
+    assert 2**50 < meter.epsilon().upper < 2**51
+    meter.spend("0.001")
+    assert meter.epsilon().value == math.inf
+    assert "beyond 50 levels" in meter.epsilon().reason
+
+
+@pytest.mark.parametrize("currency", ["zcdp", "gdp"])
+def test_what_an_odometer_sets_aside_is_not_shared_out(currency):
+    meter, rest = acc.Odometer(currency, delta="1e-6", lost="4e-7"), acc.Odometer(currency, delta="6e-7")
+    for one in (meter, rest):
+        one.spend("0.3")
+    assert meter.epsilon().upper == rest.epsilon().upper
+    meter.spend(acc.Cost(amount=Fraction(0), lost=Fraction(4, 10**7)))
+    assert meter.epsilon().upper == rest.epsilon().upper
+
+
+def test_levels_are_twice_the_one_before_unless_told_and_at_least_a_hundredth_more():
+    meters = [acc.Odometer("zcdp", delta=1e-6, **more) for more in ({}, {"growth": 2}, {"growth": "1.01"})]
+    for meter in meters:
+        meter.spend("0.0399")
+    assert meters[0].epsilon() == meters[1].epsilon()
+    assert "level 3" in meters[0].epsilon().method
+    assert "level 141" in meters[2].epsilon().method
+    with pytest.raises(ParameterError, match=r"growth at least 1\.01"):
+        acc.Odometer("zcdp", delta=1e-6, growth="1.0099")
 
 
 @pytest.mark.parametrize("eta", [0.1, 1.0, 6.0])

@@ -291,6 +291,8 @@ def _choose(path: Path, names: list[str], needed: Sequence[str], optional: Seque
     choices = ", ".join(names)[:200] or "none"
     if missing:
         hint = "; separate the values by commas" if len(names) == 1 and {";", "\t", "|"} & set(names[0]) else ""
+        if "episode" in needed:
+            hint += f". A table of another form becomes one: privcheck prepare {path} --draft recipe.toml"
         raise FileFormatError(
             f"{path}: no column {', '.join(missing)}; expected columns {', '.join(needed)}, found: {choices}{hint}"
         )

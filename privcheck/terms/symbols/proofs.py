@@ -85,7 +85,7 @@ def same(left: Expr, right: Expr) -> bool | None:
         difference = simplify(sympy.expand_log(difference))
     if difference.is_zero:
         return True
-    return False if difference.is_zero is False or difference.is_Number else None
+    return False if difference.is_zero is False else None
 
 
 def largest(*values: Expr) -> Expr:
@@ -164,21 +164,21 @@ def _keeps(node: Any, domain: Domain, spans: tuple[tuple[str, Span], ...], steps
             return None
         answers = [_keeps(node.subs(h.node, step), domain, spans, None) for step in range(1, int(steps) + 1)]
         return False if False in answers else True if all(answers) else None
-    ranged = _find_range(node, dict(spans), steps)
-    if ranged is None:
-        return None
-    return _within(simplify(ranged), domain)
+    ranged = _find_range(node, spans, steps)
+    return None if ranged is None else _within(ranged, domain)
 
 
-def _find_range(node: Any, spans: Mapping[str, Span], steps: Any) -> Any:
+@functools.lru_cache(maxsize=4096)  # it makes symbols: cached, SymPy knows the node again at the next domain
+def _find_range(node: Any, spans: tuple[tuple[str, Span], ...], steps: Any) -> Any:
     """Rewrite the node in symbols that take all positive values, or whole values from 1 on; None where impossible."""
+    known = dict(spans)
     if steps is not None and node.has(h.node):
         if not steps.is_Symbol:
             return None
         node = node.subs(steps, h.node + sympy.Dummy("later", integer=True, nonnegative=True))
     changes = {}
     for symbol in node.free_symbols - {h.node}:
-        span = spans.get(symbol.name)
+        span = known.get(symbol.name)
         if isinstance(symbol, sympy.Dummy):
             continue
         if span is None or not symbol.is_positive:
@@ -187,7 +187,7 @@ def _find_range(node: Any, spans: Mapping[str, Span], steps: Any) -> Any:
             changes[symbol] = 1 / (1 + sympy.Dummy(symbol.name, positive=True))
         elif span.kind == "count" and span.least > 1:
             changes[symbol] = sympy.Dummy(symbol.name, integer=True, positive=True) + span.least - 1
-    return node.subs(changes, simultaneous=True) if changes else node
+    return simplify(node.subs(changes, simultaneous=True))
 
 
 def _within(node: Any, domain: Domain) -> bool | None:  # noqa: PLR0911 - one return a rule
@@ -248,7 +248,7 @@ def _coefficients(node: Any) -> Literal[0, 1] | None:
     """Sign of a quotient of polynomials without negative coefficients: 1, 0 or None, as in `_sign`.
 
     With every count n written as 1 + m, m ≥ 0, and everything else positive: at least 0; above 0 if the numerator with
-    every m at 0 is not zero, or if it is not zero, has no counts and every symbol is positive.
+    every m at 0 is not zero.
     """
     top, bottom = sympy.fraction(sympy.together(node))
     if _sign_of_polynomial(bottom) != 1:
@@ -270,9 +270,7 @@ def _sign_of_polynomial(node: Any) -> Literal[0, 1] | None:
     if not all(c.is_nonnegative for c in shifted.coeffs()):
         return None
     at_least = sympy.Poly(shifted.as_expr().subs(dict.fromkeys((s for s in symbols if s.is_integer), 0)), *symbols)
-    if not at_least.is_zero or (not counts and not shifted.is_zero and all(s.is_positive for s in symbols)):
-        return 1
-    return 0
+    return 0 if at_least.is_zero else 1
 
 
 def is_in(of: Expr, domain: Domain, values: Mapping[str, Fraction]) -> bool | None:
