@@ -121,6 +121,7 @@ def prepare(
         if draft.exists():
             raise click.UsageError(f"{draft} exists, and may have your edits: choose another name, or delete it")
         drafted = draft_recipe(raw, layout=layout, columns=named)
+        draft.parent.mkdir(parents=True, exist_ok=True)
         write_whole(draft, drafted.recipe)
         finish(drafted, lambda one: describe_draft(one, raw, draft))
         return

@@ -175,8 +175,9 @@ def check(
         )
 
     views = {view: ask(view, seed, f"audit, {view}") for view in audited_views(setting, plan)}
+    wrong = verdict.verdict == "fails" or any(_accuses(views[view]) for view in views if view not in SAMPLED)
     for view, found in views.items():
-        if view in SAMPLED and verdict.verdict != "fails" and _accuses(found):
+        if view in SAMPLED and not wrong and _accuses(found):
             # one honest release in a hundred is accused at 99 %, and by a fixed seed always the same ones: what counts
             # is a run of its own, whose confidence the first one does not change
             second = ask(view, seed + SECOND, f"audit, {view}, again")

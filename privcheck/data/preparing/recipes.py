@@ -429,7 +429,8 @@ def read_recipe(path: Path, *, show_values: bool = False) -> Recipe:
         data = path.read_bytes()
         given = tomllib.loads(data.decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path}: cannot be read as a recipe (TOML): {error}") from None
+        message = f"{path}: cannot be read as a recipe (TOML, with true and false in small letters): {error}"
+        raise FileFormatError(message) from None
     unknown = _find_unknown(given)
     if unknown:
         message = f"{path}: {', '.join(unknown)}: still {UNKNOWN!r}; fill in the value, as the comments explain"

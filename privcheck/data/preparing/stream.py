@@ -529,9 +529,9 @@ def _refuse_spellings(names: Iterable[Any]) -> None:
 
 def _refuse_too_many(plan: PreparationPlan, row: int) -> NoReturn:
     number = f"episode {plan.most + 1} of its user begins in row {row}"
-    said = f"--max-trajectories {plan.most}" if plan.users.max_trajectories else "no --max-trajectories, which means 1"
+    said = "at most" if plan.users.max_trajectories else "without --max-trajectories,"
     message = (
-        f"a user has more episodes than stated: {number}, and {said} was given. State the most episodes of a user with "
+        f"a user has more episodes than stated, {said} {plan.most}: {number}. State the most episodes of a user with "
         "--max-trajectories M, which costs more, or keep that many of each user: --keep first, or --keep random with "
         "--seed"
     )
