@@ -58,6 +58,23 @@ def edited(document: dict[str, Any], *path: Any, to: Any) -> dict[str, Any]:
 # ── Readers ──
 
 
+def test_documents_have_at_most_a_mebibyte_and_lists_a_hundred_thousand_entries() -> None:
+    assert parse(b" " * (2**20 - 1) + b"1") == 1
+    assert refused(parse, b" " * 2**20 + b"1")
+    assert len(read_list([0] * 100_000, "r")) == 100_000
+    assert refused(read_list, [0] * 100_001, "r")
+
+
+def test_documents_are_nested_at_most_24_deep_and_integers_have_at_most_400_digits() -> None:
+    assert parse(b"[" * 24 + b"]" * 24) is not None
+    assert refused(parse, b"[" * 25 + b"]" * 25)
+    closed = b"[" + b"[]," * 30
+    assert parse(closed + b"[" * 23 + b"]" * 24) is not None
+    assert refused(parse, closed + b"[" * 24 + b"]" * 25)
+    assert read_fraction("9" * 400, "r") == 10**400 - 1
+    assert refused(read_fraction, "9" * 401, "r")
+
+
 def test_documents_have_a_size_and_a_depth() -> None:
     assert parse(b" " * (FILE_BYTES - 1) + b"1") == 1
     assert refused(parse, b" " * FILE_BYTES + b"1")
