@@ -152,7 +152,7 @@ LONG = {"episode": [1, 1, 1, 2], "step": [0, 1, 2, 0]}
         ({"state": [0, 1, 3, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, "not below --states 3"),
         ({"state": [0, 0.5, 1, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, r"whole number \(.*row 2"),
         ({}, {"users": Users()}, "does not identify its users"),
-        ({"user": ["a", "a", "a", "a"]}, {"users": Users()}, "without --max-trajectories, 1: episode 2 of its user begins in row 3"),
+        ({"user": ["a", "a", "a", "a"]}, {"users": Users()}, "trajectories, 1: episode 2 of its user begins in row 3"),
         ({"user": ["a", "a", "a", "a"]}, {}, "has a column user: leave out --one-episode-is-one-user, or the column"),
         ({"user": ["a", "b", "c", "c"]}, {"users": Users()}, "row 2: no user, or another one"),
     ],
