@@ -16,12 +16,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.accounting.engine.mass import check_masses
+
+if TYPE_CHECKING:
+    from privcheck.accounting.engine.trimmed import Trimmed
 
 Direction = Literal["remove", "add"]
 DIRECTIONS: Final[tuple[Direction, Direction]] = ("remove", "add")
@@ -247,6 +250,18 @@ class LaplaceLaw:
     def work(self, c: float, longest: float) -> tuple[float, float]:
         """Cost of the closed form: 0 and 3."""
         return 0.0, 3.0
+
+    def trim(self, tail: float, direction: Direction, *, c: float, longest: float) -> Trimmed | None:
+        """Build nodes of the law, nothing of it left out; see `trimmed`."""
+        from privcheck.accounting.engine.trimmed import assemble, atoms_piece, exponential_piece
+
+        a = self.step
+        inner = exponential_piece(a, 0.25, c=c, longest=longest)
+        if inner is None:
+            return None
+        ends = [(-a, math.log(0.5) - a), (a, math.log(0.5))]
+        low, high = (atoms_piece(as_floats([loss]), as_floats([log])) for loss, log in ends)
+        return assemble([low, inner, high], c=c, p_out=0.0, q_out=0.0)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Build the loss on the grid; the atom at a sits on its own loss if mesh divides a, above it otherwise."""
