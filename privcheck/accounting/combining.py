@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian
 from privcheck.accounting.engine.job import Job
-from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, Law, LostLaw, ZcdpLaw
+from privcheck.accounting.engine.laplace import LaplaceLaw
+from privcheck.accounting.engine.laws import GaussianLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.majorised import MOST, majorise
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.events import Event, Piece

@@ -32,7 +32,8 @@ from privcheck.accounting.curve import Curve, compose
 from privcheck.accounting.engine.bounded import BoundedRange
 from privcheck.accounting.engine.covering import STEP, Composition, least_mu, least_rho
 from privcheck.accounting.engine.discrete import DiscreteGaussian
-from privcheck.accounting.engine.laws import DIRECTIONS, GaussianLaw, LaplaceLaw, Law, LostLaw, ZcdpLaw
+from privcheck.accounting.engine.laplace import LaplaceLaw
+from privcheck.accounting.engine.laws import DIRECTIONS, GaussianLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.engine.sampled import SampledGaussian
 from privcheck.accounting.events import Event, Piece

@@ -26,11 +26,11 @@ from privcheck.accounting.combining import job_of
 from privcheck.accounting.curve import Curve, compose
 from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian
+from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laws import (
     Direction,
     Floats,
     GaussianLaw,
-    LaplaceLaw,
     ZcdpLaw,
     repeat_on_one_draw,
 )

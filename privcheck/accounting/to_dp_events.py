@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian, response_law
-from privcheck.accounting.engine.laws import DIRECTIONS, GaussianLaw, LaplaceLaw, LostLaw, ZcdpLaw
+from privcheck.accounting.engine.laplace import LaplaceLaw
+from privcheck.accounting.engine.laws import DIRECTIONS, GaussianLaw, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.mixtures import MixtureLaw
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.engine.sampled import SampledGaussian

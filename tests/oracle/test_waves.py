@@ -13,7 +13,7 @@ from privcheck.accounting.combining import job_of
 from privcheck.accounting.engine.contour import contour_epsilons, contour_log_deltas, line
 from privcheck.accounting.engine.discrete import DiscreteGaussian, response_law
 from privcheck.accounting.engine.job import Job, saddle_at
-from privcheck.accounting.engine.laws import LaplaceLaw
+from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.sampled import SampledGaussian
 
 scales = st.floats(-3, 1).map(lambda x: 10.0**x)

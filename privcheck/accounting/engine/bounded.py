@@ -22,6 +22,7 @@ from privcheck.accounting.engine.laws import (
     bound_by_variation,
     spread,
 )
+from privcheck.accounting.engine.trimmed import Trimmed, assemble, exponential_piece
 
 _SMALL: Final = 0.02  # (z + ½)η below which K is a series: the closed form cancels
 
@@ -111,6 +112,12 @@ class BoundedRange:
         near = square / 6 - square * (square + eta * eta / 2) / 180
         near += square * (square**2 + 0.75 * square * eta**2 + 3 * eta**4 / 16) / 2835
         return as_complex(np.where(np.abs(twice) * eta < 2 * _SMALL, near, far))
+
+    def trim(self, tail: float, direction: Direction, *, c: float, longest: float) -> Trimmed | None:
+        """Build nodes of the law, nothing of it left out; see `trimmed`."""
+        eta = self.span_of_losses
+        made = exponential_piece(eta, 0.5 / -math.expm1(-eta), c=c, longest=longest)
+        return None if made is None else assemble([made], c=c, p_out=0.0, q_out=0.0)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Build a dominating law on the grid, from the masses between grid points in closed form."""

@@ -18,23 +18,24 @@ are bounded:
    exponents, of the rotation and of the sum is counted in units of 2⁻⁵³, with an assumed error of 4 units for NumPy's
    elementary functions.
 
-Where T is out of reach there is no line, and the grid is used instead.
+Where T is out of reach, or a count multiplies the rounding of K too far, there is no line; see `brackets`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.accounting.engine.job import Job, saddle_at, saddle_for
+from privcheck.accounting.engine.job import Cumulants, Job, saddle_at, saddle_for
 from privcheck.accounting.engine.laws import UNIT, Complex, Direction, Fading, Floats, as_complex, as_floats
 
 _DIGITS: Final = 34.0  # −ln of what aliasing leaves, relative to the result
 _TIGHT: Final = 1e-5  # of ln δ: what a bound may lie above what was computed
+_MOST_OFF: Final = 1e-2  # of K(c): the rounding that a count may make of it
 _NOWHERE: Final = 1e-100  # a period below it, or above its inverse: Chernoff says nothing
 _CUT: Final = 30.0  # −ln of what truncation leaves, relative to the result
 _MOST_NODES: Final = 400_000
@@ -73,6 +74,14 @@ class Line:
 
     def bounds(self, epsilons: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Compute (m,) ln δ at (m,) ε, rounded up, and whether each is tight."""
+        totals, errors = self.sums(epsilons)
+        tight = errors <= _TIGHT * totals
+        totals = np.maximum(totals, 0.0) + errors
+        log_deltas = self.scale - self.c * epsilons + np.log(totals)
+        return as_floats(log_deltas + 8 * UNIT * (1 + abs(self.scale) + self.c * epsilons)), tight
+
+    def sums(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Compute (m,) δ at (m,) ε, divided by e^{K(c) − cε}, and bounds on the errors."""
         totals = np.empty(len(epsilons))
         block = max(1, (1 << 20) // len(self.times))
         for i in range(0, len(epsilons), block):
@@ -80,11 +89,7 @@ class Line:
             # no BLAS for few: its threads cost more than they bring here
             turned = np.cos(angles) * self.weights.real + np.sin(angles) * self.weights.imag
             totals[i : i + block] = turned.sum(axis=1)
-        errors = self.error + self.turning * epsilons
-        tight = errors <= _TIGHT * totals
-        totals = np.maximum(totals, 0.0) + errors
-        log_deltas = self.scale - self.c * epsilons + np.log(totals)
-        return as_floats(log_deltas + 8 * UNIT * (1 + abs(self.scale) + self.c * epsilons)), tight
+        return totals, as_floats(self.error + self.turning * epsilons)
 
     def log_delta(self, epsilon: float) -> float:
         """Compute ln δ(ε), rounded up."""
@@ -103,7 +108,8 @@ def line(job: Job, epsilon: float, c: float, direction: Direction) -> Line | Non
     # to leading order the sum of the weights is 1/(c(c + 1)√(2π·curvature))
     leading = -math.log(c) - math.log1p(c) - 0.5 * math.log(2 * math.pi * curvature)
     fading, roughly = job.bound_decay(c, direction), sketch.bound_decay(c, direction)
-    if fading is None or roughly is None:
+    off = float(job.bound_rounding(np.array([c]), direction)[0])
+    if fading is None or roughly is None or off > _MOST_OFF:
         return None
     count = _nodes(roughly, step, leading - _CUT)
     if count is None or not _affordable(job, c, step, count):
@@ -122,7 +128,7 @@ def line(job: Job, epsilon: float, c: float, direction: Direction) -> Line | Non
     return Line(
         c=c,
         epsilon=epsilon,
-        scale=k + float(job.bound_rounding(np.array([c]), direction)[0]) + 4 * UNIT * abs(k),
+        scale=k + off + 4 * UNIT * abs(k),
         times=as_floats(times[:kept]),
         weights=weights[:kept],
         width=math.sqrt(curvature),
@@ -175,7 +181,7 @@ def _exponents(job: Job, c: float, times: Floats, step: float, direction: Direct
     return exponents, min(2.0, error * math.exp(min(error, 1.0))), as_floats(rough)
 
 
-def period(job: Job, epsilon: float, c: float, direction: Direction) -> float:
+def period(job: Cumulants, epsilon: float, c: float, direction: Direction) -> float:
     """2π/step at which the neighbouring periods of δ(x)e^{cx} are below e^{−34} of the middle.
 
     For 0 < θ, δ(x) ≤ e^{K(θ) − θx}; with θ = c ± η the period R leaves at most exp(K(c ± η) − K(c) ∓ ηε − ηR).
@@ -190,7 +196,7 @@ def period(job: Job, epsilon: float, c: float, direction: Direction) -> float:
         others = job.moments(np.concatenate([c + up, c - down]), direction)[0]
         above = (others[: len(up)] - k - up * epsilon + need) / up
         below = (others[len(up) :] - k + down * epsilon + need) / down
-    return max(float(np.nanmin(above)), float(np.nanmin(below)), 1e-300)
+    return max(float(np.fmin.reduce(above)), float(np.fmin.reduce(below)), 1e-300)
 
 
 def contour_log_delta(job: Job, epsilon: float, direction: Direction) -> float | None:
@@ -246,10 +252,23 @@ def _root_on(made: Line, log_delta: float, low: float, high: float) -> float | N
     if made.log_delta(right) > log_delta:
         return right
     root = float(brentq(lambda e: made.log_delta(e) - log_delta, left, right, xtol=1e-300, rtol=1e-15))
-    return float(_check(made, np.array([root]), np.array([log_delta]))[0])
+    return float(raise_roots(made, np.array([root]), np.array([log_delta]))[0])
 
 
-def _check(made: Line, roots: Floats, targets: Floats) -> Floats:
+class Falling(Protocol):
+    """Bound on ln δ(ε) near one ε."""
+
+    @property
+    def width(self) -> float:
+        """Width of the neighbourhood."""
+        ...
+
+    def log_deltas(self, epsilons: Floats) -> Floats:
+        """Compute (m,) bounds at (m,) ε."""
+        ...
+
+
+def raise_roots(made: Falling, roots: Floats, targets: Floats) -> Floats:
     """Move each root up by a small step, doubled until ln δ is not above its target."""
     nudge = 1e-15 * (roots + 0.01 * made.width)
     todo = np.flatnonzero(made.log_deltas(roots) > targets)
@@ -320,7 +339,7 @@ def contour_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Floa
         slopes = np.interp(-targets, falling, np.gradient(table, falling))
         for _ in range(3):
             roots = np.clip(roots + slopes * (made.log_deltas(roots) - targets), root, table[-1])
-        roots = _check(made, as_floats(roots), targets)
+        roots = raise_roots(made, as_floats(roots), targets)
         values[start:stop] = np.where(made.bounds(roots)[1], roots, np.nan)
         start = stop
     return values

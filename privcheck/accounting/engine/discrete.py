@@ -24,6 +24,7 @@ from privcheck.accounting.engine.laws import (
     as_complex,
 )
 from privcheck.accounting.engine.mass import check_law
+from privcheck.accounting.engine.trimmed import Trimmed, trimmed_atoms
 from privcheck.accounting.engine.waves import atoms_moments, wave_of
 
 _SMOOTH: Final = 3.0  # from this σ on, e^{−2π²σ²} < 1e-77: sums over the integers are Gaussian integrals
@@ -45,6 +46,7 @@ class AtomicLaw:
         rounded: Whether some values were joined, upwards, because there are too many.
         repeat: Makes the law of n releases on one draw from n and `arguments`; None where nothing is drawn for a user.
         below: Makes the atoms of a law that the mechanism's dominates, as `build` does; None where none is known.
+        whole: Whether P and Q both have all their mass at the atoms, exactly but for the rounding of each.
     """
 
     build: Callable[..., Atoms] = field(repr=False)
@@ -54,6 +56,7 @@ class AtomicLaw:
     rounded: bool = False
     repeat: Callable[..., AtomicLaw] | None = field(default=None, repr=False)
     below: Callable[..., Atoms] | None = field(default=None, repr=False)
+    whole: bool = field(default=False, repr=False)
 
     @property
     def on_one_draw(self) -> Repeat | None:
@@ -104,6 +107,11 @@ class AtomicLaw:
     def _coarse(self, direction: Direction) -> Atoms:
         return _coarsen(self.build, self.arguments, "remove" if self.symmetric else direction)
 
+    def trim(self, tail: float, direction: Direction, *, c: float, longest: float) -> Trimmed | None:
+        """Build nodes of the law, nothing of it left out; see `trimmed`."""
+        atoms = self.atoms(direction)
+        return trimmed_atoms(atoms.losses, atoms.logs, infinite=atoms.infinite, whole=self.whole, c=c)
+
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Build a dominating law on the grid."""
         return self.atoms(direction).cells(mesh)
@@ -127,7 +135,7 @@ def response_law(epsilon: float, categories: int) -> AtomicLaw:
     Truth has probability e^ε/(e^ε + m − 1): the losses are ε, 0 and −ε. m = 2 dominates every ε-DP mechanism
     (Kairouz, Oh & Viswanath 2015), and has no atom at 0.
     """
-    return AtomicLaw(build=_response, arguments=(epsilon, categories), bound=epsilon, symmetric=True)
+    return AtomicLaw(build=_response, arguments=(epsilon, categories), bound=epsilon, symmetric=True, whole=True)
 
 
 def _response(epsilon: float, categories: int, _: Direction) -> Atoms:
@@ -143,7 +151,13 @@ def discrete_laplace_law(scale: float, shift: int) -> AtomicLaw:
 
     The losses are (Δ − 2x)/b for 0 ≤ x ≤ Δ; all smaller x share Δ/b, all larger −Δ/b.
     """
-    return AtomicLaw(build=_discrete_laplace, arguments=(scale, shift), bound=shift / scale, symmetric=True)
+    return AtomicLaw(
+        build=_discrete_laplace,
+        arguments=(scale, shift),
+        bound=shift / scale,
+        symmetric=True,
+        whole=shift <= 600 * scale,
+    )
 
 
 def _discrete_laplace(scale: float, shift: int, _: Direction) -> Atoms:
@@ -234,6 +248,11 @@ class DiscreteGaussian:
     def work(self, c: float, longest: float) -> tuple[float, float]:
         """Cost of a wave, from the number of values."""
         return (0.0, 8.0) if self.sigma >= _SMOOTH else (8000 * self.sigma, 10 * self.sigma)
+
+    def trim(self, tail: float, direction: Direction, *, c: float, longest: float) -> Trimmed | None:
+        """Build nodes of the law, nothing of it left out; see `trimmed`."""
+        atoms = self.atoms(direction)
+        return trimmed_atoms(atoms.losses, atoms.logs, infinite=atoms.infinite, whole=False, c=c)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Build a dominating law on the grid."""

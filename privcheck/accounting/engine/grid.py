@@ -204,7 +204,7 @@ def grid_epsilons(job: Job, log_deltas: Floats, near: Floats, direction: Directi
         direction: Direction of the asymmetric pairs.
     """
     values, tight, made = np.full(len(near), np.inf), np.zeros(len(near), dtype=bool), 0
-    for i in _from_the_middle(near):
+    for i in from_the_middle(near):
         if tight[i] or (made >= _MOST_GRIDS and math.isfinite(values[i])):
             continue
         made += 1
@@ -232,7 +232,7 @@ def grid_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Directi
         direction: Direction of the asymmetric pairs.
     """
     values, tight, made = np.zeros(len(epsilons)), np.zeros(len(epsilons), dtype=bool), 0
-    for i in _from_the_middle(epsilons):
+    for i in from_the_middle(epsilons):
         if tight[i] or (made >= _MOST_GRIDS and values[i] < 0):
             continue
         made += 1
@@ -244,7 +244,7 @@ def grid_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Directi
     return values
 
 
-def _from_the_middle(values: Floats) -> list[int]:
+def from_the_middle(values: Floats) -> list[int]:
     """Order in which few grids serve all values: the middles of successive halves of the sorted values."""
     order = np.argsort(values)
     result: list[int] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -148,7 +148,15 @@ class Job:
         return at
 
 
-def saddle_at(job: Job, epsilon: float, direction: Direction) -> float:
+class Cumulants(Protocol):
+    """Law of a loss that has cumulants."""
+
+    def moments(self, c: Floats, direction: Direction) -> Moments:
+        """K, K′ and K″, (m,) each, at (m,) real c > 0."""
+        ...
+
+
+def saddle_at(job: Cumulants, epsilon: float, direction: Direction) -> float:
     """Saddle point c > 0 with the least K(c) − cε − ln c − ln(c + 1): the contour for δ(ε) goes through it."""
 
     def slopes(c: Floats) -> Floats:
@@ -157,7 +165,7 @@ def saddle_at(job: Job, epsilon: float, direction: Direction) -> float:
     return _root(slopes)
 
 
-def saddle_for(job: Job, log_delta: float, direction: Direction) -> tuple[float, float]:
+def saddle_for(job: Cumulants, log_delta: float, direction: Direction) -> tuple[float, float]:
     """(c, ε) of the saddle point at which δ(ε), to leading order, has the given value."""
 
     def excess(c: Floats) -> Floats:

@@ -19,7 +19,8 @@ import numpy as np
 from privcheck.accounting.engine.atoms import fair_binomial
 from privcheck.accounting.engine.contour import period
 from privcheck.accounting.engine.job import Job, saddle_at, saddle_for
-from privcheck.accounting.engine.laws import Complex, Floats, LaplaceLaw, as_complex, as_floats
+from privcheck.accounting.engine.laplace import LaplaceLaw
+from privcheck.accounting.engine.laws import Complex, Floats, as_complex, as_floats
 
 _FEW: Final = 8  # densities among k whose terms are summed in closed form
 _MOST: Final = 400_000  # nodes

@@ -7,7 +7,8 @@
 | Laplace of one scale only | closed-form sum, contour for its rest | exact up to 8 releases, else estimate |
 | one Poisson-subsampled Gaussian | closed form | exact |
 | anything with a smooth part | contour integral with a bound on its error | exact |
-| anything else | dominating law on a grid | upper |
+| small losses beside rare large ones, huge counts | contour integral of trimmed laws | upper |
+| anything else, and where the bounds of the last leave a gap: the least | dominating law on a grid | upper |
 | anything with a part known only by Rényi orders or zCDP | best Rényi order | upper |
 
 "exact" is exact up to rounding, and rounded up: like "upper" it is never below the truth.
@@ -25,13 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.accounting.engine.atoms import Atoms, power, product
+from privcheck.accounting.engine.brackets import GAP, bracket_epsilons, bracket_log_deltas
 from privcheck.accounting.engine.contour import contour_epsilons, contour_log_deltas
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian
 from privcheck.accounting.engine.gdp import gdp_epsilon, gdp_log_delta
 from privcheck.accounting.engine.grid import grid_epsilons, grid_log_deltas
 from privcheck.accounting.engine.job import Job, saddle_for
+from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laplace_sum import LaplaceSum, laplace_epsilon, laplace_log_delta
-from privcheck.accounting.engine.laws import Direction, Floats, LaplaceLaw
+from privcheck.accounting.engine.laws import Direction, Floats
 from privcheck.accounting.engine.renyi import renyi_epsilons, renyi_log_deltas
 from privcheck.accounting.engine.replaced import MirroredGaussian
 from privcheck.accounting.engine.sampled import SampledGaussian
@@ -64,9 +67,10 @@ LAPLACE: Final = How(name="sum over Laplace atoms", errs="exact")
 LAPLACE_REST: Final = How(name="sum over Laplace atoms", errs="estimate")
 CLOSED: Final = How(name="closed form", errs="exact")
 CONTOUR: Final = How(name="contour integral", errs="exact")
+BRACKET: Final = How(name="contour integral of trimmed laws", errs="upper")
 GRID: Final = How(name="dominating law on a grid", errs="upper")
 RENYI: Final = How(name="Rényi, best order", errs="upper")
-HOW: Final = (SUMMED, GAUSSIAN, VALUES, JOINED, LAPLACE, LAPLACE_REST, CLOSED, CONTOUR, GRID, RENYI)
+HOW: Final = (SUMMED, GAUSSIAN, VALUES, JOINED, LAPLACE, LAPLACE_REST, CLOSED, CONTOUR, BRACKET, GRID, RENYI)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -200,13 +204,13 @@ def _all(how: How, values: Floats) -> PointValues:
     return PointValues(values=values, how=np.full(len(values), HOW.index(how)))
 
 
-def _complete(values: Floats, asked: Floats, rest: Callable[[Floats], Floats]) -> PointValues:
-    """Fill the points without a contour value (NaN) by `rest`: the grid and the Rényi orders."""
+def _complete(values: Floats, asked: Floats, rest: Callable[[Floats], PointValues]) -> PointValues:
+    """Fill the points without a contour value (NaN) by `rest`."""
     open_ = np.isnan(values)
-    how = np.where(open_, HOW.index(GRID), HOW.index(CONTOUR))
+    how = np.full(len(values), HOW.index(CONTOUR))
     if open_.any():
-        values = values.copy()
-        values[open_] = rest(asked[open_])
+        values, found = values.copy(), rest(asked[open_])
+        values[open_], how[open_] = found.values, found.how
     return PointValues(values=values, how=how)
 
 
@@ -252,12 +256,25 @@ def _renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, looks
     return np.minimum(_or(logs, job.infinite(direction)), 0.0)
 
 
-def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Floats:
-    """Bound ε by the grid around saddle-point estimates, by the best Rényi order where the grid gives nothing."""
+def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> PointValues:
+    """Bound ε by trimmed laws, by the grid where these leave a gap, by the best Rényi order where both give nothing."""
+    trimmed = bracket_epsilons(job, log_deltas, direction)
+    bounds, least = trimmed or (np.full(len(log_deltas), np.inf), np.full(len(log_deltas), -np.inf))
+    how = np.full(len(bounds), HOW.index(BRACKET))
+    open_ = ~(least > log_deltas - GAP)
+    if open_.any():
+        grids = _grid_epsilons(job, log_deltas[open_], bounds[open_], direction)
+        how[open_] = np.where(grids < bounds[open_], HOW.index(GRID), how[open_])
+        bounds[open_] = np.minimum(bounds[open_], grids)
+    return PointValues(values=bounds, how=how)
+
+
+def _grid_epsilons(job: Job, log_deltas: Floats, known: Floats, direction: Direction) -> Floats:
+    """Bound ε by the grid around estimates, by the best Rényi order where the grid gives nothing."""
     renyi = _renyi_epsilons(job, log_deltas, direction, looks=0)
     near = np.array([saddle_for(job, x, direction)[1] for x in _few(log_deltas).tolist()])
     near = np.interp(-log_deltas, -_few(log_deltas), near) if len(log_deltas) > len(near) else near
-    near = np.minimum(np.minimum(np.maximum(near, 0.0), renyi), job.largest(direction))
+    near = np.minimum(np.minimum(np.maximum(near, 0.0), np.minimum(renyi, known)), job.largest(direction))
     bounds = np.minimum(renyi, grid_epsilons(job, log_deltas, near, direction))
     rest = (bounds >= renyi) & (bounds > 0)
     if rest.any():
@@ -265,8 +282,20 @@ def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Float
     return bounds
 
 
-def _bound_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> Floats:
+def _bound_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> PointValues:
     near = _renyi_log_deltas(job, epsilons, direction, looks=0)
+    trimmed = bracket_log_deltas(job, epsilons, near, direction)
+    bounds, least = trimmed or (np.zeros(len(epsilons)), np.full(len(epsilons), -np.inf))
+    how = np.full(len(bounds), HOW.index(BRACKET))
+    open_ = ~(least > bounds - GAP)
+    if open_.any():
+        grids = _grid_log_deltas(job, epsilons[open_], np.minimum(near, bounds)[open_], direction)
+        how[open_] = np.where(grids < bounds[open_], HOW.index(GRID), how[open_])
+        bounds[open_] = np.minimum(bounds[open_], grids)
+    return PointValues(values=bounds, how=how)
+
+
+def _grid_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Direction) -> Floats:
     bounds = np.minimum(near, grid_log_deltas(job, epsilons, near, direction))
     rest = (bounds >= near) & (bounds > -np.inf)
     if rest.any():

@@ -55,6 +55,7 @@ from privcheck.accounting.engine.laws import (
 )
 from privcheck.accounting.engine.quadrature import REACH, Nodes, Shape, moments_near, nodes_for, scan
 from privcheck.accounting.engine.sampled import SampledGaussian
+from privcheck.accounting.engine.trimmed import Density, Trimmed, assemble, atoms_piece
 from privcheck.accounting.engine.waves import wave_of
 
 _FAR: Final = 300.0  # c·s beyond which moments are bounded instead of integrated
@@ -178,6 +179,39 @@ class ReplacedGaussian:
         x = as_floats(-REACH + step * np.arange(math.ceil((self._farthest(c) + 2 * REACH) / step) + 2))
         return x, self._losses(x)
 
+    def trim(self, tail: float, direction: Direction, *, c: float, longest: float) -> Trimmed | None:
+        """Build the law without its tails in x, see `trimmed`."""
+        s, q, far = self.shift, self.rate, reach(tail / 2)
+        ends = as_floats([-far, far + s])
+        p, other = mix(ends, s, q), mix(as_floats(-ends[::-1]), s, q)
+
+        def density(x: Floats) -> tuple[Floats, Floats]:
+            return log_mix(s, q, x), self._losses(x)
+
+        def steepness(x: Floats) -> Floats:
+            return as_floats(s * (slope(s, q, x) + slope(s, q, as_floats(-x))))
+
+        def turn(x: Floats) -> Floats:
+            right, left = slope(s, q, x), slope(s, q, as_floats(-x))
+            bent = s * (right * (1 - right) - left * (1 - left)) / (right + left)
+            return as_floats(-x + s * right + c * steepness(x) - bent)
+
+        middle, height = branch(s, q)
+        branches = ((middle, height), (-middle, height))
+        points = scan(float(ends[0]), float(ends[1]), ((float(ends[0]), float(ends[1])),), branches)
+        right, left = slope(s, q, points), slope(s, q, as_floats(-points))
+        curvature = as_floats(1 + (c + 1) * s * s * (right * (1 - right) + left * (1 - left)))
+        made = Density(
+            shape=Shape(density, points, branches, curvature, steepness(points)),
+            turn=turn,
+            # |(l″/l′)′| ≤ |l‴/l′| + (l″/l′)² ≤ 2s², for the shares σ fall off with slopes of at most s
+            bend=1 + s * s * (2.25 + c / 4),
+            slope=steepness,
+        ).piece(c=c, longest=longest)
+        if made is None:
+            return None
+        return assemble([made], c=c, p_out=p.under + p.over, q_out=other.under + other.over)
+
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Build a dominating law on the grid, from closed-form masses between grid points."""
         s, q = self.shift, self.rate
@@ -294,6 +328,37 @@ class MirroredGaussian:
     def work(self, c: float, longest: float) -> tuple[float, float]:
         """Always ∞: only grids are used."""
         return math.inf, 0.0
+
+    def trim(self, tail: float, direction: Direction, *, c: float, longest: float) -> Trimmed | None:
+        """Build the law without the largest and the least losses, see `trimmed`."""
+        s, q = self.shift, self.rate
+        ends = as_floats([s / 2, reach(tail / 2) + s])
+        points = scan(float(ends[0]), float(ends[1]), ((float(ends[0]), float(ends[1])),), (branch(s, q),))
+        part = slope(s, q, points)
+        curvature = as_floats(1 + (c + 1) * s * s * part * (1 - part))
+        pieces = []
+        for sign in (-1, 1):
+
+            def density(x: Floats, sign: int = sign) -> tuple[Floats, Floats]:
+                return (log_mix(s, q, x) if sign > 0 else plain(x)), as_floats(sign * log_mixture(s, q, x))
+
+            def turn(x: Floats, sign: int = sign) -> Floats:
+                return as_floats(-x - s + (c + 2 if sign > 0 else 1 - c) * s * slope(s, q, x))
+
+            pieces.append(
+                Density(
+                    shape=Shape(density, points, (branch(s, q),), curvature, as_floats(s * part)),
+                    turn=turn,
+                    bend=1 + (c + 2) * s * s / 4,
+                    slope=lambda x: as_floats(s * slope(s, q, x)),
+                ).piece(c=c, longest=longest)
+            )
+        images, above = pieces
+        if images is None or above is None:
+            return None
+        middle = atoms_piece(np.zeros(1), as_floats([math.log(self._middle)]))
+        out = mix(ends, s, q).over + below(ends, 0.0).over
+        return assemble([images, middle, above], c=c, p_out=out, q_out=out)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Build a dominating law on the grid, from closed-form masses between grid points."""

@@ -39,6 +39,7 @@ from privcheck.accounting.engine.laws import (
     spread,
 )
 from privcheck.accounting.engine.quadrature import REACH, Nodes, Shape, moments_near, nodes_for, scan
+from privcheck.accounting.engine.trimmed import Density, Trimmed, assemble
 from privcheck.accounting.engine.waves import atoms_moments, wave_of
 
 _REACH: Final = 9.5  # standard deviations on both sides: e^{−45}
@@ -264,6 +265,34 @@ class SampledGaussian:
         part = slope(s, q, points)
         curvature = 1 + (tilts[1] + 1) * s * s * part * (1 - part)
         return nodes_for(Shape(density, points, branches, as_floats(curvature), as_floats(s * part)), tilts)
+
+    def trim(self, tail: float, direction: Direction, *, c: float, longest: float) -> Trimmed | None:
+        """Build the law without its tails in x, see `trimmed`."""
+        s, q, far = self.shift, self.rate, reach(tail / 2)
+        ends = as_floats([-far, far + s if direction == "remove" else far])
+        with_user, without = mix(ends, s, q), below(ends, 0.0)
+        p, other = (with_user, without) if direction == "remove" else (without, with_user)
+        sign, grown = (1, c + 2) if direction == "remove" else (-1, c + 1)
+
+        def density(x: Floats) -> tuple[Floats, Floats]:
+            return (log_mix(s, q, x) if sign > 0 else plain(x)), as_floats(sign * log_mixture(s, q, x))
+
+        def turn(x: Floats) -> Floats:
+            part = s * slope(s, q, x)
+            return as_floats(-x - s + (c + 2 if sign > 0 else 1 - c) * part)
+
+        points = scan(float(ends[0]), float(ends[1]), ((float(ends[0]), float(ends[1])),), (branch(s, q),))
+        part = slope(s, q, points)
+        curvature = as_floats(1 + (c + 1) * s * s * part * (1 - part))
+        made = Density(
+            shape=Shape(density, points, (branch(s, q),), curvature, as_floats(s * part)),
+            turn=turn,
+            bend=1 + grown * s * s / 4,
+            slope=lambda x: as_floats(s * slope(s, q, x)),
+        ).piece(c=c, longest=longest)
+        if made is None:
+            return None
+        return assemble([made], c=c, p_out=p.under + p.over, q_out=other.under + other.over)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Build a dominating law on the grid, from closed-form masses between grid points."""

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from privcheck.accounting.engine.discrete import DiscreteGaussian, discrete_laplace_law, response_law
 from privcheck.accounting.engine.integers import integer_vector_laws
-from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, LostLaw, ZcdpLaw
+from privcheck.accounting.engine.laplace import LaplaceLaw
+from privcheck.accounting.engine.laws import GaussianLaw, LostLaw, ZcdpLaw
 from privcheck.accounting.events.base import LEAST, Event, Piece, event, keep_fractions, ratio
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError

@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from privcheck.accounting.engine.allocated import allocated_law
-from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, Law, LostLaw, ZcdpLaw
+from privcheck.accounting.engine.laplace import LaplaceLaw
+from privcheck.accounting.engine.laws import GaussianLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.engine.replaced import MirroredGaussian, ReplacedGaussian
 from privcheck.accounting.engine.revealed import RevealedLaw

@@ -12,7 +12,8 @@ from typing import Final, Literal
 
 from privcheck.accounting.engine.bounded import BoundedRange
 from privcheck.accounting.engine.discrete import response_law
-from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, LostLaw
+from privcheck.accounting.engine.laplace import LaplaceLaw
+from privcheck.accounting.engine.laws import GaussianLaw, LostLaw
 from privcheck.accounting.events.base import LEAST, Event, Piece, event, keep_fractions, ratio
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, repeat_on_one_draw
+from privcheck.accounting.engine.laplace import LaplaceLaw
+from privcheck.accounting.engine.laws import GaussianLaw, repeat_on_one_draw
 from privcheck.accounting.engine.trees import tree_load
 from privcheck.accounting.events.base import Event, Piece, event, join_notes
 from privcheck.accounting.reals import Real, whole
