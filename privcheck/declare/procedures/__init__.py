@@ -4,6 +4,7 @@ from privcheck.declare.procedures.base import Cost, Facts, KnownPair, Outcomes, 
 from privcheck.declare.procedures.encoders import Encoder, banded_square_root, binary_tree, prefix_sums, square_root
 from privcheck.declare.procedures.histogram import StabilityHistogram
 from privcheck.declare.procedures.matrices import MatrixMechanism
+from privcheck.declare.procedures.normalised_sums import NormalisedSum
 from privcheck.declare.procedures.own_mechanism import OwnMechanism
 from privcheck.declare.procedures.planar_laplace import PlanarLaplace
 from privcheck.declare.procedures.randomised_response import RandomisedResponse
@@ -25,6 +26,7 @@ from privcheck.declare.procedures.wishart_noise import WishartNoise
 OURS = (
     SharedSample,
     NoisyMax,
+    NormalisedSum,
     ScoredChoice,
     SparseVector,
     NoisyVotes,
@@ -59,6 +61,7 @@ __all__ = [
     "MatrixMechanism",
     "NoisyMax",
     "NoisyVotes",
+    "NormalisedSum",
     "OnSample",
     "Outcomes",
     "OwnMechanism",
