@@ -223,7 +223,8 @@ def learned(folder: Path) -> Documents:
     )  # fmt: skip
     note.run("prepare", raw, *named, "--draft", recipe, name="draft")
     recipe.write_text(_confirm(recipe.read_text(encoding="utf-8")), encoding="utf-8")
-    note.run("prepare", raw, "--recipe", recipe, "--out", folder / "again.csv", name="recipe")
+    (folder / "again").mkdir()  # labels of two tables in one folder would overwrite each other
+    note.run("prepare", raw, "--recipe", recipe, "--out", folder / "again" / "again.csv", name="recipe")
     users = ("--data", _trips(folder / "trips.csv"), "--one-episode-is-one-user", "--who", "patient")
     small = (*users, "--set", "S=3", "--set", "A=2", "--set", "rho=1")
     note.run("run", "dp-apvi", *small, "--seed", 1, "--out", folder / "ran", name="offline")

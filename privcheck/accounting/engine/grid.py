@@ -73,6 +73,32 @@ def compose(job: Job, epsilon: float, log_delta: float, direction: Direction) ->
         log_delta: The approximate ln δ there.
         direction: Direction of the asymmetric pairs.
     """
+    frame = _frame(job, epsilon, direction)
+    if frame is None:
+        return None
+    tail = _TAIL * math.exp(max(log_delta, -650)) / max(1, sum(n for _, n in job.all_laws))
+    parts = [(law.cells(frame.mesh, tail, direction), count) for law, count in job.all_laws]
+    return _transform(parts, frame, lost=job.infinite(direction))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Grid on which a composition is computed, near one ε.
+
+    Attributes:
+        c: Tilt.
+        mesh: Distance of the grid points.
+        size: Number of them.
+        window: Lower and upper end, and the best η above, see `_window`.
+    """
+
+    c: float
+    mesh: float
+    size: int
+    window: tuple[float, float, float]
+
+
+def _frame(job: Job, epsilon: float, direction: Direction) -> Frame | None:
     largest = job.largest(direction)
     c = saddle_at(job, min(epsilon, largest * (1 - 1e-3)), direction)
     c = min(c, 2e4 / largest) if math.isfinite(largest) else c
@@ -89,9 +115,13 @@ def compose(job: Job, epsilon: float, log_delta: float, direction: Direction) ->
     mesh, size = _mesh(job, high - low, c, direction)
     if size > _LARGEST or mesh * max(c, 1) > 1:
         return None
-    tail = _TAIL * math.exp(max(log_delta, -650)) / max(1, sum(n for _, n in job.all_laws))
-    parts = [(law.cells(mesh, tail, direction), count) for law, count in job.all_laws]
-    return _transform(parts, c, mesh, size, window=(low, high, eta), lost=job.infinite(direction))
+    return Frame(c=c, mesh=mesh, size=size, window=(low, high, eta))
+
+
+def bound_excess(job: Job, epsilon: float, direction: Direction) -> float:
+    """Bound, to leading order, on what the grid adds to ln δ(ε): it moves every loss up by at most one step."""
+    frame = _frame(job, epsilon, direction)
+    return math.inf if frame is None else frame.c * frame.mesh * sum(n for _, n in job.all_laws)
 
 
 def _window(job: Job, c: float, direction: Direction) -> tuple[float, float, float]:
@@ -142,12 +172,10 @@ def _mesh(job: Job, width: float, c: float, direction: Direction) -> tuple[float
     return mesh, 1 << math.ceil(math.log2(1.25 * width / mesh + 4))
 
 
-def _transform(
-    parts: list[tuple[Cells, int]], c: float, mesh: float, size: int, *, window: tuple[float, float, float], lost: float
-) -> Composed | None:
+def _transform(parts: list[tuple[Cells, int]], frame: Frame, *, lost: float) -> Composed | None:
     laws: list[tuple[Floats, int]] = []
     scale, offset, log_kept, largest, above = 0.0, 0, 0.0, 0.0, 0.0
-    low, high, eta = window
+    c, mesh, size, (low, high, eta) = frame.c, frame.mesh, frame.size, frame.window
     for cells, times in parts:
         if cells.infinite >= 1 or len(cells.masses) > 16 * _LONGEST:
             return None

@@ -30,7 +30,7 @@ from privcheck.accounting.engine.brackets import GAP, bracket_epsilons, bracket_
 from privcheck.accounting.engine.contour import contour_epsilons, contour_log_deltas
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian
 from privcheck.accounting.engine.gdp import gdp_epsilon, gdp_log_delta
-from privcheck.accounting.engine.grid import grid_epsilons, grid_log_deltas
+from privcheck.accounting.engine.grid import bound_excess, grid_epsilons, grid_log_deltas
 from privcheck.accounting.engine.job import Job, saddle_for
 from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laplace_sum import LaplaceSum, laplace_epsilon, laplace_log_delta
@@ -257,50 +257,53 @@ def _renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, looks
 
 
 def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> PointValues:
-    """Bound ε by trimmed laws, by the grid where these leave a gap, by the best Rényi order where both give nothing."""
-    trimmed = bracket_epsilons(job, log_deltas, direction)
+    """Bound ε by trimmed laws, by the grid where these leave a gap, by the best Rényi order where both give nothing.
+
+    Where the grid moves losses by too little to matter it is asked alone.
+    """
+    renyi = _renyi_epsilons(job, log_deltas, direction, looks=0)
+    near = np.array([saddle_for(job, x, direction)[1] for x in _few(log_deltas).tolist()])
+    near = np.interp(-log_deltas, -_few(log_deltas), near) if len(log_deltas) > len(near) else near
+    near = np.minimum(np.minimum(np.maximum(near, 0.0), renyi), job.largest(direction))
+    trimmed = None if _is_fine(job, near, direction) else bracket_epsilons(job, log_deltas, direction)
     bounds, least = trimmed or (np.full(len(log_deltas), np.inf), np.full(len(log_deltas), -np.inf))
     how = np.full(len(bounds), HOW.index(BRACKET))
     open_ = ~(least > log_deltas - GAP)
     if open_.any():
-        grids = _grid_epsilons(job, log_deltas[open_], bounds[open_], direction)
+        asked, few = log_deltas[open_], renyi[open_]
+        grids = np.minimum(few, grid_epsilons(job, asked, np.minimum(near, bounds)[open_], direction))
+        rest = (grids >= few) & (grids > 0)
+        if rest.any():
+            grids[rest] = _renyi_epsilons(job, asked[rest], direction)
         how[open_] = np.where(grids < bounds[open_], HOW.index(GRID), how[open_])
         bounds[open_] = np.minimum(bounds[open_], grids)
     return PointValues(values=bounds, how=how)
-
-
-def _grid_epsilons(job: Job, log_deltas: Floats, known: Floats, direction: Direction) -> Floats:
-    """Bound ε by the grid around estimates, by the best Rényi order where the grid gives nothing."""
-    renyi = _renyi_epsilons(job, log_deltas, direction, looks=0)
-    near = np.array([saddle_for(job, x, direction)[1] for x in _few(log_deltas).tolist()])
-    near = np.interp(-log_deltas, -_few(log_deltas), near) if len(log_deltas) > len(near) else near
-    near = np.minimum(np.minimum(np.maximum(near, 0.0), np.minimum(renyi, known)), job.largest(direction))
-    bounds = np.minimum(renyi, grid_epsilons(job, log_deltas, near, direction))
-    rest = (bounds >= renyi) & (bounds > 0)
-    if rest.any():
-        bounds[rest] = _renyi_epsilons(job, log_deltas[rest], direction)
-    return bounds
 
 
 def _bound_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> PointValues:
     near = _renyi_log_deltas(job, epsilons, direction, looks=0)
-    trimmed = bracket_log_deltas(job, epsilons, near, direction)
+    trimmed = None if _is_fine(job, epsilons, direction) else bracket_log_deltas(job, epsilons, near, direction)
     bounds, least = trimmed or (np.zeros(len(epsilons)), np.full(len(epsilons), -np.inf))
     how = np.full(len(bounds), HOW.index(BRACKET))
     open_ = ~(least > bounds - GAP)
     if open_.any():
-        grids = _grid_log_deltas(job, epsilons[open_], np.minimum(near, bounds)[open_], direction)
+        asked, few = epsilons[open_], near[open_]
+        grids = np.minimum(few, grid_log_deltas(job, asked, np.minimum(few, bounds[open_]), direction))
+        rest = (grids >= few) & (grids > -np.inf)
+        if rest.any():
+            grids[rest] = _renyi_log_deltas(job, asked[rest], direction)
         how[open_] = np.where(grids < bounds[open_], HOW.index(GRID), how[open_])
         bounds[open_] = np.minimum(bounds[open_], grids)
     return PointValues(values=bounds, how=how)
 
 
-def _grid_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Direction) -> Floats:
-    bounds = np.minimum(near, grid_log_deltas(job, epsilons, near, direction))
-    rest = (bounds >= near) & (bounds > -np.inf)
-    if rest.any():
-        bounds[rest] = _renyi_log_deltas(job, epsilons[rest], direction)
-    return bounds
+def _is_fine(job: Job, epsilons: Floats, direction: Direction) -> bool:
+    """Whether a grid adds hardly anything to ln δ, at the least, middle and largest ε."""
+    finite = np.sort(epsilons[np.isfinite(epsilons)])
+    if not len(finite):
+        return False
+    asked = np.unique(finite[[0, len(finite) // 2, -1]])
+    return all(bound_excess(job, epsilon, direction) <= GAP for epsilon in asked.tolist())
 
 
 def _few(sorted_: Floats) -> Floats:
