@@ -31,6 +31,10 @@ from privcheck.pricing import account
 from privcheck_algorithms.dp_apvi import GAUSSIAN
 
 _fresh = (1 + i * 1e-13 for i in itertools.count(1))  # parameters that no cache has seen
+_RELATIONS = {
+    "add-remove": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    "replace-one": dp_accounting.NeighboringRelation.REPLACE_ONE,
+}
 PEERS = ("dp-accounting", "autodp", "prv-accountant", "riskcal", "opendp")
 CALLS, STEPS, RATE = 10_000, 10_000, 0.01
 
@@ -132,6 +136,22 @@ def their_steps():
 
 def their_laplaces():
     return ComposedDpEvent([LaplaceDpEvent(float(b)) for b in scales()])
+
+
+def their_rare():
+    return SelfComposedDpEvent(PoissonSampledDpEvent(2.52e-4, GaussianDpEvent(float(1.417 * next(_fresh)))), 500)
+
+
+def their_rarest():
+    return SelfComposedDpEvent(PoissonSampledDpEvent(1e-11, GaussianDpEvent(float(next(_fresh)))), 10**15)
+
+
+def their_laplace(count):
+    return SelfComposedDpEvent(LaplaceDpEvent(float(20 * next(_fresh))), count)
+
+
+def their_sampled_laplace():
+    return SelfComposedDpEvent(PoissonSampledDpEvent(0.1, LaplaceDpEvent(float(2 * next(_fresh)))), 20)
 
 
 def by(accountant, event, delta):
@@ -344,6 +364,42 @@ def rows():
         repeats=3,
         limit=1,
     )
+    for relation, peers in _RELATIONS.items():
+        yield Row(
+            job=f"500 steps at q = 2.52·10⁻⁴, std 1.417, δ = 1e-6, {relation}, certified",
+            ours=lambda relation=relation: rare(relation).epsilon(delta=1e-6).upper,
+            theirs={"PLD": lambda peers=peers: PLDAccountant(peers).compose(their_rare()).get_epsilon(1e-6)},
+        )
+    for count in (20, 500):
+        yield Row(
+            job=f"{count} Laplaces, scale 20, δ = 1e-6",
+            ours=lambda count=count: (
+                acc.compose(acc.laplace(scale=20 * next(_fresh), count=count)).epsilon(delta=1e-6).upper
+            ),
+            repeats=20,
+            theirs={"PLD": by(PLDAccountant, lambda count=count: their_laplace(count), 1e-6)},
+        )
+    yield Row(
+        job="20 Laplaces on Poisson samples, scale 2, q = 0.1, δ = 1e-6",
+        ours=lambda: sampled_laplace().epsilon(delta=1e-6).upper,
+        repeats=10,
+        theirs={"PLD": by(PLDAccountant, their_sampled_laplace, 1e-6)},
+    )
+    for law in (acc.randomized_response(epsilon=1e-5), acc.discrete_laplace(scale=1e5)):
+        yield Row(
+            job=f"10⁹ × {law.kind} of ε = 1e-5, δ = 1e-6 (limit law 1.367568…)",
+            ours=lambda law=law: acc.compose(10**9 * law).epsilon(delta=1e-6).upper,
+        )
+    yield Row(
+        job="10¹⁵ steps at q = 10⁻¹¹, std 1, δ = 1e-6, certified",
+        ours=lambda: (
+            acc.compose(acc.poisson_gaussian(std=1.0 * next(_fresh), rate=1e-11, count=10**15, relation="add-remove"))
+            .epsilon(delta=1e-6)
+            .upper
+        ),
+        theirs={"PLD": by(PLDAccountant, their_rarest, 1e-6)},
+        slow=("PLD",),
+    )
     for way in ("upper", "lower"):
         yield Row(
             job=f"random allocation, 1 of 1000 rounds, std 1, 100 epochs, δ = 1e-5, certified {way}",
@@ -356,6 +412,16 @@ def rows():
 def allocated():
     std = 1.0 * next(_fresh)
     return acc.compose(acc.random_allocation(std=std, rounds=1000, epochs=100, relation="add-remove"))
+
+
+def rare(relation):
+    event = acc.poisson_gaussian(std=1.417 * next(_fresh), rate=2.52e-4, count=500, relation=relation)
+    return acc.compose(event)
+
+
+def sampled_laplace():
+    drawn = acc.poisson(event=acc.laplace(scale=2 * next(_fresh)), rate=0.1, relation="add-remove", count=20)
+    return acc.compose(drawn)
 
 
 def budget():

@@ -458,6 +458,11 @@ def bracket_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Dire
     return values, least
 
 
+def trimmed_tilt(job: Job, epsilon: float, log_delta: float, direction: Direction) -> float | None:
+    """Saddle point of the trimmed laws at ε; None where some law cannot be trimmed."""
+    return None if _trimmable(job) is None else saddle_at(_trim(job, log_delta, direction), epsilon, direction)
+
+
 def _trimmable(job: Job) -> tuple[tuple[Trimmable, int], ...] | None:
     laws = tuple((law, count) for law, count in job.laws if isinstance(law, Trimmable))
     return laws if len(laws) == len(job.laws) and not job.orders_only else None

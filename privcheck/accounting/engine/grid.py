@@ -118,10 +118,23 @@ def _frame(job: Job, epsilon: float, direction: Direction) -> Frame | None:
     return Frame(c=c, mesh=mesh, size=size, window=(low, high, eta))
 
 
-def bound_excess(job: Job, epsilon: float, direction: Direction) -> float:
-    """Bound, to leading order, on what the grid adds to ln δ(ε): it moves every loss up by at most one step."""
+def bound_excess(job: Job, epsilon: float, tilt: float, direction: Direction) -> float:
+    """Bound, to leading order, on what the grid adds to ln δ(ε), where δ falls as e^{−cε}.
+
+    Splitting a loss over both ends of its cell keeps P and Q, and multiplies E[e^{cL}] by at most about
+    1 + c(c + 1)·mesh²/8.
+
+    Args:
+        job: The composition.
+        epsilon: ε.
+        tilt: c, which rare large losses may hide from the job's cumulants.
+        direction: Direction of the asymmetric pairs.
+    """
     frame = _frame(job, epsilon, direction)
-    return math.inf if frame is None else frame.c * frame.mesh * sum(n for _, n in job.all_laws)
+    if frame is None:
+        return math.inf
+    c, count = max(frame.c, tilt), sum(n for _, n in job.all_laws)
+    return count * c * (c + 1) * frame.mesh**2 / 8 * math.exp(min(c * frame.mesh, 700.0))
 
 
 def _window(job: Job, c: float, direction: Direction) -> tuple[float, float, float]:

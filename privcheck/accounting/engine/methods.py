@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.accounting.engine.atoms import Atoms, power, product
-from privcheck.accounting.engine.brackets import GAP, bracket_epsilons, bracket_log_deltas
+from privcheck.accounting.engine.brackets import GAP, bracket_epsilons, bracket_log_deltas, trimmed_tilt
 from privcheck.accounting.engine.contour import contour_epsilons, contour_log_deltas
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian
 from privcheck.accounting.engine.gdp import gdp_epsilon, gdp_log_delta
@@ -265,7 +265,7 @@ def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Point
     near = np.array([saddle_for(job, x, direction)[1] for x in _few(log_deltas).tolist()])
     near = np.interp(-log_deltas, -_few(log_deltas), near) if len(log_deltas) > len(near) else near
     near = np.minimum(np.minimum(np.maximum(near, 0.0), renyi), job.largest(direction))
-    trimmed = None if _is_fine(job, near, direction) else bracket_epsilons(job, log_deltas, direction)
+    trimmed = None if _is_fine(job, near, log_deltas, direction) else bracket_epsilons(job, log_deltas, direction)
     bounds, least = trimmed or (np.full(len(log_deltas), np.inf), np.full(len(log_deltas), -np.inf))
     how = np.full(len(bounds), HOW.index(BRACKET))
     open_ = ~(least > log_deltas - GAP)
@@ -282,7 +282,7 @@ def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Point
 
 def _bound_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> PointValues:
     near = _renyi_log_deltas(job, epsilons, direction, looks=0)
-    trimmed = None if _is_fine(job, epsilons, direction) else bracket_log_deltas(job, epsilons, near, direction)
+    trimmed = None if _is_fine(job, epsilons, near, direction) else bracket_log_deltas(job, epsilons, near, direction)
     bounds, least = trimmed or (np.zeros(len(epsilons)), np.full(len(epsilons), -np.inf))
     how = np.full(len(bounds), HOW.index(BRACKET))
     open_ = ~(least > bounds - GAP)
@@ -297,13 +297,18 @@ def _bound_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> Point
     return PointValues(values=bounds, how=how)
 
 
-def _is_fine(job: Job, epsilons: Floats, direction: Direction) -> bool:
-    """Whether a grid adds hardly anything to ln δ, at the least, middle and largest ε."""
-    finite = np.sort(epsilons[np.isfinite(epsilons)])
-    if not len(finite):
-        return False
-    asked = np.unique(finite[[0, len(finite) // 2, -1]])
-    return all(bound_excess(job, epsilon, direction) <= GAP for epsilon in asked.tolist())
+def _is_fine(job: Job, epsilons: Floats, log_deltas: Floats, direction: Direction) -> bool:
+    """Whether a grid adds hardly anything to ln δ, at the least, middle and largest ε, or is all there is."""
+    known = np.flatnonzero(np.isfinite(epsilons))
+    order = known[np.argsort(epsilons[known])]
+    for i in dict.fromkeys(order[[0, len(order) // 2, -1]].tolist() if len(order) else ()):
+        epsilon = float(epsilons[i])
+        tilt = trimmed_tilt(job, epsilon, float(log_deltas[i]), direction)
+        if tilt is None:
+            return True
+        if bound_excess(job, epsilon, tilt, direction) > GAP:
+            return False
+    return len(order) > 0
 
 
 def _few(sorted_: Floats) -> Floats:
