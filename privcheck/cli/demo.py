@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -145,14 +144,12 @@ def _names() -> tuple[str, ...]:
     return (*(str(grant["name"]) for grant in _GRANTS), "trips-census")
 
 
-def main(directory: str, *more: str) -> None:
-    """Fill a ledger in a directory, unless there is one, and serve it.
-
-    Args:
-        directory: Folder of the ledger, `demo.db`.
-        more: Options of `privcheck serve`.
-    """
-    path = Path(directory) / "demo.db"
+@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]})
+@click.argument("directory", type=click.Path(path_type=Path), default=Path("runs/demo"))
+@click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF SERVE]")
+def main(directory: Path, more: tuple[str, ...]) -> None:
+    """Fill a ledger, DIRECTORY/demo.db, with three datasets unless there is one, and serve it."""
+    path = directory / "demo.db"
     if not path.exists():
         store = create_store(str(path))
         book, token = Book.init(store)
@@ -165,4 +162,4 @@ def main(directory: str, *more: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or ["runs/demo"]))
+    main(prog_name="python -m privcheck.cli.demo")

@@ -36,7 +36,7 @@ from privcheck.cli.options import Count, Place, finish, json_option, set_option,
 
 @click.group(cls=Front)
 def ledger() -> None:
-    """Keep a team's budget: the spending on each dataset, by whom, and the remaining budget.
+    """Keep a team's budget: spent on which data, by whom, and left.
 
     \b
     Examples:
@@ -56,7 +56,9 @@ for _other in (backup, block, evidence, freeze, grant, heads, key, policy, recei
 @store_option
 @json_option
 def init(store: str) -> None:
-    """Create a ledger and print the first officer's token, which is shown only once.
+    """Create a ledger and print the first officer's token.
+
+    The token is shown only once.
 
     \b
     Examples:
@@ -76,7 +78,9 @@ def init(store: str) -> None:
 @event_options
 @json_option
 def quote(*, open_desk: OpenDesk, grant_name: str, blocks: tuple[str, ...], unit: str | None, **event: Any) -> None:
-    """Show what a charge would cost, and how often it would fit; nothing is written.
+    """Show what a charge would cost, and how often it would fit.
+
+    Nothing is written.
 
     \b
     Examples:
@@ -105,7 +109,9 @@ def charge(
     *, open_desk: OpenDesk, grant_name: str, key: str | None, algorithm: str | None,
     sets: tuple[str, ...], blocks: tuple[str, ...], conditions: tuple[str, ...], unit: str | None, **event: Any,
 ) -> None:  # fmt: skip
-    """Charge a release before its noise is drawn; draw the noise after the answer "committed".
+    """Charge a release before its noise is drawn.
+
+    Draw the noise after the answer "committed".
 
     An event needs --unit, the protected unit for which it was priced; an algorithm declares its own.
 
@@ -144,7 +150,9 @@ def reserve(
     *, open_desk: OpenDesk, grant_name: str, blocks: tuple[str, ...], conditions: tuple[str, ...],
     unit: str | None, key: str | None, seconds: int, **event: Any,
 ) -> None:  # fmt: skip
-    """Set budget aside for a run; it counts as spent until it is released.
+    """Set budget aside for a run.
+
+    It counts as spent until it is released.
 
     \b
     Examples:
@@ -162,7 +170,9 @@ def reserve(
 @desk_options
 @json_option
 def commit(charge_id: str, *, open_desk: OpenDesk) -> None:
-    """Commit the reservation ID; draw the noise after the answer "committed".
+    """Commit the reservation ID.
+
+    Draw the noise after the answer "committed".
 
     \b
     Examples:
@@ -177,7 +187,9 @@ def commit(charge_id: str, *, open_desk: OpenDesk) -> None:
 @click.option("--evidence", required=True, metavar="TEXT", help="Evidence that no noise was drawn.")
 @json_option
 def release(charge_id: str, *, open_desk: OpenDesk, evidence: str) -> None:
-    """Give back the reservation ID if no noise was drawn for it; after it has expired, only another officer can.
+    """Give back the reservation ID if no noise was drawn for it.
+
+    After it has expired, only another officer can.
 
     \b
     Examples:
@@ -192,7 +204,9 @@ def release(charge_id: str, *, open_desk: OpenDesk, evidence: str) -> None:
 @click.option("--charge", "charge_id", metavar="ID", help="One charge: its purpose and conditions.")
 @json_option
 def show(dataset: str | None, *, open_desk: OpenDesk, charge_id: str | None) -> None:
-    """Show every dataset, or one: its policy, its grants and their remaining budgets; or one charge.
+    """Show every dataset, one dataset, or one charge.
+
+    Of a dataset: its policy, its grants and their remaining budgets.
 
     \b
     Examples:
@@ -239,7 +253,9 @@ def verify(
     *, open_desk: OpenDesk, receipts: tuple[str, ...], file: Path | None, place: str | None,
     checkpoint: Path | None, rebuild: bool, accept: bool, freeze_lost: bool,
 ) -> None:  # fmt: skip
-    """Check every chain, the sums against the caps and, given receipts or heads, that no rows were removed.
+    """Check every chain, and the sums against the caps.
+
+    Given receipts or heads, check too that no rows were removed.
 
     \b
     Examples:
@@ -276,7 +292,9 @@ def verify(
 @unit_option
 @json_option
 def import_command(file: Path, *, open_desk: OpenDesk, grant_name: str, unit: str | None) -> None:
-    """Charge a run that was not charged before it drew its noise, from its record FILE (ledger.jsonl).
+    """Charge a past run from its record FILE (ledger.jsonl).
+
+    For a run that was not charged before it drew its noise.
 
     A record names the protected unit; an older record without one needs --unit.
 
@@ -297,7 +315,9 @@ def import_command(file: Path, *, open_desk: OpenDesk, grant_name: str, unit: st
 )
 @json_option
 def export(dataset: str, *, open_desk: OpenDesk, form: str) -> None:
-    """Write all charges to DATASET: a statement, the events as dp_accounting's DpEvent, or a certificate.
+    """Write all charges to DATASET.
+
+    As a statement, the events as dp_accounting's DpEvent, or a certificate.
 
     The certificate is for `python -m privcheck_check FILE`, which trusts neither the store nor this program.
 

@@ -99,7 +99,9 @@ def event_options(command: Any) -> Any:
 )
 @json_option
 def grant(*, open_desk: OpenDesk, **fields: Any) -> None:
-    """Grant part of a dataset's budget, with a fixed cap; open the dataset with `ledger policy` first.
+    """Grant part of a dataset's budget, with a fixed cap.
+
+    Open the dataset with `ledger policy` first.
 
     The events of a plan need --unit, the protected unit for which they were priced.
 
@@ -120,7 +122,9 @@ def grant(*, open_desk: OpenDesk, **fields: Any) -> None:
 @click.option("--disjoint-users", metavar="TEXT", help="How it is known that no user is in two blocks.")
 @json_option
 def block(dataset: str, *, open_desk: OpenDesk, names: tuple[str, ...], disjoint_users: str | None) -> None:
-    """Divide DATASET into blocks without a common user, each with the whole policy as its cap, or add blocks.
+    """Divide DATASET into blocks without a common user, or add some.
+
+    Each block has the whole policy as its cap.
 
     \b
     Examples:
@@ -154,7 +158,9 @@ def block(dataset: str, *, open_desk: OpenDesk, names: tuple[str, ...], disjoint
 @click.option("--until", metavar="TIME", help="When charging ends, such as 2027-01-31T12:00:00Z; by default never.")
 @json_option
 def policy(*, open_desk: OpenDesk, **fields: Any) -> None:
-    """Open a dataset with the (ε, δ) of all its grants together, and the protected unit.
+    """Open a dataset with its (ε, δ) and its protected unit.
+
+    All its grants together stay within that (ε, δ).
 
     Neighbours are replace-one, replace-one-same-start, add-remove or zero-out; the model of trust, where noise is
     drawn, is central, joint, shuffle or local.
@@ -176,7 +182,9 @@ def policy(*, open_desk: OpenDesk, **fields: Any) -> None:
 @click.option("--report", required=True, metavar="TEXT", help="Location of the report, or its digest.")
 @json_option
 def evidence(charge_id: str, *, open_desk: OpenDesk, verdict: str, report: str) -> None:
-    """Record the result of an audit of the charge ID; a violation freezes its grant permanently.
+    """Record the result of an audit of the charge ID.
+
+    A violation freezes its grant permanently.
 
     \b
     Examples:
@@ -220,7 +228,9 @@ def token(
     *, open_desk: OpenDesk, name: str | None, role: str | None, grants: tuple[str, ...],
     expires: str | None, revoke: bool, listed: bool,
 ) -> None:  # fmt: skip
-    """Make a token, which is shown only this once, revoke one, or list them.
+    """Make a token, revoke one, or list them.
+
+    A new token is shown only this once.
 
     \b
     Examples:
@@ -245,7 +255,9 @@ def token(
 @token_option
 @json_option
 def backup(file: Path, *, store: str, token_file: Path | None) -> None:
-    """Write a backup to the new FILE: all rows committed now, even while others write; its chains are checked.
+    """Write a checked backup to the new FILE.
+
+    It holds all rows committed now, even while others write.
 
     \b
     Examples:
@@ -295,7 +307,7 @@ public_key_option = click.option(
 @desk_options
 @json_option
 def key(*, open_desk: OpenDesk) -> None:
-    """Print the public key (PEM) that checks the ledger's receipts and heads.
+    """Print the public key of the ledger's receipts and heads (PEM).
 
     \b
     Examples:
@@ -319,7 +331,9 @@ def receipt() -> None:
 @public_key_option
 @json_option
 def verify_receipt(file: Path, *, key: Path) -> None:
-    """Check that the receipts and heads in FILE were signed with the ledger's key; no ledger is needed.
+    """Check the signatures of the receipts and heads in FILE.
+
+    No ledger is needed, only its public key.
 
     FILE has one JSON, as a charge printed it, or one per line. Exit code 1: a signature does not match the key; 3: one
     predates Ed25519, so that only the ledger can check it.
@@ -335,7 +349,7 @@ def verify_receipt(file: Path, *, key: Path) -> None:
 
 @click.group()
 def heads() -> None:
-    """Show, keep and compare signed heads: the state of the ledger's chains at a time.
+    """Show, keep and compare signed heads of the ledger's chains.
 
     \b
     Examples:
@@ -367,7 +381,9 @@ def show(*, open_desk: OpenDesk) -> None:
 @token_option
 @json_option
 def push(place: str, *, store: str, token_file: Path | None) -> None:
-    """Keep the signed heads in a second PLACE: a file, https://host/path or git:REPOSITORY.
+    """Keep the signed heads in a second PLACE.
+
+    A file, https://host/path or git:REPOSITORY.
 
     A push first compares the ledger with the last heads in that place, and adds the proof that the new ones extend
     them. Exit code 1: they do not, and nothing was pushed.
@@ -394,7 +410,9 @@ def push(place: str, *, store: str, token_file: Path | None) -> None:
 @click.option("--proofs", metavar="FILE", help="Proofs between the heads, from `ledger heads prove`; or one more FILE.")
 @json_option
 def compare(places: tuple[str, ...], *, key: Path, proofs: str | None) -> None:
-    """Compare stored heads and receipts, in one FILE or several; no ledger is needed.
+    """Compare stored heads and receipts, in one FILE or several.
+
+    No ledger is needed.
 
     FILE is any place to which heads are pushed. Exit code 1: two contradict each other (the ledger was rolled back, or
     showed different histories), or one was not signed with the key; 3: a proof is missing, which only the ledger can
@@ -418,7 +436,9 @@ def compare(places: tuple[str, ...], *, key: Path, proofs: str | None) -> None:
 @desk_options
 @json_option
 def prove(*, places: tuple[str, ...], open_desk: OpenDesk) -> None:
-    """Prove that the ledger still has the rows of earlier heads and receipts: prints the current heads and the proofs.
+    """Prove that the ledger still has the rows of earlier heads.
+
+    Print the current heads, and the proofs for earlier heads and receipts.
 
     Pass the output to `ledger heads compare` with the earlier heads. Exit code 1: a proof is missing, because the
     ledger is shorter or has other rows.

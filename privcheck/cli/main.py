@@ -69,7 +69,7 @@ def list_command() -> None:
 @set_option
 @json_option
 def show(name: str, *, sets: tuple[str, ...]) -> None:
-    """Show the releases of NAME and the derivation of their cost, in words and LaTeX.
+    """Show the releases of NAME and how their cost is derived.
 
     \b
     Examples:
@@ -120,7 +120,7 @@ def budget(name: str, *, sets: tuple[str, ...], delta: str | None, certificate: 
 def verify(
     name: str | None, *, everything: bool, pages: Path | None, sets: tuple[str, ...], certificate: Path | None,
 ) -> None:  # fmt: skip
-    """Judge the claim of NAME, or of all: does it hold for the declared releases?
+    """Judge the claim of NAME, or of all: does it hold?
 
     \b
     Examples:
@@ -190,7 +190,9 @@ def _verify_all(*, show: bool) -> AllVerified:
 @certificate_option
 @json_option
 def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ...], certificate: Path | None) -> None:
-    """Find the least noise that makes the releases of NAME (E, D)-DP, and compare it with the published noise.
+    """Find the least noise that makes NAME (E, D)-DP.
+
+    It is compared with the published noise.
 
     \b
     Examples:
@@ -214,7 +216,9 @@ def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ..
 @click.argument("directory", type=Place())
 @json_option
 def report(directory: Path) -> None:
-    """Render the finished check, audits, online run or sweep in DIRECTORY again, from its JSON file alone.
+    """Render the finished work in DIRECTORY again.
+
+    A check, audits, an online run or a sweep, from its JSON file alone.
 
     \b
     Examples:
@@ -242,7 +246,9 @@ def report(directory: Path) -> None:
 @click.option("--out", type=Place(), help="A heat map of the policy: a .svg, .png or .pdf file.")
 @json_option
 def policy(file: Path, *, out: Path | None) -> None:
-    """Show the policy in FILE, which `run` and `check` write as policy.npz: a table, and a heat map with --out.
+    """Show the policy in FILE: a table, and a heat map with --out.
+
+    `run` and `check` write such files, policy.npz.
 
     \b
     Examples:
@@ -264,7 +270,9 @@ def policy(file: Path, *, out: Path | None) -> None:
 @click.option("--accept-uncovered", is_flag=True, help="Publish facts not covered by noise too; the card says so.")
 @json_option
 def publish(directory: Path, *, out: Path, delta: str | None, **said: Any) -> None:
-    """Make a folder to share from the run in DIRECTORY: policy, guarantee, record of releases and a one-page card.
+    """Make a folder to share from the run in DIRECTORY.
+
+    Policy, guarantee, record of releases and a one-page card.
 
     Refused are runs with simulated noise, policies that were not compared on neighbours, and claims that do not hold.
 
@@ -291,7 +299,7 @@ def publish(directory: Path, *, out: Path, delta: str | None, **said: Any) -> No
 @click.option("--out", type=Place(), help="Directory of the package; NAME by default.")
 @json_option
 def new(name: str, *, kind: str, out: Path | None) -> None:
-    """Write a new package: a declaration and its implementation, with tests and a CI file that pass.
+    """Write a new package: declaration, code, tests and a CI file.
 
     \b
     Examples:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
+import re
 import shutil
 import sys
 import textwrap
@@ -91,6 +93,11 @@ VERDICTS = {"holds": 0, "consistent": 0, "fails": 1, "violation": 1, "undecided"
 Result = TypeVar("Result")
 
 
+_COLOURS: Final = {
+    "holds": "green", "consistent": "green", "fails": "red", "violation": "red", "undecided": "yellow",
+    "unproved": "yellow",
+}  # fmt: skip
+_HEADLINE: Final = re.compile(rf"^(?:{'|'.join(_COLOURS)})\b", re.IGNORECASE | re.MULTILINE)
 _RESULT = "privcheck.result"  # in a context, where its result goes
 
 
@@ -239,7 +246,14 @@ def finish(result: Result, words: Callable[[Result], str]) -> None:
 def write(text: str, *, nl: bool = True) -> None:
     """Print a result, or a part of it, to the standard output with which the command began."""
     context = click.get_current_context(silent=True)
-    click.echo(text, file=None if context is None else context.meta.get(_RESULT), nl=nl)
+    file = None if context is None else context.meta.get(_RESULT)
+    plain = file is not None or "NO_COLOR" in os.environ
+    click.echo(text if plain else _HEADLINE.sub(_coloured, text), file=file, nl=nl)
+
+
+def _coloured(headline: re.Match[str]) -> str:
+    """The verdict in its colour; Click leaves colours out where the output is no terminal."""
+    return click.style(headline[0], fg=_COLOURS[headline[0].lower()], bold=True)
 
 
 class ProgressBars:

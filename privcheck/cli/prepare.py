@@ -89,7 +89,9 @@ def prepare(
     draft: Path | None, recipe: Path | None, layout: str | None, who: str | None, max_trajectories: int | None,
     one_episode_is_one_user: bool, **choices: Any,
 ) -> None:  # fmt: skip
-    """Make trajectories of the RAW table: codes, rewards in [0, 1], episodes of one length, one row per step.
+    """Make trajectories of the RAW table.
+
+    Codes, rewards in [0, 1], episodes of one length, one row per step.
 
     \b
     Examples:

@@ -364,13 +364,21 @@ def _say_spent(cost: SpentCost | None) -> str:
 
 
 def describe_diagnosis(result: Diagnosis) -> str:
-    """Text of a diagnosis: problems first, then versions."""
-    lines = ["no problems found"] if result.ok else [wrap(f"problem: {p}") for p in result.problems]
-    facts = [*result.versions.items(), ("platform", result.platform), ("cores", str(result.cores))]
-    facts += [(f"noise, {name}", words) for name, words in result.noise_sources.items()]
-    facts += [(f"extra {name}", words) for name, words in result.extras.items()]
-    facts += [(group, ", ".join(names)) for group, names in result.registered.items()]
-    return "\n".join([*lines, "", wrapped_columns([("what", "found"), *facts])])
+    """Text of a diagnosis: problems first, then what works here and what to install."""
+    there = [name for name, told in result.extras.items() if told == "installed"]
+    missing = [name for name in result.extras if name not in there]
+    more = f"; to install: pip install 'privcheck[{','.join(missing)}]'" if missing else ""
+    registered = ", ".join(f"{len(names)} {group}" for group, names in result.registered.items())
+    versions = {"privcheck": "", "python": "", **result.versions}
+    lines = ["no problems found"] if result.ok else [f"problem: {problem}" for problem in result.problems]
+    lines += [
+        f"privcheck {versions['privcheck']} on Python {versions['python']}, {result.cores} cores, {result.platform}",
+        f"registered: {registered} (privcheck list); versions of all packages: --json",
+        f"noise that may be published: {result.noise_sources['release']}",
+        f"extras installed: {', '.join(there) or 'none'}{more}",
+        'completion in this shell: eval "$(_PRIVCHECK_COMPLETE=bash_source privcheck)" (or zsh_source, fish_source)',
+    ]
+    return "\n".join(map(wrap, lines))
 
 
 def describe_planned(result: PlannedWork) -> str:

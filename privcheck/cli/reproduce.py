@@ -36,7 +36,9 @@ def reproduce(
     paper: str | None, figure: str | None, *, everything: bool, quick: bool, seed: int | None, workers: int | None,
     out: Path | None,
 ) -> None:  # fmt: skip
-    """Run FIGURE of PAPER again and judge it by its text; without arguments, list figures and recorded conclusions.
+    """Run FIGURE of PAPER again and judge it by its text.
+
+    Without arguments, list figures and recorded conclusions.
 
     With --out, the same command continues where a stopped one was.
 

@@ -86,7 +86,9 @@ def audit(
     name: str, *, sets: tuple[str, ...], out: Path | None, dry_run: bool, yes: bool, certificate: Path | None,
     **how: Any,
 ) -> None:  # fmt: skip
-    """Bound the privacy loss of NAME from below; with --out, the same command resumes an audit that was stopped.
+    """Bound the privacy loss of NAME from below.
+
+    With --out, the same command resumes an audit that was stopped.
 
     \b
     Examples:
@@ -145,7 +147,9 @@ def run(
     users: Users, sets: tuple[str, ...], out: Path | None, delta: str | None, dry_run: bool, yes: bool,
     **how: Any,
 ) -> None:  # fmt: skip
-    """Run the agent NAME on sampled users or your own data; several online agents are compared.
+    """Run the agent NAME on sampled users or your own data.
+
+    Several online agents are compared.
 
     With --out, the same command continues a stopped run of an online agent.
 
@@ -223,7 +227,7 @@ def run(
 @yes_option
 @json_option
 def check(name: str, *, sets: tuple[str, ...], out: Path | None, dry_run: bool, yes: bool, **how: Any) -> None:
-    """Check NAME: account, verify, audit and run it, and write one report.
+    """Account, verify, audit and run NAME; write one report.
 
     With --noise release the run draws release noise; audits, which repeat the releases, draw simulated noise.
 
@@ -315,7 +319,9 @@ def sweep(
     names: tuple[str, ...], *, over: tuple[str, ...], sets: tuple[str, ...], out: Path | None, cluster: str | None,
     dry_run: bool, yes: bool, **how: Any,
 ) -> None:  # fmt: skip
-    """Run the agents NAME over a grid of parameters, with simulated noise, and compare value against ε.
+    """Run the agents NAME over a grid of parameters.
+
+    With simulated noise; value is compared against ε.
 
     With --out, the same command resumes a stopped sweep, and reuses points that another sweep finished.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from privcheck.support.files import PARTIAL, partial_path
 
 @contextmanager
 def telling_what_is_kept(out: Path | None, *, resumes: bool) -> Iterator[None]:
-    """Add a note about kept files to an interrupt or a disk error, and remove folders left empty.
+    """Try to write, then add a note about kept files to an interrupt or a disk error, and remove folders left empty.
 
     Args:
         out: The command's directory; None if it writes nothing.
@@ -26,6 +27,10 @@ def telling_what_is_kept(out: Path | None, *, resumes: bool) -> Iterator[None]:
     """
     new = [] if out is None else [path for path in (out, *out.parents) if not path.exists()]
     try:
+        if out is not None:  # before minutes of work
+            out.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=out):
+                pass
         yield
     except (KeyboardInterrupt, OSError, PrivcheckError) as error:
         if out is not None:

@@ -350,4 +350,6 @@ def number(what: str, given: Any) -> Expr:
     try:
         return expression(given)
     except ParameterError as error:
-        raise type(error)(f"{what}: {error}", name=what, given=given) from None
+        named = isinstance(given, str) and given.isidentifier()
+        hint = "; a parameter is not a string: import its symbol from privcheck.terms.symbols" if named else ""
+        raise type(error)(f"{what}: {error}{hint}", name=what, given=given) from None

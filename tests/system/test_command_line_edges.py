@@ -283,11 +283,42 @@ def test_tables_fit_the_terminal(monkeypatch):
         assert max(map(len, found)) <= width
         assert {line.split()[0] for line in listed[2:] if line} >= set(names)  # names are never cut: they are typed
         assert any(line.endswith("…") for line in listed)
-        assert set(names) <= set(re.findall(r"[\w-]+", " ".join(found)))
     monkeypatch.delenv("COLUMNS")
     listed = describe_algorithms(listing)
     assert max(map(len, listed.splitlines())) <= 100  # without a terminal too
     assert not re.search(r"epsilon|rho|delta|log\(|\*\*", listed)  # no formula
+
+
+@pytest.mark.parametrize("path", [(), ("ledger",), ("ledger", "heads"), ("ledger", "receipt")])
+def test_no_summary_is_cut_in_a_terminal_of_80_columns(path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = call(*path, "--help").output.split("Commands:")[1].strip("\n").splitlines()
+    assert len(listed) > 1 or path == ("ledger", "receipt")
+    assert not [line for line in listed if line.endswith("...")]
+
+
+def test_a_verdict_has_its_colour_in_a_terminal_only(monkeypatch):
+    told = "FAILS · name: a claim\n  it fails\nHOLDS · another\n"
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    shown = []
+    monkeypatch.setattr(options.click, "echo", lambda text, **_: shown.append(text))
+    options.write(told)
+    assert shown[0].count("\x1b[") == 2 * 3
+    assert options.click.unstyle(shown[0]) == told
+    assert "it fails" in shown[0]  # only the first word of a line
+    monkeypatch.setenv("NO_COLOR", "1")
+    options.write(told)
+    assert shown[1] == told
+
+
+@pytest.mark.parametrize("words", ["check dp-apvi --env riverswim", "run dp-apvi --env riverswim", "audit dp-apvi"])
+def test_writing_is_tried_before_work_begins(words, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    for name in ("check", "run", "audit"):
+        monkeypatch.setattr(f"privcheck.api.{name}", lambda *_, **__: pytest.fail("work began"))
+    done = call(*words.split(), "--set", "H=3", "--out", str(tmp_path / "file" / "out"))
+    assert done.exit_code == 2
+    assert "nothing was kept" in done.output
 
 
 def test_a_cell_of_a_narrow_column_is_wrapped_or_cut(monkeypatch):

@@ -59,10 +59,7 @@ def _from_text(text: str) -> Fraction:
         except (ValueError, ZeroDivisionError):
             pass
     message = f"expected an exact number such as 20, 1/2, 0.5 or 1e-5, got {text[:60]!r}"
-    named = (
-        "; a parameter is not a string: import its symbol from privcheck.terms.symbols" if text.isidentifier() else ""
-    )
-    raise ParameterError(message + named, given=text)
+    raise ParameterError(message, given=text)
 
 
 def to_float(value: Fraction, *, rounding: Rounding) -> float:
