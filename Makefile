@@ -35,12 +35,14 @@ test: $(VENV)/.developing
 test-fast: $(VENV)/.developing
 	@$(PYTEST) $(WORKERS) $(CHOSEN) -m "not slow and not nightly" .
 
-# all tiers, and the tests of random examples again with 3 000 new ones each; the tables of results and the seconds by
-# which tests are put into tiers are committed
+# all tiers, and the tests of random examples again with 3 000 new ones each; a stopped run goes on where it was. The
+# tables of results and the seconds by which tests are put into tiers are committed
 test-all: $(VENV)/.developing
-	@($(PYTEST) $(WORKERS) --record ../benchmarks/nightly.md .); all=$$?; \
+	@($(PYTEST) $(WORKERS) --record ../benchmarks/nightly.md --kept ../$(VENV)/all.tests .); all=$$?; \
 	(HYPOTHESIS_PROFILE=nightly; export HYPOTHESIS_PROFILE; \
-	$(PYTEST) $(WORKERS) -m hypothesis --record ../benchmarks/nightly_examples.md .); test $$all = 0 -a $$? = 0
+	$(PYTEST) $(WORKERS) -m hypothesis --record ../benchmarks/nightly_examples.md --kept ../$(VENV)/examples.tests .); \
+	examples=$$?; for code in $$all $$examples; do case $$code in 0|5) ;; *) exit 1;; esac; done; \
+	rm $(VENV)/all.tests $(VENV)/examples.tests  # 5: all was finished before
 
 # 10 000 random declarations and 5 000 jobs for the accountant against oracles of their own; the tests look at some hundred
 fuzz: $(VENV)/.developing

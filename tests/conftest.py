@@ -33,11 +33,15 @@ _for_record = os.environ.get("CI") or os.environ.get("PRIVCHECK_TEST_WHEEL")  # 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if _for_record else "dev"))
 
 
+DONE = "PRIVCHECK_TESTS_DONE"  # in the environment: a file with the tests that are not run again
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds what chooses test files by a room of the packages, and what keeps the results of a run."""
     options = parser.getgroup("privcheck's own tests")
     options.addoption("--room", default="", help="only test files that reach this folder of a package by imports")
     options.addoption("--record", type=Path, help="write counts, times and failures as a table to this file")
+    options.addoption("--kept", type=Path, help="with --record: keep finished tests in this file, and go on from them")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -51,8 +55,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what has taken long."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks what has taken long, and leaves out what an earlier run of all tests has finished."""
+    if os.environ.get(DONE):  # the same list for every worker, whenever it begins
+        done = set(Path(os.environ[DONE]).read_text(encoding="utf-8").splitlines())
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in done])
+        items[:] = [item for item in items if item.nodeid not in done]
     try:
         from tiers import mark_by_seconds, read_seconds
     except ModuleNotFoundError:  # the guard's own test runs this file alone
@@ -65,7 +73,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("record") and not hasattr(config, "workerinput"):
         from results_table import ResultsTable
 
-        config.pluginmanager.register(ResultsTable(config.getoption("record").absolute()))
+        kept = config.getoption("kept").absolute()
+        table = ResultsTable(config.getoption("record").absolute(), kept)
+        config.pluginmanager.register(table)
+        done = kept.with_suffix(".done")
+        done.write_text("".join(f"{one.nodeid}\n" for one in table.finished.values() if one.kind != "failed"))
+        os.environ[DONE] = str(done)
     if os.environ.get("PRIVCHECK_TEST_WHEEL") != "1":
         return
     for package in (privcheck, privcheck_algorithms, privcheck_audits):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import conftest
 import tiers
 from results_table import ResultsTable
 from rooms import reaches
@@ -130,21 +132,70 @@ def test_a_room_is_reached_by_imports_however_they_lead_there():
 
 
 def report(nodeid: str, outcome: str, when: str = "call") -> pytest.TestReport:
-    return pytest.TestReport(nodeid, ("", None, ""), {}, outcome, None, when, duration=30.0)
+    return pytest.TestReport(nodeid, ("", None, ""), {"slow": 1}, outcome, None, when, duration=30.0)
 
 
-def test_the_table_counts_and_names_what_failed(tmp_path, monkeypatch):
+A, B, C = "tests/unit/test_a.py::test_b", "tests/oracle/test_c.py::test_d[1]", "tests/oracle/test_c.py::test_e"
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "SECONDS", tmp_path / "seconds.json")
     monkeypatch.delenv("HYPOTHESIS_PROFILE", raising=False)
-    table = ResultsTable(tmp_path / "table.md")
-    for one in (("setup", "passed"), ("call", "passed"), ("teardown", "passed")):
-        table.pytest_runtest_logreport(report("tests/unit/test_a.py::test_b", one[1], one[0]))
-    table.pytest_runtest_logreport(report("tests/oracle/test_c.py::test_d[1]", "failed"))
-    table.pytest_runtest_logreport(report("tests/oracle/test_c.py::test_e", "failed", "setup"))
-    table.pytest_sessionfinish(pytest.ExitCode.TESTS_FAILED)
+    return lambda: ResultsTable(tmp_path / "table.md", tmp_path / "kept")
+
+
+def run(table: ResultsTable, nodeid: str, *phases: str) -> None:
+    for when, outcome in zip(("setup", "call", "teardown"), phases, strict=False):
+        table.pytest_runtest_logreport(report(nodeid, outcome, when))
+
+
+def test_the_table_counts_and_names_what_failed(tmp_path, table):
+    made = table()
+    run(made, A, "passed", "passed", "passed")
+    run(made, B, "passed", "failed", "passed")
+    made.pytest_runtest_logreport(report(C, "failed", "setup"))
+    made.pytest_runtest_logreport(report(C, "passed", "teardown"))
+    made.pytest_sessionfinish(pytest.ExitCode.TESTS_FAILED)
     text = (tmp_path / "table.md").read_text(encoding="utf-8")
     assert "1 passed, 2 failed, 0 skipped" in text
     assert "| unit | 1 | 0 | 0 | 1.5 |" in text
-    assert "| oracle | 0 | 2 | 0 | 1.0 |" in text
-    assert "* `tests/oracle/test_c.py::test_e (setup)`" in text
-    assert tiers.read_seconds()["unit/test_a.py::test_b"] == tiers.Function(1, 1, 90.0)
+    assert "| oracle | 0 | 2 | 0 | 2.5 |" in text
+    assert f"* `{C}` (setup)" in text
+    assert f"commit {made.commit}:" in text
+    assert tiers.read_seconds()["unit/test_a.py::test_b"] == tiers.Function(1, 0, 90.0)
+
+
+def test_a_stopped_run_goes_on_from_what_it_finished(tmp_path, table):
+    made = table()
+    run(made, A, "passed", "passed", "passed")
+    run(made, B, "passed", "failed", "passed")
+    run(made, C, "passed")  # killed while it ran
+    made.pytest_sessionfinish(pytest.ExitCode.INTERRUPTED)
+    assert not (tmp_path / "table.md").exists()
+    with (tmp_path / "kept").open("a") as file:
+        file.write('{"nodeid": "tests/unit/te')  # … and while it wrote
+    again = table()
+    assert {name: one.kind for name, one in again.finished.items()} == {A: "passed", B: "failed"}
+    run(again, B, "passed", "passed", "passed")
+    run(again, C, "passed", "skipped", "passed")
+    again.pytest_sessionfinish(pytest.ExitCode.OK)
+    assert "2 passed, 0 failed, 1 skipped" in (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert table().finished == again.finished
+
+
+def test_finished_tests_are_not_collected_again(tmp_path, monkeypatch):
+    done = tmp_path / "done"
+    done.write_text(f"{A}\n")
+    monkeypatch.setenv(conftest.DONE, str(done))
+    items, left = [Case(A), Case(B)], []
+    hook = SimpleNamespace(pytest_deselected=lambda *, items: left.extend(items))
+    conftest.pytest_collection_modifyitems(SimpleNamespace(hook=hook), items)
+    assert [item.nodeid for item in items] == [B]
+    assert [item.nodeid for item in left] == [A]
+
+
+def test_a_worker_that_crashed_ends_its_test(table):
+    made = table()
+    made.pytest_runtest_logreport(report(A, "failed", "???"))
+    assert made.finished[A].kind == "failed"
