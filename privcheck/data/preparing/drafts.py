@@ -588,7 +588,13 @@ def _draft_lengths(
 
 def _show(chunk: Chunk, at: int) -> tuple[str, ...]:
     values = (column[at].as_py() for column in chunk.columns.values())
-    return (str(chunk.numbers[at]), *("" if value is None else str(value) for value in values))
+    return (str(chunk.numbers[at]), *map(_say_value, values))
+
+
+def _say_value(value: object) -> str:
+    if value is None:
+        return ""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _is_measured(column: pa.ChunkedArray) -> bool:
