@@ -31,9 +31,11 @@ from privcheck.reports.summary import (
     DrawnCurve,
     PolicyValue,
     Privacy,
+    PureBar,
     find_crossing,
     name_quantity,
     privacy,
+    pure_bars,
     rank_policies,
 )
 from privcheck.reports.values import CalibratedNoise, Report
@@ -233,7 +235,14 @@ class Plot:
 
 
 def privacy_plot(report: Report) -> Plot | None:
-    """Plot of δ(ε): the claim, the accountant's upper and the audit's lower bound; None without any curve."""
+    """Plot of what is claimed, charged and measured; None without any of it.
+
+    Of a pure claim it shows ε at δ = 0, which the logarithmic axis of a curve δ(ε) cannot: there the claim lies above
+    any finite loss.
+    """
+    bars = pure_bars(report)
+    if bars:
+        return _pure_plot(bars)
     data = privacy(report)
     floor = _floor(data)
     if floor is None:
@@ -241,33 +250,42 @@ def privacy_plot(report: Report) -> Plot | None:
     shown = [name for name, curve in (("the claim", data.claim), ("the accountant's upper bound", data.upper),
                                       ("the audit's lower bound", data.lower)) if curve is not None]  # fmt: skip
     caption = f"δ as a function of ε, δ on a logarithmic axis: {', '.join(shown)}."
-    if data.claim and report.budget is not None and report.budget.guarantee.delta == 0:
-        least = report.budget.guarantee.pure_epsilon
-        where = "at no ε" if least is None else f"from ε = {figure(least, rounding='up')} on"
-        caption += (
-            f" The claim is of pure DP, judged at δ = 0; the declared releases reach it {where}. A curve below "
-            "the claim's at smaller ε is no sign that the claim holds."
-        )
     if data.upper and data.lower and find_crossing(data) is None:
         caption += " The audit leaves the strip between the two bounds open."
-    caption += _say_pure(report)
     paint = partial(_paint_privacy, data=data, floor=floor)
     return both_widths(paint, name="privacy", height=(330, 310), title="Privacy curve", caption=caption)
 
 
-def _say_pure(report: Report) -> str:
-    """Remark on a pure claim, which a curve on a logarithmic axis cannot show at δ = 0; empty if it does not apply."""
-    audit, total = report.audit, report.budget.guarantee if report.budget else None
-    if total is None or total.pure_epsilon is None or audit is None or audit.epsilon_claimed is None or audit.delta:
-        return ""
-    claimed = figure(audit.epsilon_claimed, rounding="up")
-    text = (
-        f" The claim is pure, ε = {claimed} at δ = 0, which a logarithmic axis cannot show: at δ = 0 the releases lose "
-        f"at most {figure(total.pure_epsilon, rounding='up')}."
+def _pure_plot(bars: Sequence[PureBar]) -> Plot:
+    claim, *others = bars
+    told = [
+        f"{bar.text} {'∞' if math.isinf(bar.epsilon) else figure(bar.epsilon, rounding=bar.rounding)}" for bar in bars
+    ]
+    above = [bar.text.partition(":")[0] for bar in others if bar.epsilon > claim.epsilon]
+    caption = f"ε at δ = 0, where the claim is made: {'; '.join(told)}."
+    caption += f" Above the claim: {', '.join(above)}." if above else " Nothing is above the claim."
+    heights = (56 + 34 * len(bars), 52 + 46 * len(bars))
+    return both_widths(
+        partial(_paint_pure, bars=bars), name="privacy", height=heights, title="Claimed and charged ε", caption=caption
     )
-    if total.pure_epsilon > audit.epsilon_claimed:
-        text += " A curve that is lower at every δ > 0 in the picture does not make such a claim true."
-    return text
+
+
+def _paint_pure(axes: Axes, *, bars: Sequence[PureBar], wide: bool) -> None:
+    finite = max((bar.epsilon for bar in bars if math.isfinite(bar.epsilon)), default=0.0) or 1.0
+    colours = {"claim": CLAIM, "upper": UPPER, "lower": LOWER}
+    for row, bar in enumerate(bars):
+        length = bar.epsilon if math.isfinite(bar.epsilon) else 1.3 * finite
+        axes.barh(row, length, height=0.5, color=colours[bar.side], alpha=1.0 if math.isfinite(bar.epsilon) else 0.5)
+        number = "∞" if math.isinf(bar.epsilon) else figure(bar.epsilon, rounding=bar.rounding)
+        axes.text(length + 0.01 * finite, row, number, va="center", fontsize=11 if wide else 10)
+    axes.axvline(bars[0].epsilon, color=CLAIM, linestyle=(0, (5, 3)), linewidth=1.2)
+    axes.set_xlim(0, 1.42 * finite)
+    axes.set_ylim(len(bars) - 0.5, -0.5)
+    axes.set_yticks(range(len(bars)), [bar.text for bar in bars])
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_locator(MaxNLocator(6 if wide else 4, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: figure(float(value))))
+    axes.set_xlabel("ε at δ = 0")
 
 
 def value_plot(report: Report) -> Plot | None:

@@ -11,6 +11,7 @@ from typing import Literal
 from privcheck.reports import audit_wording
 from privcheck.reports.values import Audited, Audits, Ran, RanOnline, Regret, Report, Verified
 from privcheck.reports.wording import (
+    Rounding,
     agree,
     as_sentence,
     capitalise,
@@ -71,6 +72,43 @@ def privacy(report: Report) -> Privacy:
         epsilon_upper=audit.epsilon_upper if upper is None and audit else upper,
         epsilon_lower=audit.epsilon_lower if audit and same else None,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PureBar:
+    """ε at δ = 0 of one side.
+
+    Attributes:
+        text: What it is.
+        epsilon: ε in nats; ∞ where no finite ε is known.
+        side: The claim, a bound from above or from below.
+    """
+
+    text: str
+    epsilon: float
+    side: Literal["claim", "upper", "lower"]
+
+    @property
+    def rounding(self) -> Rounding:
+        """The safe direction of its digits."""
+        return "down" if self.side == "lower" else "up"
+
+
+def pure_bars(report: Report) -> tuple[PureBar, ...]:
+    """ε of a pure claim, of the accountant, of the worst known pair and of the audit; empty for other claims."""
+    audit, total = report.audit, report.budget.guarantee if report.budget else None
+    if total is None or audit is None or audit.epsilon_claimed is None or audit.delta:
+        return ()
+    claimed = audit.epsilon_claimed
+    upper = math.inf if total.pure_epsilon is None else total.pure_epsilon
+    bars = [PureBar(text="claimed", epsilon=claimed, side="claim")]
+    bars.append(PureBar(text="accountant: at most", epsilon=upper, side="upper"))
+    if report.verify is not None and math.isfinite(report.verify.lower_ratio) and report.verify.lower_ratio > 0:
+        pair = report.verify.lower_ratio * claimed
+        bars.append(PureBar(text="worst known pair: at least", epsilon=pair, side="lower"))
+    if audit.epsilon_lower is not None and _here(report, audit):
+        bars.append(PureBar(text="audit: at least", epsilon=audit.epsilon_lower, side="lower"))
+    return tuple(bars)
 
 
 def _here(report: Report, view: Audited) -> bool:

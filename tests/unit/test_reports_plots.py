@@ -6,6 +6,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -38,6 +39,32 @@ def test_claim_and_both_bounds_stand_in_one_plot(sample):
             assert f"stroke: var({colour})" in svg
         assert {"δ", "ε", "δ = 10⁻⁵", "1", "10⁻⁸", "claimed"} <= set(_texts(svg))
     assert "the claim, the accountant's upper bound, the audit's lower bound" in plot.caption
+
+
+@pytest.mark.parametrize("charged", [0.5, 1.0, 1.95, None])
+def test_a_pure_claim_is_drawn_beside_what_is_charged_at_delta_0(charged):
+    """A curve on a logarithmic axis would draw the claim above a loss that breaks it."""
+    spent = budget([0.0, 1.0], [0.5, 1e-9], [1.0, 1.0], at=charged, delta=0.0)
+    spent = replace(spent, guarantee=replace(spent.guarantee, pure_epsilon=charged))
+    made = report(audited(epsilon_claimed=1.0, epsilon_lower=0.9), budget=spent)
+    plot = privacy_plot(made)
+    number = "∞" if charged is None else f"{charged:g}"
+    for svg in (plot.wide, plot.narrow):
+        assert {"claimed", "accountant: at most", "audit: at least", "ε at δ = 0", number, "0.9"} <= set(_texts(svg))
+        lengths = dict(zip(("claimed", "charged", "audit"), _widths(svg), strict=True))
+        assert (lengths["charged"] > lengths["claimed"] + 0.1) == (charged is None or charged > 1)
+        assert lengths["audit"] < lengths["claimed"]
+    assert ("Above the claim: accountant" in plot.caption) == (charged is None or charged > 1)
+
+
+def _widths(svg):
+    """Lengths of the bars: paths of four corners, from the top."""
+    found = []
+    for path in re.findall(r'd="(M[^"]+z)', svg):
+        corners = [tuple(map(float, pair)) for pair in re.findall(r"(-?[\d.]+) (-?[\d.]+)", path)]
+        if len(corners) == 4 and corners[0][0] == corners[3][0] and corners[1][0] == corners[2][0]:
+            found.append((corners[0][1], corners[1][0] - corners[0][0]))
+    return [width for _, width in sorted(found) if width > 0][-3:]
 
 
 def test_a_drawing_has_the_pages_colours_and_fonts_only(sample):
