@@ -27,6 +27,7 @@ from privcheck.reports.wording import (
     words,
 )
 
+_MOST = 0.5  # of the uniform policy's gap: more than most is left
 _FAR = 700.0  # nats; beyond this e^ε overflows
 
 
@@ -455,6 +456,7 @@ def notices(report: Report) -> tuple[Notice, ...]:
     return (
         *contradictions,
         *_warn_of_nothing_learned(report),
+        *_tell_of_twin(report),
         *_warn_of_crossing(report),
         *_warn_of_declared_only(report),
         *_noise(report),
@@ -467,6 +469,20 @@ def _warn_of_nothing_learned(report: Report) -> Iterator[Notice]:
     if report.run is not None and report.run.did_not_learn is not None:
         text = f"{report.run.algorithm} {report.run.did_not_learn.words}."
         yield Notice(tone="open", title=NOTHING_LEARNED, text=text)
+
+
+def _tell_of_twin(report: Report) -> Iterator[Notice]:
+    """Yield that the gap to the optimum is not the price of privacy, where most of it is left without noise too."""
+    run, share = report.run, _share_of_uniform(report)
+    if not isinstance(run, Ran) or run.did_not_learn is not None or share is None or share <= _MOST:
+        return
+    mine, twin, best = run.value.mean, run.value.baseline, run.value.optimal
+    if mine is not None and twin is not None and best is not None and twin <= mine:
+        text = (
+            f"Without noise the same agent reaches {figure(twin)} on the same data, no more than with noise "
+            f"({figure(mine)}): what is missing to the optimum ({figure(best)}) is missing without privacy too."
+        )
+        yield Notice(tone="plain", title="Privacy is not what limits this policy", text=text)
 
 
 def _contradictions(report: Report, name: str, view: Audited) -> Iterator[Notice]:

@@ -13,8 +13,9 @@ import pytest
 
 from privcheck.errors import ParameterError
 from privcheck.reports import html, read_report, text
-from privcheck.reports.values import VerdictBrief
-from small_reports import as_written, audited, report, whole
+from privcheck.reports.summary import notices
+from privcheck.reports.values import Gap, VerdictBrief
+from small_reports import as_written, audited, ran, report, whole
 
 MINIMAL = {"privcheck": {"version": "0.1.0", "schema": 1}}
 HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>{{ 7*7 }}$\\alpha$\x1b[31m&amp;"
@@ -297,3 +298,13 @@ def test_text_of_a_failing_report():
     text = render_text(as_written("fails"))
     assert text.startswith("FAILS · dp-apvi")
     assert "critical stated-sensitivity-refuted visits: stated ℓ₂ sensitivity √H is too small" in text
+
+
+@pytest.mark.parametrize(
+    ("mean", "twin", "share", "told"),
+    [(0.70, 0.69, 0.85, True), (0.70, 0.70, 0.85, True), (0.70, 0.75, 0.85, False), (0.78, 0.77, 0.2, False)],
+)
+def test_a_gap_that_is_there_without_noise_is_not_put_down_to_privacy(mean, twin, share, told):
+    run = replace(ran(mean=mean, baseline=twin, optimal=0.8), gap=Gap(mean=0.1, uniform=0.12, share_of_uniform=share))
+    titles = [notice.title for notice in notices(report(run=run))]
+    assert ("Privacy is not what limits this policy" in titles) == told
