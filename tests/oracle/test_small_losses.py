@@ -5,6 +5,8 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
+from dp_accounting import NeighboringRelation
+from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -254,6 +256,28 @@ def test_turned_sums_against_plain_ones():
 def test_rare_batches_as_tight_as_the_best_peer(relation, delta, peer, least):
     found = acc.compose(acc.poisson_gaussian(std=1.417, rate=2.52e-4, relation=relation, count=500))
     assert least <= found.epsilon(delta=delta).upper <= peer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_sampled_gaussians_between_the_bounds_of_dp_accounting(seed):
+    """Its optimistic answer is a lower bound, and its pessimistic one hardly better than ours."""
+    rng = np.random.default_rng(seed)
+    std, rate, count = 10 ** rng.uniform(-0.3, 0.8), 10 ** rng.uniform(-4.5, -0.7), int(10 ** rng.uniform(0.5, 4))
+    delta, relation = 10 ** rng.uniform(-9, -2), ("add-remove", "replace-one")[seed % 2]
+    named = {"add-remove": NeighboringRelation.ADD_OR_REMOVE_ONE, "replace-one": NeighboringRelation.REPLACE_ONE}
+    least, most = (
+        privacy_loss_distribution.from_gaussian_mechanism(
+            std, sampling_prob=rate, pessimistic_estimate=pessimistic, neighboring_relation=named[relation],
+            use_connect_dots=pessimistic,
+        )
+        .self_compose(count)
+        .get_epsilon_for_delta(delta)
+        for pessimistic in (False, True)
+    )  # fmt: skip
+    found = acc.compose(acc.poisson_gaussian(std=std, rate=rate, relation=relation, count=count)).epsilon(delta=delta)
+    assert found.upper >= least * (1 - 1e-9)
+    assert found.upper <= most * 1.05 + 1e-6
 
 
 @settings(max_examples=20)
