@@ -59,7 +59,9 @@ class Figure:
     def lower(self) -> float:
         """Certified bound, never above the truth or `value`; computed on first use, where one is known.
 
-        It is known of figures that are bounded from below, and of ε and δ of random allocations.
+        It is known of figures that are bounded from below, and of ε and δ of compositions whose laws are those of some
+        mechanism's outputs: Laplace, randomised response, samples with Gaussian noise, random allocations, beside
+        Gaussians.
         """
         if self._below:
             return min(self._certify(), self.value)

@@ -149,7 +149,9 @@ def rounded(law, count, epsilon, direction, *, up):
     low, high = min(float(end.min()) for end in every), max(float(end.max()) for end in every)
     single = math.sqrt(sum(float((masses * losses[1:] ** 2).sum()) for masses, losses in parts))
     size = 1 << 19
-    mesh = max((high - low) / (size / 8), 60 * single * math.sqrt(count) / size, 1e-12)
+    mean = abs(sum(float((masses * losses[1:]).sum()) for masses, losses in parts))
+    reach = 60 * single * math.sqrt(count) + 3 * count * mean
+    mesh = max((high - low) / (size / 8), reach / size, 1e-12)
     law_on_grid = np.zeros(size)
     for masses, losses in parts:
         pick = np.maximum if up else np.minimum
@@ -317,3 +319,55 @@ def test_several_laws_and_a_gaussian_together():
     assert np.all(np.isfinite(epsilons))
     assert np.all(least > np.log([1e-4, 1e-6, 1e-8]) - 1e-3)
     assert np.all(np.diff(epsilons) > 0)
+
+
+# lower bounds of figures ------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(log_count=st.floats(0, 8), spread=st.floats(0.1, 3), place=st.floats(0, 3), log_delta=st.floats(-9, -1))
+def test_lower_bounds_of_figures_against_the_binomial_sum(log_count, spread, place, log_delta):
+    count = int(10**log_count)
+    epsilon = min(spread / math.sqrt(count), 2.0)
+    curve = acc.compose(acc.randomized_response(epsilon=epsilon, count=count))
+    asked = place * math.sqrt(count) * epsilon
+    found = curve.delta(epsilon=asked)
+    truth = responses(epsilon, count, asked)
+    assert found.lower <= truth * (1 + 1e-6) <= found.upper * (1 + 2e-6)
+    delta = 10.0**log_delta
+    at_delta = curve.epsilon(delta=delta)
+    assert at_delta.lower <= at_delta.upper
+    if at_delta.lower > 0:
+        assert responses(epsilon, count, at_delta.lower * (1 - 1e-9)) >= delta * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        acc.poisson_gaussian(std=1.1, rate=0.01, relation="add-remove", count=10_000),
+        acc.poisson_gaussian(std=1.417, rate=2.52e-4, relation="replace-one", count=500),
+        acc.laplace(scale=20, count=500),
+        acc.discrete_laplace(scale=20, count=5_000),
+    ],
+    ids=str,
+)
+def test_bounds_of_figures_are_close(event):
+    for parts in ((event,), (event, acc.gaussian(std=30))):
+        found = acc.compose(*parts).epsilon(delta=1e-6)
+        assert found.bounded_below
+        assert found.upper * 0.99 <= found.lower <= found.value
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        acc.above_threshold(threshold_scale=4, query_scale=4),
+        acc.bounded_range(epsilon=0.1),
+        acc.group(acc.laplace(scale=20), size=2),
+        acc.approximate(epsilon=0.1, delta=1e-6),
+        acc.zcdp(rho=0.1),
+    ],
+    ids=lambda event: event.kind,
+)
+def test_what_only_bounds_a_mechanism_has_no_lower_bound(event):
+    assert not acc.compose(acc.laplace(scale=9), event).epsilon(delta=1e-3).bounded_below
