@@ -236,9 +236,13 @@ def _why_unbounded(
 ) -> str:
     if leaking:
         return f"{', '.join(leaking)}: the same noise is added to different values"
-    infinite = [one.procedure for one in procedures if one.cost.rho.infinite and one.cost.pure is None]
-    without = [p.name for p in infinite if any(e.kind == "non_private" for e in p.events(relation, values))]
-    return f"{', '.join(without)}: some outputs are impossible for one of two neighbours" if without else ""
+    infinite = [one for one in procedures if one.cost.rho.infinite and one.cost.pure is None]
+    without = [
+        f"{one.procedure.name}: {one.cost.theorem}"
+        for one in infinite
+        if any(e.kind == "non_private" for e in one.procedure.events(relation, values))
+    ]
+    return "; ".join(without)
 
 
 def _dearest(numbers: Sequence[NumericAccount]) -> NumericAccount:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from privcheck.accounting.events import Event
 
 Divisor = Literal["realised batch", "expected batch of all users"]
-_THEOREM: Final = "none: the spread of the divided noise depends on the users, and no bound on its loss is known"
+_THEOREM: Final = "the spread of the divided noise depends on the users, and no bound on its loss is known"
 _FINEST: Final = 10**9  # denominator of a rate
 _RAREST: Final = 1e-18  # probability of a batch that is left out
 _REACH: Final = 7.0  # standard deviations of a component on both sides that are cut into cells
