@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privcheck_algorithms.trained.tasks import Array, Indices
 
-_USERS = 250  # whose hidden units are in memory at a time
+_USERS = 25  # at a time: their hidden units fit a processor's cache
 
 
 class Policy(Protocol):
@@ -72,8 +72,7 @@ class LinearPolicy:
 
     def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
         """Sums of gradients by user."""
-        weights = np.swapaxes(observations, 1, 2) @ slopes
-        return np.concatenate([weights, slopes.sum(axis=1, keepdims=True)], axis=1).reshape(len(slopes), -1)
+        return _weighed(observations, slopes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +136,9 @@ def _weighed(seen: Array, slopes: Array) -> Array:
 
 def probabilities(logits: Array) -> Array:
     """Action probabilities (…, actions) from the logits of the actions after the first."""
+    if logits.shape[-1] == 1:  # the logistic function, without overflow
+        second = 0.5 + 0.5 * np.tanh(0.5 * logits)
+        return np.concatenate([1.0 - second, second], axis=-1)
     whole = np.concatenate([np.zeros((*logits.shape[:-1], 1)), logits], axis=-1)
     raised = np.exp(whole - whole.max(axis=-1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
@@ -144,7 +146,10 @@ def probabilities(logits: Array) -> Array:
 
 def sampled(logits: Array, uniforms: NDArray[np.float64]) -> Indices:
     """Actions drawn from the softmax by inverse distribution functions, one uniform number each."""
-    below = probabilities(logits)[..., :-1].cumsum(axis=-1)
+    chances = probabilities(logits)
+    if logits.shape[-1] == 1:
+        return np.asarray(uniforms >= chances[..., 0], dtype=np.int64)
+    below = chances[..., :-1].cumsum(axis=-1)
     return np.asarray((uniforms[..., np.newaxis] >= below).sum(axis=-1), dtype=np.int64)
 
 
