@@ -45,11 +45,11 @@ def test_whole_episodes_are_gymnasium_s(task):
     starts, uniforms = draw_rows(task, 5, range(6))
     states = task.start(starts)
     if task.name == "mountain-car":  # pushing with the speed reaches the goal
-        first = tasks.play(task, lambda seen, u: (seen[:, 1] >= 0) * 1, starts=starts, uniforms=uniforms)
+        first = tasks.play(task, lambda seen, _: (seen[:, 1] >= 0) * 1, starts=starts, uniforms=uniforms)
     elif task.name == "acrobot":  # and so does pushing against the second link's turn
-        first = tasks.play(task, lambda seen, u: (seen[:, 5] >= 0) * 1, starts=starts, uniforms=uniforms)
+        first = tasks.play(task, lambda seen, _: (seen[:, 5] >= 0) * 1, starts=starts, uniforms=uniforms)
     else:
-        first = tasks.play(task, lambda seen, u: (u >= 0.5) * 1, starts=starts, uniforms=uniforms)
+        first = tasks.play(task, lambda _, u: (u >= 0.5) * 1, starts=starts, uniforms=uniforms)
     for user in range(6):
         own.reset()
         own.unwrapped.state = states[user].copy()

@@ -18,7 +18,16 @@ from privcheck_algorithms.trained.policy_gradient import (
     greedy_returns,
 )
 from privcheck_algorithms.trained.tasks import ACROBOT, CART_POLE, MOUNTAIN_CAR, Episodes, Task
-from privcheck_algorithms.trained.training import Agent, Plan, Training, Users, no_noise, read_plan, simulated_noise, train
+from privcheck_algorithms.trained.training import (
+    Agent,
+    Plan,
+    Training,
+    Users,
+    no_noise,
+    read_plan,
+    simulated_noise,
+    train,
+)
 
 __all__ = [
     "ACROBOT",

@@ -22,7 +22,7 @@ class Policy(Protocol):
 
     @property
     def dimension(self) -> int:
-        """d, the number of parameters."""
+        """Number of parameters, d."""
         ...
 
     def initial(self) -> Array:
@@ -58,7 +58,7 @@ class LinearPolicy:
 
     @property
     def dimension(self) -> int:
-        """d."""
+        """Number of parameters, d."""
         return (self.inputs + 1) * (self.actions - 1)
 
     def initial(self) -> Array:
@@ -95,7 +95,7 @@ class TanhPolicy:
 
     @property
     def dimension(self) -> int:
-        """d."""
+        """Number of parameters, d."""
         return (self.inputs + 1) * self.units + (self.units + 1) * (self.actions - 1)
 
     def initial(self) -> Array:

@@ -66,7 +66,7 @@ def batch_sizes(values: Mapping[str, Fraction]) -> tuple[int, ...]:
     return (int(values["B"]),)
 
 
-def declare(readings: Mapping[str, str]) -> Declaration:
+def declare(_: Mapping[str, str]) -> Declaration:
     """(ε, δ)-JDP by one Gaussian vector a user.
 
     ‖Δ‖₂ is at most 2C of the gradients and 2 of the signals. With variances (1 + w)·(2C/μ)² and (1 + 1/w)·(2/μ)² the
@@ -255,7 +255,7 @@ def greedy_returns(task: Task, policy: Policy, parameters: Array, *, seed: int, 
         episodes: Number of them.
     """
 
-    def best(observations: Array, uniforms: Array) -> Indices:
+    def best(observations: Array, _: Array) -> Indices:
         return greedy(policy.logits(parameters, observations))
 
     starts, uniforms = draw_rows(task, seed, range(episodes))

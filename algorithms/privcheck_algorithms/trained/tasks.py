@@ -100,7 +100,7 @@ def _acrobot_slopes(states: Array, torque: Array) -> Array:
 
 def _acrobot(states: Array, actions: Indices) -> tuple[Array, Flags]:
     """Runge-Kutta step of fourth order over .2 s with the torque −1, 0 or 1 on the joint."""
-    torque, s, half = actions - 1.0, states.T, 0.1
+    torque, s, half = actions.astype(np.float64) - 1.0, states.T, 0.1
     k1 = _acrobot_slopes(s, torque)
     k2 = _acrobot_slopes(s + half * k1, torque)
     k3 = _acrobot_slopes(s + half * k2, torque)
@@ -183,7 +183,7 @@ def task(name: str) -> Task:
         UnknownNameError: There is no such task.
     """
     if name not in TASKS:
-        raise UnknownNameError("task", name, TASKS)
+        raise UnknownNameError("task", name, list(TASKS))
     return TASKS[name]
 
 
@@ -211,9 +211,7 @@ class Episodes:
         return np.asarray(self.rewards.sum(axis=1))
 
 
-def play(
-    task: Task, choose: Callable[[Array, Array], Indices], *, starts: Array, uniforms: Array
-) -> Episodes:
+def play(task: Task, choose: Callable[[Array, Array], Indices], *, starts: Array, uniforms: Array) -> Episodes:
     """Let each user play one episode. A user's episode depends on their own row of random numbers and on `choose`.
 
     Args:

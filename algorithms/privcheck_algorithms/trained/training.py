@@ -80,7 +80,7 @@ class Plan:
 
     @property
     def dimension(self) -> int:
-        """d, coordinates of a per-user vector."""
+        """Coordinates of a per-user vector, d."""
         return sum(block.dimension for block in self.blocks)
 
     def members(self) -> Iterator[range]:
@@ -120,7 +120,9 @@ def read_plan(declaration: Declaration, values: Mapping[str, Fraction]) -> Plan:
         norm = statistic.norm.number(values, rounding="down")
         blocks.append(Block(name=release.name, dimension=statistic.shape(values)[1], norm=norm))
     if len(sizes) != 1 or len(next(iter(sizes))) != 1:
-        raise DeclarationError(f"{declaration.name}: expected batches of one size for all releases, got {sorted(sizes)}")
+        raise DeclarationError(
+            f"{declaration.name}: expected batches of one size for all releases, got {sorted(sizes)}"
+        )
     plan = Plan(users=int(values["K"]), batch=next(iter(sizes))[0], blocks=tuple(blocks))
     if not 1 <= plan.batches <= _MOST:
         message = f"K = {plan.users} users in batches of {plan.batch}: expected 1 to {_MOST} batches"
@@ -199,7 +201,7 @@ def simulated_noise(seed: int) -> Callable[[int], NoiseSource]:
     return lambda batch: SimulatedNoise(int(np.random.SeedSequence(seed, spawn_key=(batch,)).generate_state(1)[0]))
 
 
-def no_noise(batch: int) -> NoiseSource:
+def no_noise(_: int) -> NoiseSource:
     """Source of a batch without noise, for twins: nothing is protected."""
     return NoNoise()
 
@@ -250,9 +252,7 @@ def train(
         sums.append(noisy)
         state = agent.update(state, noisy, plan)
     book.close()
-    return Training(
-        parameters=agent.result(state), sums=tuple(sums), states=(*states, state), plan=plan, ledger=book
-    )
+    return Training(parameters=agent.result(state), sums=tuple(sums), states=(*states, state), plan=plan, ledger=book)
 
 
 def _exact_sums(agent: Agent[S], state: S, episodes: Episodes, plan: Plan) -> dict[str, Array]:

@@ -1,0 +1,252 @@
+"""Trainings driven by a declaration: what is read from it, what it costs, what a learner is handed, that it learns."""
+
+import dataclasses
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privcheck.declare.mechanisms import Laplace
+from privcheck.declare.relations import ReplaceOne, ZeroOut
+from privcheck.declare.schedules import Batches, Poisson
+from privcheck.declare.statistics import ClippedSums
+from privcheck.errors import DeclarationError, ParameterError
+from privcheck.pricing import account
+from privcheck.runtime.ledger import read_ledger
+from privcheck.runtime.noise import NoNoise
+from privcheck.verification import verify
+from privcheck_algorithms import trained
+from privcheck_algorithms.trained.policies import LinearPolicy, TanhPolicy
+from privcheck_algorithms.trained.policy_gradient import (
+    GRADIENTS,
+    PRIVATE_POLICY_GRADIENT,
+    SIGNALS,
+    PolicyGradient,
+    SimulatedUsers,
+    discounted_signals,
+    greedy_returns,
+)
+from privcheck_algorithms.trained.tasks import ACROBOT, CART_POLE, MOUNTAIN_CAR
+from privcheck_algorithms.trained.training import clipped_sums, no_noise, read_plan, simulated_noise, train
+
+DECLARED = PRIVATE_POLICY_GRADIENT.declare({})
+LINEAR = LinearPolicy(inputs=4, actions=2)
+AGENT = PolicyGradient(task=CART_POLE, policy=LINEAR)
+SIMULATED = simulated_noise(0)
+
+
+def values(**given):
+    return DECLARED.values({"K": 40, "B": 10, "d": 5} | given)
+
+
+def run(agent=AGENT, users=None, *, noise=SIMULATED, declaration=DECLARED, ledger=None, **given):
+    users = SimulatedUsers(task=agent.task, seed=0) if users is None else users
+    sizes = {"d": agent.policy.dimension} | given
+    return train(agent, users, declaration=declaration, values=values(**sizes), noise=noise, ledger=ledger)
+
+
+@pytest.mark.parametrize("given", [{}, {"epsilon": "1/2"}, {"epsilon": 2}, {"C": 7, "signal_weight": "1/3"}], ids=str)
+def test_it_is_as_private_as_claimed_and_hardly_more(given):
+    at = DECLARED.values(given)
+    claimed = float(at["epsilon"])
+    assert 0.9999 * claimed < account(DECLARED).at(at).epsilon(1e-5) <= claimed
+
+
+def test_the_verdict_is_that_it_holds_as_joint_dp():
+    found = verify(DECLARED, DECLARED.values({}))
+    assert (found.verdict, found.joint) == ("holds", "follows")
+    assert 0.9999 < found.upper_ratio <= 1
+
+
+def test_what_one_batch_costs_by_hand():
+    """N(0, 1) against N(μ, 1): μ² is Σ (sensitivity/σ)², and δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ)."""
+    at = DECLARED.values({})
+    sigmas = [release.mechanism.at(at).scale for release in DECLARED.noisy]
+    mu = math.sqrt((2 * 3 / sigmas[0]) ** 2 + (2 / sigmas[1]) ** 2)
+    assert mu == pytest.approx(0.26805, rel=1e-12)
+    phi = lambda x: math.erfc(-x / math.sqrt(2)) / 2  # noqa: E731
+    assert phi(mu / 2 - 1 / mu) - math.e * phi(-mu / 2 - 1 / mu) == pytest.approx(1e-5, rel=1e-3)
+
+
+def test_the_plan_is_the_declaration_s():
+    plan = read_plan(DECLARED, values(K=47, C="5/2"))
+    assert (plan.users, plan.batch, plan.batches, plan.dimension) == (47, 10, 4, 6)
+    assert [(one.name, one.dimension, one.norm) for one in plan.blocks] == [(GRADIENTS, 5, 2.5), (SIGNALS, 1, 1.0)]
+    members = [user for batch in plan.members() for user in batch]
+    assert members == list(range(40))  # each once; the rest of 7 takes no part
+
+
+def changed(**parts):
+    first, second = DECLARED.noisy
+    return dataclasses.replace(DECLARED, releases=(dataclasses.replace(first, **parts), second))
+
+
+@pytest.mark.parametrize(
+    ("declaration", "says"),
+    [
+        (dataclasses.replace(DECLARED, relation=ZeroOut("user")), "replace one user"),
+        (dataclasses.replace(DECLARED, relation=ReplaceOne(unit="user", trajectories=2)), "one episode"),
+        (changed(statistic=ClippedSums(dimension=5, norm=3, per="user")), "one record a user"),
+        (changed(statistic=ClippedSums(dimension=5, norm=3, ball="l1")), "ℓ₂"),
+        (changed(mechanism=Laplace(scale=100)), "Gaussian noise"),
+        (changed(schedule=Batches(size="ten users")), "sizes"),
+        (changed(schedule=Poisson(rate=Fraction(1, 10), rounds=10)), "no other release"),
+        (changed(schedule=Batches(size="others", sizes=lambda at: (int(at["B"]), 7))), "one size"),
+    ],
+    ids=["zero-out", "two episodes", "per user", "l1", "laplace", "no sizes", "poisson", "two sizes"],
+)
+def test_other_declarations_are_refused(declaration, says):
+    with pytest.raises(DeclarationError, match=says):
+        read_plan(declaration, values())
+
+
+def test_other_dimensions_or_no_batch_are_refused():
+    with pytest.raises(ParameterError, match="parts"):
+        run(d=6)
+    with pytest.raises(ParameterError, match="batches"):
+        run(K=9)
+    with pytest.raises(ParameterError, match="rate"):
+        PolicyGradient(task=CART_POLE, policy=LINEAR, rate=0)
+
+
+def test_release_noise_is_refused():
+    class Release(NoNoise):
+        protects = True
+
+    with pytest.raises(ParameterError, match="clipped sums have no grid"):
+        run(noise=lambda _: Release())
+
+
+def test_clipped_sums_are_those_of_a_loop():
+    plan = read_plan(DECLARED, values())
+    rows = np.random.default_rng(0).normal(size=(10, 6)) * 4
+    rows[3, 2] = np.nan
+    rows[4] = 1e200
+    rows[5] = 0
+    found = clipped_sums(rows, plan)
+    for name, part, norm in ((GRADIENTS, slice(0, 5), 3.0), (SIGNALS, slice(5, 6), 1.0)):
+        wanted = np.zeros(part.stop - part.start)
+        for i, row in enumerate(rows):
+            length = math.sqrt(sum(float(x) ** 2 for x in row[part])) if i not in {3, 4} else 0.0
+            if length > 0:
+                wanted += row[part] * min(1.0, norm / length)
+        np.testing.assert_allclose(found[name], wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("task", [CART_POLE, ACROBOT, MOUNTAIN_CAR], ids=lambda one: one.name)
+@pytest.mark.parametrize("units", [0, 3])
+def test_a_user_s_vector_is_the_slope_of_their_own_episode(task, units):
+    """Against finite differences of Σ_t (G_t − b)·log π(a_t | s_t), in a loop over one user's steps."""
+    form = TanhPolicy(inputs=task.inputs, actions=2, units=3) if units else LinearPolicy(inputs=task.inputs, actions=2)
+    agent = PolicyGradient(task=task, policy=form, discount=0.9)
+    plan = read_plan(DECLARED, values(d=form.dimension))
+    rng = np.random.default_rng(4)
+    state = dataclasses.replace(agent.begin(plan), parameters=rng.normal(size=form.dimension), baseline=-0.3)
+    episodes = SimulatedUsers(task=task, seed=1).play(agent.choose(state), range(4))
+    episodes = dataclasses.replace(episodes, terminated=np.array([True, True, False, True]))
+    found = agent.per_user_vector(state, episodes)
+    for user in range(4):
+        n = int(episodes.lengths[user])
+        worth = (1 if task.terminal_is_good else -1) * bool(episodes.terminated[user])
+        signals = [worth * 0.9 ** (n - 1 - t) for t in range(n)]
+
+        def objective(parameters, user=user, n=n, signals=signals):
+            total = 0.0
+            for t in range(n):
+                logit = float(form.logits(parameters, episodes.observations[user, t])[0])
+                action = episodes.actions[user, t]
+                total += (signals[t] + 0.3) * -math.log1p(math.exp(-logit if action == 1 else logit))
+            return total
+
+        for j in rng.choice(form.dimension, size=3, replace=False):
+            step = np.zeros(form.dimension)
+            step[j] = 1e-5
+            slope = (objective(state.parameters + step) - objective(state.parameters - step)) / 2e-5
+            assert found[user, j] == pytest.approx(slope, rel=1e-5, abs=1e-5)
+        assert found[user, -1] == pytest.approx(sum(signals) / n, abs=1e-12)
+        assert abs(found[user, -1]) <= 1  # never clipped
+
+
+def test_a_user_s_vector_is_the_same_alone():
+    state = AGENT.begin(read_plan(DECLARED, values()))
+    users = SimulatedUsers(task=CART_POLE, seed=1)
+    together = AGENT.per_user_vector(state, users.play(AGENT.choose(state), range(10)))
+    for user in range(10):
+        alone = AGENT.per_user_vector(state, users.play(AGENT.choose(state), range(user, user + 1)))
+        np.testing.assert_allclose(alone[0], together[user], rtol=1e-12, atol=1e-12)
+
+
+def test_signals_of_an_episode():
+    episodes = SimulatedUsers(task=CART_POLE, seed=1).play(lambda _, u: (u >= 0.5) * 1, range(3))
+    signals, live = discounted_signals(CART_POLE, episodes, discount=0.5)
+    n = int(episodes.lengths[0])
+    assert signals[0, n - 3 : n].tolist() == [-0.25, -0.5, -1]
+    assert not signals[0, n:].any()
+    np.testing.assert_array_equal(live.sum(axis=1), episodes.lengths)
+
+
+def test_adam_is_the_printed_algorithm():
+    """Kingma & Ba 2015, Algorithm 1, in a loop over coordinates, with the averages over the public B."""
+    plan = read_plan(DECLARED, values(K=60))
+    state, rng = AGENT.begin(plan), np.random.default_rng(0)
+    theta, m, v, kept = np.zeros(5), np.zeros(5), np.zeros(5), []
+    for number in range(1, 7):
+        sums = {GRADIENTS: rng.normal(size=5) * 20, SIGNALS: rng.normal(size=1) * 20}
+        state = AGENT.update(state, sums, plan)
+        for j in range(5):
+            g = sums[GRADIENTS][j] / 10
+            m[j], v[j] = 0.9 * m[j] + 0.1 * g, 0.999 * v[j] + 0.001 * g * g
+            rate = 0.15 * (1 - (number - 1) / 6)
+            theta[j] += rate * (m[j] / (1 - 0.9**number)) / (math.sqrt(v[j] / (1 - 0.999**number)) + 1e-8)
+        kept.append(theta.copy())
+        assert state.baseline == max(-1, min(1, sums[SIGNALS][0] / 10))
+        np.testing.assert_allclose(state.parameters, theta, rtol=1e-12)
+    np.testing.assert_allclose(AGENT.result(state), np.mean(kept[-2:], axis=0), rtol=1e-12)  # of 6, those after 4.5
+
+
+def test_noise_is_drawn_at_the_declared_scale_and_afresh():
+    """χ² of 5·40·10 draws within 6 standard deviations: error below 1e-8. The same users, with noise and without it."""
+    quiet, drawn = run(K=10, B=10, noise=no_noise), []
+    for seed in range(400):
+        noisy = run(K=10, B=10, noise=simulated_noise(seed))
+        drawn.append(noisy.sums[0][GRADIENTS] - quiet.sums[0][GRADIENTS])
+    scale = DECLARED.noisy[0].mechanism.at(values()).scale
+    assert (np.array(drawn) ** 2).sum() / scale**2 == pytest.approx(2000, abs=6 * math.sqrt(4000))
+    several = run(noise=simulated_noise(3))
+    again = run(noise=simulated_noise(3))
+    np.testing.assert_array_equal(several.parameters, again.parameters)
+    first = simulated_noise(3)(0).add(DECLARED.noisy[0].mechanism.at(values()), np.zeros(5), release=0, part=0)
+    second = simulated_noise(3)(1).add(DECLARED.noisy[0].mechanism.at(values()), np.zeros(5), release=0, part=0)
+    assert (first != second).all()
+
+
+def test_the_ledger_charges_a_training_once(tmp_path):
+    found = run(ledger=tmp_path / "ledger.jsonl")
+    header, entries = read_ledger(tmp_path / "ledger.jsonl")
+    assert [one.release for one in entries] == [GRADIENTS, SIGNALS]
+    assert [one.charge.l2 for one in entries] == [6, 2]
+    assert header["algorithm"] == "private-policy-gradient"
+    assert (header["as_declared"], header["protects"]) == (True, False)
+    assert len(found.sums) == 4
+    quiet = run(noise=no_noise).ledger.header
+    assert (quiet["as_declared"], quiet["protects"]) == (False, False)
+
+
+def test_cart_pole_is_learned_from_4000_users_at_epsilon_1():
+    form = TanhPolicy(inputs=4, actions=2, units=16)
+    agent = PolicyGradient(task=CART_POLE, policy=form)
+    found = run(agent, SimulatedUsers(task=CART_POLE, seed=0), K=4000, B=250, noise=SIMULATED)
+    assert greedy_returns(CART_POLE, form, found.parameters, seed=900, episodes=50).mean() >= 475
+
+
+def test_acrobot_is_learned_from_8000_users_at_epsilon_1():
+    form = LinearPolicy(inputs=6, actions=2)
+    agent = PolicyGradient(task=ACROBOT, policy=form, rate=0.2)
+    found = run(agent, SimulatedUsers(task=ACROBOT, seed=1), K=8000, B=500, noise=simulated_noise(1))
+    assert greedy_returns(ACROBOT, form, found.parameters, seed=900, episodes=50).mean() >= -100
+
+
+def test_the_room_offers_what_its_page_uses():
+    assert set(trained.__all__) <= set(dir(trained))
+    assert not PRIVATE_POLICY_GRADIENT.runs
