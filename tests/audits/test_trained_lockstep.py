@@ -217,21 +217,21 @@ class SchedulesByReturns(Altered):
 
 
 @pytest.mark.parametrize(
-    ("mutant", "where"),
+    ("mutant", "user", "where"),
     [
-        (NormalisesAdvantages, "one user moves"),
-        (NormalisesObservations, "one user moves"),
-        (RawCritic, "one user moves"),
-        (CleanAdam, "computed from data"),
-        (SchedulesByReturns, "computed from data"),
+        (NormalisesAdvantages, USER, "one user moves"),
+        (NormalisesObservations, USER, "one user moves"),
+        (RawCritic, USER, "one user moves"),
+        (CleanAdam, USER, "computed from data"),
+        (SchedulesByReturns, 47, "computed from data"),
     ],
 )
-def test_agents_that_leak_are_found(mutant, where):
+def test_agents_that_leak_are_found(mutant, user, where):
     agent = mutant(LINEAR)
-    found = audit(honest(agent), agent)
+    found = audit(honest(agent), agent, user=user)  # the first batch updates nothing
     assert any(where in one for one in found.findings)
     plain = Altered(LINEAR)  # the wrapper itself is innocent
-    assert audit(honest(plain), plain).consistent
+    assert audit(honest(plain), plain, user=user).consistent
 
 
 class Spy:

@@ -3,7 +3,7 @@
 A user's vector has two parts. The first is Σ_t (G_t − b)·∇log π(a_t | s_t) over their episode, where the signal G_t is
 ±γ^(steps left) if the episode reaches a terminal state, + for a goal and − for a failure, and 0 if the time limit ends
 it. The second, one number, is the mean of their G_t, from which the next batch's baseline b is released: noisy sum
-over B, clipped to [−1, 1].
+over B, clipped to [−1, 1]. The first batch has no baseline, and updates nothing else.
 
 Everything else that shapes the training is a public number, fixed before anyone takes part. The defaults were found on
 simulated users with other seeds than those of `benchmarks/trained.md`. Tuning them on users would be a cost of its own,
@@ -185,20 +185,24 @@ class PolicyGradient:
         return np.concatenate([gradients, means[:, np.newaxis]], axis=1)
 
     def update(self, state: State, sums: Sums, plan: Plan) -> State:
-        """One step of Adam, uphill."""
-        number, average = state.batches + 1, sums[GRADIENTS] / plan.batch
+        """One step of Adam, uphill; none after the first batch, whose gradients had no baseline."""
+        baseline = float(np.clip(sums[SIGNALS][0] / plan.batch, -1.0, 1.0))
+        number, last = state.batches, state.batches + 1 == plan.batches
+        if number == 0 and not last:
+            return replace(state, batches=1, baseline=baseline)
+        number, average = max(number, 1), sums[GRADIENTS] / plan.batch
         mean = _FIRST * state.mean + (1 - _FIRST) * average
         square = _SECOND * state.square + (1 - _SECOND) * average**2
         step = (mean / (1 - _FIRST**number)) / (np.sqrt(square / (1 - _SECOND**number)) + _TINY)
         parameters = state.parameters + self.rate * (1 - state.batches / plan.batches) * step
-        kept = number > (1 - self.tail) * plan.batches or number == plan.batches
+        kept = state.batches >= (1 - self.tail) * plan.batches or last
         return replace(
             state,
-            batches=number,
+            batches=state.batches + 1,
             parameters=parameters,
             mean=mean,
             square=square,
-            baseline=float(np.clip(sums[SIGNALS][0] / plan.batch, -1.0, 1.0)),
+            baseline=baseline,
             total=state.total + parameters if kept else state.total,
             averaged=state.averaged + kept,
         )
