@@ -59,7 +59,7 @@ def test_whole_episodes_are_gymnasium_s(task):
             observed, reward, terminated, truncated, _ = own.step(action)
             total, ends, t = total + reward, terminated or truncated, t + 1
             if not ends:
-                shown = first.observations[user, t] * np.array(task.scale)
+                shown = first.observations[user, t] * np.array(task.scale) + task.centre
                 np.testing.assert_allclose(observed, shown, rtol=0, atol=1e-6 * max(1, np.abs(shown).max()))
         assert t == first.lengths[user]
         assert total == pytest.approx(first.returns[user])

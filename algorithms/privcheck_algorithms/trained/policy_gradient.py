@@ -143,7 +143,7 @@ class PolicyGradient:
 
     task: Task
     policy: Policy
-    rate: float = 0.15
+    rate: float = 0.2
     discount: float = 0.98
     tail: float = 0.25
 

@@ -2,7 +2,7 @@
 
 The dynamics, time limits and rewards are Gymnasium's, in double precision; `tests/unit/test_trained_tasks.py` compares
 them step by step. Two things are ours, both public and neither a function of data: actions are restricted to pushing
-left or right with full force, and observations are divided by fixed numbers.
+left or right with full force, and observations are shifted and divided by fixed numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Task:
         step: From states (users, n) and Gymnasium's actions (users,) to the next states, and to whether each is
             terminal.
         observe: From states (users, n) to Gymnasium's observations (users, inputs).
-        scale: (inputs,) public numbers that observations are divided by before a policy sees them.
+        centre: (inputs,) public numbers that are subtracted from observations before a policy sees them …
+        scale: (inputs,) … and that they are then divided by.
         actions: Gymnasium's numbers of the actions that policies choose from.
         reward: Reward of a step.
         last_reward: Reward of a step into a terminal state.
@@ -49,6 +50,7 @@ class Task:
     high: tuple[float, ...]
     step: Step
     observe: Callable[[Array], Array]
+    centre: tuple[float, ...]
     scale: tuple[float, ...]
     actions: tuple[int, ...]
     reward: float
@@ -67,7 +69,7 @@ class Task:
 
     def scaled(self, states: Array) -> Array:
         """Observations as policies see them, (users, inputs)."""
-        return np.asarray(self.observe(states) / np.array(self.scale))
+        return np.asarray((self.observe(states) - np.array(self.centre)) / np.array(self.scale))
 
 
 _ANGLE: Final = 12 * 2 * np.pi / 360  # CartPole's largest angle, radians
@@ -139,6 +141,7 @@ CART_POLE = Task(
     high=(0.05,) * 4,
     step=_cart_pole,
     observe=_unchanged,
+    centre=(0.0,) * 4,
     scale=(2.4, 2.0, 0.2, 2.0),
     actions=(0, 1),
     reward=1.0,
@@ -153,6 +156,7 @@ ACROBOT = Task(
     high=(0.1,) * 4,
     step=_acrobot,
     observe=_acrobot_observation,
+    centre=(1.0, 0.0, 1.0, 0.0, 0.0, 0.0),  # at rest all inputs are 0
     scale=(1.0, 1.0, 1.0, 1.0, 1.0, 2.0),
     actions=(0, 2),
     reward=-1.0,
@@ -167,6 +171,7 @@ MOUNTAIN_CAR = Task(
     high=(-0.4, 0.0),
     step=_mountain_car,
     observe=_unchanged,
+    centre=(-0.5, 0.0),
     scale=(1.2, 0.07),
     actions=(0, 2),
     reward=-1.0,
