@@ -118,6 +118,12 @@ def test_release_noise_is_refused():
         run(noise=lambda _: Release())
 
 
+def test_a_batch_without_noise_among_others_is_refused():
+    """The ledger names one source: a later batch without noise would make it lie."""
+    with pytest.raises(ParameterError, match="batch 2"):
+        run(noise=lambda batch: NoNoise() if batch == 2 else SIMULATED(batch))
+
+
 def test_clipped_sums_are_those_of_a_loop():
     plan = read_plan(DECLARED, values())
     rows = np.random.default_rng(0).normal(size=(10, 6)) * 4

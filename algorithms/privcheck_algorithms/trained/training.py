@@ -106,6 +106,8 @@ def read_plan(declaration: Declaration, values: Mapping[str, Fraction]) -> Plan:
                                f"got {declaration.relation.words}")  # fmt: skip
     if declaration.others or declaration.shared_draws:
         raise DeclarationError(f"{declaration.name}: expected fresh noise on clipped sums, and no other release")
+    if "K" not in values:
+        raise DeclarationError(f"{declaration.name}: expected a parameter K, the number of users")
     blocks, sizes = [], set[tuple[int, ...]]()
     for release in declaration.noisy:
         statistic, schedule = release.statistic, release.schedule
@@ -228,7 +230,7 @@ def train(
     Raises:
         DeclarationError: The declaration is not one of such a training.
         ParameterError: The agent's vectors have other parts than are declared, or there is no batch, or a source would
-            draw release noise, which is not made for clipped sums yet.
+            draw release noise, which is not made for clipped sums yet, or sources are of several kinds.
         ChannelError: A sum is not finite.
     """
     plan = read_plan(declaration, values)
@@ -245,7 +247,11 @@ def train(
     state, states, sums = agent.begin(plan), [], list[Sums]()
     for number, members in enumerate(plan.members()):
         if number:
-            channel = channel.again(noise=noise(number), billboard=Billboard(), ledger=_NoRecord())
+            source = noise(number)
+            if (source.words, source.as_declared) != (first.words, first.as_declared):
+                message = f"batch {number}: expected noise of the same kind as that of batch 0, which the ledger names"
+                raise ParameterError(f"{message}, got {source.words}", name="noise", given=source.words)
+            channel = channel.again(noise=source, billboard=Billboard(), ledger=_NoRecord())
         exact = _exact_sums(agent, state, users.play(agent.choose(state), members), plan)
         noisy = {name: channel.release(name, value, part=0) for name, value in exact.items()}
         states.append(state)
