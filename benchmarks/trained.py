@@ -79,7 +79,7 @@ def trained(case: Case, level: str, seed: int, *, users: int = 10_000, rate: flo
     """Parameters after a training, with its CPU seconds and its number of environment steps."""
     chosen = rate or (case.twin_rate if level == OFF else case.agent.rate)
     agent = replace(case.agent, rate=chosen)
-    given = {"K": users, "B": min(case.batch, users // 20), "d": agent.policy.dimension}  # 20 updates at least
+    given = {"K": users, "B": min(case.batch, users // 20), "d": agent.policy.dimension + 1}  # 20 updates at least
     at = DECLARED.values(given if level == OFF else given | {"epsilon": level})
     counted = Counted(SimulatedUsers(task=agent.task, seed=seed))
     begun = time.process_time()
@@ -204,7 +204,7 @@ policy. {verdict}
 
 What was tuned, with the same effort for the agent and for its twin, is in the third table: three rates of three runs
 each on simulated users, for every task and policy. C = 3, γ = 0.98 (CartPole) or 0.99 (Acrobot), B, the scales of
-observations, w = 0.18 and the first batch without an update come from some forty earlier private runs on seeds 100 to
+observations, q = 0.15 and the first batch without an update come from some forty earlier private runs on seeds 100 to
 105. These choices are public here; on real users they would cost."""
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from privcheck.declare.statistics import Vectors
+from privcheck_algorithms.trained import policy_gradient
 from privcheck_algorithms.trained import training as module
 from privcheck_algorithms.trained.policies import LinearPolicy, TanhPolicy
 from privcheck_algorithms.trained.policy_gradient import (
-    GRADIENTS,
     PRIVATE_POLICY_GRADIENT,
-    SIGNALS,
+    VECTORS,
     PolicyGradient,
     SimulatedUsers,
 )
@@ -25,7 +25,7 @@ USER = 1  # in the first of six batches: the others' vectors are still long, and
 
 def values(agent):
     # little noise, so that policies change with the sums: sensitivities and laws are formulas in mu
-    return DECLARED.values({"K": 240, "B": 40, "d": agent.policy.dimension, "mu": 20})
+    return DECLARED.values({"K": 240, "B": 40, "d": agent.policy.dimension + 1, "mu": 20})
 
 
 def honest(agent):
@@ -46,14 +46,13 @@ def audit(procedure, agent=LINEAR, *, user=USER, seed=0):
 
 @pytest.mark.parametrize("agent", [LINEAR, NET], ids=["linear", "net"])
 @pytest.mark.parametrize("user", [USER, 47, 239])
-def test_the_training_is_consistent_and_opposite_users_of_the_first_batch_attain_2c(agent, user):
+def test_the_training_is_consistent_and_opposite_users_of_the_first_batch_have_opposite_gradients(agent, user):
     found = audit(honest(agent), agent, user=user)
     assert found.findings == ()
-    assert found.allowed == {GRADIENTS: 6.0, SIGNALS: 2.0}
-    assert 0 < found.moved[GRADIENTS] <= 6 * (1 + 1e-9)
-    assert 0 < found.moved[SIGNALS] <= 2
+    assert found.allowed == {VECTORS: 6.0}
+    assert 0 < found.moved[VECTORS] <= 6 * (1 + 1e-9)
     if user == USER:  # later policies may be so sure of an action that its gradient is shorter than C
-        assert found.moved[GRADIENTS] == pytest.approx(6.0, rel=1e-9)
+        assert found.moved[VECTORS] == pytest.approx(6 * 0.85**0.5, rel=1e-9)
 
 
 def test_any_other_user_moves_less():
@@ -81,8 +80,7 @@ def test_any_other_user_moves_less():
 
     found = audit_training(honest(LINEAR), [(users, Replaced())], declaration=DECLARED, values=values(LINEAR))
     assert found.consistent
-    assert 0 < found.moved[GRADIENTS] < 6
-    assert 0 < found.moved[SIGNALS] < 2
+    assert 0 < found.moved[VECTORS] < 6
 
 
 def test_the_same_users_move_nothing():
@@ -97,24 +95,28 @@ def test_the_same_users_move_nothing():
 
 def clip_after_sum(rows, plan):
     """The sum is clipped to B·C, not every user's vector to C."""
-    summed = rows.sum(axis=0, keepdims=True)
-    parts = (summed[:, : plan.blocks[0].dimension], summed[:, plan.blocks[0].dimension :])
-    return {
-        block.name: Vectors(rows=part, norm=plan.batch * block.norm).rows[0]
-        for block, part in zip(plan.blocks, parts, strict=True)
-    }
+    (block,) = plan.blocks
+    return {block.name: Vectors(rows=rows.sum(axis=0, keepdims=True), norm=plan.batch * block.norm).rows[0]}
 
 
 def no_clip(rows, plan):
     """Steps were clipped, and users have many."""
-    cut = plan.blocks[0].dimension
-    return {plan.blocks[0].name: rows[:, :cut].sum(axis=0), plan.blocks[1].name: rows[:, cut:].sum(axis=0)}
+    return {plan.blocks[0].name: rows.sum(axis=0)}
 
 
 @pytest.mark.parametrize("mutant", [clip_after_sum, no_clip])
 def test_wrong_clipping_is_found(monkeypatch, mutant):
     monkeypatch.setattr(module, "clipped_sums", mutant)
-    assert any("gradients: one user moves" in one for one in audit(honest(LINEAR)).findings)
+    assert audit(honest(LINEAR)).consistent  # the agent's own vectors are short enough
+    monkeypatch.setattr(policy_gradient, "weigh", lambda rows, means, **_: np.hstack([rows, means[:, np.newaxis]]))
+    assert any("vectors: one user moves" in one for one in audit(honest(LINEAR)).findings)
+
+
+def test_long_vectors_of_an_agent_are_clipped_all_the_same(monkeypatch):
+    monkeypatch.setattr(policy_gradient, "weigh", lambda rows, means, **_: np.hstack([rows, means[:, np.newaxis]]))
+    found = audit(honest(LINEAR))
+    assert found.consistent
+    assert 5.9 < found.moved[VECTORS] <= 6 * (1 + 1e-9)
 
 
 def test_normalising_by_the_realised_batch_is_found(monkeypatch):
@@ -126,16 +128,15 @@ def test_normalising_by_the_realised_batch_is_found(monkeypatch):
         return {name: value * plan.batch / realised for name, value in kept(agent, state, episodes, plan).items()}
 
     monkeypatch.setattr(module, "_exact_sums", mutant)
-    assert any("gradients: one user moves" in one for one in audit(honest(LINEAR)).findings)
+    assert any("vectors: one user moves" in one for one in audit(honest(LINEAR)).findings)
 
 
 def test_a_user_in_two_batches_is_found(monkeypatch):
     """Batches that overlap by two users."""
     monkeypatch.setattr(Plan, "members", lambda plan: (range(38 * i, 38 * i + 40) for i in range(plan.batches)))
     found = audit(honest(LINEAR), user=39)
-    assert 6.2 < found.moved[GRADIENTS] <= 6 * 2**0.5 * (1 + 1e-9)
+    assert 0 < found.moved[VECTORS] <= 6 * 2**0.5 * (1 + 1e-9)
     assert "10 users play more than one episode, the first of them is number 38" in found.findings
-    assert any("gradients: one user moves" in one for one in found.findings)
 
 
 @dataclasses.dataclass(frozen=True)
