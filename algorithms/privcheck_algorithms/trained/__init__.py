@@ -1,0 +1,53 @@
+"""Agents that train a policy on users' trajectories, with the declaration as their training code.
+
+`tasks` are Gymnasium's for many users at a time, `policies` have gradients of every user apart, `training` reads
+batches, clipping and noise from a declaration and hands noisy sums to a learner, `policy_gradient` is one such agent,
+with its declaration.
+
+Imports: privcheck and `privatizers`. Promises: exact sums go into the channel and nowhere else; a learner sees noisy
+sums and public numbers.
+"""
+
+from __future__ import annotations
+
+from privcheck_algorithms.trained.policies import LinearPolicy, Policy, TanhPolicy
+from privcheck_algorithms.trained.policy_gradient import (
+    PRIVATE_POLICY_GRADIENT,
+    PolicyGradient,
+    SimulatedUsers,
+    greedy_returns,
+)
+from privcheck_algorithms.trained.tasks import ACROBOT, CART_POLE, MOUNTAIN_CAR, Episodes, Task
+from privcheck_algorithms.trained.training import (
+    Agent,
+    Plan,
+    Training,
+    Users,
+    no_noise,
+    read_plan,
+    simulated_noise,
+    train,
+)
+
+__all__ = [
+    "ACROBOT",
+    "CART_POLE",
+    "MOUNTAIN_CAR",
+    "PRIVATE_POLICY_GRADIENT",
+    "Agent",
+    "Episodes",
+    "LinearPolicy",
+    "Plan",
+    "Policy",
+    "PolicyGradient",
+    "SimulatedUsers",
+    "TanhPolicy",
+    "Task",
+    "Training",
+    "Users",
+    "greedy_returns",
+    "no_noise",
+    "read_plan",
+    "simulated_noise",
+    "train",
+]

@@ -1,0 +1,159 @@
+"""Softmax policies in NumPy with gradients of every user apart: linear, and a net with one layer of tanh units.
+
+The first action's logit is 0, so that two actions have one logit. A policy is a value without parameters; these are
+flat arrays (d,), which a learner makes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck_algorithms.trained.tasks import Array, Indices
+
+_USERS = 25  # at a time: their hidden units fit a processor's cache
+
+
+class Policy(Protocol):
+    """A parametric policy on observations, with sums of gradients by user."""
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters, d."""
+        ...
+
+    def initial(self) -> Array:
+        """Parameters before any user, (d,): public, and the same in every run."""
+        ...
+
+    def logits(self, parameters: Array, observations: Array) -> Array:
+        """Logits (…, actions − 1) of the actions after the first, from observations (…, inputs)."""
+        ...
+
+    def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
+        """Σ over each user's steps of slopes · ∂logits/∂parameters, (users, d).
+
+        Args:
+            parameters: (d,).
+            observations: (users, T, inputs).
+            slopes: (users, T, actions − 1), 0 after the end of an episode.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearPolicy:
+    """Logits linear in (observation, 1): d = (inputs + 1)·(actions − 1).
+
+    Attributes:
+        inputs: Coordinates of an observation.
+        actions: Number of actions.
+    """
+
+    inputs: int
+    actions: int
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters, d."""
+        return (self.inputs + 1) * (self.actions - 1)
+
+    def initial(self) -> Array:
+        """Zeros: every action is equally likely."""
+        return np.zeros(self.dimension)
+
+    def logits(self, parameters: Array, observations: Array) -> Array:
+        """Logits of the actions after the first."""
+        weights = parameters.reshape(self.inputs + 1, self.actions - 1)
+        return np.asarray(observations @ weights[:-1] + weights[-1])
+
+    def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
+        """Sums of gradients by user."""
+        return _weighed(observations, slopes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TanhPolicy:
+    """One layer of tanh units: d = (inputs + 1)·units + (units + 1)·(actions − 1).
+
+    Attributes:
+        inputs: Coordinates of an observation.
+        actions: Number of actions.
+        units: Hidden units.
+        spread: Standard deviation of the first layer's initial weights times √inputs.
+        seed: Public seed of the initial weights.
+    """
+
+    inputs: int
+    actions: int
+    units: int
+    spread: float = 1.0
+    seed: int = 0
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters, d."""
+        return (self.inputs + 1) * self.units + (self.units + 1) * (self.actions - 1)
+
+    def initial(self) -> Array:
+        """Gaussian weights in the first layer, zeros in the second: every action is equally likely."""
+        parameters, drawn = np.zeros(self.dimension), np.random.default_rng(self.seed)
+        size = self.inputs * self.units
+        parameters[:size] = drawn.standard_normal(size) * self.spread / np.sqrt(self.inputs)
+        return parameters
+
+    def logits(self, parameters: Array, observations: Array) -> Array:
+        """Logits of the actions after the first."""
+        first, second = self._layers(parameters)
+        hidden = np.tanh(observations @ first[:-1] + first[-1])
+        return np.asarray(hidden @ second[:-1] + second[-1])
+
+    def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
+        """Sums of gradients by user, by the chain rule."""
+        first, second = self._layers(parameters)
+        out, cut = np.empty((len(slopes), self.dimension)), first.size
+        for start in range(0, len(slopes), _USERS):
+            users = slice(start, start + _USERS)
+            seen, slope = observations[users], slopes[users]
+            hidden = np.tanh(seen @ first[:-1] + first[-1])
+            out[users, cut:] = _weighed(hidden, slope)
+            out[users, :cut] = _weighed(seen, (slope @ second[:-1].T) * (1 - hidden * hidden))
+        return out
+
+    def _layers(self, parameters: Array) -> tuple[Array, Array]:
+        cut = (self.inputs + 1) * self.units
+        return parameters[:cut].reshape(-1, self.units), parameters[cut:].reshape(-1, self.actions - 1)
+
+
+def _weighed(seen: Array, slopes: Array) -> Array:
+    """Σ over steps of (seen, 1) ⊗ slopes, flat, (users, …)."""
+    weights = np.swapaxes(seen, 1, 2) @ slopes
+    return np.concatenate([weights, slopes.sum(axis=1, keepdims=True)], axis=1).reshape(len(slopes), -1)
+
+
+def probabilities(logits: Array) -> Array:
+    """Action probabilities (…, actions) from the logits of the actions after the first."""
+    if logits.shape[-1] == 1:  # the logistic function, without overflow
+        second = 0.5 + 0.5 * np.tanh(0.5 * logits)
+        return np.concatenate([1.0 - second, second], axis=-1)
+    whole = np.concatenate([np.zeros((*logits.shape[:-1], 1)), logits], axis=-1)
+    raised = np.exp(whole - whole.max(axis=-1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
+
+
+def sampled(logits: Array, uniforms: NDArray[np.float64]) -> Indices:
+    """Actions drawn from the softmax by inverse distribution functions, one uniform number each."""
+    chances = probabilities(logits)
+    if logits.shape[-1] == 1:
+        return np.asarray(uniforms >= chances[..., 0], dtype=np.int64)
+    below = chances[..., :-1].cumsum(axis=-1)
+    return np.asarray((uniforms[..., np.newaxis] >= below).sum(axis=-1), dtype=np.int64)
+
+
+def greedy(logits: Array) -> Indices:
+    """Most likely actions; the first of those that tie."""
+    whole = np.concatenate([np.zeros((*logits.shape[:-1], 1)), logits], axis=-1)
+    return np.asarray(whole.argmax(axis=-1), dtype=np.int64)

@@ -1,0 +1,276 @@
+"""PRIVATE-POLICY-GRADIENT: REINFORCE with noisy averages and Adam (Williams 1992; Kingma & Ba 2015).
+
+A user's vector has two parts. The first is Σ_t (G_t − b)·∇log π(a_t | s_t) over their episode, where the signal G_t is
+±γ^(steps left) if the episode reaches a terminal state, + for a goal and − for a failure, and 0 if the time limit ends
+it. The second, one number, is the mean of their G_t, from which the next batch's baseline b follows: noisy sum over B,
+clipped to [−1, 1]. The first batch has no baseline, and updates nothing else. Of the vector's squared norm C² the
+signal has a public share q: the gradient is limited to length C·√(1 − q), and the signal is multiplied by C·√q.
+
+Everything else that shapes the training is a public number, fixed before anyone takes part. The defaults were found on
+simulated users with other seeds than those of `benchmarks/trained.md`. Tuning them on users would be a cost of its own,
+which no figure here contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from privcheck.declare.declaration import Claim, Declaration, Joint, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.schedules import Batches
+from privcheck.declare.statements import Origin, public
+from privcheck.declare.statistics import ClippedSums
+from privcheck.errors import ParameterError
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import d, delta, epsilon, symbol
+from privcheck_algorithms.privatizers.declaration import MU, follow_gaussian
+from privcheck_algorithms.trained.policies import Policy, greedy, probabilities, sampled
+from privcheck_algorithms.trained.tasks import Array, Episodes, Indices, Task, play
+from privcheck_algorithms.trained.training import Choose, Plan, Sums
+
+NAME: Final = "private-policy-gradient"
+TITLE: Final = "PRIVATE-POLICY-GRADIENT: REINFORCE from one episode a user, with noisy averages and Adam"
+SOURCE: Final = "this package; README of trained"
+VECTORS: Final = "vectors"
+_FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8  # Adam's decays of mean and square, and what is added to the root
+
+PARAMETERS: Final = (
+    Parameter(name="K", default=10_000, kind="count", meaning="users, one episode each"),
+    Parameter(name="B", default=250, kind="count", meaning="users of a batch; a rest that fills none takes no part"),
+    Parameter(name="d", default=98, kind="count", meaning="coordinates of a vector: the policy's parameters, and one"),
+    Parameter(name="C", default=3, kind="positive", meaning="norm to which a user's vector is clipped"),
+    Parameter(name="epsilon", default=1, kind="positive", meaning="ε of the claim, nats"),
+    Parameter(name="delta", default="0.00001", kind="probability", meaning="δ of the claim"),
+    Parameter(
+        name="mu",
+        default="0.26805",
+        kind="positive",
+        meaning="the noise: all of a user's releases are μ-GDP together; for another ε or δ the largest that keeps it",
+        follows=follow_gaussian,
+    ),
+)
+
+
+def batch_sizes(values: Mapping[str, Fraction]) -> tuple[int, ...]:
+    """Sizes of the batches: B alone."""
+    return (int(values["B"]),)
+
+
+def declare(_: Mapping[str, str]) -> Declaration:
+    """(ε, δ)-JDP by one Gaussian vector a user: ‖Δ‖₂ ≤ 2C, and with variance (2C/μ)² it is μ-GDP."""
+    C = symbol("C", "positive")
+    size = public("B users, in the order in which they come", why="a number fixed before anyone takes part")
+    return Declaration(
+        name=NAME,
+        title=TITLE,
+        source=SOURCE,
+        origin=Origin(kind="own", text="README of trained"),
+        relation=ReplaceOne("user"),
+        releases=(
+            Release(
+                VECTORS,
+                ClippedSums(dimension=d, norm=C, of="a user's policy gradient and mean signal"),
+                Gaussian(variance=(2 * C / MU) ** 2),
+                schedule=Batches(size=size, sizes=batch_sizes),
+            ),
+        ),
+        claim=Claim(ApproxDP(epsilon, delta), source="README, “The price”", joint=Joint()),
+        parameters=PARAMETERS,
+    )
+
+
+PRIVATE_POLICY_GRADIENT: Final = Algorithm(name=NAME, title=TITLE, source=SOURCE, declare=declare)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class State:
+    """State of the learner between two batches, from noisy sums and public numbers.
+
+    Attributes:
+        batches: Batches so far.
+        parameters: (d,) of the policy.
+        mean: (d,) Adam's running mean of the noisy averages …
+        square: (d,) … and of their squares.
+        baseline: b.
+        norm: C, as declared.
+        total: (d,) sum of the parameters that the result averages.
+        averaged: Number of them.
+    """
+
+    batches: int
+    parameters: Array
+    mean: Array
+    square: Array
+    baseline: float
+    norm: float
+    total: Array
+    averaged: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyGradient:
+    """The agent (`privcheck_algorithms.trained.training.Agent`). All of its numbers are public.
+
+    Attributes:
+        task: The task.
+        policy: The policy's form.
+        rate: Adam's first learning rate; it falls linearly to 0 with the last batch.
+        discount: γ.
+        tail: Share of the batches, the last ones, whose parameters are averaged into the result.
+        signal_share: q, the signal's share of the vector's squared norm.
+
+    Raises:
+        ParameterError: A number is out of range.
+    """
+
+    task: Task
+    policy: Policy
+    rate: float = 0.2
+    discount: float = 0.98
+    tail: float = 0.25
+    signal_share: float = 0.15
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate < np.inf:
+            raise ParameterError(f"rate: expected above 0, got {self.rate}", name="rate", given=self.rate)
+        for name, value in (("discount", self.discount), ("tail", self.tail), ("signal_share", self.signal_share)):
+            if not 0 < value <= 1 or (name == "signal_share" and value == 1):
+                raise ParameterError(f"{name}: expected a share above 0, got {value}", name=name, given=value)
+
+    @property
+    def blocks(self) -> Mapping[str, int]:
+        """The policy's parameters, and one signal."""
+        return {VECTORS: self.policy.dimension + 1}
+
+    def begin(self, plan: Plan) -> State:
+        """State before any user."""
+        zeros = np.zeros(self.policy.dimension)
+        first = self.policy.initial()
+        return State(
+            batches=0,
+            parameters=first,
+            mean=zeros,
+            square=zeros,
+            baseline=0.0,
+            norm=plan.blocks[0].norm,
+            total=zeros,
+            averaged=0,
+        )
+
+    def choose(self, state: State) -> Choose:
+        """Actions drawn from the policy."""
+
+        def drawn(observations: Array, uniforms: Array) -> Indices:
+            return sampled(self.policy.logits(state.parameters, observations), uniforms)
+
+        return drawn
+
+    def per_user_vector(self, state: State, episodes: Episodes) -> Array:
+        """Gradient and mean signal of each user's own episode, (B, d + 1)."""
+        signals, live = discounted_signals(self.task, episodes, discount=self.discount)
+        advantages = np.where(live, signals - state.baseline, 0.0)
+        chances = probabilities(self.policy.logits(state.parameters, episodes.observations))
+        taken = episodes.actions[..., np.newaxis] == np.arange(1, len(self.task.actions))
+        slopes = (taken - chances[..., 1:]) * advantages[..., np.newaxis]
+        gradients = self.policy.gradients(state.parameters, episodes.observations, slopes)
+        means = signals.sum(axis=1) / np.maximum(episodes.lengths, 1)
+        return weigh(gradients, means, norm=state.norm, share=self.signal_share)
+
+    def update(self, state: State, sums: Sums, plan: Plan) -> State:
+        """One step of Adam, uphill; none after the first batch, whose gradients had no baseline."""
+        baseline = float(np.clip(sums[VECTORS][-1] / (plan.batch * state.norm * self.signal_share**0.5), -1.0, 1.0))
+        number, last = state.batches, state.batches + 1 == plan.batches
+        if number == 0 and not last:
+            return replace(state, batches=1, baseline=baseline)
+        number, average = max(number, 1), sums[VECTORS][:-1] / plan.batch
+        mean = _FIRST * state.mean + (1 - _FIRST) * average
+        square = _SECOND * state.square + (1 - _SECOND) * average**2
+        step = (mean / (1 - _FIRST**number)) / (np.sqrt(square / (1 - _SECOND**number)) + _TINY)
+        parameters = state.parameters + self.rate * (1 - state.batches / plan.batches) * step
+        kept = state.batches >= (1 - self.tail) * plan.batches or last
+        return replace(
+            state,
+            batches=state.batches + 1,
+            parameters=parameters,
+            mean=mean,
+            square=square,
+            baseline=baseline,
+            total=state.total + parameters if kept else state.total,
+            averaged=state.averaged + kept,
+        )
+
+    def result(self, state: State) -> Array:
+        """The averaged parameters."""
+        return np.asarray(state.total / max(state.averaged, 1))
+
+
+def weigh(gradients: Array, means: Array, *, norm: float, share: float) -> Array:
+    """Vectors of length at most C, (B, d): gradients limited to C·√(1 − q), and mean signals times C·√q.
+
+    It makes the signals' noise independent of the gradients' lengths. Privacy does not rest on it: `train` clips again.
+    """
+    most = norm * (1 - share) ** 0.5
+    lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
+    limited = gradients * np.minimum(1.0, most / np.maximum(lengths, most))
+    return np.concatenate([limited, means[:, np.newaxis] * norm * share**0.5], axis=1)
+
+
+def discounted_signals(task: Task, episodes: Episodes, *, discount: float) -> tuple[Array, Array]:
+    """G_t of every step, 0 after the end, and whether a step belongs to the episode, both (B, T)."""
+    left = episodes.lengths[:, np.newaxis] - np.arange(episodes.actions.shape[1])
+    live = left > 0
+    worth = 1.0 if task.terminal_is_good else -1.0
+    faded = discount ** np.maximum(left - 1, 0)
+    return np.asarray(worth * faded * (live & episodes.terminated[:, np.newaxis])), np.asarray(live)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedUsers:
+    """Users of a task, from a seed. A user's random numbers depend on the seed and on the user's number alone.
+
+    Attributes:
+        task: The task.
+        seed: The seed.
+    """
+
+    task: Task
+    seed: int
+
+    def play(self, choose: Choose, users: range) -> Episodes:
+        """Let these users play one episode each."""
+        starts, uniforms = draw_rows(self.task, self.seed, users)
+        return play(self.task, choose, starts=starts, uniforms=uniforms)
+
+
+def draw_rows(task: Task, seed: int, users: range) -> tuple[Array, Array]:
+    """Random numbers of users, (users, n) for starts and (users, limit) for actions: one stream for each user."""
+    width = len(task.low)
+    rows = np.empty((len(users), width + task.limit))
+    for row, user in zip(rows, users, strict=True):
+        row[:] = np.random.default_rng((seed, user)).random(width + task.limit)
+    return rows[:, :width], rows[:, width:]
+
+
+def greedy_returns(task: Task, policy: Policy, parameters: Array, *, seed: int, episodes: int) -> Array:
+    """Returns of the greedy policy on fresh simulated users, (episodes,): for simulations, where the model is public.
+
+    Args:
+        task: The task.
+        policy: The policy's form.
+        parameters: Its parameters.
+        seed: Seed of the fresh users.
+        episodes: Number of them.
+    """
+
+    def best(observations: Array, _: Array) -> Indices:
+        return greedy(policy.logits(parameters, observations))
+
+    starts, uniforms = draw_rows(task, seed, range(episodes))
+    return play(task, best, starts=starts, uniforms=uniforms).returns

@@ -1,0 +1,251 @@
+"""Gymnasium's CartPole-v1, Acrobot-v1 and MountainCar-v0 for many users at a time, in NumPy.
+
+The dynamics, time limits and rewards are Gymnasium's, in double precision; `tests/unit/test_trained_tasks.py` compares
+them step by step. Two things are ours, both public and neither a function of data: actions are restricted to pushing
+left or right with full force, and observations are shifted and divided by fixed numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.errors import UnknownNameError
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Step = Callable[[Array, Indices], tuple[Array, Flags]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """An episodic task with continuous states, for many users at a time.
+
+    Attributes:
+        name: The name that users type.
+        gymnasium: Name of the same task in Gymnasium.
+        limit: Largest number of steps of an episode.
+        low: (n,) the start is uniform between this state …
+        high: … and this one.
+        step: From states (users, n) and Gymnasium's actions (users,) to the next states, and to whether each is
+            terminal.
+        observe: From states (users, n) to Gymnasium's observations (users, inputs).
+        centre: (inputs,) public numbers that are subtracted from observations before a policy sees them …
+        scale: (inputs,) … and that they are then divided by.
+        actions: Gymnasium's numbers of the actions that policies choose from.
+        reward: Reward of a step.
+        last_reward: Reward of a step into a terminal state.
+        terminal_is_good: Whether the terminal state is the goal; otherwise it is the failure.
+    """
+
+    name: str
+    gymnasium: str
+    limit: int
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    step: Step
+    observe: Callable[[Array], Array]
+    centre: tuple[float, ...]
+    scale: tuple[float, ...]
+    actions: tuple[int, ...]
+    reward: float
+    last_reward: float
+    terminal_is_good: bool
+
+    @property
+    def inputs(self) -> int:
+        """Number of coordinates of an observation."""
+        return len(self.scale)
+
+    def start(self, uniforms: Array) -> Array:
+        """Starting states from uniform numbers (users, n) in [0, 1)."""
+        low, high = np.array(self.low), np.array(self.high)
+        return np.asarray(low + uniforms * (high - low))
+
+    def scaled(self, states: Array) -> Array:
+        """Observations as policies see them, (users, inputs)."""
+        return np.asarray((self.observe(states) - np.array(self.centre)) / np.array(self.scale))
+
+
+_ANGLE: Final = 12 * 2 * np.pi / 360  # CartPole's largest angle, radians
+
+
+def _cart_pole(states: Array, actions: Indices) -> tuple[Array, Flags]:
+    """Euler step of .02 s: cart of 1 kg, pole of .1 kg and 2 × .5 m, force of ±10 N (Barto, Sutton & Anderson 1983)."""
+    x, speed, angle, turn = states.T
+    cos, sin = np.cos(angle), np.sin(angle)
+    pushed = (np.where(actions == 1, 10.0, -10.0) + 0.05 * turn * turn * sin) / 1.1
+    bends = (9.8 * sin - cos * pushed) / (0.5 * (4.0 / 3.0 - 0.1 * cos * cos / 1.1))
+    after = np.empty_like(states)
+    after[:, 0] = x + 0.02 * speed
+    after[:, 1] = speed + 0.02 * (pushed - 0.05 * bends * cos / 1.1)
+    after[:, 2] = angle + 0.02 * turn
+    after[:, 3] = turn + 0.02 * bends
+    return after, (np.abs(after[:, 0]) > 2.4) | (np.abs(after[:, 2]) > _ANGLE)
+
+
+def _acrobot_slopes(states: Array, torque: Array) -> Array:
+    """Time derivatives of (θ₁, θ₂, θ̇₁, θ̇₂): Sutton & Barto's book, links of 1 kg and 1 m."""
+    first, second, turn1, turn2 = states
+    cos, sin = np.cos(second), np.sin(second)
+    d1, d2 = 3.5 + cos, 1.25 + 0.5 * cos
+    phi2 = 4.9 * np.sin(first + second)
+    phi1 = -0.5 * turn2 * sin * (turn2 + 2 * turn1) + 14.7 * np.sin(first) + phi2
+    speeds2 = (torque + d2 / d1 * phi1 - 0.5 * turn1 * turn1 * sin - phi2) / (1.25 - d2 * d2 / d1)
+    return np.stack([turn1, turn2, -(d2 * speeds2 + phi1) / d1, speeds2])
+
+
+def _acrobot(states: Array, actions: Indices) -> tuple[Array, Flags]:
+    """Runge-Kutta step of fourth order over .2 s with the torque −1, 0 or 1 on the joint."""
+    torque, s, half = actions.astype(np.float64) - 1.0, states.T, 0.1
+    k1 = _acrobot_slopes(s, torque)
+    k2 = _acrobot_slopes(s + half * k1, torque)
+    k3 = _acrobot_slopes(s + half * k2, torque)
+    k4 = _acrobot_slopes(s + 2 * half * k3, torque)
+    after = s + half / 3 * (k1 + 2 * (k2 + k3) + k4)
+    after[:2] -= 2 * np.pi * np.round(after[:2] / (2 * np.pi))  # to [−π, π]
+    np.clip(after[2], -4 * np.pi, 4 * np.pi, out=after[2])
+    np.clip(after[3], -9 * np.pi, 9 * np.pi, out=after[3])
+    high = -np.cos(after[0]) - np.cos(after[0] + after[1]) > 1.0
+    return np.ascontiguousarray(after.T), high
+
+
+def _acrobot_observation(states: Array) -> Array:
+    first, second = states[:, 0], states[:, 1]
+    return np.stack([np.cos(first), np.sin(first), np.cos(second), np.sin(second), states[:, 2], states[:, 3]], axis=1)
+
+
+def _mountain_car(states: Array, actions: Indices) -> tuple[Array, Flags]:
+    """Force of .001 against gravity of .0025 (Moore 1990)."""
+    place, speed = states.T
+    speed = np.clip(speed + (actions - 1) * 0.001 - 0.0025 * np.cos(3 * place), -0.07, 0.07)
+    place = np.clip(place + speed, -1.2, 0.6)
+    speed = np.where((place == -1.2) & (speed < 0), 0.0, speed)
+    return np.stack([place, speed], axis=1), (place >= 0.5) & (speed >= 0)
+
+
+def _unchanged(states: Array) -> Array:
+    return states
+
+
+CART_POLE = Task(
+    name="cart-pole",
+    gymnasium="CartPole-v1",
+    limit=500,
+    low=(-0.05,) * 4,
+    high=(0.05,) * 4,
+    step=_cart_pole,
+    observe=_unchanged,
+    centre=(0.0,) * 4,
+    scale=(2.4, 2.0, 0.2, 2.0),
+    actions=(0, 1),
+    reward=1.0,
+    last_reward=1.0,
+    terminal_is_good=False,
+)
+ACROBOT = Task(
+    name="acrobot",
+    gymnasium="Acrobot-v1",
+    limit=500,
+    low=(-0.1,) * 4,
+    high=(0.1,) * 4,
+    step=_acrobot,
+    observe=_acrobot_observation,
+    centre=(1.0, 0.0, 1.0, 0.0, 0.0, 0.0),  # at rest all inputs are 0
+    scale=(1.0, 1.0, 1.0, 1.0, 1.0, 2.0),
+    actions=(0, 2),
+    reward=-1.0,
+    last_reward=0.0,
+    terminal_is_good=True,
+)
+MOUNTAIN_CAR = Task(
+    name="mountain-car",
+    gymnasium="MountainCar-v0",
+    limit=200,
+    low=(-0.6, 0.0),
+    high=(-0.4, 0.0),
+    step=_mountain_car,
+    observe=_unchanged,
+    centre=(-0.5, 0.0),
+    scale=(1.2, 0.07),
+    actions=(0, 2),
+    reward=-1.0,
+    last_reward=-1.0,
+    terminal_is_good=True,
+)
+TASKS: Final = {one.name: one for one in (CART_POLE, ACROBOT, MOUNTAIN_CAR)}
+
+
+def task(name: str) -> Task:
+    """The task of that name.
+
+    Raises:
+        UnknownNameError: There is no such task.
+    """
+    if name not in TASKS:
+        raise UnknownNameError("task", name, list(TASKS))
+    return TASKS[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Episodes:
+    """One episode of each of B users; what lies after an episode's end is 0.
+
+    Attributes:
+        observations: (B, T, inputs) scaled, before each step.
+        actions: (B, T) places in the task's `actions`.
+        rewards: (B, T).
+        lengths: (B,) number of steps.
+        terminated: (B,) whether the episode reached a terminal state; otherwise the time limit ended it.
+    """
+
+    observations: Array
+    actions: Indices
+    rewards: Array
+    lengths: Indices
+    terminated: Flags
+
+    @property
+    def returns(self) -> Array:
+        """Sum of each user's rewards, (B,)."""
+        return np.asarray(self.rewards.sum(axis=1))
+
+
+def play(task: Task, choose: Callable[[Array, Array], Indices], *, starts: Array, uniforms: Array) -> Episodes:
+    """Let each user play one episode. A user's episode depends on their own row of random numbers and on `choose`.
+
+    Args:
+        task: The task.
+        choose: From scaled observations (users, inputs) and one uniform number each to places in `task.actions`. It
+            must treat every row by itself.
+        starts: (B, n) uniform numbers in [0, 1), for the starting states.
+        uniforms: (B, limit) uniform numbers in [0, 1), for the actions.
+    """
+    B = len(starts)
+    observations, actions = np.zeros((B, task.limit, task.inputs)), np.zeros((B, task.limit), np.int64)
+    rewards, lengths, terminated = np.zeros((B, task.limit)), np.full(B, task.limit), np.zeros(B, np.bool_)
+    numbers, playing, states = np.array(task.actions), np.arange(B), task.start(starts)
+    for t in range(task.limit):
+        seen = task.scaled(states)
+        chosen = choose(seen, uniforms[playing, t])
+        states, ended = task.step(states, numbers[chosen])
+        observations[playing, t], actions[playing, t] = seen, chosen
+        rewards[playing, t] = np.where(ended, task.last_reward, task.reward)
+        if ended.any():
+            lengths[playing[ended]], terminated[playing[ended]] = t + 1, True
+            playing, states = playing[~ended], states[~ended]
+            if not playing.size:
+                break
+    last = int(lengths.max(initial=0))
+    return Episodes(
+        observations=observations[:, :last],
+        actions=actions[:, :last],
+        rewards=rewards[:, :last],
+        lengths=lengths,
+        terminated=terminated,
+    )

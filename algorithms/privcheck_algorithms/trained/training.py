@@ -1,0 +1,286 @@
+"""Training driven by a declaration: batches, clipping, noise and price are read from it, and from nothing else.
+
+Every user plays one episode, in one of the disjoint batches that the declaration's schedule states. The policy of a
+batch follows from the noisy sums of the batches before it; of its episodes a per-user vector is computed, clipped block
+by block to the declared norms and summed, and a channel adds the declared noise. A learner is handed those noisy sums
+and nothing else.
+
+The price: by parallel composition all batches together cost what one costs (a user is in one of them), one Gaussian
+vector whose blocks are priced together; and as everybody else sees functions of noisy sums and their own data, the
+guarantee holds as joint DP by the billboard lemma (Hsu et al. 2014, arXiv:1311.2828).
+
+Promises: `Training` has only functions of noisy sums and public numbers. Sums are divided by the declared batch size,
+never by a number from the data. A per-user vector that is not finite counts as 0, for itself alone: an error would show
+that a user has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Final, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.mechanisms.base import Charge
+from privcheck.declare.relations import ReplaceOne, most_trajectories
+from privcheck.declare.schedules import Batches
+from privcheck.declare.statistics import ClippedSums, Vectors
+from privcheck.errors import DeclarationError, ParameterError
+from privcheck.runtime.channel import Billboard, Channel
+from privcheck.runtime.ledger import Ledger
+from privcheck.runtime.noise import NoiseSource, NoNoise, SimulatedNoise
+from privcheck_algorithms.trained.tasks import Array, Episodes, Indices
+
+S = TypeVar("S")
+Choose = Callable[[Array, Array], Indices]
+Sums = Mapping[str, Array]
+
+_MOST: Final = 100_000  # batches: each is an update
+_LARGEST: Final = 1e150  # squares of larger entries may overflow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A part of the per-user vector, clipped by itself.
+
+    Attributes:
+        name: Name of its release.
+        dimension: Number of its coordinates.
+        norm: C, to which each user's part is clipped, ℓ₂.
+    """
+
+    name: str
+    dimension: int
+    norm: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a declaration says about a training.
+
+    Attributes:
+        users: K, who take part; a rest that fills no batch does not.
+        batch: B, users of every batch.
+        blocks: Parts of the per-user vector, in the order of their releases.
+    """
+
+    users: int
+    batch: int
+    blocks: tuple[Block, ...]
+
+    @property
+    def batches(self) -> int:
+        """Number of batches: ⌊K/B⌋."""
+        return self.users // self.batch
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates of a per-user vector, d."""
+        return sum(block.dimension for block in self.blocks)
+
+    def members(self) -> Iterator[range]:
+        """Users of every batch, by number: disjoint."""
+        for number in range(self.batches):
+            yield range(number * self.batch, (number + 1) * self.batch)
+
+
+def read_plan(declaration: Declaration, values: Mapping[str, Fraction]) -> Plan:
+    """Read batches, blocks and norms from a declaration.
+
+    Args:
+        declaration: One `ClippedSums` a block with Gaussian noise, in equal `Batches(sizes=…)` of the parameter `K`'s
+            users.
+        values: Its parameters.
+
+    Raises:
+        DeclarationError: It states another unit, relation, schedule, statistic or law than this training runs.
+        ParameterError: No batch, or more than 10⁵.
+    """
+    if not isinstance(declaration.relation, ReplaceOne) or most_trajectories(declaration.relation, values) != 1:
+        raise DeclarationError(f"{declaration.name}: expected to replace one user with one episode, "
+                               f"got {declaration.relation.words}")  # fmt: skip
+    if declaration.others or declaration.shared_draws:
+        raise DeclarationError(f"{declaration.name}: expected fresh noise on clipped sums, and no other release")
+    if "K" not in values:
+        raise DeclarationError(f"{declaration.name}: expected a parameter K, the number of users")
+    blocks, sizes = [], set[tuple[int, ...]]()
+    for release in declaration.noisy:
+        statistic, schedule = release.statistic, release.schedule
+        if not isinstance(statistic, ClippedSums) or statistic.ball != "l2" or statistic.per != "record":
+            raise DeclarationError(f"{release.name}: expected ClippedSums in ℓ₂ of one record a user, "
+                                   f"got {statistic.name}")  # fmt: skip
+        if not isinstance(release.mechanism, Gaussian):
+            raise DeclarationError(f"{release.name}: expected Gaussian noise, got {release.mechanism.words}")
+        if not isinstance(schedule, Batches) or schedule.sizes is None or release.users:
+            raise DeclarationError(f"{release.name}: expected disjoint Batches(sizes=…) of all users: each user once")
+        sizes.add(schedule.sizes(values))
+        norm = statistic.norm.number(values, rounding="down")
+        blocks.append(Block(name=release.name, dimension=statistic.shape(values)[1], norm=norm))
+    if len(sizes) != 1 or len(next(iter(sizes))) != 1:
+        raise DeclarationError(
+            f"{declaration.name}: expected batches of one size for all releases, got {sorted(sizes)}"
+        )
+    plan = Plan(users=int(values["K"]), batch=next(iter(sizes))[0], blocks=tuple(blocks))
+    if not 1 <= plan.batches <= _MOST:
+        message = f"K = {plan.users} users in batches of {plan.batch}: expected 1 to {_MOST} batches"
+        raise ParameterError(f"{message}; choose another K or B", name="B", given=plan.batch)
+    return plan
+
+
+class Users(Protocol):
+    """Where episodes come from."""
+
+    def play(self, choose: Choose, users: range) -> Episodes:
+        """Let each of these users play one episode by the public policy; one row a user, in their order."""
+        ...
+
+
+class Agent(Protocol[S]):
+    """What the author of a trained agent writes. A state follows from public numbers and noisy sums."""
+
+    @property
+    def blocks(self) -> Mapping[str, int]:
+        """Coordinates of the per-user vector's parts, by release and in order; the declaration must have the same."""
+        ...
+
+    def begin(self, plan: Plan) -> S:
+        """State before any user: public."""
+        ...
+
+    def choose(self, state: S) -> Choose:
+        """The policy of the next batch, as a function of observations and one uniform number a row."""
+        ...
+
+    def per_user_vector(self, state: S, episodes: Episodes) -> Array:
+        """Vectors (B, d), unclipped. A row may depend on the state and on its own user's episode, on nothing else."""
+        ...
+
+    def update(self, state: S, sums: Sums, plan: Plan) -> S:
+        """State after a batch, from its noisy sums by release, each (dimension,)."""
+        ...
+
+    def result(self, state: S) -> Array:
+        """The parameters that a training ends with, (parameters,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Training(Generic[S]):
+    """What leaves a training: functions of noisy sums and public numbers.
+
+    Attributes:
+        parameters: The final policy's.
+        sums: Noisy sums of each batch, by release.
+        states: States before each batch, and after the last.
+        plan: What was read from the declaration.
+        ledger: The record of the releases: a training is charged once, with its first batch.
+    """
+
+    parameters: Array
+    sums: tuple[Sums, ...]
+    states: tuple[S, ...]
+    plan: Plan
+    ledger: Ledger
+
+
+class _NoRecord:
+    """Records nothing: batches after the first cost nothing more, as their users are others."""
+
+    def record(self, release: str, part: int, *, charge: Charge | None, output: str) -> None:
+        """Record nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def simulated_noise(seed: int) -> Callable[[int], NoiseSource]:
+    """Noise sources of the batches, by number: seeded and in floating point, for simulation and audits only."""
+    return lambda batch: SimulatedNoise(int(np.random.SeedSequence(seed, spawn_key=(batch,)).generate_state(1)[0]))
+
+
+def no_noise(_: int) -> NoiseSource:
+    """Source of a batch without noise, for twins: nothing is protected."""
+    return NoNoise()
+
+
+def train(
+    agent: Agent[S],
+    users: Users,
+    *,
+    declaration: Declaration,
+    values: Mapping[str, Fraction],
+    noise: Callable[[int], NoiseSource],
+    ledger: Path | None = None,
+) -> Training[S]:
+    """Train an agent on users who play one episode each, as a declaration says.
+
+    Args:
+        agent: The agent.
+        users: Who play.
+        declaration: The releases; see `read_plan`.
+        values: All its parameters (`Declaration.values`).
+        noise: A fresh source for every batch, by its number: `simulated_noise(seed)`, or `no_noise` for the twin.
+        ledger: Where the ledger is written; None keeps it in memory.
+
+    Raises:
+        DeclarationError: The declaration is not one of such a training.
+        ParameterError: The agent's vectors have other parts than are declared, or there is no batch, or a source would
+            draw release noise, which is not made for clipped sums yet, or sources are of several kinds.
+        ChannelError: A sum is not finite.
+    """
+    plan = read_plan(declaration, values)
+    declared = {block.name: block.dimension for block in plan.blocks}
+    if dict(agent.blocks) != declared or list(agent.blocks) != list(declared):
+        message = f"the agent's vectors have the parts {dict(agent.blocks)}, and {declared} are declared"
+        raise ParameterError(f"{message}: declare the agent's dimensions", name="d", given=str(declared))
+    first = noise(0)
+    if first.protects:
+        message = "release noise needs whole numbers, and clipped sums have no grid yet: train with simulated noise"
+        raise ParameterError(message, name="noise", given=first.words)
+    book = Ledger(declaration, values, noise=first.words, as_declared=first.as_declared, path=ledger)
+    channel = Channel(declaration, values, noise=first, billboard=Billboard(), ledger=book)
+    state, states, sums = agent.begin(plan), [], list[Sums]()
+    for number, members in enumerate(plan.members()):
+        if number:
+            source = noise(number)
+            if (source.words, source.as_declared) != (first.words, first.as_declared):
+                message = f"batch {number}: expected noise of the same kind as that of batch 0, which the ledger names"
+                raise ParameterError(f"{message}, got {source.words}", name="noise", given=source.words)
+            channel = channel.again(noise=source, billboard=Billboard(), ledger=_NoRecord())
+        exact = _exact_sums(agent, state, users.play(agent.choose(state), members), plan)
+        noisy = {name: channel.release(name, value, part=0) for name, value in exact.items()}
+        states.append(state)
+        sums.append(noisy)
+        state = agent.update(state, noisy, plan)
+    book.close()
+    return Training(parameters=agent.result(state), sums=tuple(sums), states=(*states, state), plan=plan, ledger=book)
+
+
+def _exact_sums(agent: Agent[S], state: S, episodes: Episodes, plan: Plan) -> dict[str, Array]:
+    """Clipped sums of a batch, by release: they go into the channel and nowhere else."""
+    vectors = np.asarray(agent.per_user_vector(state, episodes), dtype=np.float64)
+    if vectors.shape != (plan.batch, plan.dimension):
+        message = f"expected per-user vectors {(plan.batch, plan.dimension)}, got {vectors.shape}"
+        raise ParameterError(f"{message}: one row a user of the batch", name="per_user_vector")
+    return clipped_sums(vectors, plan)
+
+
+def clipped_sums(vectors: Array, plan: Plan) -> dict[str, Array]:
+    """Σ over users of each block, clipped to its norm, by release.
+
+    Args:
+        vectors: (B, d), unclipped; a row with a NaN or an entry beyond 10¹⁵⁰ counts as 0, for itself alone.
+        plan: The blocks.
+    """
+    usable = (np.abs(vectors) <= _LARGEST).all(axis=1, keepdims=True)  # False of NaN
+    sums, start = dict[str, Array](), 0
+    for block in plan.blocks:
+        part = np.where(usable, vectors[:, start : start + block.dimension], 0.0)
+        sums[block.name] = Vectors(rows=part, norm=block.norm).rows.sum(axis=0)
+        start += block.dimension
+    return sums

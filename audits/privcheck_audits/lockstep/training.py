@@ -1,0 +1,252 @@
+"""Lockstep audit of trained agents: two neighbouring sets of users behind the same noisy sums.
+
+The training runs on D with the declared noise. Then it runs on D′ with every noisy sum replaced by that of the first
+run. If it is as declared, (1) the exact sums of the two runs differ by at most the sensitivity of each release, over
+all batches together, and (2) whatever else leaves is the same to the last bit. A leak past the channel breaks (2);
+wrong clipping, a user in two batches, or one user's influence on the vectors of others breaks (1).
+
+The audit sees exact sums where noise is added to them, so it takes any procedure that draws its noise from the sources
+that it is handed. No finding says that none was found for these pairs of users, not that there is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declare.declaration import Declaration
+from privcheck.declare.mechanisms import Noise
+from privcheck.declare.procedures.charges import charge
+from privcheck.runtime.noise import NoiseSource
+from privcheck_algorithms.trained.tasks import Array, Episodes
+from privcheck_algorithms.trained.training import Choose, Training, Users, simulated_noise
+
+Left = Mapping[str, NDArray[Any]]
+Procedure = Callable[[Users, Callable[[int], NoiseSource]], Left]
+
+_SLACK: Final = 1e-9  # relative, of sums in floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingAudit:
+    """Result of a lockstep audit of a training.
+
+    Attributes:
+        moved: By release, the largest √Σ‖Δ‖₂² over all batches: by how much the exact sums of two runs differ.
+        allowed: By release, the declared ℓ₂ sensitivity.
+        findings: Contradictions to the declaration, in sentences; empty if none was found.
+    """
+
+    moved: Mapping[str, float]
+    allowed: Mapping[str, float]
+    findings: tuple[str, ...]
+
+    @property
+    def consistent(self) -> bool:
+        """Whether nothing contradicts the declaration."""
+        return not self.findings
+
+
+def audit_training(
+    procedure: Procedure,
+    pairs: Iterable[tuple[Users, Users]],
+    *,
+    declaration: Declaration,
+    values: Mapping[str, Fraction],
+    seed: int = 0,
+) -> TrainingAudit:
+    """Run a training in lockstep on neighbouring sets of users.
+
+    Args:
+        procedure: The training, from users and noise sources of batches to whatever leaves it, by name. It may keep
+            nothing between two calls.
+        pairs: D and D′, which differ in one user: `extreme_pairs`, or others.
+        declaration: The declaration.
+        values: Its parameters.
+        seed: Seed of the noise.
+    """
+    allowed = {r.name: charge(r, declaration.relation, values).l2 for r in declaration.noisy}
+    scales = [(r.name, r.mechanism.at(values).scale) for r in declaration.noisy]
+    moved, findings = dict.fromkeys(allowed, 0.0), set[str]()
+    for first, second in pairs:
+        noise = simulated_noise(seed)
+        one = _Recorded(exact={}, outputs={}, replayed=None, scales=set())
+        counted = _Counted(first)
+        left = procedure(counted, _sources(noise, one))
+        two = _Recorded(exact={}, outputs={}, replayed=one.outputs, scales=set())
+        other = procedure(second, _sources(noise, two))
+        for number, name in enumerate(allowed):
+            moved[name] = max(moved[name], _distance(one, two, number))
+        findings.update(_compare_noise(one, two, scales), _compare_left(left, other), counted.twice())
+    findings.update(
+        f"{name}: one user moves the sums by {moved[name]:.6g}, {most:.6g} is declared"
+        for name, most in allowed.items()
+        if not moved[name] <= most * (1 + _SLACK)  # NaN fails
+    )
+    return TrainingAudit(moved=moved, allowed=allowed, findings=tuple(sorted(findings)))
+
+
+class _Counted:
+    """Users whose episodes are counted."""
+
+    def __init__(self, of: Users) -> None:
+        self._of = of
+        self._episodes = Counter[int]()
+
+    def play(self, choose: Choose, users: range) -> Episodes:
+        """Let them play, and count."""
+        self._episodes.update(users)
+        return self._of.play(choose, users)
+
+    def twice(self) -> Iterator[str]:
+        """Finding about users with several episodes, if there are any."""
+        several = sorted(user for user, episodes in self._episodes.items() if episodes > 1)
+        if several:
+            yield f"{len(several)} users play more than one episode, the first of them is number {several[0]}"
+
+
+def _sources(noise: Callable[[int], NoiseSource], recorded: _Recorded) -> Callable[[int], NoiseSource]:
+    return lambda batch: _Recorder(batch, noise(batch), recorded)
+
+
+def _distance(one: _Recorded, two: _Recorded, release: int) -> float:
+    """√Σ‖Δ‖₂² of a release over the batches of both runs."""
+    keys = [key for key in one.exact.keys() & two.exact.keys() if key[1] == release]
+    return math.sqrt(sum(float(((one.exact[key] - two.exact[key]) ** 2).sum()) for key in keys))
+
+
+def _compare_noise(one: _Recorded, two: _Recorded, scales: list[tuple[str, float]]) -> Iterator[str]:
+    if one.exact.keys() != two.exact.keys():
+        yield "the two runs make different releases, which no noise hides"
+    for release, scale in one.scales | two.scales:
+        name, declared = scales[release]
+        if not math.isclose(scale, declared, rel_tol=_SLACK):
+            yield f"{name}: noise of scale {scale:g} is drawn, {declared:g} is declared"
+
+
+def _compare_left(left: Left, other: Left) -> Iterator[str]:
+    if left.keys() != other.keys():
+        yield "the two runs let different things leave"
+    for name in left.keys() & other.keys():
+        if not np.array_equal(left[name], other[name], equal_nan=True):
+            yield f"{name} differs behind the same noisy sums: it is computed from data"
+
+
+def leaving(training: Training[Any]) -> dict[str, NDArray[Any]]:
+    """Whatever leaves a training, by name: parameters, noisy sums and states."""
+    found: dict[str, NDArray[Any]] = {"parameters": training.parameters}
+    for batch, sums in enumerate(training.sums):
+        found.update({f"{name}[{batch}]": value for name, value in sums.items()})
+    for batch, state in enumerate(training.states):
+        parts = {one.name: getattr(state, one.name) for one in fields(state)} if is_dataclass(state) else {"": state}
+        found.update({f"state {name}[{batch}]": np.asarray(value) for name, value in parts.items()})
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExtremeUser:
+    """Users of whom one is replaced by an extreme one: the same observation and action at every step.
+
+    Two of them with different actions have opposite gradients of any length, so that they attain a sensitivity of 2C.
+
+    Attributes:
+        of: The users.
+        user: Number of the one who is replaced.
+        action: Place of the action.
+        size: Every coordinate of the observation.
+        reward: Of every step.
+        steps: Of the episode.
+        terminated: Whether its end is a terminal state.
+    """
+
+    of: Users
+    user: int
+    action: int
+    size: float = 3.0
+    reward: float = 0.0
+    steps: int = 20
+    terminated: bool = True
+
+    def play(self, choose: Choose, users: range) -> Episodes:
+        """The users' episodes, with the extreme one's in its place."""
+        episodes = self.of.play(choose, users)
+        if self.user not in users:
+            return episodes
+        row, steps = users.index(self.user), episodes.actions.shape[1]
+        episodes = _padded(episodes, max(0, self.steps - steps))
+        observations, rewards = episodes.observations.copy(), episodes.rewards.copy()
+        actions, lengths, terminated = episodes.actions.copy(), episodes.lengths.copy(), episodes.terminated.copy()
+        observations[row], actions[row], rewards[row] = 0.0, 0, 0.0
+        observations[row, : self.steps], actions[row, : self.steps] = self.size, self.action
+        rewards[row, : self.steps] = self.reward
+        lengths[row], terminated[row] = self.steps, self.terminated
+        return Episodes(
+            observations=observations, actions=actions, rewards=rewards, lengths=lengths, terminated=terminated
+        )
+
+
+def extreme_pairs(users: Users, user: int) -> Iterator[tuple[Users, Users]]:
+    """Pairs of neighbouring sets of users that differ in one extreme user.
+
+    Opposite actions, with the largest change of a clipped sum; a huge observation and none, for what is scaled by the
+    batch; an early end with bad rewards and a long episode with good ones, for what looks at returns or lengths.
+
+    Args:
+        users: The other users.
+        user: The number of the one who is replaced.
+    """
+    usual = ExtremeUser(of=users, user=user, action=0)
+    yield usual, replace(usual, action=1)
+    yield replace(usual, size=1000.0), replace(usual, action=1, size=0.0)
+    yield replace(usual, reward=-1000.0, steps=1), replace(usual, action=1, reward=1000.0, terminated=False)
+
+
+def _padded(episodes: Episodes, steps: int) -> Episodes:
+    """The episodes with further empty steps."""
+    wide = ((0, 0), (0, steps))
+    return replace(
+        episodes,
+        observations=np.pad(episodes.observations, (*wide, (0, 0))),
+        actions=np.pad(episodes.actions, wide),
+        rewards=np.pad(episodes.rewards, wide),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Recorded:
+    """What noise sources of one run saw, by (batch, release, slice)."""
+
+    exact: dict[tuple[int, int, int], Array]
+    outputs: dict[tuple[int, int, int], Array]
+    replayed: Mapping[tuple[int, int, int], Array] | None
+    scales: set[tuple[int, float]]
+
+
+class _Recorder:
+    """Noise source of a batch that records exact values, and answers with another run's outputs if there are any."""
+
+    as_declared = True
+    protects = False
+
+    def __init__(self, batch: int, source: NoiseSource, recorded: _Recorded) -> None:
+        self.words = source.words
+        self._batch = batch
+        self._source = source
+        self._recorded = recorded
+
+    def add(self, noise: Noise, value: Array, *, release: int, part: int) -> Array:
+        """Record an exact value; add noise to it, or replay."""
+        key, recorded = (self._batch, release, part), self._recorded
+        recorded.exact[key] = value.copy()
+        recorded.scales.add((release, noise.scale))
+        known = None if recorded.replayed is None else recorded.replayed.get(key)
+        output = self._source.add(noise, value, release=release, part=part) if known is None else known.copy()
+        recorded.outputs[key] = output.copy()
+        return output
