@@ -16,8 +16,10 @@ import argparse
 import ast
 import collections
 import copy
+import gc
 import importlib
 import inspect
+import itertools
 import json
 import math
 import os
@@ -41,6 +43,7 @@ REASONS = Path(__file__).with_name("mutation_explained.toml")
 DONE = ROOT / "runs" / "mutation.jsonl"
 CHECKER, ACCOUNTING = "audits/privcheck_check/", "privcheck/accounting/"
 _BROKEN = "the driver broke:"
+_QUIET = 300  # calls of a function without a new line after which a test runs it untraced
 RULES = ("refuted", "laws", "curves", "counts", "costs", "holds", "check", "values", "declared", "terms", "products",
          "__main__")  # fmt: skip
 GROUPS = {  # files, and the tests that are to kill their mutants
@@ -119,17 +122,18 @@ def apply(mutant: Mutant) -> None:
                         other[value] = scope[value]
 
 
-def reaches(mutant: Mutant, ran: dict[str, list[int]]) -> bool:
-    """Whether a test that ran these lines of the file's functions can notice the mutant."""
-    function, lines = mutant.key[1], mutant.lines()
+def reaches(mutant: Mutant, lines: range, ran: dict[str, list[int]]) -> bool:
+    """Whether a test that ran these lines of the file's functions can notice the mutant of these `lines`."""
+    function = mutant.key[1]
     return bool(ran) if not function else any(line in lines for line in ran.get(function, ()))
 
 
 class Loop:
     """In place of pytest's loop: one run without a mutant, then a child for each mutant."""
 
-    def __init__(self, files: list[str], chosen: list[Mutant], longest: float) -> None:
-        self.files, self.chosen, self.longest = {str(ROOT / name): name for name in files}, chosen, longest
+    def __init__(self, files: list[str], chosen: list[Mutant], longest: float, most: float) -> None:
+        self.files, self.chosen = {str(ROOT / name): name for name in files}, chosen
+        self.longest, self.most = longest, most
         self.failed = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -142,12 +146,18 @@ class Loop:
         kills: collections.Counter[tuple[str, str]] = collections.Counter(  # of earlier runs, too
             (key[1], numbers[killer]) for (key, _), killer in read_done().items() if killer in numbers
         )
+        gc.collect(), gc.freeze()  # children share what is there
+        short = [session.items[int(i)] for i, (seconds, _) in usual.items() if seconds <= self.longest]
+        if broken := self._child(session, short, 36_000, lambda: None)[0]:
+            sys.exit(f"{broken} fails without a mutant")
         with DONE.open("a", encoding="utf-8") as kept:
             for number, one in enumerate(self.chosen, start=1):
-                name, function = one.key[:2]
-                calls = {i: seconds for i, (seconds, called) in usual["tests"].items()
-                         if seconds <= self.longest and reaches(one, called.get(name, {}))}  # fmt: skip
+                (name, function), lines = one.key[:2], one.lines()
+                calls = {i: seconds for i, (seconds, called) in usual.items()
+                         if seconds <= self.longest and reaches(one, lines, called.get(name, {}))}  # fmt: skip
                 order = sorted(calls, key=lambda i: (-kills[function, i], calls[i]))
+                took = itertools.accumulate(calls[i] for i in order)
+                order = [i for i, seconds in zip(order, took, strict=True) if seconds <= self.most]
                 items = [session.items[int(i)] for i in order]
                 said, took = self._child(session, items, 4 * sum(calls.values()) + 10, partial(apply, one))
                 for i in order:
@@ -160,18 +170,21 @@ class Loop:
         return True
 
     def _usual(self, session: pytest.Session) -> dict:
-        """The seconds of each test and the lines of functions that it runs, kept until one of them changes."""
-        texts = sorted({*self.files, *(str(item.path) for item in session.items)})
-        names = " ".join(item.nodeid for item in session.items)
-        digest = sha256(b"".join([names.encode(), *(Path(text).read_bytes() for text in texts)])).hexdigest()[:12]
-        kept = DONE.with_name(f"mutation_lines_{digest}.json")
-        if not kept.is_file():
-            kept.write_text(self._child(session, session.items, 36_000, None)[0], encoding="utf-8")
-        usual = json.loads(kept.read_text(encoding="utf-8"))
-        if usual["failed"]:
-            kept.unlink()
-            sys.exit(f"{usual['failed']} fails without a mutant")
-        return usual
+        """The seconds of each test and the lines of functions that it runs, kept file by file until one changes."""
+        code = b"".join(Path(text).read_bytes() for text in sorted(self.files))
+        tests: dict[str, list] = {}
+        for path in sorted({item.path for item in session.items}):
+            items = [item for item in session.items if item.path == path]
+            names = " ".join(item.nodeid for item in items)
+            digest = sha256(b"".join([names.encode(), code, path.read_bytes()])).hexdigest()[:12]
+            kept = DONE.with_name(f"mutation_lines_{digest}.json")
+            usual = json.loads(kept.read_text(encoding="utf-8") if kept.is_file() else self._child(
+                session, items, 36_000, None)[0])  # fmt: skip
+            if usual["failed"]:
+                sys.exit(f"{usual['failed']} fails without a mutant")
+            kept.write_text(json.dumps(usual), encoding="utf-8")
+            tests |= {item.nodeid: usual["tests"][str(i)] for i, item in enumerate(items)}
+        return {str(i): tests[item.nodeid] for i, item in enumerate(session.items)}
 
     def _child(
         self, session: pytest.Session, items: list, seconds: float, patch: Callable[[], None] | None
@@ -211,29 +224,52 @@ class Loop:
             return f"its import: {error!r}"
         return ""
 
+    @staticmethod
+    def _fails(session: pytest.Session, item: pytest.Item, after: pytest.Item | None) -> bool:
+        """Whether a test fails, without the reports and the captured output that take longer than most tests."""
+        try:
+            session._setupstate.setup(item)  # noqa: SLF001 - pytest's own protocol begins and ends so
+            item.runtest()
+        except pytest.skip.Exception:
+            return False
+        except BaseException:  # noqa: BLE001 - whatever a mutant raises
+            return True
+        finally:
+            session._setupstate.teardown_exact(after)  # noqa: SLF001 - likewise
+        return False
+
     def _run(self, session: pytest.Session, items: list, *, trace: bool) -> str:
         tests: dict[int, tuple[float, dict[str, dict[str, list[int]]]]] = {}
         ran: set[tuple[CodeType, int]] = set()
 
+        quiet: collections.Counter[CodeType] = collections.Counter()  # calls since its last new line
+
         def note(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:
-            if frame.f_code.co_filename not in self.files:
+            code = frame.f_code
+            if code.co_filename not in self.files or quiet[code] > _QUIET:
                 return None
-            if event != "call":
-                ran.add((frame.f_code, frame.f_lineno))
+            if event == "call":
+                quiet[code] += 1
+            elif (code, frame.f_lineno) not in ran:
+                ran.add((code, frame.f_lineno))
+                quiet[code] = 0
             return note
 
         for number, item in enumerate(items):  # none, if no test calls the function: its mutants live
             after = items[number + 1] if number + 1 < len(items) else None
             began = time.process_time()
             sys.settrace(note if trace else None)
-            session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            if trace or {"tmp_path", "capsys", "caplog"} & set(item.fixturenames):
+                session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            elif self._fails(session, item, after):
+                return item.nodeid
             sys.settrace(None)
             lines: dict[str, dict[str, list[int]]] = {}
             for code, line in ran:
                 of_file = lines.setdefault(self.files[code.co_filename], {})
                 of_file.setdefault(code.co_qualname.split(".<locals>")[0], []).append(line)
             tests[number] = (time.process_time() - began, lines)
-            ran.clear()
+            ran.clear(), quiet.clear()
             if self.failed and not trace:
                 return self.failed
         return json.dumps({"failed": self.failed, "tests": tests}) if trace else ""
@@ -279,6 +315,7 @@ def main() -> None:
     parser.add_argument("asked", nargs="*", default=list(GROUPS))
     parser.add_argument("--most", type=int, default=10**9, help="a sample of so many mutants a file, always the same")
     parser.add_argument("--longest", type=float, default=10, help="leave out tests of more seconds than this")
+    parser.add_argument("--seconds", type=float, default=10**9, help="at most so many seconds of tests a mutant")
     parser.add_argument("--tests", nargs="*", help="tests in place of the group's: those that are about the file")
     parser.add_argument(
         "--part", default="1/1", help="2/3: every third mutant, from the second on; for three processes"
@@ -314,7 +351,8 @@ def main() -> None:
                 "-c",
             ]
             places = [str(path) for test in how.tests or tests for path in sorted((ROOT / "tests").glob(test))]
-            pytest.main([*arguments, str(ROOT / "pyproject.toml"), *places], plugins=[Loop(files, chosen, how.longest)])
+            loop = Loop(files, chosen, how.longest, how.seconds)
+            pytest.main([*arguments, str(ROOT / "pyproject.toml"), *places], plugins=[loop])
     report()
 
 
