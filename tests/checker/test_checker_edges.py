@@ -15,7 +15,7 @@ import certificate_samples as samples
 from privcheck_check import curves
 from privcheck_check.check import check
 from privcheck_check.values import DEPTH, Rejected, parse
-from test_checker_costs import BITS, SCORES, VECTOR, cost, document, made, steps_of
+from test_checker_costs import BITS, SCORES, VECTOR, cost, made
 
 F = Fraction
 
