@@ -18,6 +18,7 @@ from privcheck.declare.procedures import (
     MatrixMechanism,
     NoisyMax,
     NoisyVotes,
+    NormalisedSum,
     OnSample,
     OwnMechanism,
     PlanarLaplace,
@@ -223,6 +224,7 @@ ONE_RECORD = (
     WishartNoise("matrix", variance=2, dimension=2),
     OnSample("winner", procedures=(NoisyMax("inner", noise="gumbel", scale=2, candidates=2),), rate="1/2"),
     SmoothNoise("median", smoothness=1, scale=2),
+    NormalisedSum("average", norm=1, variance=2, dimension=1, sampling=Poisson(rate="1/2"), divisor="realised batch"),
 )
 
 

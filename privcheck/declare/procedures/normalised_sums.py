@@ -125,7 +125,7 @@ class NormalisedSum:
             DeclarationError: The number of users is public under the relation, or users have several records.
         """
         if not isinstance(relation, AddRemoveOne) or relation.trajectories != expression(1):
-            message = f"{self.name}: expected one user to be added or removed, with one vector, got {relation.words!r}"
+            message = f"{self.name}: a user has only one vector, and is added or removed; got {relation.words!r}"
             raise DeclarationError(
                 f"{message}; where n is public, declare a Release of ClippedSums over ⌊{self.sampling.rate}·n⌋"
             )
