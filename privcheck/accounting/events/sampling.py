@@ -154,7 +154,7 @@ def without_replacement(*, event: Event, users: Real, batch: Real, relation: Rel
     ...     event=acc.gaussian(std=5, sensitivity=2), users=1000, batch=10, relation="replace-one", count=100
     ... )
     >>> round(acc.compose(event).epsilon(delta=1e-6).value, 3)
-    0.184
+    0.183
     """
     n = whole("users", users)
     b, base = whole("batch", batch, most=n), _base(event)

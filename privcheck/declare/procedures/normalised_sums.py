@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
-from scipy.stats import binom, chi2
+from scipy.special import gammainc, gammaincc, gammaincinv, gammaln, ndtr, xlog1py, xlogy
 
 from privcheck.declare.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, set_words
 from privcheck.declare.relations import AddRemoveOne, Relation
@@ -187,7 +186,8 @@ class NormalisedSum:
         q = self._rate(values)
         rate = float(q)
         counts = np.arange(others + 1)
-        weights = binom.pmf(counts, others, rate)
+        chosen = gammaln(others + 1) - gammaln(counts + 1) - gammaln(others - counts + 1)
+        weights = np.exp(chosen + xlogy(counts, rate) + xlog1py(others - counts, -rate))
         counts, weights = counts[weights > _RAREST], weights[weights > _RAREST]
         users = np.repeat([0, 1], len(counts)) if present else np.zeros(len(counts), dtype=np.int64)
         sizes = np.tile(counts, 2) if present else counts
@@ -227,7 +227,8 @@ class Components:
             around = np.ones(1)
             if dimension > 1:
                 squares = (radii / own) ** 2
-                below, above = chi2.cdf(squares, dimension - 1), chi2.sf(squares, dimension - 1)
+                half = (dimension - 1) / 2  # of the freedom of a χ² law
+                below, above = gammainc(half, squares / 2), gammaincc(half, squares / 2)
                 around = np.where(below[:-1] > 0.5, above[:-1] - above[1:], np.diff(below))
             # differences of equal tails may round below 0
             total += weight * np.multiply.outer(np.maximum(along, 0.0), np.maximum(around, 0.0))
@@ -250,7 +251,7 @@ def _outcomes(first: Components, second: Components, std: float, dimension: int)
             if weight >= _HEAVY:
                 edges.append(mean + std / divisor * np.linspace(-_REACH, _REACH, _PER_COMPONENT))
                 if dimension > 1:
-                    radii.append(std / divisor * np.sqrt(chi2.ppf(_SHARES, dimension - 1)))
+                    radii.append(std / divisor * np.sqrt(2 * gammaincinv((dimension - 1) / 2, _SHARES)))
     xs = np.concatenate([[-np.inf], _thinned(np.concatenate(edges), _MOST_EDGES), [np.inf]])
     rs = np.concatenate([[0.0], _thinned(np.concatenate(radii), _MOST_RADII), [np.inf]]) if radii else np.zeros(0)
     p, q = (law.masses(xs, rs, std, dimension).ravel() for law in (first, second))
