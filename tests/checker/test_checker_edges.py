@@ -14,8 +14,9 @@ import certificate_mutations as mutations
 import certificate_samples as samples
 from privcheck_check import curves
 from privcheck_check.check import check
-from privcheck_check.values import DEPTH, Rejected, parse
+from privcheck_check.values import DEPTH, Rejected, UnknownKind, parse
 from test_checker_costs import BITS, SCORES, VECTOR, cost, made
+from test_checker_costs import document as at_numbers
 
 F = Fraction
 
@@ -174,3 +175,21 @@ def test_what_is_said_of_one_value_is_for_one_trajectory(schedule: dict[str, Any
     sums = made("laplace", {"kind": "bounded", "l1": 1, "l2": 1}, {"scale": 1}, schedule)
     assert cost(sums, "pure", 2, unit={"who": "user", "trajectories": 2}) == "accepted"
     assert cost(theorem | {"schedule": {"kind": "once"}}, "pure", 1, unit={"who": "u", "trajectories": 2}) == "accepted"
+
+
+# ── The document ──
+
+
+def test_a_digest_of_something_else_is_rejected() -> None:
+    whole = samples.sealed(
+        at_numbers([made("laplace", BITS, {"scale": "4"})], {"currency": "pure", "epsilon": "1/2"}, [])
+    )
+    with pytest.raises(Rejected) as fault:
+        check(mutations.data(whole | {"digest": "sha256:" + "0" * 64}))
+    assert fault.value.rule == "digest"
+
+
+@pytest.mark.parametrize("given", [b"[]", b"1", b'{"format": "another/1"}', b"{}"])
+def test_another_format_is_not_a_kind_that_is_known(given: bytes) -> None:
+    with pytest.raises(UnknownKind):
+        check(given)
