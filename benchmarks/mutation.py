@@ -146,7 +146,8 @@ class Loop:
         kills: collections.Counter[tuple[str, str]] = collections.Counter(  # of earlier runs, too
             (key[1], numbers[killer]) for (key, _), killer in read_done().items() if killer in numbers
         )
-        gc.collect(), gc.freeze()  # children share what is there
+        gc.collect()
+        gc.freeze()  # children share what is there
         short = [session.items[int(i)] for i, (seconds, _) in usual.items() if seconds <= self.longest]
         if broken := self._child(session, short, 36_000, lambda: None)[0]:
             sys.exit(f"{broken} fails without a mutant")
@@ -269,7 +270,8 @@ class Loop:
                 of_file = lines.setdefault(self.files[code.co_filename], {})
                 of_file.setdefault(code.co_qualname.split(".<locals>")[0], []).append(line)
             tests[number] = (time.process_time() - began, lines)
-            ran.clear(), quiet.clear()
+            ran.clear()
+            quiet.clear()
             if self.failed and not trace:
                 return self.failed
         return json.dumps({"failed": self.failed, "tests": tests}) if trace else ""

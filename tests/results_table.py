@@ -57,7 +57,10 @@ def read_finished(kept: Path) -> dict[str, Finished]:
 
 def _commit() -> str:
     """Returns the commit that was tested, and whether files differ from it."""
-    run = lambda *words: subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=False)  # noqa: E731
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+
     head = run("rev-parse", "--short", "HEAD").stdout.strip() or "unknown"
     return head + " and changes" * bool(run("status", "--porcelain", "--untracked-files=no").stdout.strip())
 

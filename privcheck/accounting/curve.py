@@ -244,11 +244,9 @@ def _epsilon(branch: tuple[Event, ...], delta: float) -> Figure:
         else:
             reason = "δ is below the probability of an output that reveals a user"
     figure = _figure(answers, reason)
-    return (
-        figure
-        if not known_below(branch)
-        else replace(figure, _refute=lambda: epsilon_below(branch, delta, figure.upper))
-    )
+    if not known_below(branch):
+        return figure
+    return replace(figure, _refute=lambda: epsilon_below(branch, delta, figure.upper))
 
 
 @functools.lru_cache(maxsize=1024)

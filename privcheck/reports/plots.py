@@ -258,9 +258,7 @@ def privacy_plot(report: Report) -> Plot | None:
 
 def _pure_plot(bars: Sequence[PureBar]) -> Plot:
     claim, *others = bars
-    told = [
-        f"{bar.text} {'∞' if math.isinf(bar.epsilon) else figure(bar.epsilon, rounding=bar.rounding)}" for bar in bars
-    ]
+    told = [f"{bar.text} {bar.number}" for bar in bars]
     above = [bar.text.partition(":")[0] for bar in others if bar.epsilon > claim.epsilon]
     caption = f"ε at δ = 0, where the claim is made: {'; '.join(told)}."
     caption += f" Above the claim: {', '.join(above)}." if above else " Nothing is above the claim."
@@ -276,8 +274,7 @@ def _paint_pure(axes: Axes, *, bars: Sequence[PureBar], wide: bool) -> None:
     for row, bar in enumerate(bars):
         length = bar.epsilon if math.isfinite(bar.epsilon) else 1.3 * finite
         axes.barh(row, length, height=0.5, color=colours[bar.side], alpha=1.0 if math.isfinite(bar.epsilon) else 0.5)
-        number = "∞" if math.isinf(bar.epsilon) else figure(bar.epsilon, rounding=bar.rounding)
-        axes.text(length + 0.01 * finite, row, number, va="center", fontsize=11 if wide else 10)
+        axes.text(length + 0.01 * finite, row, bar.number, va="center", fontsize=11 if wide else 10)
     axes.axvline(bars[0].epsilon, color=CLAIM, linestyle=(0, (5, 3)), linewidth=1.2)
     axes.set_xlim(0, 1.42 * finite)
     axes.set_ylim(len(bars) - 0.5, -0.5)

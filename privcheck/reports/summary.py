@@ -90,9 +90,10 @@ class PureBar:
     side: Literal["claim", "upper", "lower"]
 
     @property
-    def rounding(self) -> Rounding:
-        """The safe direction of its digits."""
-        return "down" if self.side == "lower" else "up"
+    def number(self) -> str:
+        """ε in digits, rounded in the safe direction."""
+        safe: Rounding = "down" if self.side == "lower" else "up"
+        return "∞" if math.isinf(self.epsilon) else figure(self.epsilon, rounding=safe)
 
 
 def pure_bars(report: Report) -> tuple[PureBar, ...]:

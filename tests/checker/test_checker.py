@@ -1,7 +1,6 @@
 """The command, the format, and certificates made false by hand, rule by rule."""
 
 import ast
-import copy
 import json
 import math
 import os
@@ -19,29 +18,12 @@ import certificate_mutations as mutations
 import certificate_samples as samples
 import certificate_twins as twins
 import privcheck_check
+from certificate_verdicts import edited, verdict
 from privcheck_check.check import check
 from privcheck_check.values import FILE_BYTES, Rejected, UnknownKind, parse, read_fraction, read_integer
 
 PACKAGE = Path(privcheck_check.__file__).parent
 SCHEMA = Path(__file__).parents[2] / "docs" / "certificate.schema.json"
-
-
-def verdict(document: dict[str, Any]) -> str:
-    """The rule that rejects the document, sealed again, or "accepted"."""
-    try:
-        check(mutations.data(samples.sealed(document)))
-    except Rejected as fault:
-        return fault.rule
-    return "accepted"
-
-
-def edited(document: dict[str, Any], *path: Any, to: Any) -> dict[str, Any]:
-    found = copy.deepcopy(document)
-    at = found
-    for key in path[:-1]:
-        at = at[key]
-    at[path[-1]] = to
-    return found
 
 
 def test_it_imports_the_standard_library_alone_and_asserts_nothing() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from fractions import Fraction
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 import certificate_mutations as mutations
 import certificate_samples as samples
+from certificate_verdicts import edited, refused, verdict
 from privcheck_check.check import check
 from privcheck_check.declared import read_declared
 from privcheck_check.terms import read_term
@@ -28,32 +28,6 @@ from privcheck_check.values import (
     read_object,
     read_text,
 )
-
-
-def refused(call: Any, *arguments: Any, **more: Any) -> bool:
-    try:
-        call(*arguments, **more)
-    except Rejected:
-        return True
-    return False
-
-
-def verdict(document: dict[str, Any]) -> str:
-    try:
-        check(mutations.data(samples.sealed(document)))
-    except Rejected as fault:
-        return fault.rule
-    return "accepted"
-
-
-def edited(document: dict[str, Any], *path: Any, to: Any) -> dict[str, Any]:
-    found = copy.deepcopy(document)
-    at = found
-    for key in path[:-1]:
-        at = at[key]
-    at[path[-1]] = to
-    return found
-
 
 # ── Readers ──
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 
 import certificate_mutations as mutations
 import certificate_samples as samples
+from certificate_verdicts import refused, verdict
 from privcheck_check import curves
 from privcheck_check.check import check
 from privcheck_check.values import DEPTH, Rejected, UnknownKind, parse
@@ -19,31 +18,6 @@ from test_checker_costs import BITS, SCORES, VECTOR, cost, made
 from test_checker_costs import document as at_numbers
 
 F = Fraction
-
-
-def refused(call: Callable[..., object], *arguments: Any, **more: Any) -> bool:
-    try:
-        call(*arguments, **more)
-    except Rejected:
-        return True
-    return False
-
-
-def verdict(document: dict[str, Any]) -> str:
-    try:
-        check(mutations.data(samples.sealed(document)))
-    except Rejected as fault:
-        return fault.rule
-    return "accepted"
-
-
-def edited(document: dict[str, Any], *path: Any, to: Any) -> dict[str, Any]:
-    found = copy.deepcopy(document)
-    at = found
-    for key in path[:-1]:
-        at = at[key]
-    at[path[-1]] = to
-    return found
 
 
 # ── Reading ──

@@ -11,6 +11,7 @@ import scipy.signal
 
 import certificate_mutations as mutations
 import certificate_samples as samples
+from certificate_verdicts import verdict
 from privcheck_check.check import check
 from privcheck_check.curves import gaussian_delta
 from privcheck_check.declared import read_declared
@@ -37,14 +38,6 @@ def document(
         "assumed": samples.assumed(*(["attainable"] if attained else []), "stated-law: r"),
         "evidence": {"pair": pair, "using": [each["name"] for each in releases]} | (more or {}), "conclusion": FAILS,
     }  # fmt: skip
-
-
-def verdict(document: dict[str, Any]) -> str:
-    try:
-        check(mutations.data(samples.sealed(document)))
-    except Rejected as fault:
-        return fault.rule
-    return "accepted"
 
 
 def exceeds(loss: Loss, order: Fraction | None = None, **claim: Any) -> bool:

@@ -14,23 +14,12 @@ from typing import Any
 
 import pytest
 
-import certificate_mutations as mutations
 import certificate_samples as samples
-from privcheck_check.check import check
+from certificate_verdicts import verdict
 from privcheck_check.enclosures import ONE
 from privcheck_check.numeric import LAWS
-from privcheck_check.values import Rejected
 
 GRID = {"steps": 150, "digits": 30, "trim": "1/1000000000000"}
-
-
-def verdict(document: dict[str, Any]) -> str:
-    """The rule that rejects the document, sealed again, or "accepted"."""
-    try:
-        check(mutations.data(samples.sealed(document)))
-    except Rejected as fault:
-        return fault.rule
-    return "accepted"
 
 
 def document(kind: str, relation: str, releases: list[dict[str, Any]], claim: dict[str, Any], **more: Any) -> Any:

@@ -4,23 +4,13 @@ from typing import Any
 
 import pytest
 
-import certificate_mutations as mutations
 import certificate_samples as samples
-from privcheck_check.check import check
-from privcheck_check.values import Rejected
+from certificate_verdicts import verdict
 
 BIT = {"kind": "bits", "bits": 1, "ones": 1}
 FAILS = {"verdict": "fails", "scope": "these numbers", "about": "releases"}
 CELLS = {"kind": "table", "cells": ["state"], "weight": "one", "pooled": True, "steps": 1, "states": 2, "actions": 1}
 STEP = {"states": [0, 0], "actions": [0], "rewards": [0]}
-
-
-def verdict(document: dict[str, Any]) -> str:
-    try:
-        check(mutations.data(samples.sealed(document)))
-    except Rejected as fault:
-        return fault.rule
-    return "accepted"
 
 
 def declared(release: dict[str, Any], claim: dict[str, Any], **changed: Any) -> dict[str, Any]:

@@ -64,7 +64,10 @@ def test_what_one_batch_costs_by_hand():
     at = DECLARED.values({})
     mu = 2 * 3 / DECLARED.noisy[0].mechanism.at(at).scale
     assert mu == pytest.approx(0.26805, rel=1e-12)
-    phi = lambda x: math.erfc(-x / math.sqrt(2)) / 2  # noqa: E731
+
+    def phi(x: float) -> float:
+        return math.erfc(-x / math.sqrt(2)) / 2
+
     assert phi(mu / 2 - 1 / mu) - math.e * phi(-mu / 2 - 1 / mu) == pytest.approx(1e-5, rel=1e-3)
 
 

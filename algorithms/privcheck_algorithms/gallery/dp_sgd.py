@@ -35,6 +35,13 @@ SAMPLING = Reading(
     "order an epoch, cut into ⌊1/rate⌋ batches (under add-remove, where an order has no place for a missing user, "
     "each user goes into one of as many bins)",
 )
+STEPS = (
+    Parameter(name="epsilon", default="8/5", kind="positive", meaning="ε that is claimed"),
+    Parameter(name="delta", default="1/100000", kind="probability", meaning="δ that is claimed"),
+    Parameter(name="rate", default="1/100", kind="positive", meaning="probability of being in a round's batch"),
+    Parameter(name="noise_multiplier", default="11/10", kind="positive", meaning="std of the noise over C"),
+    Parameter(name="rounds", default=1000, kind="count", meaning="steps of the optimiser"),
+)
 TITLE = "DP-SGD: clipped gradients of random batches, with Gaussian noise"
 SOURCE = "Abadi et al. 2016, Deep Learning with Differential Privacy, Algorithm 1"
 
@@ -60,11 +67,7 @@ def dp_sgd(readings: Mapping[str, str]) -> Declaration:
         ),
         claim=Claim(ApproxDP(epsilon, delta), source="as a user of DP-SGD states it; Abadi et al. 2016, Theorem 1"),
         parameters=(
-            Parameter(name="epsilon", default="8/5", kind="positive", meaning="ε that is claimed"),
-            Parameter(name="delta", default="1/100000", kind="probability", meaning="δ that is claimed"),
-            Parameter(name="rate", default="1/100", kind="positive", meaning="probability of being in a round's batch"),
-            Parameter(name="noise_multiplier", default="11/10", kind="positive", meaning="std of the noise over C"),
-            Parameter(name="rounds", default=1000, kind="count", meaning="steps of the optimiser"),
+            *STEPS,
             Parameter(name="C", default=1, kind="positive", meaning="norm to which gradients are clipped"),
             Parameter(name="d", default=10, kind="count", meaning="parameters of the model"),
             Parameter(

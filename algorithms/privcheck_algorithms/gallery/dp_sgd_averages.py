@@ -21,6 +21,7 @@ from privcheck.declare.statistics import ClippedSums
 from privcheck.runtime.registry import Algorithm, Reading
 from privcheck.terms.guarantees import ApproxDP
 from privcheck.terms.symbols import d, delta, epsilon, sqrt, symbol
+from privcheck_algorithms.gallery.dp_sgd import STEPS
 from privcheck_algorithms.papers import GALLERY
 
 AVERAGE: Final = Reading(
@@ -50,11 +51,7 @@ def dp_sgd_averages(readings: Mapping[str, str]) -> Declaration:
         releases=_releases(average),
         claim=Claim(ApproxDP(epsilon, delta), source="as a user of DP-SGD states it; Abadi et al. 2016, Theorem 1"),
         parameters=(
-            Parameter(name="epsilon", default="8/5", kind="positive", meaning="ε that is claimed"),
-            Parameter(name="delta", default="1/100000", kind="probability", meaning="δ that is claimed"),
-            Parameter(name="rate", default="1/100", kind="positive", meaning="probability of being in a round's batch"),
-            Parameter(name="noise_multiplier", default="11/10", kind="positive", meaning="std of the noise over C"),
-            Parameter(name="rounds", default=1000, kind="count", meaning="steps of the optimiser"),
+            *STEPS,
             Parameter(name="C", default=1, kind="positive", meaning="norm to which vectors are clipped"),
             Parameter(name="d", default=10, kind="count", meaning="parameters of the model"),
             *((Parameter(name="layers", default=4, kind="count", meaning="parts that are clipped"),) if layers else ()),

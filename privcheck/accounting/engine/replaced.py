@@ -54,7 +54,7 @@ from privcheck.accounting.engine.laws import (
     spread,
 )
 from privcheck.accounting.engine.quadrature import REACH, Nodes, Shape, moments_near, nodes_for, scan
-from privcheck.accounting.engine.sampled import SampledGaussian
+from privcheck.accounting.engine.sampled import SampledGaussian, piece_between
 from privcheck.accounting.engine.trimmed import Density, Trimmed, assemble, atoms_piece
 from privcheck.accounting.engine.waves import wave_of
 
@@ -333,27 +333,7 @@ class MirroredGaussian:
         """Build the law without the largest and the least losses, see `trimmed`."""
         s, q = self.shift, self.rate
         ends = as_floats([s / 2, reach(tail / 2) + s])
-        points = scan(float(ends[0]), float(ends[1]), ((float(ends[0]), float(ends[1])),), (branch(s, q),))
-        part = slope(s, q, points)
-        curvature = as_floats(1 + (c + 1) * s * s * part * (1 - part))
-        pieces = []
-        for sign in (-1, 1):
-
-            def density(x: Floats, sign: int = sign) -> tuple[Floats, Floats]:
-                return (log_mix(s, q, x) if sign > 0 else plain(x)), as_floats(sign * log_mixture(s, q, x))
-
-            def turn(x: Floats, sign: int = sign) -> Floats:
-                return as_floats(-x - s + (c + 2 if sign > 0 else 1 - c) * s * slope(s, q, x))
-
-            pieces.append(
-                Density(
-                    shape=Shape(density, points, (branch(s, q),), curvature, as_floats(s * part)),
-                    turn=turn,
-                    bend=1 + (c + 2) * s * s / 4,
-                    slope=lambda x: as_floats(s * slope(s, q, x)),
-                ).piece(c=c, longest=longest)
-            )
-        images, above = pieces
+        images, above = (piece_between(ends, s, q, sign, c=c, longest=longest) for sign in (-1, 1))
         if images is None or above is None:
             return None
         middle = atoms_piece(np.zeros(1), as_floats([math.log(self._middle)]))

@@ -39,7 +39,7 @@ from privcheck.accounting.engine.laws import (
     spread,
 )
 from privcheck.accounting.engine.quadrature import REACH, Nodes, Shape, moments_near, nodes_for, scan
-from privcheck.accounting.engine.trimmed import Density, Trimmed, assemble
+from privcheck.accounting.engine.trimmed import Density, Piece, Trimmed, assemble
 from privcheck.accounting.engine.waves import atoms_moments, wave_of
 
 _REACH: Final = 9.5  # standard deviations on both sides: e^{−45}
@@ -272,24 +272,7 @@ class SampledGaussian:
         ends = as_floats([-far, far + s if direction == "remove" else far])
         with_user, without = mix(ends, s, q), below(ends, 0.0)
         p, other = (with_user, without) if direction == "remove" else (without, with_user)
-        sign, grown = (1, c + 2) if direction == "remove" else (-1, c + 1)
-
-        def density(x: Floats) -> tuple[Floats, Floats]:
-            return (log_mix(s, q, x) if sign > 0 else plain(x)), as_floats(sign * log_mixture(s, q, x))
-
-        def turn(x: Floats) -> Floats:
-            part = s * slope(s, q, x)
-            return as_floats(-x - s + (c + 2 if sign > 0 else 1 - c) * part)
-
-        points = scan(float(ends[0]), float(ends[1]), ((float(ends[0]), float(ends[1])),), (branch(s, q),))
-        part = slope(s, q, points)
-        curvature = as_floats(1 + (c + 1) * s * s * part * (1 - part))
-        made = Density(
-            shape=Shape(density, points, (branch(s, q),), curvature, as_floats(s * part)),
-            turn=turn,
-            bend=1 + grown * s * s / 4,
-            slope=lambda x: as_floats(s * slope(s, q, x)),
-        ).piece(c=c, longest=longest)
+        made = piece_between(ends, s, q, 1 if direction == "remove" else -1, c=c, longest=longest)
         if made is None:
             return None
         return assemble([made], c=c, p_out=p.under + p.over, q_out=other.under + other.over)
@@ -311,3 +294,36 @@ class SampledGaussian:
         down = as_floats(-edges[::-1])
         cells = spread(-high, down, *masses, mesh=mesh, lowest=without.over, infinite=without.under)
         return raise_cells(cells, s, as_floats(x[::-1]), mesh)
+
+
+def piece_between(ends: Floats, s: float, q: float, sign: int, *, c: float, longest: float) -> Piece | None:
+    """Losses ±ln r(x) between two points x, r = (1 − q) + q·e^{sx − s²/2}; None where there are too many nodes.
+
+    With h the tilted density of the loss, (ln h)′ = −x − s + (c + 2)sσ for losses ln r of (1 − q)N(0, 1) + qN(s, 1),
+    and −x − s + (1 − c)sσ for losses −ln r of N(0, 1): σ, the sampled share, has a slope of at most s/4.
+
+    Args:
+        ends: (2,) the points.
+        s: Shift.
+        q: Rate.
+        sign: 1 or −1, that of the losses.
+        c: Largest tilt.
+        longest: Largest |t|.
+    """
+    place = branch(s, q)
+
+    def density(x: Floats) -> tuple[Floats, Floats]:
+        return (log_mix(s, q, x) if sign > 0 else plain(x)), as_floats(sign * log_mixture(s, q, x))
+
+    def turn(x: Floats) -> Floats:
+        return as_floats(-x - s + (c + 2 if sign > 0 else 1 - c) * s * slope(s, q, x))
+
+    points = scan(float(ends[0]), float(ends[1]), ((float(ends[0]), float(ends[1])),), (place,))
+    part = slope(s, q, points)
+    curvature = as_floats(1 + (c + 1) * s * s * part * (1 - part))
+    return Density(
+        shape=Shape(density, points, (place,), curvature, as_floats(s * part)),
+        turn=turn,
+        bend=1 + (c + 2 if sign > 0 else c + 1) * s * s / 4,
+        slope=lambda x: as_floats(s * slope(s, q, x)),
+    ).piece(c=c, longest=longest)
