@@ -246,7 +246,7 @@ def audit_float_noise(
 
 def audit_one_run(
     agent: CanaryAgent,
-    claim: PureDP | ApproxDP,
+    claim: MechanismClaim,
     *,
     canaries: int,
     runs: int = 1,
@@ -261,9 +261,10 @@ def audit_one_run(
 
     For agents that take minutes to train. A canary is a user made up by the auditor; each takes part or not by a fair
     coin, and the auditor guesses the coins from the agent's public outputs (Steinke, Nasr & Jagielski 2023, Theorem
-    5.2). The canaries with the largest scores are guessed to be in, those with the least to be out, at numbers of
-    guesses that are fixed beforehand and share α. The data with and without a canary must be neighbours under the claim
-    (one user added or removed).
+    5.2, for pure ε; Mahloujifar, Melis & Chaudhuri 2025 for other claims). The canaries with the largest scores are
+    guessed to be in, those with the least to be out, at numbers of guesses that are fixed beforehand and share α. The
+    data with and without a canary must be neighbours under the claim (one user added or removed). Of Gaussian noise,
+    `GaussianDP` shows far more than (ε, δ).
 
     >>> def agent(included, rng):  # “trains” on a count cell a canary, and looks at the noisy counts
     ...     return included + rng.laplace(0, 0.25, included.size)
@@ -274,7 +275,7 @@ def audit_one_run(
         agent: `agent(included, rng)` runs once, from scratch, with the canaries for which `included` (canaries,) is
             true, takes all its randomness from `rng` and returns a score of each canary, (canaries,): the larger, the
             likelier it took part, computed from the agent's public outputs alone.
-        claim: `PureDP` or `ApproxDP`, of one user.
+        claim: `PureDP`, `ApproxDP`, `ZCDP` or `GaussianDP`, of one user.
         canaries: Number of users that the auditor includes by their coins; 1 000 certify about .85 of ε = 1.
         runs: Independent runs, each with fresh coins.
         confidence: 1 − α of everything that is tried.

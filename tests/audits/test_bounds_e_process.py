@@ -1,4 +1,4 @@
-"""One-run, anytime-valid and group bounds beside slow twins.
+"""Anytime-valid and group bounds beside slow twins.
 
 Random inputs are Hypothesis's; nothing here is a statistical test.
 """
@@ -18,7 +18,6 @@ from privcheck_audits.bounds import (
     BETS,
     CoinFlip,
     GuessPlan,
-    OneRun,
     anytime_epsilon,
     anytime_mu,
     e_process_plan,
@@ -32,47 +31,6 @@ from privcheck_audits.bounds import (
 from privcheck_audits.engine.sequential import sequential
 
 ALPHA = st.sampled_from([0.1, 0.05, 1e-3])
-
-
-# --- one run ---
-
-
-@given(
-    st.integers(1, 60).flatmap(lambda r: st.tuples(st.just(r), st.integers(0, r), st.integers(r, 90))),
-    st.sampled_from([0.0, 1e-5, 0.01]),
-    st.sampled_from([0.0, 0.5, 2.0]),
-)
-def test_the_one_run_p_value_is_the_published_sum(counts, delta, epsilon):
-    # Steinke, Nasr & Jagielski 2023, Appendix D, line by line
-    r, v, m = counts
-    q = 1 / (1 + math.exp(-epsilon))
-    tail = binom.sf(v - 1, r, q)
-    gain = total = 0.0
-    for i in range(1, v + 1):
-        total += binom.pmf(v - i, r, q)
-        gain = max(gain, total / i)
-    expected = min(1.0, tail + gain * delta * 2 * m)
-    found = OneRun(canaries=m, guesses=r, errors=r - v).p_value(epsilon, delta=delta)
-    assert found == pytest.approx(expected, rel=1e-8)
-    assert found >= expected * (1 - 1e-12)
-
-
-@given(st.integers(1, 300).flatmap(lambda r: st.tuples(st.just(r), st.integers(0, r))), ALPHA)
-def test_the_one_run_bound_and_test_are_two_sides_of_one_inequality(counts, alpha):
-    run = OneRun(canaries=400, guesses=counts[0], errors=counts[1])
-    for delta in (0.0, 1e-6):
-        bound = run.epsilon(alpha=alpha, delta=delta)
-        if bound > 0:
-            assert run.p_value(bound * (1 - 1e-6), delta=delta) <= alpha
-            assert run.p_value(bound * (1 + 1e-6) + 1e-9, delta=delta) > alpha
-        assert run.epsilon(alpha=alpha, delta=1e-6) <= run.epsilon(alpha=alpha, delta=0.0) + 1e-9
-
-
-def test_more_guesses_than_canaries_are_refused():
-    with pytest.raises(ParameterError, match="at most one guess a canary"):
-        OneRun(canaries=5, guesses=6, errors=0)
-    with pytest.raises(ParameterError, match="delta"):
-        OneRun(canaries=5, guesses=5, errors=0).p_value(1.0, delta=math.nan)
 
 
 # --- e-processes ---

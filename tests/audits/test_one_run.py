@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 import blackbox_work as work
-from privcheck import ZCDP, ApproxDP, PureDP, audit_one_run
+from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP, audit_one_run
 from privcheck.errors import ParameterError
 from privcheck.runtime.auditors import MechanismError
 from privcheck_audits.blackbox.one_run import _Attempts, _Run
@@ -33,7 +34,7 @@ def audit(agent=work.cells, claim=None, **more):
 
 
 def test_wrong_guesses_are_those_of_a_loop():
-    canaries, attempts = 37, _Attempts.of(37)
+    canaries, attempts = 37, _Attempts.of(37, 0.68, curve=False)
     seen = []
 
     def agent(included, rng):
@@ -63,6 +64,34 @@ def test_a_thousand_canaries_tell_half_noise_and_approach_a_known_loss():
     assert fair.lower < fair.reachable < 1
     assert "1 run with 20,000 canaries" in str(fair)
     assert audit(cells(0.5), ApproxDP(1, "0.00001"), canaries=1_000).verdict == "violation"
+
+
+def noisy(mu):
+    return lambda included, rng: mu * included + rng.normal(size=included.size)
+
+
+@pytest.mark.parametrize(("claim", "mu"), [(GaussianDP("0.5"), 0.5), (ZCDP("0.125"), 0.5), (GaussianDP("0.9"), 0.9)])
+def test_gaussian_claims_are_tested_on_their_curves(claim, mu):
+    found = audit(noisy(mu), claim, canaries=2_000, confidence=0.95)
+    assert found.verdict == "consistent"
+    assert found.unit == ("rho" if isinstance(claim, ZCDP) else "mu")
+    assert 0.5 * found.reachable < found.lower < min(1.6 * found.reachable, found.claimed)
+    assert found.visible > found.claimed
+    assert audit(noisy(4 * mu), claim, canaries=2_000).verdict == "violation"
+    assert audit(noisy(0.0), claim, canaries=2_000).lower < 0.3 * found.lower
+    one_sided = audit(lambda included, rng: np.where(rng.random(included.size) < 0.2, 9.0 * included, 0.0), claim,
+                      canaries=2_000)  # fmt: skip
+    assert one_sided.method.endswith(", in")
+
+
+def test_what_gaussian_noise_of_an_approximate_claim_would_show_is_said():
+    found = audit(noisy(0.9252), ApproxDP(4, "0.00001"), canaries=1_000, confidence=0.95)
+    (said,) = found.notes
+    of_epsilon, of_mu = (float(part.rstrip(";")) for part in re.findall(r"ε = ([0-9.]+)", said))
+    assert "claimed as GaussianDP(0.925)" in said
+    assert 1.1 < of_epsilon < of_mu < 4
+    assert found.lower == pytest.approx(of_epsilon, rel=0.25)
+    assert found.reachable > of_mu  # of what tells its bits with probability δ
 
 
 def test_several_runs_say_more_wherever_they_are_made(tmp_path):
@@ -156,5 +185,5 @@ def test_arguments_out_of_range_are_refused_before_anything_is_trained(wrong):
 
     with pytest.raises(ParameterError, match=next(iter(wrong))):
         audit(never, **wrong)
-    with pytest.raises(ParameterError, match="expected PureDP or ApproxDP"):
-        audit(never, ZCDP(1))
+    with pytest.raises(ParameterError, match="expected one of PureDP, ApproxDP, ZCDP or GaussianDP"):
+        audit(never, RenyiDP(2, 1))

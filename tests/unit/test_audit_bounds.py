@@ -20,12 +20,13 @@ from privcheck_audits.bounds import (
     CoinFlip,
     CurveFlip,
     GuessPlan,
+    OneRun,
     bound_at_ranks,
     error_rate_at_most,
     few_errors_p_value,
     guess_plan,
+    user_epsilon,
 )
-from privcheck_audits.bounds.coin_flip import OneRun, user_epsilon
 from privcheck_audits.bounds.discrete import exact_epsilon, impossible_epsilon
 from privcheck_audits.bounds.e_process import anytime_epsilon, log_e_value
 from privcheck_audits.bounds.tails import clopper_pearson_pair

@@ -30,7 +30,6 @@ from privcheck.runtime.auditors import (
     Workers,
 )
 from privcheck.support.display import Progress
-from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck_audits.blackbox.anytime import EProcess, anytime, refutes, weigh
 from privcheck_audits.blackbox.calls import read_signature
 from privcheck_audits.blackbox.inputs import probe
@@ -269,7 +268,7 @@ def audit_mechanism(
         KeyboardInterrupt: The audit was interrupted before any run was tested.
     """
     began = time.perf_counter()
-    target = _target(claim)
+    target = ClaimedLoss.of(claim)
     _refuse(neighbours, trials=trials, confidence=confidence, seed=seed, workers=workers)
     if executor is not None:
         refuse_unsendable(mechanism, executor, name="mechanism")
@@ -431,25 +430,6 @@ def _keep(directory: Path | None, plan: Mapping[str, str | float], *, outputs: s
     if directory is None:
         return None
     return Checkpoint(directory=directory, plan={**plan, "outputs": outputs})
-
-
-def _target(claim: object) -> ClaimedLoss:
-    if isinstance(claim, PureDP):
-        target = ClaimedLoss(unit="epsilon", claimed=claim.epsilon.number(rounding="up"), delta=0.0)
-    elif isinstance(claim, ApproxDP):
-        target = ClaimedLoss(
-            unit="epsilon", claimed=claim.epsilon.number(rounding="up"), delta=claim.delta.number(rounding="up")
-        )
-    elif isinstance(claim, ZCDP):
-        target = ClaimedLoss(unit="rho", claimed=claim.rho.number(rounding="up"), delta=0.0)
-    elif isinstance(claim, GaussianDP):
-        target = ClaimedLoss(unit="mu", claimed=claim.mu.number(rounding="up"), delta=0.0)
-    else:
-        wanted = "PureDP, ApproxDP, ZCDP or GaussianDP"
-        raise ParameterError(f"claim: expected one of {wanted}, got {claim!r}", name="claim", given=claim)
-    if not (0 <= target.claimed < np.inf and 0 <= target.delta < 1):
-        raise ParameterError(f"claim: expected finite and not negative, δ below 1, got {claim}", given=claim)
-    return target
 
 
 def _refuse(neighbours: Any, *, trials: int, confidence: float, seed: int, workers: int) -> None:

@@ -15,24 +15,29 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
+from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.errors import ParameterError
-from privcheck.runtime.auditors import CanaryAgent, MechanismAudit, MechanismError, Workers
+from privcheck.runtime.auditors import CanaryAgent, MechanismAudit, MechanismClaim, MechanismError, Workers
 from privcheck.support.display import Progress
-from privcheck.terms.guarantees import ApproxDP, PureDP
-from privcheck_audits.blackbox.power import find_power
+from privcheck_audits.blackbox.power import find_visible
 from privcheck_audits.blackbox.verdict import ClaimedLoss
-from privcheck_audits.bounds import CoinFlip, OneRun, guess_plan
+from privcheck_audits.bounds import Neighbouring, OneRun, guess_plan
 from privcheck_audits.engine.blocks import blocks
 from privcheck_audits.engine.checkpoints import Checkpoint
 from privcheck_audits.engine.pools import refuse_unsendable
 from privcheck_audits.engine.scores import draw_hidden_bits
 
-_SIDES: Final = (("in and out", 0.6), ("in", 0.2), ("out", 0.2))  # who is guessed, with parts of α
+_GUESSED: Final = ("in and out", "in", "out")
+_COINS: Final = ((0.6, 0.2, 0.2), 0.5)  # parts of α of those for ε, and of the favourite number of guesses in each
+_CURVES: Final = ((0.94, 0.03, 0.03), 0.95)  # for μ and ρ: noise that is the same above and below, at the claim
 _FAVOURITE: Final = 0.68  # the share of canaries that count cells with Laplace noise are certified best with
+_SHARES: Final = tuple(np.geomspace(0.02, 1, 16))  # of which the best for the claimed Gaussian noise is the favourite
 _LEAST: Final = 10  # canaries
+_MOST: Final = 1 << 20  # canaries that are asked for
 _STREAM: Final = 0x10F1
+_HALVINGS: Final = 45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +73,14 @@ class _Attempts:
     weights: tuple[float, ...]
 
     @classmethod
-    def of(cls, canaries: int) -> _Attempts:
-        """Attempts for a number of canaries."""
-        plan = guess_plan(_FAVOURITE, weight=0.5)
+    def of(cls, canaries: int, favourite: float, *, curve: bool) -> _Attempts:
+        """Attempts for a number of canaries of a run, the favourite share of guesses first."""
+        parts, weight = _CURVES if curve else _COINS
+        plan = guess_plan(favourite, weight=weight)
         ranks = plan.ranks(canaries)
         made = [
             (name, rank if name == "in" else rank - rank // 2 if "and" in name else 0, rank, part * weight)
-            for name, part in _SIDES
+            for name, part in zip(_GUESSED, parts, strict=True)
             for rank, weight in zip(ranks, plan.weights, strict=True)
         ]
         inside = np.array([first for _, first, _, _ in made])
@@ -126,7 +132,7 @@ class _Run:
 
 def audit_one_run(
     agent: CanaryAgent,
-    claim: PureDP | ApproxDP,
+    claim: MechanismClaim,
     *,
     canaries: int,
     runs: int,
@@ -146,29 +152,31 @@ def audit_one_run(
         KeyboardInterrupt: The audit was interrupted before any run had ended.
     """
     began = time.perf_counter()
-    epsilon, delta = _claim(claim)
+    target = ClaimedLoss.of(claim)
     _refuse(canaries=canaries, runs=runs, confidence=confidence, seed=seed, workers=workers)
     if executor is not None:
         refuse_unsendable(agent, executor, name="agent")
-    attempts = _Attempts.of(canaries)
     alpha = 1 - confidence
+    favourite = _FAVOURITE if target.unit == "epsilon" else _best_share(target, canaries * runs, alpha=alpha)
+    attempts = _Attempts.of(canaries, favourite, curve=target.unit != "epsilon")
     errors = _Errors(runs=0, wrong=np.zeros(len(attempts.names), dtype=np.int64))
 
     def result(counted: _Errors) -> MechanismAudit:
-        lower, number = _bound(counted, attempts, canaries, delta=delta, alpha=alpha)
+        lower, number = _bound(counted, attempts, canaries, target, alpha=alpha)
         guesses = counted.runs * int(attempts.inside[number] + attempts.outside[number])
-        target = ClaimedLoss(unit="epsilon", claimed=epsilon, delta=delta)
-        power = find_power(target, canaries * runs, alpha=alpha, reach=_reachable)
+        part = alpha * attempts.weights[0]
+        at_claim = _easiest(target, target.claimed, canaries * runs, favourite)
+        visible, needed = _power(target, canaries * runs, favourite, alpha=part)
         return MechanismAudit(
             claim=str(claim),
-            verdict="violation" if lower > epsilon else "consistent",
-            unit="epsilon",
-            claimed=epsilon,
+            verdict="violation" if lower > target.claimed else "consistent",
+            unit=target.unit,
+            claimed=target.claimed,
             lower=lower,
-            reachable=power.reachable,
-            visible=power.visible,
-            needed=None if power.needed == math.inf else math.ceil(power.needed / canaries),
-            delta=delta,
+            reachable=_lower(at_claim, target, alpha=part),
+            visible=visible,
+            needed=None if needed == math.inf else math.ceil(needed / canaries),
+            delta=target.delta,
             trials=runs,
             runs=counted.runs,
             ended="done" if counted.runs == runs else "interrupted",
@@ -176,7 +184,7 @@ def audit_one_run(
             seed=seed,
             pair=0,
             method=f"guesses of canaries, {attempts.names[number]}",
-            notes=(),
+            notes=_gaussian_note(target, canaries * runs, alpha=part),
             evidence={
                 "canaries": canaries,
                 "right_guesses": guesses - int(counted.wrong[number]),
@@ -216,43 +224,97 @@ def audit_one_run(
     return result(errors)
 
 
-def _bound(counted: _Errors, attempts: _Attempts, canaries: int, *, delta: float, alpha: float) -> tuple[float, int]:
-    """Largest lower bound on ε among the attempts, with its index; all hold jointly at confidence 1 − α.
+def _bound(
+    counted: _Errors, attempts: _Attempts, canaries: int, target: ClaimedLoss, *, alpha: float
+) -> tuple[float, int]:
+    """Largest lower bound on the loss among the attempts, with its index; all hold jointly at confidence 1 − α.
 
     Several runs are one mechanism on all their coins: each coin affects one run only.
     """
-    bounds = []
-    for wrong, inside, outside, weight in zip(
-        counted.wrong, attempts.inside, attempts.outside, attempts.weights, strict=True
-    ):
-        run = OneRun(canaries=canaries * counted.runs, guesses=int(inside + outside) * counted.runs, errors=int(wrong))
-        bounds.append(run.epsilon(alpha=alpha * weight, delta=delta))
-    best = int(np.argmax(bounds))
-    return bounds[best], best
+    largest, best = 0.0, 0
+    numbers = attempts.inside + attempts.outside
+    for i, (wrong, number, weight) in enumerate(zip(counted.wrong, numbers, attempts.weights, strict=True)):
+        run = OneRun(canaries=canaries * counted.runs, guesses=int(number) * counted.runs, errors=int(wrong))
+        lower = _lower(run, target, alpha=alpha * weight, above=largest)
+        if lower > largest:
+            largest, best = lower, i
+    return largest, best
 
 
-def _reachable(target: ClaimedLoss, runs: int, *, alpha: float) -> float:
-    """Bound for randomised response of every coin, with all coins guessed; here a run is a coin."""
-    errors = min(runs, math.ceil(runs * (1 - target.delta) * float(expit(-target.claimed))))
-    return CoinFlip(errors=errors, guesses=runs, coins=runs, delta=target.delta).epsilon(alpha=alpha)
+def _lower(run: OneRun, target: ClaimedLoss, *, alpha: float, above: float = 0.0) -> float:
+    """Lower bound in the claim's unit; 0 if nothing above `above` is refuted."""
+    if target.unit == "epsilon":
+        return run.epsilon(alpha=alpha, delta=target.delta, above=above)
+    return run.mu(alpha=alpha, above=above) if target.unit == "mu" else run.rho(alpha=alpha, above=above)
 
 
-def _keep(directory: Path | None, agent: CanaryAgent, claim: PureDP | ApproxDP, canaries: int) -> Checkpoint | None:
+def _easiest(target: ClaimedLoss, loss: float, coins: int, share: float) -> OneRun:
+    """Expected guesses of the mechanism with a loss that is easiest to audit.
+
+    For ε it is randomised response of every coin, told outright with probability δ; for μ and ρ a Gaussian of every
+    coin, of which the share with the largest scores is guessed.
+    """
+    if target.unit == "epsilon":
+        return OneRun(canaries=coins, guesses=coins, errors=math.ceil(coins * (1 - target.delta) * expit(-loss)))
+    mu = loss if target.unit == "mu" else math.sqrt(2 * loss)
+    return _gaussian(mu, coins, share)
+
+
+def _gaussian(mu: float, coins: int, share: float) -> OneRun:
+    """Expected guesses of coins with N(±μ/2, 1) noise of their own, at the share with the largest absolute values."""
+    guesses = max(1, round(share * coins))
+    if mu == math.inf:
+        return OneRun(canaries=coins, guesses=guesses, errors=0)
+    low, high = 0.0, mu + 40.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        guessed = ndtr(mu / 2 - middle) + ndtr(-mu / 2 - middle)
+        low, high = (middle, high) if guessed > share else (low, middle)
+    wrong = float(ndtr(-mu / 2 - low)) / share
+    return OneRun(canaries=coins, guesses=guesses, errors=min(guesses, math.ceil(guesses * min(wrong, 0.5))))
+
+
+def _best_share(target: ClaimedLoss, coins: int, *, alpha: float) -> float:
+    """Share of coins to guess with the largest bound on μ, if Gaussian noise is exactly as claimed."""
+    mu = target.claimed if target.unit == "mu" else math.sqrt(2 * target.claimed)
+    return float(max(_SHARES, key=lambda share: _gaussian(mu, coins, share).mu(alpha=alpha)))
+
+
+def _power(target: ClaimedLoss, coins: int, share: float, *, alpha: float) -> tuple[float, float]:
+    """About the least visible loss, and the coins that show twice the claim; ∞ for none."""
+    claim = {
+        "epsilon": lambda: Neighbouring.approximate(target.claimed, target.delta),
+        "mu": lambda: Neighbouring.gaussian(target.claimed),
+        "rho": lambda: Neighbouring.concentrated(target.claimed),
+    }[target.unit]()
+
+    def shows(loss: float, tested: int) -> bool:
+        return _easiest(target, loss, tested, share).refutes(claim, alpha=alpha)
+
+    return find_visible(target, coins, shows, most=_MOST)
+
+
+def _gaussian_note(target: ClaimedLoss, coins: int, *, alpha: float) -> tuple[str, ...]:
+    """What Gaussian noise of an (ε, δ) claim would show: far less than the easiest mechanism of that claim."""
+    if not 0 < target.delta < 1 or target.claimed == 0:
+        return ()
+    low, high = 0.0, 40.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gdp_delta(middle, target.claimed) < target.delta else (low, middle)
+    shown = max(_lower(_gaussian(low, coins, share), target, alpha=alpha) for share in _SHARES)
+    mu = max(_gaussian(low, coins, share).mu(alpha=alpha) for share in _SHARES)
+    on_curve = gdp_epsilon(mu, target.delta, rounding="down") if mu > 0 else 0.0
+    exactly = f"Gaussian noise that meets this claim exactly would show about ε = {shown:.3g}"
+    return (f"{exactly}; claimed as GaussianDP({low:.3g}), about ε = {on_curve:.3g}",)
+
+
+def _keep(directory: Path | None, agent: CanaryAgent, claim: MechanismClaim, canaries: int) -> Checkpoint | None:
     if directory is None:
         return None
     name = getattr(agent, "__qualname__", type(agent).__qualname__)
     plan = {"agent": name, "claim": str(claim), "canaries": canaries}
     return Checkpoint(directory=directory, plan=plan, kinds=(_Errors,))
-
-
-def _claim(claim: object) -> tuple[float, float]:
-    if not isinstance(claim, PureDP | ApproxDP):
-        raise ParameterError(f"claim: expected PureDP or ApproxDP, got {claim!r}", name="claim", given=claim)
-    epsilon = claim.epsilon.number(rounding="up")
-    delta = claim.delta.number(rounding="up") if isinstance(claim, ApproxDP) else 0.0
-    if not (0 <= epsilon < math.inf and 0 <= delta < 1):
-        raise ParameterError(f"claim: expected finite and not negative, δ below 1, got {claim}", given=claim)
-    return epsilon, delta
 
 
 def _refuse(*, canaries: int, runs: int, confidence: float, seed: int, workers: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from scipy.special import ndtri
 
@@ -20,14 +20,6 @@ _HALVINGS: Final = 40
 _MOST_RUNS: Final = 1 << 50  # tested runs
 _LEAST_LOSS: Final = 0.1  # what stands for twice a claim of nothing
 _LETTERS: Final = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}
-
-
-class Reach(Protocol):
-    """Bound for the easiest mechanism of a claim."""
-
-    def __call__(self, target: ClaimedLoss, runs: int, *, alpha: float) -> float:
-        """Lower bound that `runs` tested runs give about half of the time."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,37 +71,54 @@ class Power:
         return (said,) if runs is None else (f"{said}; for {letter} = {self.double:.3g} ask for about {runs:,}",)
 
 
-def find_power(target: ClaimedLoss, runs: int, *, alpha: float, reach: Reach = reachable) -> Power:
+def find_power(target: ClaimedLoss, runs: int, *, alpha: float) -> Power:
     """Power of a number of tested runs, to a relative 10⁻⁶ or one run.
 
     Args:
         target: The claim.
         runs: Tested runs of both neighbours, without training runs.
         alpha: α of the test.
-        reach: Bound for the easiest mechanism of a claim, by tested runs and α.
     """
 
-    def shown(loss: float, tested: int) -> float:
-        return reach(replace(target, claimed=loss), tested, alpha=alpha)
+    def bound(loss: float, tested: int) -> float:
+        return reachable(replace(target, claimed=loss), tested, alpha=alpha)
 
-    most = shown(math.inf, runs)
-    visible = math.inf
-    if most > target.claimed:
-        low, high = target.claimed, max(target.claimed, _without_errors(target, runs))
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (low, middle) if shown(middle, runs) > target.claimed else (middle, high)
-        visible = high
-    double = max(2 * target.claimed, _LEAST_LOSS if target.claimed == 0 else 0.0)
+    visible, needed = find_visible(target, runs, lambda loss, tested: bound(loss, tested) > target.claimed)
     return Power(
         unit=target.unit,
         claimed=target.claimed,
-        reachable=shown(target.claimed, runs),
-        most=most,
+        reachable=bound(target.claimed, runs),
+        most=bound(math.inf, runs),
         visible=visible,
-        double=double,
-        needed=_find_least(lambda tested: shown(double, tested) > target.claimed),
+        double=twice(target),
+        needed=needed,
     )
+
+
+def find_visible(
+    target: ClaimedLoss, runs: int, shows: Callable[[float, int], bool], *, most: int = _MOST_RUNS
+) -> tuple[float, float]:
+    """The least loss that some runs show to exceed the claim, and the runs that show twice the claim; ∞ for none.
+
+    Args:
+        target: The claim.
+        runs: Tested runs.
+        shows: Whether a loss is shown to exceed the claim by a number of runs.
+        most: The most runs that are tried.
+    """
+    visible = math.inf
+    if shows(math.inf, runs):
+        low, high = target.claimed, max(target.claimed, _without_errors(target, runs))
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if shows(middle, runs) else (middle, high)
+        visible = high
+    return visible, _find_least(lambda tested: shows(twice(target), tested), most)
+
+
+def twice(target: ClaimedLoss) -> float:
+    """Twice the claim, or .1 if the claim is 0."""
+    return 2 * target.claimed or _LEAST_LOSS
 
 
 def _without_errors(target: ClaimedLoss, runs: int) -> float:
@@ -123,12 +132,12 @@ def _without_errors(target: ClaimedLoss, runs: int) -> float:
     return mu if target.unit == "mu" else mu**2 / 2
 
 
-def _find_least(suffices: Callable[[int], bool]) -> float:
+def _find_least(suffices: Callable[[int], bool], most: int) -> float:
     """Smallest sufficient number of runs, to half a per cent; ∞ if no feasible number suffices."""
     high = 2
     while not suffices(high):
         high *= 2
-        if high > _MOST_RUNS:
+        if high > most:
             return math.inf
     low = high // 2
     while high - low > max(1, high // 200):

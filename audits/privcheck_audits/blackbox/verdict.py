@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainccinv, expit, ndtri
 
+from privcheck.errors import ParameterError
+from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck_audits.bounds import (
     CoinFlip,
     CurveFlip,
@@ -242,6 +244,29 @@ class ClaimedLoss:
     unit: BoundUnit
     claimed: float
     delta: float
+
+    @classmethod
+    def of(cls, claim: object) -> ClaimedLoss:
+        """A claim's loss.
+
+        Raises:
+            ParameterError: No claim that is tested from outputs, or a number out of its range.
+        """
+        unit: BoundUnit
+        delta = 0.0
+        if isinstance(claim, PureDP | ApproxDP):
+            unit, claimed = "epsilon", claim.epsilon.number(rounding="up")
+            delta = claim.delta.number(rounding="up") if isinstance(claim, ApproxDP) else 0.0
+        elif isinstance(claim, ZCDP):
+            unit, claimed = "rho", claim.rho.number(rounding="up")
+        elif isinstance(claim, GaussianDP):
+            unit, claimed = "mu", claim.mu.number(rounding="up")
+        else:
+            wanted = "PureDP, ApproxDP, ZCDP or GaussianDP"
+            raise ParameterError(f"claim: expected one of {wanted}, got {claim!r}", name="claim", given=claim)
+        if not (0 <= claimed < math.inf and 0 <= delta < 1):
+            raise ParameterError(f"claim: expected finite and not negative, δ below 1, got {claim}", given=claim)
+        return cls(unit=unit, claimed=claimed, delta=delta)
 
     @property
     def divergences(self) -> tuple[DivergencePlan, ...]:

@@ -12,7 +12,7 @@ p-values up.
 | μ-GDP (declared Gaussian releases) | `CurveFlip` | wrong guesses in every run |
 | ρ-zCDP of anything | `rho_at_least` over `divergence_plan()` | sums of a clipped score |
 | discrete outputs | `log_ratios`, `key_score`, then the coin flip; `impossible_epsilon` | canonical keys |
-| many canaries, one run | `OneRun` | wrong guesses of many bits |
+| ε, μ or ρ of many canaries, one run | `OneRun` | wrong guesses of many bits |
 | any, monitored continuously | `log_e_value`, `anytime_epsilon`, `anytime_mu` | the same as the coin flip |
 | small ε | any of them about k users, then `user_epsilon` | the same |
 | one fixed event | `clopper_pearson_pair`, for comparison | hits in both arms |
@@ -23,7 +23,6 @@ from privcheck_audits.bounds.coin_flip import (
     CoinFlip,
     CurveFlip,
     GuessPlan,
-    OneRun,
     RankedBound,
     bound_at_ranks,
     group_delta,
@@ -51,6 +50,7 @@ from privcheck_audits.bounds.e_process import (
     log_e_value,
     log_e_value_on_the_curve,
 )
+from privcheck_audits.bounds.one_run import Neighbouring, OneRun
 from privcheck_audits.bounds.tails import clopper_pearson_pair, error_rate_at_most, few_errors_p_value
 
 __all__ = [
@@ -62,6 +62,7 @@ __all__ = [
     "DivergencePlan",
     "GuessPlan",
     "Moments",
+    "Neighbouring",
     "OneRun",
     "RankedBound",
     "anytime_epsilon",

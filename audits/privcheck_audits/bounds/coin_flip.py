@@ -7,7 +7,6 @@ In this order:
 * `CoinFlip` and `CurveFlip`: the test, with and without abstentions.
 * `guess_plan`: numbers of runs to guess on, fixed in advance, with α divided among them.
 * `group_size`, `user_epsilon`: small ε by group privacy.
-* `OneRun`: many canaries in one run.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from privcheck.accounting.engine.gdp import gdp_epsilon
@@ -302,81 +300,3 @@ def user_epsilon(bound: Callable[[float], float], *, users: int, delta: float) -
         middle = (low + high) / 2
         low, high = (middle, high) if refutes(middle) else (low, middle)
     return low
-
-
-_LARGEST: Final = 60.0  # ε; beyond, a guess is certain in double precision
-_ONE_RUN_HALVINGS: Final = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneRun:
-    """Guesses of many hidden bits of one run, or of several runs if no user is a canary in two of them.
-
-    Independent runs on disjoint canaries are one mechanism by parallel composition, so their counts may be added. The
-    number of guesses is fixed in advance, or α is divided among the attempted numbers.
-
-    Each of m users takes part or not by a separate hidden fair bit. Steinke, Nasr & Jagielski 2023 (Privacy auditing
-    with one (1) training run), Theorem 5.2: under (ε, δ)-DP, whatever the auditor guesses and on whichever canaries,
-    the number of right ones among r guesses is hardly more than Bin(r, e^ε/(1 + e^ε)).
-
-    Attributes:
-        canaries: m, each in or out by a separate bit.
-        guesses: r, the number of guessed bits.
-        errors: Number of wrong guesses.
-
-    Raises:
-        ParameterError: The counts contradict each other.
-    """
-
-    canaries: int
-    guesses: int
-    errors: int
-
-    def __post_init__(self) -> None:
-        check_counts(self.errors, self.guesses, 0.5)
-        if self.canaries < self.guesses:
-            raise ParameterError(
-                f"expected at most one guess a canary, got {self.guesses} guesses of {self.canaries} canaries",
-                name="guesses",
-                given=self.guesses,
-            )
-
-    def p_value(self, epsilon: float, *, delta: float) -> float:
-        """Probability of at least this number of right guesses under (ε, δ)-DP, rounded up.
-
-        P(right ≥ v) ≤ β + 2mδ·max_i P(v > Bin ≥ v − i)/i, with β = P(Bin ≥ v).
-
-        Raises:
-            ParameterError: δ is not in [0, 1).
-        """
-        if not 0 <= delta < 1:
-            raise ParameterError(f"expected delta in [0, 1), got {delta!r}", name="delta", given=delta)
-        beta = few_errors_p_value(self.errors, self.guesses, rate=float(expit(-epsilon)))
-        right = self.guesses - self.errors
-        if delta == 0 or right == 0:
-            return beta
-        from scipy.stats import binom
-
-        fewer = np.cumsum(binom.pmf(np.arange(right - 1, -1, -1), self.guesses, expit(epsilon)))
-        gain = float((fewer / np.arange(1, right + 1)).max())
-        return min(1.0, beta + 2 * self.canaries * delta * gain * OUT)
-
-    def epsilon(self, *, alpha: float, delta: float) -> float:
-        """Lower bound on ε at confidence 1 − α, rounded down; 0 if nothing is refuted.
-
-        >>> round(OneRun(canaries=1_000, guesses=684, errors=184).epsilon(alpha=0.05, delta=0.0), 4)
-        0.8552
-        """
-        if delta == 0:
-            return CoinFlip(errors=self.errors, guesses=self.guesses).epsilon(alpha=alpha)
-        check_counts(self.errors, self.guesses, alpha)
-        if self.p_value(0.0, delta=delta) > alpha:
-            return 0.0
-        low, high = 0.0, _LARGEST
-        for _ in range(_ONE_RUN_HALVINGS):
-            middle = math.fsum((low, high)) / 2
-            if self.p_value(middle, delta=delta) <= alpha:
-                low = middle
-            else:
-                high = middle
-        return low

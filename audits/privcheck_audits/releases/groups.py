@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.data.trajectories import Trajectories, take
 from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms import Noise
@@ -17,7 +19,7 @@ from privcheck.declare.relations import ReplaceOne
 from privcheck.declare.statistics import Statistic
 from privcheck.errors import ParameterError
 from privcheck.runtime.results import AuditResult
-from privcheck_audits.bounds import GuessPlan, OneRun, group_size
+from privcheck_audits.bounds import GuessPlan, OneRun, group_size, guess_plan
 from privcheck_audits.engine.blocks import BLOCK, Tally, tally
 from privcheck_audits.engine.scores import MovedGroup, Scored, draw_hidden_bits
 from privcheck_audits.plan.reachable import best_plan, loss_law, predict_counts
@@ -130,14 +132,16 @@ def one_run(target: AttackedInstance) -> AuditResult:
     runs = max(1, round(2 * request.trials / many.canaries))
     bits = runs * many.canaries
     law = loss_law(one.groups)
+    read_bound = partial(_bound, alpha=target.alpha, delta=request.delta, gaussian=on_curve(request))
     plan = best_plan(law, bits, alpha=target.alpha, delta=request.delta)
-    if request.delta > 0:  # every attempt sums a long tail: one will do
-        plan = GuessPlan(shares=plan.shares[:1], weights=(1.0,))
+    if request.delta > 0:  # one attempt with all of α, with the share that is best by the declared law
+        plans = [GuessPlan(shares=(share,), weights=(1.0,)) for share in guess_plan().shares]
+        plan = max(plans, key=lambda one: read_bound(_attempts(bits, *predict_counts(law, one, bits)), one)[0])
     many(np.random.default_rng(0))  # Numba compiles before the clock starts
 
     def read(counted: Tally) -> Outcome:
         attempts = _attempts(bits, counted.ranked_errors, counted.ranked_guesses)
-        lower, best = _bound(attempts, plan, alpha=target.alpha, delta=request.delta)
+        lower, best = read_bound(attempts, plan)
         refuted = target.bound.name_refuted(lower)
         evidence: Evidence = {
             "errors": best.errors,
@@ -156,9 +160,10 @@ def one_run(target: AttackedInstance) -> AuditResult:
             evidence=evidence,
             method=f"one run with {many.canaries} canaries, each in D or D′ by a hidden fair bit of its own, "
             f"{runs:,} times with other users; bits guessed at {len(plan.shares)} shares fixed in advance"
+            + "; the errors bound μ, and the exact curve gives ε(δ)" * on_curve(request)
             + describe_size(target),
             witness=f"{many.canaries} users, of whom the first: {one.words}",
-            reachable=_bound(expected, plan, alpha=target.alpha, delta=request.delta)[0],
+            reachable=read_bound(expected, plan)[0],
             runs=bits,
         )
 
@@ -253,10 +258,18 @@ def _attempts(canaries: int, errors: tuple[int, ...], guesses: tuple[int, ...]) 
     return [OneRun(canaries=canaries, guesses=g, errors=e) for e, g in zip(errors, guesses, strict=True)]
 
 
-def _bound(attempts: list[OneRun], plan: GuessPlan, *, alpha: float, delta: float) -> tuple[float, OneRun]:
-    bounds = [
-        (attempt.epsilon(alpha=alpha * weight, delta=delta), number)
-        for number, (attempt, weight) in enumerate(zip(attempts, plan.weights, strict=True))
-    ]
-    lower, number = max(bounds)
-    return lower, attempts[number]
+def _bound(
+    attempts: list[OneRun], plan: GuessPlan, *, alpha: float, delta: float, gaussian: bool
+) -> tuple[float, OneRun]:
+    """Largest lower bound on ε with its attempt; from μ and the exact curve, if the releases are Gaussian."""
+    largest, best = 0.0, attempts[0]
+    for attempt, weight in zip(attempts, plan.weights, strict=True):
+        part = alpha * weight
+        if gaussian:
+            mu = attempt.mu(alpha=part)
+            lower = gdp_epsilon(mu, delta, rounding="down") if mu > 0 else 0.0
+        else:
+            lower = attempt.epsilon(alpha=part, delta=delta, above=largest)
+        if lower > largest:
+            largest, best = lower, attempt
+    return largest, best

@@ -1,0 +1,230 @@
+"""Lower bounds from the guesses of many hidden bits of one run: on ε at a δ, on μ, on ρ.
+
+Mahloujifar, Melis & Chaudhuri 2025 (Auditing f-differential privacy in one run) bound the number of right guesses under
+any trade-off curve. The argument, for r guesses of m fair bits, W of them right: a claim says that no event of
+probability y has less than g(y) under a neighbour, g convex (`Neighbouring`). Fix a bit i, the others, a threshold t
+and a guess s. The event “bit i is guessed as s, and at least t − 1 other guesses are right” is one of outputs. If the
+bit is s, the guess is right and W ≥ t; if not, it is wrong and W ≥ t − 1. Averaged over i and s, as g is convex,
+
+    g(R(t)) ≤ H(t − 1),  R(t) = E[W; W ≥ t]/m,  H(t) = E[r − W; W ≥ t]/m.
+
+Let P(W ≥ v) = τ. Moving all mass above v down to v, from the top, keeps every inequality, so W ≤ v without loss. From
+R(v) = τv/m and H(v) = τ(r − v)/m downwards, H(i) ≥ g(R(i + 1)), and R(i) is a sum of the H(k), k ≥ i, with weights
+that are not negative, as k/(r − k) grows in k. So the least H of every step are those for which equality holds, and
+R(0) + H(0) = r/m must not be less than theirs: otherwise P(W ≥ v) < τ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr, ndtri
+
+from privcheck.errors import ParameterError
+from privcheck.support.kernels import njit
+from privcheck_audits.bounds.coin_flip import CoinFlip
+from privcheck_audits.bounds.tails import OUT, check_counts, few_errors_p_value
+
+Array = NDArray[np.float64]
+
+_ROUNDING: Final = 1e-9  # relative, of a recursion over at most some 10⁵ guesses
+_HALVINGS: Final = 45
+_LARGEST: Final = {"epsilon": 60.0, "mu": 40.0, "rho": 800.0}  # beyond, a guess is certain in double precision
+_LEAST_LOG: Final = -690.0  # of a probability
+# more towards 0 and 1, where events of a few guesses lie
+_CHANCES: Final = expit(np.linspace(-25, 25, 1_501))
+_FEWER: Final = expit(np.linspace(-20, 20, 301))  # for ρ, of which each takes a search
+_ORDERS: Final = 1 + np.geomspace(0.02, 300, 32)  # Rényi orders
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Neighbouring:
+    """Least probability under a neighbour, g(y), of an event of probability y.
+
+    Between two chances g is bounded by the chord to their left, from below: it is convex.
+
+    Attributes:
+        chances: (n,) y, ascending.
+        least: (n,) g(y), rounded down.
+    """
+
+    chances: Array
+    least: Array
+
+    @classmethod
+    def approximate(cls, epsilon: float, delta: float) -> Self:
+        """Under (ε, δ)-DP: y ≤ e^ε·x + δ and 1 − x ≤ e^ε(1 − y) + δ."""
+        y = np.unique(np.concatenate([_CHANCES, [delta, 1 - (1 - delta) / (1 + math.exp(epsilon))]]))
+        return cls._rounded(y, np.maximum((y - delta) * math.exp(-epsilon), 1 - delta - math.exp(epsilon) * (1 - y)))
+
+    @classmethod
+    def gaussian(cls, mu: float) -> Self:
+        """Under μ-GDP: Φ(Φ⁻¹(y) − μ)."""
+        return cls._rounded(_CHANCES, ndtr(ndtri(_CHANCES) - mu))
+
+    @classmethod
+    def concentrated(cls, rho: float) -> Self:
+        """Under ρ-zCDP: the least x with D_a(Ber(y)‖Ber(x)) and D_a(Ber(x)‖Ber(y)) at most ρa, for 32 orders a and 1.
+
+        Rényi divergences of events are at most those of outputs; each is quasi-convex in both arguments together, so
+        that g is convex.
+        """
+        y, low, high = _FEWER, np.full(_FEWER.size, _LEAST_LOG), np.log(_FEWER) - np.log1p(-_FEWER)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            far = _further(y, expit(middle), rho)
+            low, high = np.where(far, middle, low), np.where(far, high, middle)
+        return cls._rounded(y, np.where(low > _LEAST_LOG, expit(low), 0.0))
+
+    @classmethod
+    def _rounded(cls, y: Array, least: Array) -> Self:
+        return cls(chances=y, least=np.maximum(0.0, least) / OUT)
+
+
+def _further(y: Array, x: Array, rho: float) -> NDArray[np.bool_]:
+    """Whether two coins are further apart than ρ-zCDP allows."""
+    log_y, log_x, tails_y, tails_x = np.log(y), np.log(x), np.log1p(-y), np.log1p(-x)
+    apart = np.maximum(
+        y * (log_y - log_x) + (1 - y) * (tails_y - tails_x), x * (log_x - log_y) + (1 - x) * (tails_x - tails_y)
+    )
+    far: NDArray[np.bool_] = apart > rho
+    a = _ORDERS[:, None]
+    for (p, not_p), (q, not_q) in (((log_y, tails_y), (log_x, tails_x)), ((log_x, tails_x), (log_y, tails_y))):
+        moment = np.logaddexp(a * p + (1 - a) * q, a * not_p + (1 - a) * not_q)
+        far |= (moment > a * (a - 1) * rho).any(axis=0)
+    return far
+
+
+@njit(cache=True, nogil=True)
+def _least_total(chances: Array, least: Array, right: int, guesses: int, p: float) -> float:
+    """m(R(0) + H(0)), the least that P(W ≥ right) = p takes, or a number above `guesses`.
+
+    Args:
+        chances: m·y.
+        least: m·g(y).
+        right: v.
+        guesses: r.
+        p: P(W ≥ v).
+    """
+    r, h, place = p * right, p * (guesses - right), 0
+    for i in range(right - 1, -1, -1):
+        while place + 1 < chances.size and chances[place + 1] <= r:
+            place += 1
+        at = 0.0
+        if chances[place] <= r:
+            at = least[place]
+            if place > 0:
+                step = chances[place] - chances[place - 1]
+                at += (least[place] - least[place - 1]) / step * (r - chances[place])
+        more = max(h, at)
+        r += i / (guesses - i) * (more - h)
+        h = more
+        if r + h > 2 * guesses:
+            break
+    return r + h
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneRun:
+    """Guesses of many hidden bits of one run, or of several runs if no user is a canary in two of them.
+
+    Independent runs on disjoint canaries are one mechanism by parallel composition, so their counts may be added. The
+    number of guesses is fixed in advance, or α is divided among the attempted numbers.
+
+    Each of m users takes part or not by a separate hidden fair bit. Under pure ε the number of right ones among r
+    guesses is stochastically at most Bin(r, e^ε/(1 + e^ε)), whatever the auditor guesses and on whichever canaries
+    (Steinke, Nasr & Jagielski 2023, Privacy auditing with one (1) training run, Theorem 5.2). Every other claim is
+    tested by the recursion at the top of this file, (ε, δ) too: the published function for δ > 0 (their Appendix D) is
+    below the truth for two bits. Let a mechanism with (1, .02)-DP guess both, both right with probability e·a, one
+    right with a each, none with x, where a = e·x + .02: P(W ≥ 1) = 1 − x = .93450, and the function returns .93346.
+
+    Attributes:
+        canaries: m, each in or out by a separate bit.
+        guesses: r, the number of guessed bits.
+        errors: Number of wrong guesses.
+
+    Raises:
+        ParameterError: The counts contradict each other.
+    """
+
+    canaries: int
+    guesses: int
+    errors: int
+
+    def __post_init__(self) -> None:
+        check_counts(self.errors, self.guesses, 0.5)
+        if self.canaries < self.guesses:
+            raise ParameterError(
+                f"expected at most one guess a canary, got {self.guesses} guesses of {self.canaries} canaries",
+                name="guesses",
+                given=self.guesses,
+            )
+
+    def refutes(self, claim: Neighbouring, *, alpha: float) -> bool:
+        """Whether so many right guesses have probability below α under the claim."""
+        right, m = self.guesses - self.errors, self.canaries
+        if right == 0:
+            return False
+        total = _least_total(claim.chances * m, claim.least * m, right, self.guesses, alpha)
+        return bool(total > self.guesses * (1 + _ROUNDING))
+
+    def p_value(self, epsilon: float, *, delta: float) -> float:
+        """Probability of at least this number of right guesses under (ε, δ)-DP, rounded up.
+
+        Raises:
+            ParameterError: δ is not in [0, 1).
+        """
+        if not 0 <= delta < 1:
+            raise ParameterError(f"expected delta in [0, 1), got {delta!r}", name="delta", given=delta)
+        if delta == 0:
+            return few_errors_p_value(self.errors, self.guesses, rate=float(expit(-epsilon)))
+        claim = Neighbouring.approximate(epsilon, delta)
+        low, high = _LEAST_LOG, 0.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.refutes(claim, alpha=math.exp(middle)) else (middle, high)
+        return math.exp(high)
+
+    def epsilon(self, *, alpha: float, delta: float, above: float = 0.0) -> float:
+        """Lower bound on ε at confidence 1 − α, rounded down; 0 if nothing above `above` is refuted.
+
+        >>> round(OneRun(canaries=1_000, guesses=684, errors=184).epsilon(alpha=0.05, delta=0.0), 4)
+        0.8552
+        """
+        check_counts(self.errors, self.guesses, alpha)
+        if delta == 0:
+            return CoinFlip(errors=self.errors, guesses=self.guesses).epsilon(alpha=alpha)
+        test = lambda epsilon: self.refutes(Neighbouring.approximate(epsilon, delta), alpha=alpha)  # noqa: E731
+        return _largest(test, above, _LARGEST["epsilon"])
+
+    def mu(self, *, alpha: float, above: float = 0.0) -> float:
+        """Lower bound on μ of a μ-GDP mechanism at confidence 1 − α, rounded down; 0 if nothing above is refuted.
+
+        >>> round(OneRun(canaries=1_000, guesses=150, errors=21).mu(alpha=0.05), 3)
+        0.548
+        """
+        return _largest(lambda mu: self.refutes(Neighbouring.gaussian(mu), alpha=alpha), above, _LARGEST["mu"])
+
+    def rho(self, *, alpha: float, above: float = 0.0) -> float:
+        """Lower bound on ρ of a ρ-zCDP mechanism at confidence 1 − α, rounded down; 0 if nothing above is refuted.
+
+        >>> round(OneRun(canaries=1_000, guesses=150, errors=21).rho(alpha=0.05), 3)
+        0.116
+        """
+        return _largest(lambda rho: self.refutes(Neighbouring.concentrated(rho), alpha=alpha), above, _LARGEST["rho"])
+
+
+def _largest(refuted: Callable[[float], bool], above: float, most: float) -> float:
+    """Largest refuted loss, rounded down; refuted losses are an interval from 0."""
+    if above >= most or not refuted(above):
+        return 0.0
+    low, high = above, most
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
