@@ -14,12 +14,22 @@ import numpy as np
 from mutants.shared import BROKEN, CORRECT
 from privcheck import audit_mechanism
 
+
+def _sparse_vector(given, runs, rng):
+    above = given + rng.laplace(0, 4, (runs, 10)) > rng.laplace(0, 2, (runs, 1))
+    first = np.where(above.any(axis=1), above.argmax(axis=1), 10)[:, None]
+    return np.where(np.arange(10) < first, 0, np.where(np.arange(10) == first, 1, -1))
+
+
 LAWS = {
     "Laplace": lambda given, runs, rng: given + rng.laplace(0, 1, runs),
     "Cauchy": lambda given, runs, rng: given + rng.standard_cauchy(runs),
     "one in 30": lambda _, runs, rng: rng.random(runs) < 1 / 30,
     "geometric": lambda given, runs, rng: given + rng.geometric(0.6, runs),
     "three columns": lambda given, runs, rng: given + rng.normal(size=(runs, 3)),
+    "one of ten": lambda _, runs, rng: np.eye(10)[rng.integers(0, 10, runs)],
+    "sorted": lambda given, runs, rng: np.sort(given + rng.integers(0, 4, (runs, 6)), axis=1),
+    "sparse vector": _sparse_vector,
     "randomised response, 10 bits": lambda given, runs, rng: (rng.random((runs, 10)) < 0.3) != given,
 }
 

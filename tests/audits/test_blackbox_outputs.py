@@ -222,3 +222,20 @@ def test_the_same_numbers_as_objects_are_as_good_as_an_array():
     as_array = audit(lambda given, size, rng: given + rng.laplace(0, 0.5, size), trials=1_500)
     as_dict = audit(lambda given, rng: {"noisy": float(given + rng.laplace(0, 0.5))}, trials=1_500)
     assert as_dict.lower > as_array.lower - 0.2
+
+
+@pytest.mark.parametrize("base", [10**17, 10**25, -(10**30), 10**400])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_integers_beyond_what_a_float_holds_are_told_apart(base, columns):
+    def counts(scale):
+        def run(given, size, rng):
+            noisy = np.rint(rng.laplace(0, scale, (size, columns))).astype(int)
+            rows = [[base + given * (j == 0) + int(k) for j, k in enumerate(row)] for row in noisy]
+            return rows if columns > 1 else [row[0] for row in rows]
+
+        return run
+
+    assert audit(counts(0.4), trials=1_500).verdict == "violation"
+    right = audit(counts(1.05), trials=1_500, confidence=SURE)
+    assert right.verdict == "consistent"
+    assert right.lower > 0.2

@@ -17,7 +17,7 @@ from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP, audit_mechanism
 from privcheck_audits.blackbox import audit, pairs
 from privcheck_audits.blackbox.calls import read_signature
 from privcheck_audits.blackbox.confirmation import plan_confirmation
-from privcheck_audits.blackbox.independence import CallPairs, call_size, is_confirmed, suspect
+from privcheck_audits.blackbox.independence import CallPairs, _view, call_size, is_confirmed, suspect
 from privcheck_audits.blackbox.inputs import probe
 from privcheck_audits.blackbox.verdict import ClaimedLoss, Counts
 
@@ -87,6 +87,40 @@ def test_dependent_runs_are_named_and_made_apart():
     assert "separate call" in found.notes[0]
     assert sizes.count(1) >= 5_000
     assert max(sizes) <= call_size(2_500, 1) + 16
+
+
+def columns(rng, rows):
+    """Draws outputs of several columns: discrete, sorted, one of many, a sparse vector's answers, continuous."""
+    flat = rng.integers(0, 3, size=(rows, 10)).astype(float)
+    one_of = np.eye(10)[rng.integers(0, 10, rows)]
+    first = rng.integers(0, 11, rows)[:, None]
+    answers = np.where(np.arange(10) < first, 0.0, np.where(np.arange(10) == first, 1.0, -1.0))
+    return [flat, np.sort(flat, axis=1), one_of, answers, rng.normal(size=(rows, 10)), np.full((rows, 7), 1e25)]
+
+
+@pytest.mark.parametrize("which", range(6))
+def test_what_is_compared_of_a_run_is_the_same_however_many_are_made_together(which):
+    rows = columns(np.random.default_rng(3), 64)[which]
+    width = rows.shape[1]
+    kept = np.unique(np.linspace(0, width - 1, 8).astype(np.int64))
+    signs = np.random.default_rng(width).choice([-1.0, 1.0], size=(width, 4))
+    together = _view(rows, kept, signs)
+    for size in (1, 3):
+        apart = np.concatenate([_view(rows[i : i + size], kept, signs) for i in range(0, 64, size)])
+        assert np.array_equal(together, apart)
+
+
+def sparse_vector(given, size, rng):
+    """Draws the answers to ten queries until the first above a threshold, as whole numbers."""
+    above = np.array(given) + rng.laplace(0, 4, (size, 10)) > rng.laplace(0, 2, (size, 1))
+    first = np.where(above.any(axis=1), above.argmax(axis=1), 10)[:, None]
+    return np.where(np.arange(10) < first, 0, np.where(np.arange(10) == first, 1, -1))
+
+
+def test_a_sparse_vector_is_not_said_to_depend_on_the_size_of_a_call():
+    found = audit_mechanism(sparse_vector, PureDP(1), neighbours=[([0] * 10, [1] * 10)], trials=4_000, confidence=SURE)
+    assert found.notes == ()
+    assert found.verdict == "consistent"
 
 
 def test_few_trials_are_one_call_a_run_anyway():

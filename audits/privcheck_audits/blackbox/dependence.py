@@ -131,6 +131,7 @@ class Standard:
 
 def standardise(body: Array, secret: Bits) -> Standard:
     """Runs centred at the mean of their neighbour."""
+    body = body - body[:1]  # exact where values are close: the mean of equal large values is not one of them
     arms = [body[secret], body[~secret]]
     means = [arm.mean(axis=0) if arm.shape[0] else np.zeros(body.shape[1]) for arm in arms]
     arms = [arm - mean for arm, mean in zip(arms, means, strict=True)]
@@ -447,11 +448,11 @@ def learn_sums(whole: Array, secret: Bits) -> Sums:
     whole, known = whole[:_SUM_RUNS], secret[:_SUM_RUNS]
     few = whole[:_SUM_LIMITS]
     low, middle, high = np.quantile(few, [0.001, 0.5, 0.999], axis=0)
-    body = np.clip(whole, low, high)
+    body = np.clip(whole, low, high) - middle  # exact where values are close
     arms = [body[which] if which.any() else body for which in (known, ~known)]
     runs = [arm.shape[0] for arm in arms]
     means, variances = np.stack([arm.mean(axis=0) for arm in arms]), np.stack([arm.var(axis=0) for arm in arms])
-    distances = [np.abs(arm - middle) for arm in arms]
+    distances = [np.abs(arm) for arm in arms]
     sizes, errors = np.stack([d.mean(axis=0) for d in distances]), np.stack([d.var(axis=0) for d in distances])
     varying = (variances > 0).all(axis=0) & (sizes > 0).all(axis=0)
     variances, sizes = np.where(varying, variances, 1.0), np.where(varying, sizes, 1.0)
@@ -473,7 +474,7 @@ def learn_sums(whole: Array, secret: Bits) -> Sums:
         high=high,
         middle=middle,
         moved=_tame((moved / variances.mean(axis=0))[:, None] * by_mean),
-        bends=np.stack([np.median(arm[:_SUM_LIMITS], axis=0) for arm in (arms[1], arms[0])]),
+        bends=np.stack([np.median(arm[:_SUM_LIMITS], axis=0) + middle for arm in (arms[1], arms[0])]),
         bent=_tame((1 / sizes.mean(axis=0))[:, None] * by_mean),
         squares=_tame(squared[:, None] * by_variance),
         sizes=_tame(sized[:, None] * chosen(sizes[0] - sizes[1], errors)),

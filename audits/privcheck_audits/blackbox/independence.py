@@ -39,6 +39,7 @@ _MIXED: Final = 4  # random combinations of all columns
 _ATOMS: Final = 3  # values of a column that come back, each counted by itself
 _COMMON: Final = (0.02, 0.98)  # how often such a value comes
 _LARGEST: Final = 1e100
+_FINE: Final = 2.0**20  # steps of a combination
 _ROUNDING: Final = 1e-12
 
 Test = Literal["halves", "size"]
@@ -106,7 +107,8 @@ def _view(rows: Array, kept: NDArray[np.int64], signs: Array) -> Array:
     rows = np.clip(rows, -_LARGEST, _LARGEST)
     parts = [rows[:, kept]]
     if rows.shape[1] > 1:
-        parts.append(np.arcsinh(rows) @ signs)
+        # on a grid: BLAS adds up one row in another order than many, and equal rows would be told apart
+        parts.append(np.rint(np.arcsinh(rows) @ signs * _FINE))
     if 1 < rows.shape[1] <= 2 * _COLUMNS:
         parts.append((row_keys(rows) >> np.uint64(11)).astype(np.float64)[:, np.newaxis])  # whole rows that come back
     return np.concatenate(parts, axis=1)

@@ -206,9 +206,10 @@ def learn_score(
         raise ParameterError(
             f"expected finite features of at least one run, got shape {features.shape}", name="features"
         )
-    centre, spread = features.mean(axis=0), features.std(axis=0)
-    spread[spread < 1e-12 * (1 + np.abs(centre))] = 1.0
-    x = np.column_stack([(features - centre) / spread, np.ones(features.shape[0])])
+    away = features - features[0]  # exact where values are close: of 10²⁵ the mean is not one of equal values
+    middle, spread = away.mean(axis=0), away.std(axis=0)
+    spread[spread < 1e-12 * (1 + np.abs(middle))] = 1.0
+    x = np.column_stack([(away - middle) / spread, np.ones(features.shape[0])])
     penalty = np.full(x.shape[1], ridge)
     penalty[-1] = 1e-6  # the offset is free but for a constant bit
     weights = np.zeros(x.shape[1])
@@ -231,6 +232,7 @@ def learn_score(
         weights, margin, loss = weights + step, tried, now
         if float(np.abs(step).max()) < _CONVERGED:
             break
+    centre = features[0] + middle
     return LinearScore(weights=weights[:-1], centre=centre, spread=spread, offset=float(weights[-1]))
 
 
