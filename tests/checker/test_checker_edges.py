@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import mpmath
@@ -10,11 +11,12 @@ import pytest
 
 import certificate_mutations as mutations
 import certificate_samples as samples
-from certificate_verdicts import refused, verdict
+from certificate_verdicts import edited, refused, verdict
 from privcheck_check import curves
-from privcheck_check.check import check
+from privcheck_check.check import check, needed
+from privcheck_check.declared import WEIGHTS
 from privcheck_check.values import DEPTH, Rejected, UnknownKind, parse
-from test_checker_costs import BITS, SCORES, VECTOR, cost, made
+from test_checker_costs import BITS, GRID, SCORES, VECTOR, cost, made
 from test_checker_costs import document as at_numbers
 
 F = Fraction
@@ -167,3 +169,274 @@ def test_a_digest_of_something_else_is_rejected() -> None:
 def test_another_format_is_not_a_kind_that_is_known(given: bytes) -> None:
     with pytest.raises(UnknownKind):
         check(given)
+
+
+# ── Claims at the end of an enclosure ──
+
+WIDE = ["-", ["sqrt", 2], ["sqrt", 2]]  # 0, with ends on either side
+
+
+def test_a_claim_is_taken_at_its_low_end() -> None:
+    part = made("laplace", BITS, {"scale": 3})  # 2/3
+    steps = [{"rule": "laplace", "release": "r", "at_most": "2/3"}, {"rule": "T-COMPOSE", "at_most": "2/3"}]
+    for epsilon, said in (("2/3", "accepted"), (["+", "2/3", WIDE], "C-PURE")):
+        claim = {"currency": "pure", "epsilon": epsilon}
+        assert verdict(at_numbers([part], claim, [*steps, {"rule": "C-PURE"}])) == said
+
+
+def test_the_claims_of_a_curve_and_of_an_order_are_taken_at_their_low_ends() -> None:
+    part = made("gaussian", BITS, {"variance": 3})  # μ² = 2/3, ρ = 1/3
+
+    def said(amount: str, end: dict[str, Any], epsilon: Any, delta: Any) -> str:
+        steps = [{"rule": "gaussian", "release": "r", "at_most": amount}, {"rule": "T-COMPOSE", "at_most": amount}, end]
+        return verdict(at_numbers([part], {"currency": "approx", "epsilon": epsilon, "delta": delta}, steps))
+
+    high = curves.gaussian_delta((F(2, 3),) * 2, (F(1),) * 2)[1]
+    for delta, expected in ((str(high), "accepted"), (["+", str(high), WIDE], "C-GDP-APPROX")):
+        assert said("2/3", {"rule": "C-GDP-APPROX"}, 1, delta) == expected
+    high = curves.order_epsilon((F(1, 3),) * 2, (F(1, 1000),) * 2, F(5))[1]
+    for epsilon, expected in ((str(high), "accepted"), (["+", str(high), WIDE], "C-ZCDP-ORDER")):
+        assert said("1/3", {"rule": "C-ZCDP-ORDER", "order": 5}, epsilon, "1/1000") == expected
+
+
+# ── Samples that releases share ──
+
+
+def together(currency: str, stated: str, total: str, rule: str) -> str:
+    law, spread = ("laplace", {"scale": 1}) if currency == "pure" else ("gaussian", {"variance": 1})
+    releases = [
+        made(law, {"kind": "bounded", "l1": 1, "l2": 1}, spread, {"kind": "sampled", "times": 1, "rate": "1/2"})
+        | {"name": name, "sample": "batch"}
+        for name in "rs"
+    ]
+    steps: list[Any] = [{"rule": law, "release": name, "at_most": stated} for name in "rs"]
+    steps += [{"rule": "T-COMPOSE", "at_most": total}, {"rule": rule}]
+    return verdict(
+        at_numbers(releases, {"currency": currency, "epsilon" if currency == "pure" else "rho": total}, steps)
+    )
+
+
+def test_only_epsilon_of_a_sample_is_amplified_and_only_once() -> None:
+    assert together("zcdp", "1/2", "1", "C-ZCDP") == "accepted"
+    assert together("zcdp", "1/2", "7/10", "C-ZCDP") == "T-COMPOSE"  # log(1 + (e − 1)/2) = .62
+    assert together("pure", "1", "14339/10000", "C-PURE") == "accepted"  # log(1 + (e² − 1)/2) = 1.43378
+    assert together("pure", "1", "14337/10000", "C-PURE") == "T-COMPOSE"
+    assert together("pure", "63/100", "14339/10000", "C-PURE") == "laplace"  # of each alone .62
+
+
+# ── Numeric compositions ──
+
+
+def events(
+    releases: list[dict[str, Any]], costs: list[Any], epsilon: Any, delta: Any, **changed: Any
+) -> dict[str, Any]:
+    steps: list[Any] = [
+        {"rule": each["mechanism"]["law"], "release": each["name"], "at_most": amount}
+        for each, amount in zip(releases, costs, strict=True)
+    ]
+    claim = {"currency": "approx", "epsilon": epsilon, "delta": delta}
+    return at_numbers(releases, claim, [*steps, {"rule": "C-NUMERIC", "grid": GRID}], **changed)
+
+
+def counters(changed: int, **terms: Any) -> dict[str, Any]:
+    law = {"noise_bits": 10, "chance": "1/2"} | terms
+    return made("shuffled-bits", {"kind": "stated", "l1": changed, "l2": changed}, law)
+
+
+def test_counters_that_no_unit_changes_cost_nothing_and_coins_are_fair() -> None:
+    relation = {"relation": "replace-one"}
+    assert verdict(events([counters(0)], [0], "1/1000", "1/1000", **relation)) == "accepted"
+    assert verdict(events([counters(1)], [1], "1/1000", "1/1000", **relation)) == "numeric"
+    assert verdict(events([counters(1, chance="1/3")], [1], 9, "9/10", **relation)) == "shuffled-bits"
+    assert verdict(events([counters(1)], [1], 9, "9/10", **relation)) == "accepted"
+
+
+def test_noise_bits_are_rounded_down() -> None:
+    """One counter of ten fair bits shifts by one: δ(1/2) = .0936; of nine, .1058."""
+    wide = ["*", ["sqrt", 50], ["sqrt", 2]]  # 10, with ends on either side
+    for bits, said in ((10, "accepted"), (wide, "numeric")):
+        found = events([counters(1, noise_bits=bits)], [1], "1/2", "1/10", relation="replace-one")
+        assert verdict(found) == said
+
+
+def test_events_of_every_law_are_composed() -> None:
+    told = made("theorem", BITS, {"cost": 1, "currency": "gdp", "theorem": "x"})
+    matrix = made("gaussian-matrix", samples.linear("outer", steps="1"), {"variance": 1, "diagonal": 2})
+    for part, amount in ((told, 1), (matrix, "1/2")):
+        assert verdict(events([part], [amount], 9, "1/100")) == "accepted"
+        assert verdict(events([part], [amount], "1/100", "1/100")) == "numeric"
+    many = made("randomised-response", {"kind": "bits", "bits": 10, "ones": 10}, {"keep": "e", "answers": 8})
+    many["mechanism"]["keep"] = "11/40"  # ε = log(77/29)
+    epsilon = F(98, 100)
+    assert verdict(events([many], [str(epsilon)], 5, "1/50")) == "accepted"
+
+
+def test_rates_are_fractions_and_of_sums() -> None:
+    bounded = {"kind": "bounded", "l1": 1, "l2": 1}
+
+    def part(law: str, terms: dict[str, Any], rate: Any, times: int = 3) -> dict[str, Any]:
+        statistic = BITS if law == "randomised-response" else bounded
+        return made(law, statistic, terms, {"kind": "sampled", "times": times, "rate": rate})
+
+    laplace = {"scale": 1}
+    assert verdict(events([part("laplace", laplace, "1/2")], [1], 5, "1/10")) == "accepted"
+    assert verdict(events([part("laplace", laplace, ["sqrt", "1/2"])], [1], 5, "1/10")) == "T-SAMPLED"
+    response = part("randomised-response", {"keep": "1/2", "answers": 2}, "1/2")
+    assert verdict(events([response], [0], 9, "1/10")) == "T-SAMPLED"
+    assert verdict(events([part("laplace", laplace, 0)], [1], "1/1000", "1/1000")) == "accepted"
+    assert verdict(events([part("laplace", laplace, "1/2", times=0)], [1], "1/1000", "1/1000")) == "accepted"
+
+
+def test_a_sample_is_composed_once_with_all_that_is_of_it() -> None:
+    def part(name: str, times: int = 2, variance: int = 4) -> dict[str, Any]:
+        schedule = {"kind": "sampled", "times": times, "rate": "1/2"}
+        return made("gaussian", {"kind": "bounded", "l1": 1, "l2": 1}, {"variance": variance}, schedule) | {
+            "name": name
+        }
+
+    both = [part("r") | {"sample": "b"}, part("s") | {"sample": "b"}]
+    one = [part("r", variance=2)]  # the same noise as one sum
+
+    def accepted(releases: list[dict[str, Any]], costs: list[Any], hundredths: int) -> bool:
+        return verdict(events(releases, costs, f"{hundredths}/100", "1/1000")) == "accepted"
+
+    least = next(k for k in range(50, 900, 5) if accepted(one, ["1/2"], k))
+    assert accepted(both, ["1/4", "1/4"], least)
+    assert not accepted(both, ["1/4", "1/4"], least - 5)
+    other = [part("r") | {"sample": "b"}, part("s", times=3) | {"sample": "b"}]
+    assert verdict(events(other, ["1/4", "1/4"], 9, "9/10")) == "T-SAMPLED"
+
+
+def test_every_part_of_the_users_is_composed() -> None:
+    small, large = (made("laplace", {"kind": "bounded", "l1": 1, "l2": 1}, {"scale": s}) for s in (10, 1))
+    for parts, said in ((("a", "a"), "accepted"), (("a", "b"), "numeric")):
+        releases = [
+            small | {"name": "r", "part": parts[0]},
+            (small, large)[parts[1] == "b"] | {"name": "s", "part": parts[1]},
+        ]
+        costs = ["1/10", "1/10" if parts[1] == "a" else 1]
+        assert verdict(events(releases, costs, "1/2", "1/100")) == said
+
+
+def test_the_grid_is_asked_about_the_low_ends_of_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("privcheck_check.numeric.check_numeric", asked.append)
+    part = made("laplace", BITS, {"scale": 3})
+    assert verdict(events([part], ["2/3"], ["+", "1/2", WIDE], ["+", "1/8", WIDE])) == "accepted"
+    assert F(asked[0]["epsilon"]) < F(1, 2)
+    assert F(asked[0]["delta"]) < F(1, 8)
+
+
+@pytest.mark.parametrize("field", ["source", "epsilon", "grid"])
+def test_a_numeric_document_is_read_and_composed(field: str) -> None:
+    good = samples.NUMERIC
+    assert verdict(good) == "accepted"
+    wrong = {
+        "source": edited(good, "declared", "source", to=5),
+        "epsilon": edited(good, "declared", "epsilon", to="1/100"),
+        "grid": edited(good, "evidence", to={}),
+    }[field]
+    assert verdict(wrong) == {"source": "declared", "epsilon": "numeric", "grid": "evidence"}[field]
+
+
+# ── What is assumed, said and allowed ──
+
+
+def test_what_a_refutation_takes_to_be_attainable_is_asked_for() -> None:
+    def release(statistic: str, shared: str = "", law: str = "laplace") -> Any:
+        part = SimpleNamespace(kind=statistic)
+        return SimpleNamespace(name="r", statistic=part, mechanism=SimpleNamespace(kind=law), shared=shared)
+
+    for releases, codes in (
+        ([release("table")], set()),
+        ([release("linear")], {"attainable"}),
+        ([release("selection"), release("table")], {"attainable"}),
+        ([release("table"), release("table", "outputs")], {"attainable"}),
+        ([release("table", "cells")], set()),
+        ([release("stated", law="theorem")], {"stated-law: r", "stated-change: r"}),
+    ):
+        assert needed(SimpleNamespace(releases=releases), "refuted") == codes  # type: ignore[arg-type]
+
+
+def test_an_audit_says_that_its_runs_took_place() -> None:
+    assert verdict(samples.AUDIT) == "accepted"
+    assert verdict(edited(samples.AUDIT, "assumed", to=[])) == "assumed"
+    assert verdict(edited(samples.AUDIT, "assumed", to="none")) == "assumed"
+
+
+def test_the_sentence_names_users_of_several_trajectories_and_what_is_stated() -> None:
+    part = made("laplace", {"kind": "bounded", "l1": 1, "l2": 1}, {"scale": 1})
+    steps = [{"rule": "laplace", "release": "r", "at_most": 3}, {"rule": "T-COMPOSE", "at_most": 3}, {"rule": "C-PURE"}]
+    claim = {"currency": "pure", "epsilon": 3}
+    for number, words in ((1, "of a user,"), (3, "of a user of up to 3 trajectories,")):
+        found = at_numbers([part], claim, steps, unit={"who": "user", "trajectories": number})
+        assert words in check(mutations.data(samples.sealed(found)))
+
+
+@pytest.mark.parametrize("fault", [ZeroDivisionError, OverflowError, MemoryError, RecursionError, ValueError])
+def test_a_certificate_that_breaks_the_arithmetic_is_rejected(fault: type[Exception], monkeypatch: Any) -> None:
+    def broken(_: object) -> str:
+        raise fault
+
+    monkeypatch.setattr("privcheck_check.check._check", broken)
+    with pytest.raises(Rejected, match="beyond what this checker computes with"):
+        check(b"{}")
+
+
+@pytest.mark.parametrize("kind", ["foo", 5, None, ["refuted"]])
+def test_another_kind_is_not_known(kind: object) -> None:
+    with pytest.raises(UnknownKind):
+        check(mutations.data({"format": "privcheck-certificate/1", "kind": kind}))
+
+
+def test_joint_privacy_is_no_field_of_a_refutation() -> None:
+    refutation = next(each for each in samples.ALL.values() if each["kind"] == "refuted")
+    assert verdict(refutation) == "accepted"
+    assert verdict(refutation | {"joint": {"outputs": "construction", "by": "x"}}) == "format"
+
+
+def test_answers_are_two_at_least() -> None:
+    for answers, said in ((1, "randomised-response"), (2, "accepted")):
+        part = made("randomised-response", {"kind": "bits", "bits": 1, "ones": 1}, {"keep": "1/2", "answers": answers})
+        if answers == 1:
+            part["mechanism"]["keep"] = 1
+        assert cost(part, "pure", 1) == said
+
+
+def test_a_sum_without_a_largest_change_has_its_cost_as_a_whole() -> None:
+    part = made("laplace", {"kind": "bounded", "l1": 1, "l2": 1}, {"scale": 1})  # 1 + 1/e − 1
+    assert cost(part, "zcdp", "3679/10000") == "accepted"
+    assert cost(part, "zcdp", "3678/10000") == "laplace"
+
+
+def test_the_weight_of_a_cost_is_what_the_reward_lacks() -> None:
+    assert WEIGHTS["cost"] == (1, -1)
+
+
+@pytest.mark.parametrize("missing", ["noise_bits", "chance", "users"])
+def test_counters_of_integers_are_declared_whole(missing: str) -> None:
+    terms: dict[str, Any] = {"noise_bits": 10, "chance": "1/2", "users": 5}
+    whole = made("shuffled-integers", {"kind": "stated", "l1": 1, "l2": 1}, terms)
+    claim = {"currency": "pure", "epsilon": 9}
+    steps = [{"rule": "shuffled-integers", "release": "r", "at_most": 9}, {"rule": "T-COMPOSE", "at_most": 9}]
+    assert verdict(at_numbers([whole], claim, [*steps, {"rule": "C-PURE"}])) == "shuffled-integers"
+    del terms[missing]
+    part = made("shuffled-integers", {"kind": "stated", "l1": 1, "l2": 1}, terms)
+    assert verdict(at_numbers([part], claim, [*steps, {"rule": "C-PURE"}])) == "declared: r"
+
+
+def test_outputs_may_share_a_draw_where_users_answer_by_themselves() -> None:
+    claim = {"currency": "pure", "epsilon": 9}
+    steps = [{"rule": "laplace", "release": "r", "at_most": 9}, {"rule": "T-COMPOSE", "at_most": 9}, {"rule": "C-PURE"}]
+    for kind, said in (("local", "L-SHARED"), ("once", "declared: r")):
+        part = made("laplace", BITS, {"scale": 1}, {"kind": kind}) | {"shared": "outputs"}
+        assert verdict(at_numbers([part], claim, steps, relation="replace-one", model="local")) == said
+
+
+def test_the_largest_value_of_a_parameter_is_positive() -> None:
+    part = made("laplace", BITS, {"scale": 1})
+    claim = {"currency": "pure", "epsilon": 9}
+    steps = [{"rule": "laplace", "release": "r", "at_most": 9}, {"rule": "T-COMPOSE", "at_most": 9}, {"rule": "C-PURE"}]
+    for most, said in ((1, "accepted"), (0, "declared: parameter n")):
+        parameters = {"n": {"kind": "integer", "least": 0, "value": 0, "most": most}}
+        assert verdict(at_numbers([part], claim, steps, parameters=parameters)) == said

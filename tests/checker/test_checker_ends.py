@@ -6,7 +6,7 @@ do not see it. On wide intervals an end that is mistaken for the other is seen a
 
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from math import comb
 from typing import Any
@@ -14,6 +14,8 @@ from typing import Any
 import mpmath
 import pytest
 
+from certificate_verdicts import refused
+from privcheck_check import terms
 from privcheck_check.counts import _power, _up, tail
 from privcheck_check.curves import gaussian_delta, normal, order_epsilon
 from privcheck_check.terms import Ends, _root, evaluate, exponential, invert, logarithm, multiply, square_root, whole
@@ -209,3 +211,64 @@ def test_tails_at_their_ends() -> None:
     for n, k in ((2000, 1100), (1000, 450)):
         exact = F(sum(comb(n, j) for j in range(k, n + 1)), 2**n)
         assert exact <= tail(n, k, half) <= exact * (1 + F(1, 10**12))
+
+
+# ── Limits: what a hostile certificate may ask for ──
+
+
+@pytest.fixture
+def _allowed() -> Iterator[None]:
+    terms.allow()
+    yield
+    terms.allow()
+
+
+@pytest.mark.usefixtures("_allowed")
+def test_numbers_have_twenty_thousand_bits_at_most() -> None:
+    for fits, beyond in (
+        (F(2**19_998), F(2**19_999)), (F(1, 2**19_998), F(1, 2**19_999)), (F(2**10_000, 3), F(2**15_000, 3**6_000)),
+    ):  # fmt: skip
+        assert terms.bounded(fits) == fits
+        assert refused(terms.bounded, beyond)
+
+
+def test_work_is_half_a_million_steps() -> None:
+    terms.allow()
+    terms.spend(500_000)
+    assert refused(terms.spend, 1)
+    terms.allow()
+    assert refused(terms.spend, 500_001)
+    for bits, work in ((198, 1), (199, 1), (200, 2), (399, 2), (400, 3), (19_999, 100)):
+        terms.allow()
+        terms.bounded(F(2 ** (bits - 2)))  # and one bit below the line
+        terms.spend(500_000 - work)
+        assert refused(terms.spend, 1), bits
+        terms.allow()
+
+
+@pytest.mark.usefixtures("_allowed")
+def test_a_power_that_would_be_too_long_is_not_computed() -> None:
+    big = F(2**312)  # 314 bits with the one below the line: 64 times that is too much, though the power would fit
+    assert refused(evaluate, ("^", big, F(64)), {})
+    assert refused(terms._power, (F(1), big), F(64))
+    assert evaluate(("^", F(2**398), F(50)), {})[0] == F(2**398) ** 50  # 400 bits times 50
+
+
+@pytest.mark.parametrize("exponent", [F(-1), F(-2), F(-3)])
+def test_a_negative_power_of_zero_is_refused(exponent: Fraction) -> None:
+    assert refused(evaluate, ("^", F(0), exponent), {})
+    assert evaluate(("^", F(2), exponent), {}) == point(F(1, 2 ** -int(exponent)))
+
+
+def test_only_a_root_squared_is_what_it_was() -> None:
+    half = F(1, 2)
+    assert evaluate(("^", ("*", F(6), half), F(2)), {}) == point(F(9))
+    assert evaluate(("^", ("^", F(9), half), F(4)), {}) == point(F(81))
+    assert evaluate(("^", ("^", F(3), F(2)), F(2)), {}) == point(F(81))
+    assert evaluate(("^", ("^", F(2), half), F(2)), {}) == point(F(2))
+
+
+def test_a_sum_has_four_thousand_steps_at_most() -> None:
+    terms.allow()
+    assert evaluate(("sum", F(4_000), F(1)), {}) == point(F(4_000))
+    assert refused(evaluate, ("sum", F(4_001), F(1)), {})
