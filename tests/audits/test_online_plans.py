@@ -134,7 +134,7 @@ def test_sizes_are_the_instance_s_own_and_the_rest_is_as_asked():
 @pytest.mark.parametrize(
     ("name", "given"),
     [
-        ("calibrated-ucb-vi", {"counts": "steps"}), ("calibrated-ucb-vi", {"rewards": "known", "cap": "1"}),
+        ("calibrated-ucb-vi", {"counts": "steps"}), ("calibrated-ucb-vi", {"rewards": "known"}),
         ("private-ucb-po-central", {"log": "ln", "initial": "any"}), ("ldp-obi", {"noise": "chowdhury-zhou"}),
     ],
     ids=str,

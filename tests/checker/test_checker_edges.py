@@ -165,6 +165,13 @@ def test_a_digest_of_something_else_is_rejected() -> None:
     assert fault.value.rule == "digest"
 
 
+def test_a_certificate_of_another_format_is_not_read_as_one_of_this() -> None:
+    whole = samples.sealed(samples.DP_APVI)
+    assert check(mutations.data(whole))
+    with pytest.raises(UnknownKind):
+        check(mutations.data(whole | {"format": "privcheck-certificate/2"}))
+
+
 @pytest.mark.parametrize("given", [b"[]", b"1", b'{"format": "another/1"}', b"{}"])
 def test_another_format_is_not_a_kind_that_is_known(given: bytes) -> None:
     with pytest.raises(UnknownKind):
@@ -371,6 +378,11 @@ def test_the_sentence_names_users_of_several_trajectories_and_what_is_stated() -
     for number, words in ((1, "of a user,"), (3, "of a user of up to 3 trajectories,")):
         found = at_numbers([part], claim, steps, unit={"who": "user", "trajectories": number})
         assert words in check(mutations.data(samples.sealed(found)))
+
+
+def test_the_sentence_of_a_refutation_names_what_is_stated() -> None:
+    said = check(mutations.data(samples.sealed(samples.CHOICES_REFUTED)))
+    assert said.endswith(", given stated-change: own; stated-law: own")
 
 
 @pytest.mark.parametrize("fault", [ZeroDivisionError, OverflowError, MemoryError, RecursionError, ValueError])

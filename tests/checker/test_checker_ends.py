@@ -270,5 +270,5 @@ def test_only_a_root_squared_is_what_it_was() -> None:
 
 def test_a_sum_has_four_thousand_steps_at_most() -> None:
     terms.allow()
-    assert evaluate(("sum", F(4_000), F(1)), {}) == point(F(4_000))
     assert refused(evaluate, ("sum", F(4_001), F(1)), {})
+    assert evaluate(("sum", F(4_000), F(1)), {}) == point(F(4_000))
