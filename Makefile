@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo serve-demo dist test test-fast test-all fuzz lint docs pictures bench clean
+.PHONY: demo serve-demo dist test test-fast test-all fuzz corpus lint docs pictures bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -50,6 +50,16 @@ fuzz: $(VENV)/.developing
 	cd tests/fuzz && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 ../../$(BIN)/python -W error -m accounting --jobs 5000 \
 	  --processes $$(getconf _NPROCESSORS_ONLN) --keep ../../$(VENV)/fuzz.jobs --write ../../benchmarks/fuzz_accounting.md
 	rm $(VENV)/fuzz.jobs
+
+# mechanisms of published libraries, in an environment of their own
+corpus: $(VENV)-corpus/.installed
+	OMP_NUM_THREADS=1 $(VENV)-corpus/bin/python benchmarks/corpus.py
+
+$(VENV)-corpus/.installed: benchmarks/corpus_requirements.txt $(VENV)/.installed
+	@test -x $(VENV)-corpus/bin/python || $(PYTHON) -m venv $(VENV)-corpus
+	$(VENV)-corpus/bin/python -m pip install --quiet --requirement $< "$$(ls dist/privcheck-*.whl)[agents]"
+	$(VENV)-corpus/bin/python -m pip install --quiet --force-reinstall --no-deps dist/privcheck-*.whl
+	@touch $@
 
 # what is published: the source archive, and the wheel made from it
 dist: $(VENV)/.developing
