@@ -213,8 +213,8 @@ LIBRARIES = (diffprivlib, opendp, pydp, ldpy, pure_ldp)
 HEAD = """# Published libraries, audited as they are called
 
 `make corpus`: the libraries in the versions of `corpus_requirements.txt`, {trials} runs under each neighbour (5 000 of
-`count_nonzero`, 2 000 of `PCA`), confidence 99.9 %. A violation is on record where *expected* says so; the page “Found in
-the wild” of the documentation has how to see it by hand. *Changed* means that a call changed the dataset it was given.
+`count_nonzero`, 2 000 of `PCA`), confidence 99.9 %. A violation is on record where *expected* says so; the page “Found
+in the wild” of the documentation has how to see it by hand. *Changed*: a call changed the dataset that it was given.
 
 | library | mechanism | claim | expected | found | lower bound | changed | seconds |
 | --- | --- | --- | --- | --- | ---: | --- | ---: |
