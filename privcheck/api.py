@@ -13,7 +13,7 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args, overload
 
 from privcheck.commands import checks, declarations, online_runs, runs, sweeps
 from privcheck.commands.certificates import FILE_NAME as CERTIFICATE_NAME
@@ -174,6 +174,21 @@ def audit(
     return result
 
 
+@overload
+def run(
+    name: str, *, data: Data, env: None = None, rewards: Path | str | None = None, features: Path | str | None = None,
+    users: Users = NO_STATEMENT, replicates: int = 1, noise: NoiseKind = "simulated", seed: int = 0,
+    workers: int | None = None, out: Path | str | None = None, ledger: str | None = None, grant: str | None = None,
+    progress: Callable[[str], Progress] = quiet, parameters: Mapping[str, Value] | None = None, **settings: Value,
+) -> Ran: ...  # fmt: skip
+@overload
+def run(
+    name: str, *, env: str | None = None, data: None = None, rewards: Path | str | None = None,
+    features: Path | str | None = None, users: Users = NO_STATEMENT, replicates: int = 1,
+    noise: NoiseKind = "simulated", seed: int = 0,
+    workers: int | None = None, out: Path | str | None = None, ledger: str | None = None, grant: str | None = None,
+    progress: Callable[[str], Progress] = quiet, parameters: Mapping[str, Value] | None = None, **settings: Value,
+) -> Ran | RanOnline: ...  # fmt: skip
 def run(
     name: str, *, env: str | None = None, data: Data | None = None, rewards: Path | str | None = None,
     features: Path | str | None = None, users: Users = NO_STATEMENT, replicates: int = 1,
