@@ -8,13 +8,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo serve-demo dist test test-fast test-all fuzz corpus lint docs pictures bench clean
+.PHONY: demo serve-demo dist test test-fast test-all fuzz corpus locks lint docs pictures bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
 	$(BIN)/privcheck check dp-apvi --data icu-sepsis --out runs/dp-apvi
 
-serve-demo: $(VENV)/.serving
+serve-demo: $(VENV)/.installed
 	$(BIN)/python -m privcheck.cli.demo runs/serve-demo
 
 # run from tests/, so that nothing is imported from the tree: what is tested is the installed wheel; the threads of BLAS
@@ -61,9 +61,11 @@ $(VENV)-corpus/.installed: benchmarks/corpus_requirements.txt $(VENV)/.installed
 	$(VENV)-corpus/bin/python -m pip install --quiet --force-reinstall --no-deps dist/privcheck-*.whl
 	@touch $@
 
-# what is published: the source archive, and the wheel made from it
+# what is published: the source archive, the wheel made from it, the same bytes from the same commit on any machine, and
+# what a run of it consists of (CycloneDX)
 dist: $(VENV)/.developing
-	$(BIN)/python -m build --no-isolation --outdir dist .
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/cyclonedx-py requirements locks/run.txt --pyproject pyproject.toml --output-reproducible -o dist/privcheck.cdx.json
 
 lint: $(VENV)/.developing
 	$(BIN)/ruff check .
@@ -71,34 +73,43 @@ lint: $(VENV)/.developing
 	$(BIN)/mypy
 	PYTHONPATH=algorithms:audits $(BIN)/lint-imports
 
-docs: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/privcheck-*.whl)[docs]"
+docs: $(VENV)/.developing
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build
 
 # the gallery's, in Chromium; some minutes
-pictures: $(VENV)/.developing $(VENV)/.serving
+pictures: $(VENV)/.developing
 	$(BIN)/python docs/pictures.py
 
 bench: $(VENV)/.developing
 	for script in benchmarks/*.py; do PYTHONPATH=tests $(BIN)/python $$script || exit 1; done
 
 # the wheel is what is installed, tested and demonstrated, never the tree
-$(VENV)/.installed: $(SOURCES) constraints.txt
+# pip refuses a file whose hash is not in locks/
+INSTALL := $(BIN)/python -m pip install --quiet --no-deps
+
+$(VENV)/.installed: $(SOURCES) locks/run.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("privcheck needs Python 3.11 or newer, this is %s: make PYTHON=python3.11 …" % sys.version.split()[0])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	rm -rf dist && $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/privcheck-*.whl)[agents,icu-sepsis]"
-	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/privcheck-*.whl
+	$(INSTALL) --require-hashes --requirement locks/run.txt
+	$(INSTALL) --force-reinstall dist/privcheck-*.whl
 	find $(VENV)/lib -path '*/privcheck*' -name '*.nb[ic]' -delete  # compiled for what stood there before
 	@touch $@
 
-$(VENV)/.serving: $(VENV)/.installed
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/privcheck-*.whl)[service]"
+$(VENV)/.developing: $(VENV)/.installed locks/all.txt
+	$(INSTALL) --require-hashes --requirement locks/all.txt
 	@touch $@
 
-$(VENV)/.developing: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/privcheck-*.whl)[test,lint]"
-	@touch $@
+# the newest versions that fit together; uv writes one file for every platform and Python
+LOCKS := run:agents,icu-sepsis,service all:all,test,docs,lint,dist
+
+locks:
+	@test -x $(VENV)-locks/bin/uv || { $(PYTHON) -m venv $(VENV)-locks && $(VENV)-locks/bin/pip install --quiet uv; }
+	for lock in $(LOCKS); do \
+	  name=$${lock%%:*}; $(VENV)-locks/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11.5 --generate-hashes \
+	    --no-header --no-annotate --extra $$(echo $${lock##*:} | sed 's/,/ --extra /g') -o $(VENV)-locks/$$name.txt pyproject.toml || exit 1; \
+	  { head -n 1 locks/$$name.txt; cat $(VENV)-locks/$$name.txt; } >$(VENV)-locks/new && mv $(VENV)-locks/new locks/$$name.txt; \
+	done
 
 clean:
 	rm -rf $(VENV) dist build

@@ -49,6 +49,6 @@ def test_the_source_archive_holds_what_its_tests_need(built):
     (archive,) = built.glob("*.tar.gz")
     with tarfile.open(archive) as held:
         names = {name.partition("/")[2] for name in held.getnames()}
-    for needed in ("pyproject.toml", "Makefile", "constraints.txt", "LICENSE", "README.md", "tests/conftest.py"):
+    for needed in ("pyproject.toml", "Makefile", "locks/all.txt", "LICENSE", "README.md", "tests/conftest.py"):
         assert needed in names
     assert not [name for name in names if name.startswith((".venv", "dist", "runs")) or name.endswith((".nbi", ".nbc"))]
