@@ -2,8 +2,8 @@
 
 A docstring of the packages states a lemma in a paragraph or list item `Lemma NAME: statement. Source: … Proof: …`. The
 name is in kebab case; `Proof:` is followed by the proof, or by where in the docstring it is; `Reviewed: name, date` is
-optional. Other places cite it as `[lemma NAME]`. A test names the lemmas that it checks in a comment `# lemma: NAME,
-NAME` above the function and its decorators, or for a whole file in a line `Lemma: NAME, NAME` of the docstring.
+optional. Other places cite it as `[lemma NAME]`. A test that checks it says so in a comment `# [lemma NAME]` above the
+function and its decorators, a file of such tests in its docstring.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "lemmas.md"
 PACKAGES = {"privcheck": ROOT, "privcheck_algorithms": ROOT / "algorithms", "privcheck_audits": ROOT / "audits"}
+OWN = ("lemmas", "test_lemmas")  # files whose citations are examples
 CITED = re.compile(r"\[lemma\s+([^\]]*)\]")
 _LEMMA = re.compile(r"(?:\d\. |\* )?Lemma ([a-z][^\s:]*): ")
 _ITEM = re.compile(r"\d\. |\* |$")
@@ -33,8 +34,8 @@ read by nobody else unless it says so. A test is evidence, not a proof.
 To review a lemma, read the statement and its proof in the docstring, and try to break both; then add a line `Reviewed:
 name, date` to the paragraph of the lemma, or open an issue that says what is wrong. {reviewed}.
 
-A docstring states a lemma in a paragraph `Lemma NAME: …`, other places cite it as `[lemma NAME]`, and tests name it in a
-comment `# lemma: NAME`. `PYTHONPATH=tests python tests/lemmas.py` collects them into this page; do not edit it.
+A docstring states a lemma in a paragraph `Lemma NAME: …`, other places cite it as `[lemma NAME]`, and so does a comment
+above the tests that check it. `PYTHONPATH=tests python tests/lemmas.py` collects them into this page; do not edit it.
 """
 
 
@@ -86,17 +87,17 @@ def _docstrings(node: ast.AST, place: str) -> Iterator[tuple[str, str]]:
             yield from _docstrings(below, f"{place}.{getattr(below, 'name', '')}")
 
 
-def tests(folder: Path = ROOT / "tests") -> dict[str, list[str]]:
+def checks(folder: Path = ROOT / "tests") -> dict[str, list[str]]:
     """Returns by lemma the tests that name it, `oracle/test_waves.py::test_…`, or a file alone for all tests in it."""
     found = defaultdict(list)
     for path in sorted(folder.rglob("test_*.py")):
         text, file = path.read_text(encoding="utf-8"), path.relative_to(folder).as_posix()
-        if "lemma" in text.lower():
-            whole = re.findall(r"(?m)^Lemma: (.+)$", ast.get_docstring(ast.parse(text)) or "")
-            single = re.findall(r"(?m)^# lemma: (.+)\n(?:(?!def |\n).*\n)*def (test_\w+)", text)
-            assert text.count("\n# lemma:") == len(single), f"{file}: a comment `# lemma:` is above no test"
-            for names, test in [*((names, file) for names in whole), *((n, f"{file}::{t}") for n, t in single)]:
-                for name in names.split(", "):
+        if "[lemma" in text:
+            above = re.findall(r"(?m)^# (\[lemma .+)\n(?:(?!def |\n).*\n)*def (test_\w+)", text)
+            assert text.count("\n# [lemma ") == len(above), f"{file}: a comment `# [lemma …]` is above no test"
+            whole = ast.get_docstring(ast.parse(text)) or ""
+            for names, test in [(whole, file), *((names, f"{file}::{test}") for names, test in above)]:
+                for name in CITED.findall(names):
                     found[name].append(test)
     return dict(found)
 
@@ -104,11 +105,11 @@ def tests(folder: Path = ROOT / "tests") -> dict[str, list[str]]:
 def citations() -> set[tuple[str, str]]:
     """Returns (lemma, file) of all citations in packages, tests and pages."""
     folders = [*(folder / package for package, folder in PACKAGES.items()), ROOT / "tests", ROOT / "docs"]
-    files = [path for folder in folders for path in folder.rglob("*.[pm][yd]") if path not in {PAGE, Path(__file__)}]
+    files = [path for folder in folders for path in folder.rglob("*.[pm][yd]") if path.stem not in OWN]
     return {(name, str(f.relative_to(ROOT))) for f in files for name in CITED.findall(f.read_text(encoding="utf-8"))}
 
 
-def write(lemmas: Sequence[Lemma], checks: Mapping[str, Iterable[str]]) -> str:
+def write(lemmas: Sequence[Lemma], tests: Mapping[str, Iterable[str]]) -> str:
     """Returns the page."""
     own = sum("Source" not in one.parts for one in lemmas)
     reviewed = sum("Reviewed" in one.parts for one in lemmas)
@@ -117,16 +118,16 @@ def write(lemmas: Sequence[Lemma], checks: Mapping[str, Iterable[str]]) -> str:
     for room in dict.fromkeys(one.room for one in lemmas):
         lines += [f"## `{room}`", ""]
         for one in (one for one in lemmas if one.room == room):
-            lines += [f"### {one.name}", "", _escape(one.statement), "", *_facts(one, checks.get(one.name, ())), ""]
+            lines += [f"### {one.name}", "", _escape(one.statement), "", *_facts(one, tests.get(one.name, ())), ""]
     return "\n".join(lines)
 
 
-def _facts(one: Lemma, checks: Iterable[str]) -> Iterator[str]:
+def _facts(one: Lemma, tests: Iterable[str]) -> Iterator[str]:
     if "Source" in one.parts:
         yield f"* Source: {_escape(one.parts['Source'])}"
     yield f"* {'Proof' if 'Proof' in one.parts else 'Stated'} in `{one.place}`"
     by_file = defaultdict(list)
-    for file, _, test in (check.partition("::") for check in checks):
+    for file, _, test in (each.partition("::") for each in tests):
         by_file[file].append(f"`{test}`" if test else "all tests")
     yield from (f"* Tests: `tests/{file}`: {', '.join(names)}" for file, names in by_file.items())
     if "Reviewed" in one.parts:
@@ -141,4 +142,4 @@ def _escape(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(write(stated(), tests()), encoding="utf-8")
+    PAGE.write_text(write(stated(), checks()), encoding="utf-8")

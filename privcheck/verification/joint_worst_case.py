@@ -34,8 +34,8 @@ largest. Proof: x = z there.
 The first is attained by the pair that `candidates` makes; its change is diagonal, which noise on and above the diagonal
 protects least. Steps and columns add up.
 
-Lemma m-trajectories: Of a user with m trajectories F is at most m²·F*, attained by m copies of the worst pair; in a tree
-with c_v of them in node v, at most Σ c_v²·F*. Proof: D − D′ is the sum of m such differences (one that is missing is
+Lemma m-trajectories: Of a user with m trajectories F is at most m²·F*, attained by m copies of the worst pair; in a
+tree with c_v of them in node v, at most Σ c_v²·F*. Proof: D − D′ is the sum of m such differences (one that is missing is
 that of x = 0), and F the square of a norm of it.
 
 Lemma rewards-and-costs: Where a user's reward r and cost 1 − r at a step go to the same cell of two tables, with losses

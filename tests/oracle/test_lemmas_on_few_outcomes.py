@@ -29,7 +29,7 @@ def product(*laws):
     return [math.prod(chances) for chances in itertools.product(*laws)]
 
 
-# lemma: billboard
+# [lemma billboard]
 def test_outputs_that_see_the_billboard_and_own_data_are_jointly_private():
     """Three bits, a billboard of all by randomised response; a user is shown its own bit where the board's sum is odd."""
     odds = Fraction(3)
@@ -52,7 +52,7 @@ def test_outputs_that_see_the_billboard_and_own_data_are_jointly_private():
     assert worst == odds
 
 
-# lemma: trimmed-laws
+# [lemma trimmed-laws]
 @pytest.mark.parametrize("seed", range(4))
 def test_leaving_out_outcomes_changes_delta_by_their_mass_at_most(seed):
     rng = np.random.default_rng(seed)
@@ -63,7 +63,7 @@ def test_leaving_out_outcomes_changes_delta_by_their_mass_at_most(seed):
         assert trimmed <= whole <= trimmed + 1 - sum(kept) ** n
 
 
-# lemma: replaced-sample
+# [lemma replaced-sample]
 @pytest.mark.parametrize("seed", range(6))
 def test_a_replaced_user_of_a_sample_is_bounded_by_two_curves(seed):
     rng = np.random.default_rng(seed)
@@ -75,7 +75,7 @@ def test_a_replaced_user_of_a_sample_is_bounded_by_two_curves(seed):
         assert found <= q * (beta * hockey_stick(x, y, there) + (1 - beta) * hockey_stick(x, z, there))
 
 
-# lemma: allocation-blocks
+# [lemma allocation-blocks]
 @pytest.mark.parametrize("seed", range(4))
 def test_two_of_four_rounds_cost_no_more_than_one_of_each_half(seed):
     rng = np.random.default_rng(seed)
@@ -90,7 +90,7 @@ def test_two_of_four_rounds_cost_no_more_than_one_of_each_half(seed):
         assert hockey_stick(without, every, alpha) <= hockey_stick(without, blocks, alpha)
 
 
-# lemma: pure-divergence
+# [lemma pure-divergence]
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_no_law_within_a_ratio_has_a_larger_divergence_than_randomised_response(epsilon):
     rng, most = np.random.default_rng(1), 0.0
@@ -103,7 +103,7 @@ def test_no_law_within_a_ratio_has_a_larger_divergence_than_randomised_response(
     assert 0 < most <= epsilon * math.tanh(epsilon / 2)
 
 
-# lemma: tree-levels
+# [lemma tree-levels]
 @pytest.mark.parametrize(("leaves", "most", "apart"), [(7, 3, 1), (9, 3, 2), (12, 4, 3), (16, 5, 1)])
 def test_the_bound_by_levels_majorises_every_pattern(leaves, most, apart):
     bound = [c for c, n in _level_bound(leaves, most, apart) for _ in range(n)]

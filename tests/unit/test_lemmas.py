@@ -9,7 +9,7 @@ import lemmas
 
 STATED = lemmas.stated()
 NAMES = {one.name for one in STATED}
-TESTS = lemmas.tests()
+TESTS = lemmas.checks()
 
 
 def test_the_page_is_the_one_that_docstrings_and_tests_make():
@@ -26,7 +26,7 @@ def test_names_are_unique_and_in_kebab_case():
 def test_a_lemma_has_a_statement_a_ground_and_a_test(one):
     assert one.statement.endswith("."), one.statement
     assert {"Source", "Proof"} & set(one.parts), "neither Source nor Proof"
-    assert TESTS.get(one.name), f"no test says `# lemma: {one.name}`"
+    assert TESTS.get(one.name), f"no test says `# [lemma {one.name}]`"
 
 
 def test_what_is_cited_and_what_tests_name_exists():
@@ -40,8 +40,10 @@ def test_a_lemma_ends_with_its_paragraph_or_its_item(tmp_path):
     assert (one.name, one.statement, one.room) == ("a-b", "It is so.", "privcheck.x")
     assert one.parts == {"Source": "Ann 2020.", "Proof": "below."}
     assert (two.name, two.statement, two.parts) == ("c", "No.", {})
-    (tmp_path / "test_1.py").write_text('"""All.\n\nLemma: a-b\n"""\n\n# lemma: a-b, c\n@mark\ndef test_x(): ...\n')
-    assert lemmas.tests(tmp_path) == {"a-b": ["test_1.py", "test_1.py::test_x"], "c": ["test_1.py::test_x"]}
-    (tmp_path / "test_1.py").write_text("\n# lemma: a-b\n\nX = 1\n")
+    (tmp_path / "test_1.py").write_text(
+        '"""All of\n[lemma a-b]."""\n\n# [lemma a-b] [lemma c]\n@mark\ndef test_x(): ...\n'
+    )
+    assert lemmas.checks(tmp_path) == {"a-b": ["test_1.py", "test_1.py::test_x"], "c": ["test_1.py::test_x"]}
+    (tmp_path / "test_1.py").write_text("\n# [lemma a-b]\n\nX = 1\n")
     with pytest.raises(AssertionError, match="above no test"):
-        lemmas.tests(tmp_path)
+        lemmas.checks(tmp_path)

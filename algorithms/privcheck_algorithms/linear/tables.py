@@ -402,14 +402,15 @@ def move_at_most(
     part, which is orthogonal to everything else; so the distance of the means is at least the old one, and by convexity
     of the squared norm the mean squared distance is at least that.
 
-    Of unit vectors, ‖φφᵀ − ψψᵀ‖² = 2(1 − c²). From ‖x(s)‖² = (S − 1)/S and ⟨x(s), x(t)⟩ = −1/S,
-    ‖φ·x(s)ᵀ − ψ·x(t)ᵀ‖² is 2(S − 1)/S − 2c(S − 1)/S if s = t and 2(S − 1)/S + 2c/S otherwise. For a, b in
-    [−½, ½], ‖aφ − bψ‖² is convex in a and in b, hence largest at the corners, with value ½(1 ∓ c).
+    Lemma table-move: Unit vectors are at most 2g(1 − c²) + 2b(S − 1)/S + w/2 + p·|c| apart, p = 2b/S + w/2 for c ≥ 0
+    and 2b(S − 1)/S + w/2 for c < 0; where d ≥ 2 (and S ≥ 2) a pair attains it. Proof: ‖φφᵀ − ψψᵀ‖² = 2(1 − c²). From
+    ‖x(s)‖² = (S − 1)/S and ⟨x(s), x(t)⟩ = −1/S, ‖φ·x(s)ᵀ − ψ·x(t)ᵀ‖² is 2(S − 1)/S − 2c(S − 1)/S if s = t and
+    2(S − 1)/S + 2c/S otherwise. For a, b in [−½, ½], ‖aφ − bψ‖² is convex in a and in b, hence largest at the corners,
+    with value ½(1 ∓ c). For c ≥ 0 the rest, linear in c, is largest for different successors and opposite rewards, for
+    c < 0 for equal ones.
 
-    Lemma table-move: Unit vectors are at most 2g(1 − c²) + 2b(S − 1)/S + w/2 + (the rest, linear in c) apart, with the
-    largest at u = |c| = p/4g or at an end. Proof: above. For c ≥ 0 the last is largest for different successors and opposite rewards, c·(2b/S + w/2); for c < 0 for equal
-    ones, |c|·(2b(S − 1)/S + w/2). Either is a parabola p·u − 2g·u² in u = |c|, with its top at u = p/4g or, where
-    that is outside, at the end of u's range: 1, and −κ. Where d ≥ 2 (and S ≥ 2) a pair of unit vectors attains it.
+    Either is a parabola p·u − 2g·u² in u = |c|, with its top at u = p/4g or, where that is outside, at the end of u's
+    range: 1, and −κ.
 
     Args:
         states: S.

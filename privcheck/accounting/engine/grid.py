@@ -8,7 +8,8 @@ Floating-point errors are bounded and added: the rounding of the transforms (`co
 assumption), the rounding of tilting (at most u for every unit of the exponent), and mass beyond the window.
 
 Lemma grid-window: The mass that the transform wraps around from above the window is at most Chernoff's bound on the
-grid's own law, and with it counted as lost δ(ε) is not below the truth. Proof: mass wrapped around from below only adds.
+grid's own law, and with it counted as lost δ(ε) is not below the truth. Proof: mass wrapped around from below only
+adds.
 """
 
 from __future__ import annotations
