@@ -136,7 +136,7 @@ def _facts(one: Lemma, tests: Iterable[str]) -> Iterator[str]:
 
 def _escape(text: str) -> str:
     """Returns text of a docstring as Markdown, with citations as links."""
-    pieces = re.split(r"(`[^`]*`|\[lemma [a-z0-9-]+\])", text)
+    pieces = re.split(r"(`[^`]*`|(?<!\w)\*\w+\*|\[lemma [a-z0-9-]+\])", text)
     pieces[::2] = [re.sub(r"([\\*_<\[\]|~])", r"\\\1", piece) for piece in pieces[::2]]
     return CITED.sub(r"[lemma \1](#\1)", "".join(pieces))
 

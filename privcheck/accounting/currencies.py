@@ -7,9 +7,9 @@
 | `gdp` | μ² | Smith & Thakurta 2022 |
 | `renyi` | D_α in both directions, one α | Feldman & Zrnic 2021 |
 
-Lemma filter-sum: Releases chosen adaptively whose costs in one currency, ε, ρ, μ² or D_α, never add up to more than a cap
-keep the guarantee of the cap. Source: Rogers, Roth, Ullman & Vadhan 2016; Whitehouse, Ramdas, Rogers & Wu 2023; Smith &
-Thakurta 2022; Feldman & Zrnic 2021.
+Lemma filter-sum: Releases chosen adaptively whose costs in one currency, ε, ρ, μ² or D_α, never add up to more than a
+cap keep the guarantee of the cap. Source: Rogers, Roth, Ullman & Vadhan 2016; Whitehouse, Ramdas, Rogers & Wu 2023;
+Smith & Thakurta 2022; Feldman & Zrnic 2021.
 
 A fraction is charged as the fraction, a float as the shortest decimal that names it, which is how it was written: a std
 of 0.1 is a tenth. So n costs of one nth of a cap fill the cap exactly. Irrational costs, and costs made of several

@@ -35,8 +35,8 @@ The first is attained by the pair that `candidates` makes; its change is diagona
 protects least. Steps and columns add up.
 
 Lemma m-trajectories: Of a user with m trajectories F is at most m²·F*, attained by m copies of the worst pair; in a
-tree with c_v of them in node v, at most Σ c_v²·F*. Proof: D − D′ is the sum of m such differences (one that is missing is
-that of x = 0), and F the square of a norm of it.
+tree with c_v of them in node v, at most Σ c_v²·F*. Proof: D − D′ is the sum of m such differences (one that is missing
+is that of x = 0), and F the square of a norm of it.
 
 Lemma rewards-and-costs: Where a user's reward r and cost 1 − r at a step go to the same cell of two tables, with losses
 α(r), β(1 − r) of a coordinate that changes by that amount, both convex and 0 at 0, a step loses at most 2·max(α(1),

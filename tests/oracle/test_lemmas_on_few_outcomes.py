@@ -31,7 +31,7 @@ def product(*laws):
 
 # [lemma billboard]
 def test_outputs_that_see_the_billboard_and_own_data_are_jointly_private():
-    """Three bits, a billboard of all by randomised response; a user is shown its own bit where the board's sum is odd."""
+    """Three bits, a billboard by randomised response; a user is shown its own bit where the board's sum is odd."""
     odds = Fraction(3)
 
     def others_see(bits, user):

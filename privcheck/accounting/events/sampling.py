@@ -323,9 +323,9 @@ def random_allocation(
     pair is the mean over i of N(s·eᵢ, I) against N(0, I), s = Δ/std, for k = 1 (Feldman & Shenfeld 2025; Chua et al.
     2025); its law is known to many digits from both sides (`engine.allocated`), and the figures' `lower` is too.
 
-    Lemma allocation-blocks: For k > 1, k epochs of ⌊t/k⌋ rounds, or one more, are an upper bound. Source: Feldman &
-    Shenfeld 2025. Proof: cut the t rounds at random into k blocks of ⌊t/k⌋ or one more, and draw one round of each:
-    these are k of the t rounds, all subsets being equally likely, and to know the blocks only helps an attacker
+    Lemma allocation-blocks: For k > 1 of t rounds, k epochs of ⌊t/k⌋ rounds, or one more, are an upper bound. Source:
+    Feldman & Shenfeld 2025. Proof: cut the t rounds at random into k blocks of ⌊t/k⌋ or one more, and draw one round of
+    each: these are k of the t rounds, all subsets being equally likely, and to know the blocks only helps an attacker
     (hockey-sticks are jointly convex).
 
     Batches of a fixed size, cut from a random order, are another mechanism: where the user is, another one is not.

@@ -116,8 +116,8 @@ def noisy_max(
 ) -> Event:
     """Report-noisy-max: the index of the largest score after noise, and nothing else.
 
-    Lemma noisy-max: With Laplace noise of scale b on scores of sensitivity Δ it is 2Δ/b-DP, for monotone scores Δ/b.
-    Source: Dwork & Roth 2014, Claim 3.9.
+    Lemma noisy-max: The index of the largest score after Laplace noise of scale b on scores of sensitivity Δ is
+    2Δ/b-DP, for monotone scores Δ/b. Source: Dwork & Roth 2014, Claim 3.9.
 
     Exponential noise is permute-and-flip (Ding et al. 2021), Gumbel noise the exponential mechanism with ε = 2Δ/b.
 
