@@ -1,8 +1,12 @@
 """Success of attackers against a curve: tests between two neighbours, guesses at a prior, reconstruction.
 
-All follow from δ(ε) in both directions. The largest power at level x is inf_ε δ(ε) + e^ε x over all real ε (Dong, Roth
-& Su 2022, Proposition 2.12), with δ(−ε) = 1 − e^{−ε}(1 − δ(ε)) of the other direction: every ε gives a bound, so the
-accuracy of the minimiser affects tightness only. An attacker's success is rounded up, the error down.
+All follow from δ(ε) in both directions.
+
+Lemma largest-power: The largest power of a test at level x is inf_ε δ(ε) + e^ε x over all real ε, with δ(−ε) = 1 −
+e^{−ε}(1 − δ(ε)) of the other direction. Source: Dong, Roth & Su 2022, Proposition 2.12.
+
+Every ε gives a bound, so the accuracy of the minimiser affects tightness only. An attacker's success is rounded up, the
+error down.
 
 The curve's relation says which two neighbours are told apart: a user present or absent ("add-remove"), contributing or
 contributing nothing ("zero-out"), or one user's data or another's ("replace-one"); "the user is in" below is read
@@ -70,8 +74,8 @@ def trade_off(curve: Curve, false_positive_rate: Real) -> Figure:
 def bayes_risk(curve: Curve, prior: Real) -> Figure:
     """Least probability of a wrong guess whether the user is in, at a prior; rounded down.
 
-    R(π) = min(π, 1 − π)·(1 − δ(|ln((1 − π)/π)|)): a guess is a test, of risk (1 − π)·x + π·(1 − power), and the least
-    over all tests is π(1 − δ(ε)) at e^ε = (1 − π)/π.
+    Lemma bayes-risk: The least risk at a prior π is min(π, 1 − π)·(1 − δ(|ln((1 − π)/π)|)). Proof: a guess is a test,
+    of risk (1 − π)·x + π·(1 − power), and the least over all tests is π(1 − δ(ε)) at e^ε = (1 − π)/π.
 
     Args:
         curve: Curve under attack.
@@ -94,8 +98,9 @@ def bayes_risk(curve: Curve, prior: Real) -> Figure:
 def posterior(curve: Curve, prior: Real, *, false_positive_rate: Real) -> Figure:
     """Largest probability that a user is in after a positive test (its predictive value), rounded up.
 
-    πT/(πT + (1 − π)x) with T the largest power at level x. T/x falls as x grows, so the bound holds for every test of
-    level x or above. At x = 0 it is the bound of ε-DP, πe^ε/(πe^ε + 1 − π), and holds for every output.
+    Lemma posterior: After a positive test of level x or above, a user of prior π is in with probability at most πT/(πT
+    + (1 − π)x), T the largest power at level x. Proof: T/x falls as x grows. At x = 0 it is the bound of ε-DP,
+    πe^ε/(πe^ε + 1 − π), and holds for every output.
 
     Args:
         curve: Curve under attack.
@@ -122,10 +127,11 @@ def posterior(curve: Curve, prior: Real, *, false_positive_rate: Real) -> Figure
 def reconstruction_rate(curve: Curve, prior: Real) -> Figure:
     """Largest probability of reconstructing a user's data, rounded up.
 
-    It is the largest power at level κ (Hayes, Mahloujifar & Balle 2023, Theorem 2): success is an event with
-    probability at most κ on the neighbouring data, averaged over the possible data of the user, and power is concave in
-    it. That holds under every relation, since the neighbour's output does not depend on the user's data: they are
-    absent, zeroed out, or replaced by those of another user, drawn independently.
+    Lemma reconstruction: A user's data is reconstructed with at most the largest power at level κ, κ the largest
+    probability of success without them. Source: Hayes, Mahloujifar & Balle 2023, Theorem 2. Proof: success is an event
+    with probability at most κ on the neighbouring data, averaged over the possible data of the user, and power is
+    concave in it. That holds under every relation, since the neighbour's output does not depend on the user's data:
+    they are absent, zeroed out, or replaced by those of another user, drawn independently.
 
     Args:
         curve: Curve under attack.

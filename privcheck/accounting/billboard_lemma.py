@@ -64,8 +64,10 @@ class JointClaim:
 def joint(curve: Curve, *, preconditions: Mapping[str, bool]) -> JointClaim:
     """Derive joint DP of all other users' outputs with respect to one user, by the billboard lemma.
 
-    If a billboard is (ε, δ)-DP and every output to user k depends only on the billboard and k's own data, the
-    mechanism is (ε, δ)-jointly DP (Hsu, Huang, Roth, Roughgarden & Wu 2014). If a precondition fails, nothing follows.
+    Lemma billboard: If a billboard is (ε, δ)-DP and every output to user k depends only on the billboard and k's own
+    data, the mechanism is (ε, δ)-jointly DP. Source: Hsu, Huang, Roth, Roughgarden & Wu 2014.
+
+    If a precondition fails, nothing follows.
 
     Args:
         curve: Curve of the billboard.

@@ -1,8 +1,8 @@
 """From one guarantee to (ε, δ): Gaussian curve, zCDP, pure DP; each with its method and its direction of error.
 
-1. The papers' ρ + 2√(ρ ln 1/δ) (Bun & Steinke 2016, Proposition 1.3).
-2. The best order: inf over α > 1 of ρα + ln(1 − 1/α) − ln(δα)/(α − 1) (Canonne, Kamath & Steinke 2020, Proposition 12).
-   Every α gives a valid bound, so the minimiser's accuracy affects tightness only; α is continuous, never a grid.
+1. Lemma papers-conversion: A ρ-zCDP mechanism is (ρ + 2√(ρ ln 1/δ), δ)-DP. Source: Bun & Steinke 2016, Proposition 1.3.
+2. The best order: inf over α > 1 of ρα + ln(1 − 1/α) − ln(δα)/(α − 1) [lemma best-order]. Every α gives a valid bound,
+   so the minimiser's accuracy affects tightness only; α is continuous, never a grid.
 3. The curve itself, where every release is Gaussian.
 
 The same numbers as plain floats are in `privcheck.accounting.engine`.
@@ -108,7 +108,7 @@ def zcdp_delta(rho: Real, epsilon: Real) -> Figure:
 def pure_delta(epsilon: Real, at: Real) -> Figure:
     """Compute δ(at) of the worst ε-DP mechanism, randomised response: (e^ε − e^at)₊/(e^ε + 1), rounded up.
 
-    Every ε-DP mechanism is a post-processing of it (Kairouz, Oh & Viswanath 2015).
+    Every ε-DP mechanism is a post-processing of it [lemma response-dominates].
 
     Args:
         epsilon: ε of the mechanism, at least 0; may be ∞.

@@ -7,6 +7,10 @@
 | `gdp` | μ² | Smith & Thakurta 2022 |
 | `renyi` | D_α in both directions, one α | Feldman & Zrnic 2021 |
 
+Lemma filter-sum: Releases chosen adaptively whose costs in one currency, ε, ρ, μ² or D_α, never add up to more than a
+cap keep the guarantee of the cap. Source: Rogers, Roth, Ullman & Vadhan 2016; Whitehouse, Ramdas, Rogers & Wu 2023;
+Smith & Thakurta 2022; Feldman & Zrnic 2021.
+
 A fraction is charged as the fraction, a float as the shortest decimal that names it, which is how it was written: a std
 of 0.1 is a tenth. So n costs of one nth of a cap fill the cap exactly. Irrational costs, and costs made of several
 events (trees, groups, samples), are rounded up.
@@ -229,8 +233,7 @@ def _stated_epsilon(event: Event) -> Fraction | None:
 def _know(piece: Piece) -> _Known:  # noqa: PLR0911 - one return a law
     """Guarantees of a law from its own numbers, rounded up.
 
-    Bounded range η is η²/8-zCDP: f(s) = ln E_Q[e^{sL}] has f(0) = f(1) = 0 and f″ ≤ η²/4, the variance of a law on an
-    interval of length η, so f(s) ≤ s(s − 1)η²/8 for s > 1 (Cesar & Rogers 2021).
+    Bounded range η is η²/8-zCDP [lemma bounded-range-rho].
     """
     if isinstance(piece, LostLaw):
         return _Known(law=piece, lost=Fraction(piece.delta) * _UP)
@@ -281,7 +284,8 @@ def pure_to_rho(epsilon: Fraction) -> Fraction:
 def pure_to_mu(epsilon: Fraction) -> Fraction:
     """Least μ for which every ε-DP mechanism is μ-GDP, −2Φ⁻¹(1/(1 + e^ε)), rounded up.
 
-    The trade-off function of randomised response has its kink at α = β = 1/(1 + e^ε) and is straight elsewhere; that of
+    Lemma pure-is-gaussian: −2Φ⁻¹(1/(1 + e^ε)) is the least μ for which every ε-DP mechanism is μ-GDP. Proof: the
+    trade-off function of randomised response has its kink at α = β = 1/(1 + e^ε) and is straight elsewhere; that of
     μ-GDP is convex, has the same end points and meets the kink, so it lies below.
     """
     e = to_float(epsilon, rounding="up")

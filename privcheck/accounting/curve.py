@@ -190,8 +190,8 @@ def compose(*parts: Event | Curve | Iterable[Event | Curve]) -> Curve:
 def parallel(*parts: Event | Curve) -> Curve:
     """Curve of events, or curves, each on other users' data: the largest, not the sum (McSherry 2009).
 
-    Under a relation that changes one user, only one part sees the change: parts must not share users, and the
-    assignment of a user to a part must not depend on data that may be replaced.
+    Lemma parallel: Events on disjoint users, none assigned to a part by data that may be replaced, cost as much as the
+    dearest. Source: McSherry 2009. Proof: under a relation that changes one user, only one part sees the change.
 
     Raises:
         ParameterError: A part is neither an event nor a curve, there are no parts, or two parts are priced under

@@ -1,15 +1,17 @@
 """Adaptively chosen spending: a filter with its cap fixed in advance.
 
-"Compose everything so far exactly, add this one, compare with (ε, δ)" is *not* a filter where parameters depend on
-earlier answers: a Gaussian first, then randomised response or a second Gaussian after seeing its output. Each branch
-composed exactly keeps (ε, δ), but the true δ of the whole is up to twice the allowed δ, because each branch spends the
-same δ on other outputs. A sum in a totally ordered currency is a filter (`privcheck.accounting.currencies` names the
-theorems): on every path of answers the sum is bounded, and so is the total leakage. Interleaved interactive mechanisms
-may share one filter (Haney, Shoemate, Tian, Vadhan, Vyrros, Xu & Zhang 2023).
+Lemma exact-is-no-filter: "Compose everything so far exactly, add this one, compare with (ε, δ)" is *not* a filter where
+parameters depend on earlier answers: the true δ of the whole may be up to twice the allowed δ. Proof: a Gaussian first,
+then randomised response or a second Gaussian after seeing its output. Each branch composed exactly keeps (ε, δ), but
+spends the same δ on other outputs.
 
-The δ's that lose everything outright are summed separately, up to a separate allowance. On outputs where nothing was
-lost both neighbours' densities are the product of the densities of the rest times ∏(1 − δᵢ), and the probability that
-something was lost is at most E[Σδᵢ], so the whole keeps (ε, δ + lost) where the rest keeps (ε, δ).
+A sum in a totally ordered currency is a filter [lemma filter-sum]: on every path of answers the sum is bounded, and so
+is the total leakage. Interleaved interactive mechanisms may share one filter (Haney, Shoemate, Tian, Vadhan, Vyrros, Xu
+& Zhang 2023).
+
+Lemma filter-lost: If the δ's that lose everything outright are summed separately, up to an allowance `lost`, the whole
+keeps (ε, δ + lost) where the rest keeps (ε, δ). Proof: on outputs where nothing was lost both neighbours' densities are
+the product of the densities of the rest times ∏(1 − δᵢ), and the probability that something was lost is at most E[Σδᵢ].
 """
 
 from __future__ import annotations

@@ -2,12 +2,11 @@
 
 Additive noise is charged at k times the sensitivity, a Gaussian curve at k times μ (Dong, Roth & Su 2022, Theorem
 2.14). (ξ, ρ)-zCDP costs k²ρ and ξk(1 + ½ + … + 1/k) (Bun & Steinke 2016, Section 5), a Rényi curve costs Σ_{j<k} kα/(kα
-− j)·D_{kα−j} (their triangle inequality, k − 1 times). Everything else is bounded by its own profile:
+− j)·D_{kα−j} (their triangle inequality, k − 1 times). Everything else is bounded by its own profile.
 
-    δ_{j+k}(ε₁ + ε₂) ≤ δ_j(ε₁) + e^{ε₁} δ_k(ε₂),
-
-because P₀(S) ≤ e^{ε₁}P_j(S) + δ_j(ε₁) along a chain of neighbours; that is the tightest bound from the curve of one
-user alone (Dong, Roth & Su 2022, Theorem 2.14 again, by duality).
+Lemma group-profile: With δ_k the profile of k users, δ_{j+k}(ε₁ + ε₂) ≤ δ_j(ε₁) + e^{ε₁} δ_k(ε₂), which is the tightest
+bound from the curve of one user alone. Source: Dong, Roth & Su 2022, Theorem 2.14, by duality. Proof: P₀(S) ≤
+e^{ε₁}P_j(S) + δ_j(ε₁) along a chain of neighbours.
 """
 
 from __future__ import annotations
@@ -106,8 +105,9 @@ def user_level(what: Event, *, records: Real, releases: Real | None = None) -> E
 class GroupBound:
     """K(z) of a group of k users from that of one: z·Σ_{j<k} kα/(kα − j)·D_{kα−j}, α = 1 + z.
 
-    From the triangle inequality of Bun & Steinke 2016, Section 5, with the last of k users taken apart:
-    D_α(P₀‖P_k) ≤ kα/(kα − 1)·D_{(kα−1)/(k−1)}(P₀‖P_{k−1}) + D_{kα}(P_{k−1}‖P_k).
+    Lemma group-renyi: A group of k users has D_α ≤ Σ_{j<k} kα/(kα − j)·D_{kα−j} of one user. Source: the triangle
+    inequality of Bun & Steinke 2016, Section 5. Proof: with the last of k users taken apart, D_α(P₀‖P_k) ≤
+    kα/(kα − 1)·D_{(kα−1)/(k−1)}(P₀‖P_{k−1}) + D_{kα}(P_{k−1}‖P_k).
 
     Attributes:
         one: K of one user.

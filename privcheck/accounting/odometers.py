@@ -32,11 +32,15 @@ class Odometer:
     """Reading of the spending so far, valid at any stopping time, without a cap fixed in advance.
 
     Levels cⱼ = first·growthʲ are caps fixed in advance, level j with its share δⱼ = δ/((j + 1)(j + 2)), Σδⱼ = δ. The
-    reading is ε(cⱼ; δⱼ) of the lowest level that holds the sum. At any stopping time T, which may depend on the
-    outputs, E[(1 − e^{ε_J − L_T})₊] ≤ Σⱼ E[(1 − e^{εⱼ − L})₊ of the run cut off at level j] ≤ Σⱼδⱼ = δ, since a filter
-    with cap cⱼ admits each such run: an ex-post (ε_J, δ) guarantee (Rogers, Roth, Ullman & Vadhan 2016 for odometers,
-    Ligett et al. 2017 for ex-post privacy). An odometer costs more than a filter, necessarily (Rogers et al.): where a
-    cap can be fixed, use a filter. In "pure" the sum itself is the reading, at no cost.
+    reading is ε(cⱼ; δⱼ) of the lowest level that holds the sum.
+
+    Lemma odometer-levels: At any stopping time T, which may depend on the outputs, E[(1 − e^{ε_J − L_T})₊] ≤ Σⱼδⱼ = δ,
+    J the level read there: an ex-post (ε_J, δ) guarantee. Source: Rogers, Roth, Ullman & Vadhan 2016 for odometers,
+    Ligett et al. 2017 for ex-post privacy. Proof: it is at most Σⱼ E[(1 − e^{εⱼ − L})₊ of the run cut off at level j],
+    and a filter with cap cⱼ admits each such run.
+
+    An odometer costs more than a filter, necessarily (Rogers et al.): where a cap can be fixed, use a filter. In "pure"
+    the sum itself is the reading, at no cost.
 
     Attributes:
         currency: Currency of the sum.

@@ -25,10 +25,12 @@ _SHORTENED: Final = ("mixture_of_gaussians", "matrix_poisson_gaussian")  # their
 class Plan:
     """Events with counts, fixed in advance: the guarantee is their exact curve, for any part of them that is released.
 
-    The choice of the next event, and the decision to stop, may depend on every earlier answer; parameters and counts
-    may not. With S the remaining events, δ of the rest is at most that of all of S composed: after an event X of S it
-    is E_X[δ_{S∖X}(ε − L_X)], which is δ_S(ε) by induction for every choice of X, and stopping leaves less. So a plan
-    has a curve where adaptively chosen spending has only a sum (`privcheck.accounting.filters`).
+    Lemma plan-any-order: The choice of the next event, and the decision to stop, may depend on every earlier answer;
+    parameters and counts may not. With S the remaining events, δ of the rest is then at most that of all of S composed.
+    Proof: after an event X of S it is E_X[δ_{S∖X}(ε − L_X)], which is δ_S(ε) by induction for every choice of X, and
+    stopping leaves less.
+
+    So a plan has a curve where adaptively chosen spending has only a sum (`privcheck.accounting.filters`).
 
     Attributes:
         events: Events that may be released, every event once with its count, in a fixed order; made by `of`.

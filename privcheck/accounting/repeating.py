@@ -29,10 +29,9 @@ def repeat_and_select(
 ) -> Event:
     """Event of the best of K runs of a mechanism, K random of the given mean.
 
-    For truncated negative binomial K of shape η > −1 and probability γ (Papernot & Steinke 2022, Theorem 2), with D_α
-    of one run:
-
-        D_α + (1 + η)·min over λ ≥ 1 of [(1 − 1/λ)D_λ + ln(1/γ)/λ] + ln E[K]/(α − 1).
+    Lemma repeat-and-select: With D_α of one run, the best of truncated negative binomial K runs of shape η > −1 and
+    probability γ has at most D_α + (1 + η)·min over λ ≥ 1 of [(1 − 1/λ)D_λ + ln(1/γ)/λ] + ln E[K]/(α − 1). Source:
+    Papernot & Steinke 2022, Theorem 2.
 
     η = 1 is the geometric law (Liu & Talwar 2019), 0 the logarithmic one; ε-DP becomes (2 + η)ε-DP. For Poisson K
     (ibid., Theorem 6) ln(e^{−E[K]} + E[K]·e^{(α − 1)(D_α + E[K]δ)})/(α − 1) with δ of one run at ε = ln(1 + 1/(α − 1));

@@ -13,38 +13,38 @@ y_k p (a target's power included), primes alike, the ρ of all releases is
 g over Gram matrices, s over feature sums: outputs·size²/(2·variance), for GOE noise half of it. Let g = Σ g_i and
 s = Σ s_k.
 
-**In two dimensions or more** F is largest at p = q = y = y′ = 1 and with every weight at its bound or 0. With A, A′ the
-sums of g_i over the weights that are at their bounds in user 1 and in user 2, A″ over those that are in both, and B,
-B′, B″ likewise of s_k:
+Lemma linear-together: In two dimensions or more F, the ρ of all releases, is largest at p = q = y = y′ = 1, with every
+weight at its bound or at zero. With A, A′ the sums of g_i over the weights that are at their bounds in user 1 and in
+user 2, A″ over those that are in both, and B, B′, B″ likewise of s_k, F* = max over such weights of A + A′ + B + B′ +
+max over κ in [0, 1] of 2B″κ − 2A″κ², attained at c = −κ, κ = min(1, B″/2A″). Proof: F(c) ≤ F(−c) for c ≥ 0, and for
+c ≤ 0 F rises in every y; so y = y′ = 1 and c = −κ. For fixed p, q and κ the part of one weight is g(w²p⁴ + w′²q⁴ −
+2ww′p²q²κ²) + s(w²p² + w′²q² + 2ww′pqκ), convex in w and in w′: it is largest at ends of their ranges. Then F = Ap⁴ +
+A′q⁴ + Bp² + B′q² + 2B″u − 2A″u² with u = pqκ in [0, pq], and its largest over u rises in p and in q. ∎ If all releases
+carry the same weight, or none, that is 2g + 2s + s²/2g at c = −s/2g where s ≤ 2g, else 4s at c = −1.
 
-    F* = max over such weights of A + A′ + B + B′ + max over κ in [0, 1] of 2B″κ − 2A″κ²,
+Lemma linear-in-one-dimension: In one dimension, with the same weight or none, F* = max over q in [0, 1] of g(1 − q²)² +
+s(1 + q)². Proof: c = −1, y = y′ = 1: F = g(A − A′)² + s(B + B′)² with A = wp², B = wp, convex in (A, B), which fills B²
+≤ A ≤ B: largest on the parabola A = B², that is at w = 1, and likewise for user 2. Then F = (p + q)²(g(p − q)² + s)
+rises in the larger of p and q, which is 1. ∎ In q it has a maximum at q = (1 − √(1 − 2s/g))/2 where 2s ≤ g, and one at
+q = 1. With different weights F ≤ g + 4s, each term at its largest.
 
-attained at c = −κ, κ = min(1, B″/2A″). Proof. F(c) ≤ F(−c) for c ≥ 0, and for c ≤ 0 F rises in every y; so y = y′ = 1
-and c = −κ. For fixed p, q and κ the part of one weight is g(w²p⁴ + w′²q⁴ − 2ww′p²q²κ²) + s(w²p² + w′²q² + 2ww′pqκ),
-convex in w and in w′: it is largest at ends of their ranges. Then F = Ap⁴ + A′q⁴ + Bp² + B′q² + 2B″u − 2A″u² with
-u = pqκ in [0, pq], and its largest over u rises in p and in q. ∎ If all releases carry the same weight, or none, that
-is 2g + 2s + s²/2g at c = −s/2g where s ≤ 2g, else 4s at c = −1.
-
-**In one dimension**, with the same weight or none, F* = max over q in [0, 1] of g(1 − q²)² + s(1 + q)². Proof. c = −1,
-y = y′ = 1: F = g(A − A′)² + s(B + B′)² with A = wp², B = wp, convex in (A, B), which fills B² ≤ A ≤ B: largest on the
-parabola A = B², that is at w = 1, and likewise for user 2. Then F = (p + q)²(g(p − q)² + s) rises in the larger of p
-and q, which is 1. ∎ In q it has a maximum at q = (1 − √(1 − 2s/g))/2 where 2s ≤ g, and one at 1. With different weights
-F ≤ g + 4s, each term at its largest.
-
-**With a shared first step**, x = z there: F ≤ s + g over the Gram matrices that carry a weight, each at its largest.
+Lemma shared-first-step: With a shared first step F ≤ s + g over the Gram matrices that carry a weight, each at its
+largest. Proof: x = z there.
 
 The first is attained by the pair that `candidates` makes; its change is diagonal, which noise on and above the diagonal
 protects least. Steps and columns add up.
 
-**Of a user with m trajectories**, D − D′ is the sum of m such differences (one that is missing is that of x = 0), and F
-the square of a norm of it: at most m²·F*, attained by m copies of the worst pair. In a tree with c_v of them in node v,
-it is at most Σ c_v²·F*.
+Lemma m-trajectories: Of a user with m trajectories F is at most m²·F*, attained by m copies of the worst pair; in a
+tree with c_v of them in node v, at most Σ c_v²·F*. Proof: D − D′ is the sum of m such differences (one that is missing
+is that of x = 0), and F the square of a norm of it.
 
-**Rewards and costs.** A user's reward r and cost 1 − r at a step go to the same cell of two tables. With α(r), β(1 − r)
-the loss of a coordinate that changes by that amount, both convex and 0 at 0, one user loses at most max(α(1), β(1)) in
-both, and two users in one cell α(|r − r′|) + β(|r − r′|) ≤ α(1) + β(1). So under replacement a step loses at most
-2·max(α, β), a shared first one α + β; under add/remove max(α, β). Rewards of 1 or of 0 throughout attain it. For users
-with several trajectories the separate worst cases are charged.
+Lemma rewards-and-costs: Where a user's reward r and cost 1 − r at a step go to the same cell of two tables, with losses
+α(r), β(1 − r) of a coordinate that changes by that amount, both convex and 0 at 0, a step loses at most 2·max(α(1),
+β(1)) under replacement, a shared first one α(1) + β(1); under add/remove max(α(1), β(1)). Rewards of 1 or of 0
+throughout attain it. Proof: one user loses at most max(α(1), β(1)) in both, and two users in one cell α(|r − r′|) +
+β(|r − r′|) ≤ α(1) + β(1).
+
+For users with several trajectories the separate worst cases are charged.
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
 """The exact loss of one concrete pair in the claim's unit, rounded down, as a witness needs it.
 
 A coordinate that changes by a times its Laplace scale has the loss a if the output lies beyond both values, −a on the
-other side, and between them a density that is even around 0 once it is weighted by e^(−l/2). An observer who sees the
-output there only up to cells of the loss of one width sees a loss at the middle of the cell, exactly: a
-post-processing, with a δ that is at most the true one. All losses then lie on a lattice, and independent coordinates
-are convolved. A change that is rounded down to the lattice loses no more than the change itself. The part of Gaussian
-coordinates is integrated exactly: given the loss l of the others, δ(ε) is that of the Gaussian pair at ε − l.
+other side, and between them a density that is even around 0 once it is weighted by e^(−l/2).
+
+Lemma cells-of-loss: An observer who sees a Laplace coordinate's output between both values only up to cells of the loss
+of one width sees a loss at the middle of the cell, exactly, with a δ that is at most the true one. Proof: a
+post-processing, of a density that is even.
+
+All losses then lie on a lattice, and independent coordinates are convolved. A change that is rounded down to the
+lattice loses no more than the change itself. The part of Gaussian coordinates is integrated exactly: given the loss l
+of the others, δ(ε) is that of the Gaussian pair at ε − l.
 
 Everything is rounded down: coordinates that are too many or too small are left out, as an attacker may do.
 """

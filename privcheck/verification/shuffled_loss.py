@@ -7,11 +7,11 @@ Three quantities are considered, each of which gives a lower bound on ε at δ.
 * With integer messages: a message m + 1 in a cell in which no other user holds a 1, or a message 0 in a cell in which
   every other user does. Under D′ neither can occur, if all others hold the same data; no ε holds if it is likelier than
   δ.
-* All counters together: they have shufflers of their own, so that their losses add up. If bits are separate messages, a
-  counter's sum is its whole output. For integers the likelihood ratio of the multiset {zᵢ} is the mean over its
-  messages of r(z) = P(z − 1)/P(z), z ~ Bin(m, p), if every other user holds a 0: rounded to a lattice its sum is a
-  function of the multiset, and a sum of independent numbers. If every other user holds a 1 the same is true of
-  m + 1 − z. All others hold the data of D′, or that of D.
+* Lemma counters-together: Behind shufflers of their own, counters' losses add up. For integers the likelihood ratio of
+  the multiset {zᵢ} is the mean over its messages of r(z) = P(z − 1)/P(z), z ~ Bin(m, p), if every other user holds a 0:
+  rounded to a lattice its sum bounds the loss from below. Proof: it is a function of the multiset, and a sum of
+  independent numbers. If bits are separate messages, a counter's sum is its whole output. If every other user holds a 1
+  the same is true of m + 1 − z. All others hold the data of D′, or that of D.
 """
 
 from __future__ import annotations
@@ -280,8 +280,8 @@ def _cut(masses: Floats) -> Floats:
 def _probability_of_showing(parts: Sequence[tuple[ShuffledNoise, SparseDifference]]) -> float:
     """Probability that some counter reveals the user, rounded down.
 
-    A bit 1 among zeros is revealed if its m noise bits are all 1, with probability p^m; a bit 0 among ones if they are
-    all 0, with probability (1 − p)^m.
+    Lemma message-shown: A bit 1 among zeros is revealed with probability p^m, a bit 0 among ones with probability (1 −
+    p)^m. Proof: its m noise bits are all 1, or all 0.
     """
     hidden = 0.0
     for noise, change in parts:

@@ -1,14 +1,18 @@
 """The unit in which a claim is compared with a cost, and both in that unit; μ-GDP of curves that are not Gaussian.
 
-A mechanism is μ-GDP if and only if δ(ε) ≤ δ_μ(ε) at every ε ≥ 0, with δ_μ the curve of N(0, 1) against N(μ, 1) (Dong,
-Roth & Su 2022, Corollary 2.13). Both curves are convex in x = e^ε, as suprema of lines in x. Between two knots the
-first is therefore below the line through its values there, and the second above the point where its two tangents there
-meet: the amount by which that is lower is added at the knots. Beyond the last knot δ(ε) = ∫ e^(ε−l) P(L > l) dl over
-l > ε decides, which grows with the tail P(L > l) of the loss. It is below that of N(0, 1) against N(μ, 1) at all l ≥ E
+Lemma gaussian-by-profile: A mechanism is μ-GDP if and only if δ(ε) ≤ δ_μ(ε) at every ε ≥ 0, with δ_μ the curve of N(0,
+1) against N(μ, 1). Source: Dong, Roth & Su 2022, Corollary 2.13.
 
-* for an ε₀-DP mechanism, from E = ε₀ on, where nothing is left;
-* for an m-GDP and an ε₀-DP mechanism together with m < μ, with a tail of at most Φ̄((l − ε₀)/m − m/2), from
-  E = (ε₀/m + (m − μ)/2)/(1/m − 1/μ) on, where that argument is the larger one.
+Lemma mu-between-knots: Between two knots δ(ε) ≤ δ_μ(ε) if at both ends it is, with the amount added by which the point
+where the two tangents of δ_μ meet is below its chord. Proof: both curves are convex in x = e^ε, as suprema of lines in
+x; so the first is below the line through its values there, and the second above that point.
+
+Beyond the last knot δ(ε) = ∫ e^(ε−l) P(L > l) dl over l > ε decides, which grows with the tail P(L > l) of the loss.
+That of an ε₀-DP mechanism is 0 from ε₀ on.
+
+Lemma mu-tail: The loss of an m-GDP and an ε₀-DP mechanism together, m < μ, has a smaller tail than that of N(0, 1)
+against N(μ, 1) from E = (ε₀/m + (m − μ)/2)/(1/m − 1/μ) on. Proof: the tail is at most Φ̄((l − ε₀)/m − m/2), where that
+argument is the larger one.
 """
 
 from __future__ import annotations
@@ -186,8 +190,8 @@ class _Curve:
 def _sag(x: Floats, mu: float) -> Floats:
     """Upper bound on how far δ_μ may be below the line through its values at two knots.
 
-    Two tangents meet at most a quarter of their slopes' difference times the width below it. In units of e^ε at the
-    left knot the width is e^(Δε) − 1, and the slope −Φ(−μ/2 − ε/μ) is multiplied by e^ε there.
+    Two tangents meet at most a quarter of their slopes' difference times the width below it [lemma mu-between-knots].
+    In units of e^ε at the left knot the width is e^(Δε) − 1, and the slope −Φ(−μ/2 − ε/μ) is multiplied by e^ε there.
     """
     from scipy.special import log_ndtr
 

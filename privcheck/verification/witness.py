@@ -288,9 +288,12 @@ def keep_undominated(
 ) -> list[tuple[UserPair, Mapping[str, SparseDifference]]]:
     """Leave out pairs behind shufflers that change no more counters than another pair, in every release and direction.
 
-    Counters of one release have one law, whatever the cell: the messages of the other pair without some of its counters
-    are those of this one, so that it loses no more (post-processing). Of equal pairs the first is kept. All pairs are
-    kept if a release is not shuffled, or a counter changes by more than one.
+    Lemma fewer-counters: A pair that changes no more counters than another, in every release and direction, loses no
+    more. Proof: counters of one release have one law, whatever the cell: the messages of the other pair without some of
+    its counters are those of this one (post-processing).
+
+    Of equal pairs the first is kept. All pairs are kept if a release is not shuffled, or a counter changes by more than
+    one.
 
     Args:
         releases: The releases that hold the user.

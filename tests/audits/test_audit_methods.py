@@ -249,6 +249,7 @@ def test_auto_judges_zcdp_off_the_curve_in_its_own_unit_too(rho):
     assert "rho_upper" not in releases(small.request(small.gaussian())).evidence  # on the curve nothing would be added
 
 
+# [lemma pure-divergence]
 def test_a_divergence_refutes_pure_dp_up_to_randomised_response():
     for epsilon in (0.01, 0.3, 1.0, 4.0, 12.0):
         p = 1 / (1 + math.exp(-epsilon))  # told truly; KL of the two arms

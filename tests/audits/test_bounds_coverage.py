@@ -94,6 +94,7 @@ def test_the_one_run_bound_accuses_count_cells_at_most_with_alpha(delta):
     assert unpaid > limit(200)  # δ has to be paid for
 
 
+# [lemma e-process]
 @pytest.mark.parametrize("delta", [0.0, 0.01])
 def test_an_e_process_looked_at_after_every_block_accuses_at_most_with_alpha(delta):
     # the extreme (ε, δ) mechanism, and a score that puts the runs that tell the bit first
@@ -178,6 +179,7 @@ def test_exact_scores_of_shuffled_bits_accuse_at_most_with_alpha():
     assert largest > 0.8 * epsilon
 
 
+# [lemma group-bound]
 def test_groups_of_users_accuse_at_most_with_alpha():
     # ε = 0.1 a user, ten at once
     audits, plan, groups = 1_000, guess_plan(0.68), one("laplace", 1.0)

@@ -61,6 +61,7 @@ def test_the_e_value_is_the_average_of_products_of_bets(runs, epsilon, delta):
     assert found <= math.log(expected)
 
 
+# [lemma e-process]
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (0.5, 0.05)])
 def test_expected_e_value_of_a_true_claim_is_at_most_one(epsilon, delta):
     # the extreme mechanism: tells the bit with probability δ, else answers with odds e^ε; every run is guessed
@@ -145,6 +146,7 @@ def test_group_delta_is_k_steps(epsilon, delta, users):
     assert group_delta(epsilon, delta, users=users) >= expected * (1 - 1e-12)
 
 
+# [lemma group-bound]
 def test_a_bound_about_a_group_is_one_about_its_users():
     flip = CoinFlip(errors=2_800, guesses=10_000)
     assert user_epsilon(lambda _: flip.epsilon(alpha=0.05), users=10, delta=0.0) == pytest.approx(

@@ -58,6 +58,7 @@ def by_the_inequalities(r, right, m, pairs) -> float:
     return -found.fun
 
 
+# [lemma one-run-recursion]
 @given(counts(9), st.sampled_from([0.0, 1e-3, 0.05]), st.sampled_from([0.0, 0.3, 1.0, 2.5]))
 def test_the_recursion_is_the_largest_probability_of_its_inequalities(drawn, delta, epsilon):
     (r, wrong, m), pairs = drawn, [(epsilon, delta), (2 * epsilon + 0.1, delta / 3)]
@@ -98,6 +99,7 @@ def by_all_mechanisms(r, right, m, pairs) -> float:
     return -found.fun
 
 
+# [lemma one-run-inequalities] [lemma one-run-pure]
 @pytest.mark.parametrize(("m", "r"), [(2, 1), (2, 2), (3, 1), (3, 2), (3, 3)])
 @pytest.mark.parametrize("pairs", [[(0.5, 0.0)], [(1.0, 0.02)], [(0.2, 0.1), (1.0, 0.01)]], ids=str)
 def test_no_mechanism_is_right_more_often(m, r, pairs):
@@ -169,6 +171,7 @@ def test_the_bound_on_rho_is_below_that_on_mu_and_refuted_itself(m, r, wrong):
     assert not run.refutes(Neighbouring.concentrated(rho * (1 + 1e-6)), alpha=0.05)
 
 
+# [lemma convex-from-below]
 @pytest.mark.parametrize("mu", [0.0, 0.1, 0.5, 1.0, 3.0, 8.0])
 def test_curves_are_convex_and_below_what_they_stand_for(mu):
     gaussian, concentrated = Neighbouring.gaussian(mu), Neighbouring.concentrated(mu**2 / 2)
@@ -185,6 +188,7 @@ def test_curves_are_convex_and_below_what_they_stand_for(mu):
         assert (np.diff(slopes) >= -1e-6 * (1 + np.abs(slopes[1:]))).all()
 
 
+# [lemma concentrated-event]
 @given(st.floats(1e-6, 1 - 1e-6), st.floats(1e-3, 4.0))
 def test_an_event_of_zcdp_has_at_least_that_probability_under_a_neighbour(y, rho):
     # a root of each order alone, by a search over a grid of x

@@ -88,6 +88,7 @@ def test_the_pair_bound_is_the_best_of_four_ratios(n, m, data, alpha):
     assert clopper_pearson_pair((a, b), (n, m), alpha=alpha, delta=0.0) == pytest.approx(best, rel=1e-8, abs=1e-8)
 
 
+# [lemma clopper-pearson-pair]
 @pytest.mark.parametrize("delta", [0.0, 0.1])
 def test_the_pair_bound_accuses_a_correct_mechanism_with_probability_at_most_alpha(delta):
     n, alpha, epsilon = 40, 0.05, 0.8
@@ -136,6 +137,7 @@ def test_moments_and_bound_agree_with_a_loop(runs, alpha):
     assert rho_at_least(found, plan, alpha=alpha) == pytest.approx(best, abs=1e-7)
 
 
+# [lemma donsker-varadhan]
 @given(st.floats(0.01, 3), st.floats(-3, 3), st.floats(0.1, 3))
 def test_the_variational_value_is_never_above_the_divergence(mu, shift, scale):
     # any clipped g, even one that is no likelihood ratio, by integration over N(mu, 1) against N(0, 1)
@@ -236,6 +238,7 @@ def test_an_impossible_event_refutes_every_epsilon(delta, hits, runs):
     assert impossible_epsilon(int(delta * runs), runs, alpha=0.01, delta=delta) == 0
 
 
+# [lemma impossible-event]
 def test_an_event_that_delta_pays_for_is_accused_with_probability_at_most_alpha():
     runs, delta, alpha = 400, 0.02, 0.05
     chance = sum(

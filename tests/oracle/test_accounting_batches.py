@@ -52,6 +52,7 @@ NEIGHBOURS = {
 }
 
 
+# [lemma truncated-sample] [lemma revealed-choice]
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize(("most", "rate", "s"), [(1, 0.3, 1.0), (2, 0.6, 0.7), (3, 0.4, 1.5)])
 def test_truncated_samples_never_exceed_their_event(relation, most, rate, s):
@@ -79,6 +80,7 @@ def test_samples_that_are_hardly_ever_truncated_cost_as_much_as_others(relation)
     assert tight.upper > 1.2 * plain
 
 
+# [lemma redrawn-batch]
 @pytest.mark.parametrize(("users", "draws", "s"), [(3, 2, 1.0), (4, 3, 0.5), (2, 1, 2.0)])
 def test_batches_with_replacement_never_exceed_their_event(users, draws, s):
     event = acc.with_replacement(std=1, sensitivity=s, users=users, draws=draws, relation="replace-one")
@@ -105,6 +107,7 @@ def test_batches_with_replacement_never_exceed_their_event(users, draws, s):
     assert single == pytest.approx(acc.compose(same).epsilon(delta=1e-6).value, rel=1e-4)
 
 
+# [lemma redrawn-batch]
 def test_many_draws_are_charged_for_every_number_of_copies():
     n, m, s = 1000, 50, 0.3
     k = np.arange(1, 12)
@@ -140,6 +143,7 @@ def test_a_truncated_sample_with_hardly_any_noise_ends_well():
     assert 2500**2 / 2 * 0.9 < acc.compose(event).epsilon(delta=1e-5).upper < 2500**2 / 2 * 1.1
 
 
+# [lemma sampled-tree]
 @pytest.mark.parametrize("count", [1, 3])
 def test_in_a_tree_the_sample_is_shared_by_all_nodes_above_a_leaf(count):
     """⌊log₂ 7⌋ + 1 = 3 nodes: one release of √3 times the sensitivity, whatever draws the sample."""
@@ -173,6 +177,7 @@ def test_in_a_tree_the_sample_is_shared_by_all_nodes_above_a_leaf(count):
     )
 
 
+# [lemma revealed-choice]
 def test_a_revealed_choice_is_the_mean_of_its_curves():
     laws = (SampledGaussian(0.5, 0.2), SampledGaussian(2.0, 0.3))
     law = RevealedLaw((0.75, 0.25), laws)

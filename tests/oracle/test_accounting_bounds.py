@@ -46,6 +46,7 @@ events = st.one_of(
 )
 
 
+# [lemma connect-the-dots]
 @pytest.mark.every_change
 @pytest.mark.slow
 @settings(max_examples=80)

@@ -42,6 +42,7 @@ def laplace_by_residues(a, k, epsilon):
         return float(total * mp.exp(-k * a / 2 + e / 2) / mp.mpf(2) ** k)
 
 
+# [lemma contour-integral] [lemma laplace-cumulant] [lemma laplace-terms]
 @pytest.mark.parametrize(
     ("a", "k", "epsilon"),
     [(0.5, 1, 0.2), (0.5, 5, 0.7), (0.5, 8, 1.1), (0.5, 12, 5.9), (0.1, 20, 0.5), (1.0, 20, 8.0), (3.0, 12, 20.0)],
@@ -68,6 +69,7 @@ def test_one_gaussian_and_one_laplace_by_quadrature(mu, a, epsilon):
     assert found.value <= found.upper <= found.value * (1 + 1e-4)
 
 
+# [lemma contour-integral] [lemma contour-aliasing] [lemma contour-truncation] [lemma gaussian-composition]
 def test_the_contour_reaches_1e_60_and_gives_the_gaussian_curve_13_digits():
     for mu in (1e-3, 0.7, 5.0, 40.0):
         job = job_of([acc.gaussian(std=1 / mu)])
@@ -164,6 +166,7 @@ def test_poisson_sampling_in_both_directions(std, rate, count):
     assert found.value <= found.upper * (1 + 1e-12) <= found.value * (1 + 1e-3)
 
 
+# [lemma sampled-gaussian] [lemma sampled-curve]
 @pytest.mark.parametrize("direction", [1, -1])
 def test_one_poisson_release_by_quadrature(direction):
     s, q, e = 1.0, 0.2, 0.1
@@ -198,6 +201,7 @@ def test_many_at_once_are_the_same_as_one_by_one():
             assert back.values[i] == pytest.approx(curve.delta(epsilon=3 * i / 499).value, rel=1e-9)
 
 
+# [lemma connect-the-dots]
 @pytest.mark.slow
 def test_chords_never_lie_below():
     curve = acc.compose(acc.laplace(scale=5, count=3), acc.laplace(scale=7, count=3))

@@ -100,6 +100,7 @@ def law(rows, infinite):
     return tidy(np.log(p) - np.log(q), np.log(p), infinite)
 
 
+# [lemma largest-curve]
 @settings(max_examples=200)
 @given(atoms, atoms, st.sampled_from([0.0, 1e-6, 0.2]), st.sampled_from([0.0, 1e-6]))
 def test_the_greatest_of_two_curves_is_just_that(one, other, lost, also):
@@ -111,6 +112,7 @@ def test_the_greatest_of_two_curves_is_just_that(one, other, lost, also):
     np.testing.assert_allclose(np.exp(found.log_deltas(at)), truth, rtol=1e-9, atol=1e-12)
 
 
+# [lemma mirror] [lemma join-at-zero]
 @pytest.mark.every_change
 @settings(max_examples=100)
 @given(atoms, st.sampled_from([0.0, 1e-6, 0.2]))

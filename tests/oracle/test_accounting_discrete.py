@@ -33,6 +33,7 @@ def responses(epsilons):
         return p, q
 
 
+# [lemma response-dominates]
 @given(st.lists(st.floats(0.05, 3), min_size=1, max_size=8), st.floats(0, 0.999))
 @settings(max_examples=30)
 def test_optimal_composition_by_enumeration(epsilons, share):
@@ -120,6 +121,7 @@ def test_one_user_is_not_hidden():
     assert one == pytest.approx(acc.pure_delta(1.3, 0.4).value, rel=1e-12)
 
 
+# [lemma fewer-clones]
 def test_grouped_clones_err_upwards_by_little(monkeypatch):
     from privcheck.accounting.shuffle import pairs as shuffling
 
@@ -132,6 +134,7 @@ def test_grouped_clones_err_upwards_by_little(monkeypatch):
     assert exact.value <= grouped.value <= exact.value * (1 + 1e-2)
 
 
+# [lemma response-clones]
 @pytest.mark.parametrize(("n", "e0"), [(1, 1.0), (2, 1.0), (5, 0.5), (12, 2.0), (80, 1.0)])
 def test_shuffled_response_is_worst_over_the_others(n, e0):
     """By brute force over how many of the others hold a one; and the clones pair, true for all, lies above."""

@@ -69,6 +69,7 @@ def gaussian_event(scheme, s, q, **more):
     return acc.poisson_gaussian(std=1, sensitivity=s, rate=q, relation=scheme, **more)
 
 
+# [lemma sampled-gaussian] [lemma sampled-curve]
 @pytest.mark.parametrize("case", SAMPLED, ids=str)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_one_sampled_gaussian(case, epsilon):
@@ -151,6 +152,7 @@ def test_cumulants_at_40_digits(s, q, c, direction):
     assert k1[0] == pytest.approx((beside[1] - beside[0]) / (2e-5 * c), rel=1e-6, abs=1e-9)
 
 
+# [lemma replaced-trapezoid] [lemma replaced-variation]
 @pytest.mark.parametrize("law", [ReplacedGaussian(0.8, 0.3), ReplacedGaussian(3, 0.01), ReplacedGaussian(0.3, 0.9999)])
 def test_waves_of_replaced_users_by_plain_sums(law):
     c, step, count = 0.7, 0.9, 40
@@ -174,6 +176,7 @@ def planar(means, epsilon, half=9.0, cells=240):
     return np.maximum(masses(means[0]) - math.exp(epsilon) * masses(means[1]), 0).sum()
 
 
+# [lemma replaced-contributions] [lemma replaced-poisson] [lemma replaced-batch]
 @pytest.mark.parametrize("seed", range(6))
 def test_no_contributions_in_the_plane_exceed_the_dominating_pairs(seed):
     rng = np.random.default_rng(seed)
@@ -194,6 +197,7 @@ def test_no_contributions_in_the_plane_exceed_the_dominating_pairs(seed):
             assert among <= most["batch"] * (1 + 1e-9)
 
 
+# [lemma replaced-batch] [lemma mirrored-batch]
 def test_a_batch_without_replacement_is_its_worst_data_set_in_one_round_and_above_all_of_them_in_two():
     n, b, s = 20, 4, 0.7
     q = b / n
@@ -229,6 +233,7 @@ def responses(epsilon, rate, rounds):
     return with_user, one
 
 
+# [lemma sampled-mechanism]
 @pytest.mark.parametrize("rounds", [1, 2, 6])
 @pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.3])
 def test_sampled_randomized_response_by_enumeration(rounds, epsilon):
@@ -247,6 +252,7 @@ def laplace_cells(centres, weights, scale, edges):
     return sum(w * np.diff(below((edges - m) / scale)) for m, w in zip(centres, weights, strict=True))
 
 
+# [lemma sampled-mechanism]
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("epsilon", [0.0, 0.02, 0.1, 0.2])
 def test_sampled_laplace_noise_by_quadrature(relation, epsilon):
@@ -300,6 +306,7 @@ def test_what_is_lost_outright_is_sampled_too():
         assert curve.delta(epsilon=epsilon).value == pytest.approx(truth, rel=1e-9)
 
 
+# [lemma sampled-tree]
 def test_a_tree_samples_the_user_and_not_the_node():
     s, q = 1.0, 0.1
     found = acc.compose(

@@ -88,6 +88,7 @@ def test_an_audit_of_its_releases_finds_half_of_the_noise(factor, verdict):
     assert audit_releases(request(declaration, **asked)).verdict == verdict
 
 
+# [lemma least-eigenvalue]
 @pytest.mark.parametrize("seed", range(30))
 def test_no_row_moves_the_smallest_eigenvalue_further_than_its_square(seed):
     rng = np.random.default_rng(seed)

@@ -36,6 +36,7 @@ def naive_power(p, q, level):
     return power
 
 
+# [lemma largest-power]
 @pytest.mark.parametrize("seed", CASES)
 def test_power_and_error_are_those_of_the_best_test(seed):
     rng = np.random.default_rng(seed)
@@ -64,6 +65,7 @@ def test_asymmetric_pairs_are_bounded_in_both_directions(seed):
         assert Fraction(curve.trade_off(level).lower) <= 1 - truth
 
 
+# [lemma bayes-risk] [lemma posterior]
 @pytest.mark.parametrize("seed", CASES)
 def test_bayes_risk_and_predictive_value(seed):
     rng = np.random.default_rng(900 + seed)
@@ -82,6 +84,7 @@ def test_bayes_risk_and_predictive_value(seed):
             assert Fraction(curve.posterior(prior, false_positive_rate=level).upper) >= value
 
 
+# [lemma posterior]
 def test_beliefs_after_any_output():
     """ε-DP moves the odds by e^ε at most; without pure DP some output may tell all."""
     response = acc.compose(acc.randomized_response(epsilon=1.5))
@@ -115,6 +118,7 @@ def test_the_search_over_epsilon_finds_the_closed_form(level):
     assert mixed.trade_off(level).lower <= 1 - exact * (1 - 1e-12)
 
 
+# [lemma reconstruction]
 def test_reconstruction_is_as_likely_as_the_bound_where_it_is_attained():
     """Uniform data of m values; the output is the value with probability p₀, any other one with less."""
     for m, first in ((4, 0.7), (10, 0.3)):

@@ -43,6 +43,7 @@ def true_delta(first, second, response, epsilon):
     return float(np.trapezoid(density * worst, loss))
 
 
+# [lemma exact-is-no-filter]
 @pytest.mark.parametrize("spreads", [("2", "1", "2.9960", 1e-5), ("1", "0.5", "7.7087", 1e-6)])
 @pytest.mark.parametrize("unit", ["rho", "mu2"])
 def test_the_counterexample_is_refused(tmp_path, spreads, unit):

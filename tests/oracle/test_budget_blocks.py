@@ -33,10 +33,12 @@ def worst(changed):
     return max(chance(a, said) / chance(b, said) for a, b in pairs for said in product((0, 1), repeat=3))
 
 
+# [lemma parallel]
 @pytest.mark.parametrize("block", [0, 1])
 def test_a_user_of_one_block_loses_no_more_than_its_cap(block):
     assert worst((block == 0, block == 1)) == CAPS[block]
 
 
+# [lemma parallel]
 def test_a_user_of_both_blocks_loses_more_than_either_cap():
     assert max(CAPS) < worst((1, 1)) <= CAPS[0] * CAPS[1]

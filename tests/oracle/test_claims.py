@@ -96,6 +96,7 @@ def test_the_mu_of_gaussian_and_laplace_noise_together(mu, move):
     assert verdict.lower_ratio >= truth * 0.998
 
 
+# [lemma gaussian-by-profile] [lemma mu-between-knots] [lemma mu-tail]
 @settings(max_examples=10, deadline=None)
 @given(st.sampled_from(["laplace", "exponential", "gumbel"]), st.integers(1, 6))
 def test_a_mu_that_holds_lies_above_the_curve_everywhere(noise, tenths):

@@ -66,6 +66,7 @@ def generated(seed, count):
 CASES = [*generated(11, 400), *((r, 1.0, d, r) for r in HARD_RHOS for d in HARD_DELTAS)]
 
 
+# [lemma best-order]
 def test_zcdp_is_never_below_its_infimum_and_at_most_a_billionth_above():
     with mp.workdps(60):
         for rho, _, delta, _ in CASES:
@@ -252,6 +253,7 @@ def test_the_papers_conversion_at_its_ends(rho, delta, epsilon):
     assert acc.zcdp_to_epsilon(rho, delta).value == epsilon
 
 
+# [lemma papers-conversion]
 @pytest.mark.parametrize("rho", HARD_RHOS)
 @pytest.mark.parametrize("delta", HARD_DELTAS)
 def test_the_papers_conversion_is_its_formula_rounded_up(rho, delta):

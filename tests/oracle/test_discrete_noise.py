@@ -92,6 +92,7 @@ def judged(*given, sets=None, **more):
     return verify(declaration, declaration.values(sets or {}))
 
 
+# [lemma discrete-laplace-rho]
 @pytest.mark.parametrize("relation", [AddRemoveOne(), ReplaceOne()])
 @pytest.mark.parametrize("more", [{}, {"schedule": Tree(leaves=8)}])
 def test_claims_are_decided_from_both_sides(relation, more):

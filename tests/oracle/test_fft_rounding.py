@@ -27,6 +27,7 @@ def cosines(size):
     return np.concatenate([quarter, -quarter[-2::-1]])
 
 
+# [lemma fft-transform]
 @pytest.mark.parametrize("size", SIZES)
 def test_no_twiddle_factor_is_off_by_more_than_assumed(size):
     """A single 1 at a·2^b meets one nontrivial twiddle (a = 1), or two at most (a = 3), and only zeros are added.
@@ -65,6 +66,7 @@ def exact_convolution(laws, size):
     return total, shift
 
 
+# [lemma fft-transform] [lemma fft-product]
 @pytest.mark.parametrize(("size", "counts"), [(16, (1, 1)), (64, (3,)), (128, (2, 5, 1)), (256, (7, 2))])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_bound_holds_against_integers_and_says_something(size, counts, seed):
@@ -83,6 +85,7 @@ def test_the_bound_holds_against_integers_and_says_something(size, counts, seed)
     assert worst >= bound * 1e-5  # far from vacuous: errors of random signs stay three or four digits below
 
 
+# [lemma fft-product]
 @given(st.integers(1, 10**9), st.floats(0.01, 0.99), st.sampled_from([1 << 10, 1 << 14, 1 << 17]))
 @settings(max_examples=25)
 def test_powers_stay_within_the_bound(count, share, size):
@@ -105,6 +108,7 @@ def test_powers_stay_within_the_bound(count, share, size):
         assert bound <= 1e-5 * exact.max()
 
 
+# [lemma grid-window]
 def test_composed_laws_enclose_the_tilted_sum_of_their_own_grid():
     """The whole way, tilting and wrapping included: δ of the grid's own law by direct convolution is never above."""
     job = job_of([acc.laplace(scale=2, count=3), acc.laplace(scale=3, count=2)])
@@ -124,6 +128,7 @@ def test_composed_laws_enclose_the_tilted_sum_of_their_own_grid():
         assert bound <= exact * (1 + 1e-9)
 
 
+# [lemma grid-window]
 def test_what_lies_above_the_window_is_counted():
     """A window that ends too early still bounds: what is cut off comes back as mass above it."""
     job = job_of([acc.gaussian(std=1.0)])

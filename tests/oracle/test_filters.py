@@ -244,6 +244,7 @@ def test_mass_that_is_lost_outright_counts_as_delta():
     assert acc.Filter("renyi", cap=10, order=4, lost=1e-5).spend(event) == cost
 
 
+# [lemma pure-is-gaussian]
 @pytest.mark.parametrize("exponent", range(-12, 4))
 def test_rho_and_mu_of_pure_and_laplace_are_tight_and_not_below(exponent):
     epsilon = Fraction(13, 10) * Fraction(10) ** exponent
@@ -272,6 +273,7 @@ def test_rho_and_mu_of_pure_and_laplace_are_tight_and_not_below(exponent):
             assert mp.erfc(m * (1 - mp.mpf("1e-12")) / (2 * mp.sqrt(2))) > 2 / (1 + mp.exp(e))
 
 
+# [lemma pure-is-gaussian]
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 2.0, 9.0])
 def test_randomised_response_is_gaussian_dp_at_its_mu(epsilon):
     """Its whole curve is below the Gaussian one."""
@@ -293,6 +295,7 @@ def _sampled_noise(epsilon, rate):
     return (1 - rate) * q / q.sum() + rate * p / p.sum(), q / q.sum()
 
 
+# [lemma least-rho]
 @pytest.mark.parametrize(
     ("event", "pair"),
     [
@@ -389,6 +392,7 @@ def test_the_cap_of_a_target_keeps_it_and_no_larger_one_does(currency, epsilon, 
     assert budget.theorem in budget.epsilon(delta=delta).method
 
 
+# [lemma filter-lost]
 def test_basic_composition_is_a_filter_with_delta_set_aside():
     budget = acc.Filter.within(epsilon=1, delta="1e-6", currency="pure")
     assert budget.cap == acc.Cost(amount=Fraction(1), lost=Fraction(1, 10**6))
@@ -400,6 +404,7 @@ def test_basic_composition_is_a_filter_with_delta_set_aside():
     assert budget.delta(epsilon=1).upper >= 1e-6
 
 
+# [lemma filter-lost]
 def test_lost_delta_is_taken_from_the_whole():
     plain = acc.Filter.within(epsilon=1, delta="1e-6", currency="zcdp")
     split = acc.Filter.within(epsilon=1, delta="1e-6", currency="zcdp", lost="4e-7")
@@ -499,6 +504,7 @@ def adaptive_delta(mu, epsilon, branches):
     return float(np.sum(weight * np.maximum.reduce([branch(epsilon - loss) for branch in branches])))
 
 
+# [lemma exact-is-no-filter]
 @pytest.mark.parametrize(("std", "second", "response", "times"), [(2, 1, 2.9960, 1.97), (1, 0.5, 7.7087, 1.99)])
 def test_composing_exactly_as_one_goes_is_not_a_filter(std, second, response, times):
     """Each branch composed exactly keeps (ε, δ); the whole is at nearly twice the δ. A filter refuses one branch."""
@@ -518,6 +524,7 @@ def test_composing_exactly_as_one_goes_is_not_a_filter(std, second, response, ti
         assert not admitted[1]
 
 
+# [lemma filter-sum]
 @pytest.mark.parametrize("currency", ["gdp", "zcdp"])
 @pytest.mark.parametrize("cap", [0.02, 0.5, 3.0])
 def test_the_worst_adaptive_branch_within_a_filter_keeps_its_curve(currency, cap):
@@ -557,6 +564,7 @@ def test_an_odometer_reads_the_level_that_holds_the_sum():
     assert sum(Fraction(1, (j + 1) * (j + 2)) for j in range(1000)) < 1
 
 
+# [lemma odometer-levels]
 def test_stopping_where_one_likes_keeps_the_odometer_s_promise():
     """E[(1 − e^{ε_J − L})₊] ≤ δ for the worst decision after a Gaussian: stop, or go on to a second one."""
     for delta in (1e-2, 1e-5):
@@ -622,6 +630,7 @@ def test_levels_are_twice_the_one_before_unless_told_and_at_least_a_hundredth_mo
         acc.Odometer("zcdp", delta=1e-6, growth="1.0099")
 
 
+# [lemma bounded-range-rho]
 @pytest.mark.parametrize("eta", [0.1, 1.0, 6.0])
 def test_rho_of_bounded_range_holds_for_every_law_on_an_interval(eta):
     """Exponential mechanisms of range η on two ends, whatever the mass of each: D_α/α ≤ η²/8, and close for small η."""

@@ -38,6 +38,7 @@ def loss(first, second, gamma):
     return max(abs(math.log(p[arms] / q[arms])) for arms in p)
 
 
+# [lemma exp3]
 @pytest.mark.parametrize("odds", ["1/9", "1", "1/100"])
 def test_no_gains_of_four_rounds_lose_more_than_the_price_and_the_known_pair_is_one_of_them(odds):
     s = float(Fraction(odds))

@@ -186,6 +186,7 @@ def naive_minimiser(signed, regularisation):
     return minimize(objective, np.zeros(signed.shape[1]), method="BFGS", options={"gtol": 1e-9}).x
 
 
+# [lemma minimiser-move]
 @pytest.mark.parametrize("regularisation", [0.03, 0.1, 2.0])
 def test_no_user_moves_the_minimiser_further_than_two_over_n_lambda_and_one_does(regularisation):
     rng = np.random.default_rng(2)

@@ -26,6 +26,7 @@ def slow_log_delta(mu, epsilon):
         return float(mp.log(mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)))
 
 
+# [lemma gaussian-curve]
 @given(mus, st.floats(-3, 30))
 @example(1e-8, 8.0)
 @example(100.0, -2.0)
@@ -67,6 +68,7 @@ def test_the_conversions_are_ordered(rho, delta):
     assert curve <= best <= papers
 
 
+# [lemma best-order]
 @given(rhos, st.floats(-15, -0.31).map(lambda t: 10.0**t))
 def test_the_best_order_is_the_best_of_a_dense_grid(rho, delta):
     best = zcdp_epsilon(rho, delta)
@@ -78,6 +80,7 @@ def test_the_best_order_is_the_best_of_a_dense_grid(rho, delta):
         assert best <= max(bound, 0.0) * (1 + 1e-9) + 1e-12
 
 
+# [lemma best-order]
 @given(st.floats(-6, 2).map(lambda t: 10.0**t), st.floats(0, 40))
 def test_zcdp_delta_bounds_the_gaussian_and_inverts(rho, epsilon):
     delta = zcdp_delta(rho, epsilon)

@@ -39,6 +39,7 @@ def divergence(p, q, order):
     )
 
 
+# [lemma group-profile]
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_profiles_of_groups_bound_every_chain(seed, k):
@@ -137,6 +138,7 @@ def test_a_group_moves_an_integer_vector_by_so_many_of_its_lengths(k):
     assert several.epsilon(delta=1e-6).upper >= acc.compose(cubes).epsilon(delta=1e-6).value * (1 - 1e-9)
 
 
+# [lemma group-renyi]
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_renyi_curves_of_groups_bound_every_chain(seed, k):
@@ -227,6 +229,7 @@ LAWS = [
 ]
 
 
+# [lemma repeat-and-select]
 @pytest.mark.parametrize(("law", "eta"), LAWS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_best_of_many_runs_costs_no_more_than_the_theorem_says(law, eta, seed):

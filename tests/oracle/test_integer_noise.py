@@ -31,6 +31,7 @@ def discrete_delta(sigma, move, epsilon):
         return float(mp.fsum(mass * (1 - ratio * mp.exp(-losses[y])) for y, mass in law.items() if losses[y] > epsilon))
 
 
+# [lemma integer-gaussian]
 @pytest.mark.parametrize("sigma", [1.2, 2.0, 3.5])
 @pytest.mark.parametrize("kappa", [0.3, 0.6, 1.0])
 def test_a_continuous_gaussian_of_less_variance_dominates_up_to_its_factor(sigma, kappa):
@@ -43,6 +44,7 @@ def test_a_continuous_gaussian_of_less_variance_dominates_up_to_its_factor(sigma
             assert discrete_delta(sigma, move, epsilon) <= factor ** len(move) * float(acc.gdp_delta(mu, epsilon))
 
 
+# [lemma integer-gaussian]
 def test_without_less_variance_it_does_not_dominate():
     sigma = 2.0
     excess = [
@@ -51,6 +53,7 @@ def test_without_less_variance_it_does_not_dominate():
     assert max(excess) > 1.01
 
 
+# [lemma integer-vectors]
 @pytest.mark.parametrize("square", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("sigma", [0.6, 1.5, 4.0])
 def test_vectors_of_small_length_are_the_worst_of_all_moves(sigma, square):
@@ -67,6 +70,7 @@ def test_vectors_of_small_length_are_the_worst_of_all_moves(sigma, square):
             assert found.upper <= truth * 1.001
 
 
+# [lemma integer-vectors]
 def test_all_moves_of_a_length_by_brute_force():
     for total in range(1, 20):
         brute = (
@@ -123,6 +127,7 @@ def test_broad_sums_are_gaussian_with_a_hair_less_variance():
     assert above.upper == pytest.approx(below.upper, rel=2e-4)
 
 
+# [lemma discrete-gaussian-sum]
 def test_the_sum_of_discrete_gaussians_is_one_up_to_its_factor():
     """At σ = 1, where the factor is 1 + 10k·e^{−π²} = 1.001 for two of them."""
     for sigma, times in ((1.0, 2), (1.0, 3), (1.3, 4)):

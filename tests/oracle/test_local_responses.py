@@ -82,6 +82,7 @@ CASES = [
 ]
 
 
+# [lemma unary-code]
 @pytest.mark.slow
 @pytest.mark.parametrize(("one", "rows"), CASES, ids=lambda x: getattr(x, "name", ""))
 def test_prices_and_pairs_are_those_of_all_inputs(one, rows):

@@ -17,6 +17,7 @@ from privcheck.declare.mechanisms.base import Charge
 steps = st.lists(st.tuples(st.floats(-6, 1).map(lambda x: 10.0**x), st.integers(1, 50)), min_size=1, max_size=60)
 
 
+# [lemma joined-scales]
 @given(steps)
 def test_what_stands_for_others_majorises_them_weakly(given_steps):
     """By definition: sorted downwards, every partial sum is at least theirs; computed from lists, not from groups."""
@@ -30,6 +31,7 @@ def test_what_stands_for_others_majorises_them_weakly(given_steps):
     assert math.fsum(few) <= math.fsum(all_of_them) * 1.0001 + 1.03 * max(all_of_them) * 0.02 * len(set(few))
 
 
+# [lemma joined-scales] [lemma laplace-majorisation]
 @pytest.mark.parametrize("delta", [0.01, 1e-6, 1e-20])
 def test_joined_scales_lie_above_those_apart_by_less_than_a_percent(delta, monkeypatch):
     events = [acc.laplace(scale=s) for s in np.random.default_rng(5).uniform(20, 200, 120)]
@@ -66,6 +68,7 @@ def loses_at_least(moves, epsilon, cells=400):
     return float(law[above] @ -np.expm1(epsilon - losses[above]))
 
 
+# [lemma laplace-vector]
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.floats(0.01, 3.0), min_size=1, max_size=12),

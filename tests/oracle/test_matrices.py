@@ -36,6 +36,7 @@ def lower(rng, n, *, signed=False, bands=None):
     return matrix if bands is None else np.triu(matrix, -bands + 1)
 
 
+# [lemma encoder-change]
 @pytest.mark.parametrize("seed", range(12))
 def test_the_sensitivity_is_the_largest_over_all_patterns(seed):
     rng = np.random.default_rng(seed)
@@ -48,6 +49,7 @@ def test_the_sensitivity_is_the_largest_over_all_patterns(seed):
     assert found.pattern in set(patterns(n, k, b))
 
 
+# [lemma encoder-change]
 @pytest.mark.parametrize("seed", range(12))
 def test_entries_of_both_signs_are_bounded(seed):
     rng = np.random.default_rng(100 + seed)
@@ -72,6 +74,7 @@ def test_a_single_participation_is_the_largest_column():
     assert acc.matrix_sensitivity(encoder, participations=4, separation=5).value == found.value
 
 
+# [lemma encoder-rows]
 @pytest.mark.parametrize("seed", range(8))
 def test_bounds_by_rows_are_bounds_and_exact_for_bands(seed, monkeypatch):
     rng = np.random.default_rng(200 + seed)
@@ -91,6 +94,7 @@ def test_bounds_by_rows_are_bounds_and_exact_for_bands(seed, monkeypatch):
             assert bound.value == pytest.approx(exact, rel=1e-12)
 
 
+# [lemma encoder-first-steps]
 @pytest.mark.parametrize(("n", "k", "b"), [(10, 3, 2), (12, 4, 3), (9, 9, 1)])
 def test_falling_toeplitz_encoders_in_closed_form(n, k, b):
     """The square root of prefix sums: the worst pattern is 0, b, 2b, … (Kalinin & Lampert 2024)."""
@@ -137,6 +141,7 @@ def test_a_matrix_mechanism_is_one_gaussian():
     assert answer.direction == "exact"
 
 
+# [lemma banded-groups]
 def test_banded_sampling_by_drawing_from_both_laws():
     """4 steps, 2 bands: δ of the mixture over who is sampled, by 200 000 draws; beyond 6 std less than once in 10⁸."""
     rng = np.random.default_rng(17)
@@ -221,6 +226,7 @@ def test_one_mixture_by_normal_tails(shifts, weights):
         assert truth * (1 - 1e-9) <= curve.delta(epsilon=epsilon).upper <= truth * (1 + 1e-4) + 1e-15
 
 
+# [lemma connect-the-dots]
 @pytest.mark.parametrize(("shifts", "weights"), MIXTURES)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_cells_dominate_in_each_direction(shifts, weights, direction):
@@ -235,6 +241,7 @@ def test_cells_dominate_in_each_direction(shifts, weights, direction):
         assert truth * (1 - 1e-10) - 1e-15 <= found <= truth * (1 + 1e-3) + 2e-14
 
 
+# [lemma mixture-trapezoid]
 @pytest.mark.parametrize(
     ("shifts", "weights"), [MIXTURES[0], *(pytest.param(*m, marks=pytest.mark.nightly) for m in MIXTURES[1:])]
 )
@@ -268,6 +275,7 @@ def test_cumulants_by_quadrature(shifts, weights, direction):
                 assert math.log(abs(phi)) <= fading(0.7 * i)
 
 
+# [lemma mixture-variation]
 @pytest.mark.parametrize(("shifts", "weights"), MIXTURES)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_the_variation_of_the_density_of_the_loss(shifts, weights, direction):

@@ -91,6 +91,7 @@ def test_sums_are_those_of_rounded_contributions(grid):
         assert np.array_equal(grid.compute(data), np.stack([grid.compute(data, step=h) for h in range(2)]))
 
 
+# [lemma rounded-contributions]
 @pytest.mark.parametrize("grid", GRIDS)
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
@@ -135,6 +136,7 @@ def users_of(H, S, A, rewards):
                 )  # fmt: skip
 
 
+# [lemma rounded-rewards]
 @pytest.mark.parametrize("table", [RewardSums, CostSums])
 def test_rounded_rewards_move_a_table_exactly_as_far_as_rewards_do(table):
     grid = OnGrid(of=table(2, 2, 1), unit=Fraction(1, 8), rounding="rewards")

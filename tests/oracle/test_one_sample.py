@@ -230,6 +230,7 @@ PARTS = st.lists(
 )
 
 
+# [lemma outputs-of-one-sample]
 @settings(max_examples=12, deadline=None)
 @given(PARTS, st.integers(1, 19), st.sampled_from([0.0, 0.3, 1.0]))
 @example([("laplace", 1.0, 1.0), ("choice", 0.5, 1.0)], 2, 0.3)

@@ -64,6 +64,7 @@ def test_the_two_directions_stay_apart_in_compositions():
             assert curve.delta(epsilon=e).value == pytest.approx(naive_delta(*exact, e), rel=1e-9, abs=1e-15)
 
 
+# [lemma profile-pair]
 @pytest.mark.parametrize("seed", CASES)
 def test_a_profile_known_at_points_bounds_its_mechanism_and_compositions(seed):
     rng = np.random.default_rng(1000 + seed)
@@ -89,6 +90,7 @@ def naive_hull(points, x):
     return float(min(found))
 
 
+# [lemma hull-of-points]
 @pytest.mark.parametrize("seed", CASES)
 def test_a_profile_is_the_least_of_all_chords(seed):
     rng = np.random.default_rng(2000 + seed)
@@ -147,6 +149,7 @@ def between_knots(knots, a):
     raise AssertionError(a)
 
 
+# [lemma trade-off-profile]
 @pytest.mark.parametrize("seed", CASES)
 def test_trade_off_functions_are_profiles(seed):
     rng = np.random.default_rng(3000 + seed)
@@ -167,6 +170,7 @@ def test_trade_off_functions_are_profiles(seed):
         assert steps.delta(epsilon=e).upper >= convex.delta(epsilon=e).value * (1 - 1e-9)
 
 
+# [lemma convex-from-below]
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
 def test_a_smooth_trade_off_function_is_bounded_closely(mu):
     from scipy.special import ndtr, ndtri

@@ -37,6 +37,7 @@ rest_delta = true_delta
 MOVE = st.floats(0.01, 4)
 
 
+# [lemma cells-of-loss]
 @settings(max_examples=25, deadline=None)
 @given(st.one_of(st.just(0.0), st.floats(0.05, 3)), st.lists(MOVE, min_size=1, max_size=1), st.floats(0, 3))
 def test_one_laplace_coordinate_beside_gaussian_ones(mu, moves, epsilon):
@@ -45,6 +46,7 @@ def test_one_laplace_coordinate_beside_gaussian_ones(mu, moves, epsilon):
     assert true * (1 - 1e-5) - 1e-13 <= found <= true
 
 
+# [lemma cells-of-loss]
 @pytest.mark.parametrize(
     ("mu", "moves", "epsilon"), [(0, [1.0, 0.5], 0.25), (0, [1.0, 1.0], 1), (0.7, [0.5, 1.5], 0.5), (0, [2.0, 0.1], 2)]
 )

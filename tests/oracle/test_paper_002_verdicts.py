@@ -196,6 +196,7 @@ def test_the_published_local_code_tells_differences_exactly(initial, H):
     assert {f.where for f in found.findings if f.code == "noise-shared"} == {"visits", "rewards", "transitions"}
 
 
+# [lemma sum-of-laplace]
 @pytest.mark.parametrize(
     "polynomial",
     [lambda x: 1 + x, lambda x: 3 + 3 * x + x**2, lambda x: 15 + 15 * x + 6 * x**2 + x**3],

@@ -80,6 +80,7 @@ losing = st.builds(
 asides = st.sampled_from([0, 0, 1e-9, 1e-4])
 
 
+# [lemma covering-between] [lemma covering-tail]
 @settings(max_examples=50)
 @given(
     bells,
@@ -112,6 +113,7 @@ def test_a_plan_with_gaussian_noise_is_below_its_mu_everywhere(bell, some, noise
         assert (log_delta(events, look) > less).any()
 
 
+# [lemma covering-between]
 @settings(max_examples=40)
 @given(st.lists(responses, min_size=1, max_size=4), asides, st.lists(st.floats(0, 1), min_size=20, max_size=20))
 def test_a_plan_of_bounded_losses_is_below_its_mu_everywhere(events, aside, shares):
@@ -122,6 +124,7 @@ def test_a_plan_of_bounded_losses_is_below_its_mu_everywhere(events, aside, shar
     assert (truth <= np.exp(log_gaussian(whole.mu, at)) + float(whole.lost) + 1e-13).all()
 
 
+# [lemma covering-tail]
 @pytest.mark.parametrize("aside", [0, 1e-7])
 def test_the_tail_in_forty_digits(aside):
     """A Gaussian beside a randomised response whose loss it hides only just: ε up to 400, δ down to 10⁻³⁰⁰⁰⁰."""
@@ -291,6 +294,7 @@ def test_nonsense_is_refused(make):
         make()
 
 
+# [lemma plan-any-order]
 def test_whichever_order_is_chosen_a_plan_keeps_its_curve():
     """Every strategy that chooses the next event of {A, B, C} after seeing the loss so far, or stops: exact sums."""
     events = [acc.pure(epsilon=1), acc.pure(epsilon="0.3"), acc.pure(epsilon=2)]

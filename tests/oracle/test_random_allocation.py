@@ -40,6 +40,7 @@ def bounds(s, rounds, at, direction):
 # --- one epoch -------------------------------------------------------------------------------------------------------
 
 
+# [lemma allocation-pair] [lemma allocation-series]
 @pytest.mark.parametrize("s", [0.2, 0.5, 1.0, 1.6])
 def test_two_rounds_by_integration(s):
     """The midpoint rule for the mean of two exponentials against 1, in the plane."""
@@ -96,6 +97,7 @@ def test_sums_rounded_by_hand_hold_the_curve(s, rounds):
             assert upper - lower <= 2e-2 * upper + 1e-8
 
 
+# [lemma allocation-series] [lemma allocation-trapezoid]
 @pytest.mark.parametrize(("s", "rounds"), [(0.05, 1000), (1.0, 100), (1.0, 1000), (2.0, 300), (1e-6, 50), (0.3, 10**6)])
 def test_shortfalls_are_known_to_many_digits(s, rounds):
     of = Allocation(shift=s, rounds=rounds)
@@ -108,6 +110,7 @@ def test_shortfalls_are_known_to_many_digits(s, rounds):
     assert np.all((upper - lower)[near] <= 1e-4 * of.std)
 
 
+# [lemma allocation-large-term]
 def test_a_rare_large_term_is_not_left_out():
     """Far out the sum is one large term: t·E(Y − c)₊ beside the others' mean is about the whole."""
     s, rounds = 1.0, 100
@@ -141,6 +144,7 @@ def test_both_bounds_are_near_each_other(std, rounds, epochs, delta):
     assert back.upper >= delta * 0.9
 
 
+# [lemma allocation-pair]
 def test_simulated_epochs_lie_between_the_bounds():
     """Each share of 2·10⁵ runs lies outside its Clopper–Pearson interval with probability 1e-9, 12 times."""
     rng = np.random.default_rng(5)

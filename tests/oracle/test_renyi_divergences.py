@@ -62,6 +62,7 @@ def test_the_gaussian_cost_is_the_divergence_at_every_order(alpha, shift):
         assert abs(divergence / (_mpf(alpha) * rho) - 1) < TOLERANCE
 
 
+# [lemma laplace-rho]
 @pytest.mark.parametrize("shift", SHIFTS)
 def test_the_laplace_cost_bounds_the_divergence_at_every_order(shift):
     with mp.workdps(30):
@@ -121,6 +122,7 @@ def _cost(change):
     return float(sum(x + math.expm1(-x) for x in change))
 
 
+# [lemma laplace-rho]
 @given(
     st.integers(1, 6),
     st.fractions(Fraction(1, 50), 20, max_denominator=50),

@@ -53,6 +53,7 @@ def settings():
         yield e0, users, e0 * rng.choice([0, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99, 0.999])
 
 
+# [lemma largest-curve]
 def test_never_below_the_worst_of_the_others_values_and_within_a_hair_of_it():
     for e0, users, epsilon in settings():
         truth = worst_delta(e0, users, epsilon)
@@ -96,6 +97,7 @@ def hull_by_fractions(points, alpha):
     return best
 
 
+# [lemma hull-of-points]
 def test_the_hull_is_the_least_of_all_chords_also_between_knots_an_ulp_apart():
     rng = np.random.default_rng(5)
     for _ in range(20):

@@ -63,6 +63,7 @@ def judged(mixture, relation, noise, guarantee):
     return verify(declaration, declaration.values())
 
 
+# [lemma rewards-and-costs]
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.words)
 @pytest.mark.parametrize("mixture", MIXTURES, ids=lambda m: "-".join(f"{k}{v}" for k, v in m.items()))
 @pytest.mark.parametrize("law", ["pure", "rho", "laplace rho", "delta"])

@@ -116,6 +116,7 @@ def neighbours(relation, rng):
     return users, [0.0 if relation is ZERO else -users[0], *users[1:]]
 
 
+# [lemma sampled-rho] [lemma sampled-pure] [lemma one-batch-an-epoch]
 @pytest.mark.parametrize(("scheme", "relation", "law"), CASES, ids=str)
 def test_no_data_set_loses_more_than_is_charged(scheme, relation, law):
     schedule, outcomes_of, size = SCHEMES[scheme]
@@ -181,6 +182,7 @@ def test_dp_sgd_at_its_defaults_is_known_to_a_thousandth():
 # --- ρ and ε of pure DP ----------------------------------------------------------------------------------------------
 
 
+# [lemma sampled-rho]
 @pytest.mark.parametrize("variance", ["1/100", "1", "10000"])
 @pytest.mark.parametrize(
     ("schedule", "relation", "near"),
@@ -201,6 +203,7 @@ def test_sampling_saves_nothing_in_zcdp(schedule, relation, near, variance):
     assert near * charged <= found <= charged
 
 
+# [lemma replaced-rho]
 @pytest.mark.parametrize("rate", [0.01, 0.3, 0.8, 0.999])
 @pytest.mark.parametrize("std", [0.4, 1.0, 3.0])
 def test_rho_of_replacing_a_user_of_a_poisson_sample(rate, std):
@@ -224,6 +227,7 @@ def test_rho_of_replacing_a_user_of_a_poisson_sample(rate, std):
     assert procedure(Poisson(rate=1), SWAP).cost(SWAP).rho.number() == pytest.approx(2 / 1.21)
 
 
+# [lemma sampled-pure]
 @pytest.mark.parametrize("scale", ["1/5", "1", "1e6"])
 @pytest.mark.parametrize("schedule", [Poisson(rate="1/50", rounds=9), WithoutReplacement(users=50, batch=1, rounds=9)])
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
@@ -297,6 +301,7 @@ def test_nonsense_is_refused_at_the_door(make, words):
         make()
 
 
+# [lemma replaced-sample]
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_vectors_with_laplace_noise_are_priced_under_every_relation(relation):
     release = Release("g", ClippedSums(dimension=3, norm=1), Laplace(scale=9), schedule=Poisson(rate="0.1", rounds=3))
@@ -372,6 +377,7 @@ def test_full_batch_adam_is_one_gaussian():
 # --- lower bounds of many rounds -------------------------------------------------------------------------------------
 
 
+# [lemma merged-outcomes]
 @pytest.mark.parametrize("seed", range(20))
 def test_merged_outcomes_lose_no_more_and_hardly_less(seed):
     rng = np.random.default_rng(seed)

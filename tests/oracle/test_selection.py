@@ -97,6 +97,7 @@ def test_no_neighbours_cost_more(make, law, monotone):
     assert found[0] <= truth[0] * 1.6
 
 
+# [lemma bounded-range]
 def test_the_range_of_the_exponential_mechanism_is_attained():
     """Two scores far apart in number: 10⁶ candidates move up while one moves down."""
     many, epsilon = 10**6, 1.0
@@ -115,6 +116,7 @@ def test_the_range_of_the_exponential_mechanism_is_attained():
         assert found == pytest.approx(formula, rel=1e-6)
 
 
+# [lemma bounded-range]
 @pytest.mark.parametrize("monotone", [False, True])
 def test_two_adaptive_choices_of_bounded_range(monotone):
     """Over a second mechanism that is chosen after the first one's output; more than any fixed choice (Dong et al.)."""
@@ -148,6 +150,7 @@ def test_the_cumulant_of_bounded_range(eta):
             assert math.log(abs(complex(value))) <= law.bound_decay(c, "remove")(2.0)
 
 
+# [lemma noisy-max]
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize(("noise", "law"), [("laplace", laplace_winner), ("exponential", exponential_winner)])
 def test_noisy_max_by_integration(noise, law, monotone):
@@ -183,6 +186,7 @@ def sparse(queries, threshold_scale, query_scale, answers):
     return float(chance.sum())
 
 
+# [lemma above-threshold]
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("c", [1, 2])
 def test_sparse_vector_by_integration(c, monotone):
@@ -204,6 +208,7 @@ def test_sparse_vector_by_integration(c, monotone):
     assert 0.8 * epsilon <= largest <= epsilon * (1 + 1e-6)
 
 
+# [lemma unknown-keys]
 @pytest.mark.parametrize(("keys", "threshold"), [(1, 12.0), (3, 9.0), (3, 0.5)])
 def test_thresholds_by_their_two_parts(keys, threshold):
     """What a user's own keys show, and what the shared ones cost: at most the sum, at least either."""

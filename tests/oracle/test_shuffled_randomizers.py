@@ -72,6 +72,7 @@ def worst(k, e0, users, e):
     )
 
 
+# [lemma clones]
 @pytest.mark.parametrize(("k", "e0", "users"), [(2, 1.0, 2), (2, 2.0, 5), (3, 1.0, 4), (3, 3.0, 3), (4, 0.5, 3)])
 def test_both_bounds_enclose_the_worst_case_over_all_data(k, e0, users):
     kind = {"randomizer": "binary response"} if k == 2 else {"randomizer": "k-ary response", "categories": k}
@@ -88,6 +89,7 @@ def test_both_bounds_enclose_the_worst_case_over_all_data(k, e0, users):
             assert lower >= 0.4 * truth
 
 
+# [lemma shuffled-counts]
 @pytest.mark.parametrize(("k", "e0", "users"), [(3, 1.0, 4), (5, 2.0, 3), (3, 0.01, 5)])
 def test_the_law_of_two_counted_categories_is_the_enumerated_one(k, e0, users):
     laws = []
@@ -102,6 +104,7 @@ def test_the_law_of_two_counted_categories_is_the_enumerated_one(k, e0, users):
         assert pair_delta(outcomes, 1, e) <= hockey_stick(*laws, e) + 1e-14
 
 
+# [lemma shuffled-counts]
 @pytest.mark.parametrize(("users", "first", "others"), [(1, 0.9, 0.1), (7, 0.5, 0.01), (3000, 0.7, 0.3)])
 def test_the_law_of_counted_bits_is_a_binomials(users, first, others):
     k = np.arange(users + 1)

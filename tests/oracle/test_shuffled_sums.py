@@ -62,6 +62,7 @@ def delta(p, q, epsilon):
 SHAPES = [(1, 1), (1, 3), (2, 4), (3, 3), (3, 6), (4, 2), (5, 2), (6, 1), (5, 5)]
 
 
+# [lemma thinned-bits]
 @pytest.mark.parametrize(("n", "tau"), SHAPES)
 @pytest.mark.parametrize(("rises", "falls"), [(1, 0), (0, 1), (1, 1), (2, 1), (2, 0)])
 def test_the_accountant_never_is_below_any_mixture_of_rising_and_falling_counters(n, tau, rises, falls):
@@ -80,6 +81,7 @@ def test_the_accountant_never_is_below_any_mixture_of_rising_and_falling_counter
             assert found.value == pytest.approx(true, rel=1e-9, abs=1e-15)
 
 
+# [lemma counters-together]
 @pytest.mark.parametrize(("n", "tau"), SHAPES)
 @pytest.mark.parametrize(("rises", "falls"), [(1, 0), (1, 1), (2, 1)])
 def test_the_witness_never_is_above_the_truth(n, tau, rises, falls):
@@ -98,6 +100,7 @@ def test_the_witness_never_is_above_the_truth(n, tau, rises, falls):
             assert delta(above, below, found) >= at * (1 - 1e-9)
 
 
+# [lemma integer-messages] [lemma lattice-ratio]
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 3), (2, 2), (3, 2), (4, 2), (5, 1), (4, 3)])
 def test_integer_messages_are_dominated_whatever_the_others_hold(n, m):
     half = Fraction(1, 2)
@@ -109,6 +112,7 @@ def test_integer_messages_are_dominated_whatever_the_others_hold(n, m):
             assert upper >= max(delta(one, zero, epsilon), delta(zero, one, epsilon)) * (1 - 1e-9)
 
 
+# [lemma integer-messages] [lemma lattice-ratio]
 def test_two_counters_of_integer_messages_are_dominated_for_all_others():
     n, m, half = 3, 1, Fraction(1, 2)
     law = acc.compose(changed_messages(users=n, messages=m, moved=2))
@@ -120,6 +124,7 @@ def test_two_counters_of_integer_messages_are_dominated_for_all_others():
                 assert law.delta(epsilon=epsilon).upper >= delta(p, q, epsilon) * (1 - 1e-9)
 
 
+# [lemma message-shown]
 @pytest.mark.parametrize(("n", "m"), [(2, 1), (3, 2), (4, 3)])
 def test_what_gives_a_user_away_is_what_the_other_dataset_cannot_send(n, m):
     """A message m + 1 among bits 0 has probability 2^−m, and no values of the others' bits make it more."""
@@ -132,6 +137,7 @@ def test_what_gives_a_user_away_is_what_the_other_dataset_cannot_send(n, m):
     assert most == half**m
 
 
+# [lemma fewest-hidden]
 def test_fewer_batches_dominate_all_of_them():
     batches = [(2**b, -(-500_067 // 2**b)) for b in range(2, 13)]
     kept = fewest_hidden(batches)
@@ -161,6 +167,7 @@ def test_a_coarse_law_is_hardly_above_the_exact_one():
     assert exact.value <= coarse.upper <= exact.value * 1.001
 
 
+# [lemma fewer-counters]
 @pytest.mark.parametrize("name", ["shuffled-linear-bandit", "sdp-pe-calibrated"])
 def test_pairs_that_change_fewer_counters_lose_no_more(name, monkeypatch):
     setting = resolve_setting(name, {})

@@ -75,6 +75,7 @@ def responses(epsilon, count, at_epsilon):
     return float(np.sum(np.exp(logs) * -np.expm1(at_epsilon - epsilon * (2.0 * k - count))))
 
 
+# [lemma trimmed-laws] [lemma bracket-smoothing] [lemma bracket-aliasing]
 @settings(max_examples=25)
 @given(log_count=st.floats(0.5, 10), spread=st.floats(0.05, 3), place=st.floats(0, 4))
 def test_randomised_responses_against_the_binomial_sum(log_count, spread, place):
@@ -181,6 +182,7 @@ def test_sampled_gaussians_against_rounded_losses(law, log_count, direction, pla
 # what they stand on -----------------------------------------------------------------------------------------------
 
 
+# [lemma pairs-of-outcomes]
 @settings(max_examples=60)
 @given(law=laws, direction=directions, c=powers(-2, 2), log_time=st.floats(-1, 4), tail=powers(-12, -4))
 def test_wave_and_its_bounds(law, direction, c, log_time, tail):
@@ -208,6 +210,7 @@ def test_wave_and_its_bounds(law, direction, c, log_time, tail):
     assert np.all(moduli[1:] <= made.atoms + made.variation / times[1:] + 1e-9)
 
 
+# [lemma trimmed-cumulant]
 @settings(max_examples=60)
 @given(law=laws, direction=directions, c=powers(-2, 1.5))
 def test_moments_are_those_of_the_whole_law(law, direction, c):
@@ -324,6 +327,7 @@ def test_several_laws_and_a_gaussian_together():
 # lower bounds of figures ------------------------------------------------------------------------------------------
 
 
+# [lemma trimmed-laws] [lemma bracket-smoothing] [lemma bracket-aliasing]
 @settings(max_examples=25)
 @given(log_count=st.floats(0, 8), spread=st.floats(0.1, 3), place=st.floats(0, 3), log_delta=st.floats(-9, -1))
 def test_lower_bounds_of_figures_against_the_binomial_sum(log_count, spread, place, log_delta):

@@ -37,6 +37,7 @@ def declared(claim, *, smoothness, scale, data_dependent=""):
     )
 
 
+# [lemma smooth-cauchy]
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 30), st.integers(1, 60))
 def test_the_price_bounds_the_largest_ratio_of_the_densities(twentieths, tenths):

@@ -162,6 +162,7 @@ def test_the_verdicts_that_are_known(number, epsilon, c, queries):
         assert verdict.verdict == "holds"
 
 
+# [lemma above-threshold]
 @given(
     number=st.sampled_from((1, 2, 4, 6)),
     epsilon=st.floats(0.2, 3),
@@ -354,6 +355,7 @@ def test_losses_that_grow_with_the_queries_are_found_to_the_end(queries, c):
         assert verdict.upper_ratio == pytest.approx(known)
 
 
+# [lemma value-shown]
 def test_the_value_that_leaves_costs_what_the_closed_form_says():
     """P and P′ of variant 3's witness, by integration over the threshold."""
     for m, first, second in ((1, 2.0, 4.0), (3, 2.0, 2.0), (6, 1.0, 5.0)):
@@ -395,6 +397,7 @@ def test_nonsense_is_refused_when_it_is_made():
         declared(5, queries=1)
 
 
+# [lemma monotone-queries]
 @pytest.mark.parametrize(("first", "second", "queries"), [("2", "2", 20), ("3", "1/2", 9), ("1/4", "5", 4)])
 def test_queries_that_move_one_way_and_never_stop(first, second, queries):
     """Attained where m is even and the two ways cost alike; the price is that of what the accountant composes."""

@@ -47,6 +47,7 @@ LAWS = {
 }
 
 
+# [lemma unknown-keys]
 @pytest.mark.parametrize("kind", LAWS)
 @pytest.mark.parametrize(("spread", "threshold"), [(1.0, 5.0), (2.0, 4.0), (0.5, 9.0)])
 def test_the_price_is_above_and_the_pairs_below_what_every_count_loses(kind, spread, threshold):

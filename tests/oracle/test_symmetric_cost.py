@@ -60,6 +60,7 @@ def users(rng) -> tuple[Regressors, Regressors]:
     return found[0], found[1]
 
 
+# [lemma symmetric-noise]
 @pytest.mark.parametrize("kind", ["goe", "upper"])
 def test_a_pairs_loss_is_that_of_the_exact_likelihood(kind):
     declaration = declared(SymmetricGaussian(variance=exact("3/4"), kind=kind))
@@ -74,6 +75,7 @@ def test_a_pairs_loss_is_that_of_the_exact_likelihood(kind):
         assert loss <= float(account(declaration).rho.number(VALUES)) * (1 + 1e-14)
 
 
+# [lemma symmetric-noise]
 @pytest.mark.parametrize(
     ("kind", "relation", "worst"),
     [  # ‖D‖_F² ≤ 2 under replacement, 1 under add/remove; GOE: ‖D‖²/4v, upper: ‖D‖²/2v, attained by diagonal D

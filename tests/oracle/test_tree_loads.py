@@ -31,6 +31,7 @@ def over(moves, t):
     return sum(max(c - t, 0) for c in moves)
 
 
+# [lemma tree-shifts]
 @given(st.integers(1, 13), st.integers(1, 6), st.integers(1, 5))
 @example(8, 2, 1)
 @example(13, 4, 3)
@@ -50,6 +51,7 @@ def test_loads_by_brute_force_over_all_patterns(leaves, participations, separati
     assert load.attained == any(sorted(filter(None, moves)) == sorted(charged) for moves in found)
 
 
+# [lemma tree-shifts]
 @pytest.mark.parametrize("leaves", range(1, 11))
 def test_every_small_tree(leaves):
     for separation, participations in itertools.product(range(1, 6), range(1, leaves + 1)):
@@ -88,6 +90,7 @@ def test_without_separation_the_first_leaves_are_worst(leaves):
         assert load.moves == pattern_moves(leaves, range(participations))
 
 
+# [lemma tree-levels]
 def test_large_trees_are_searched_where_tractable_and_bounded_level_by_level_elsewhere():
     searched = tree_load(1000, 10, 7)  # 10¹⁵ patterns or so
     assert (searched.exact, searched.least) == (True, True)
@@ -112,6 +115,7 @@ def test_a_bounded_tree_says_so(node):
         tree_load(10, 4, 4)
 
 
+# [lemma laplace-majorisation]
 @given(st.floats(0.05, 4), st.floats(0.05, 4), st.floats(0, 1), st.floats(0, 1.5))
 @settings(max_examples=60)
 def test_concentrated_laplace_moves_cost_more_by_the_closed_form(first, second, share, at):

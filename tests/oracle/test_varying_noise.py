@@ -64,6 +64,7 @@ SCHEDULES = [
 ]
 
 
+# [lemma gaussian-composition]
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from(SCHEDULES), st.integers(1, 40), st.integers(1, 30))
 def test_gaussian_outputs_add_their_precision(schedule, outputs, quarters):

@@ -68,6 +68,7 @@ def characteristic(law, c, t, direction):
     return complex(moment(z) / moment(mp.mpf(c)))
 
 
+# [lemma laplace-cumulant] [lemma mixture-trapezoid] [lemma sampled-shift] [lemma sampled-variation]
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(laws, tilts, st.floats(0.1, 60), st.sampled_from(["remove", "add"]))
@@ -85,6 +86,7 @@ def test_waves_are_within_their_error_and_below_their_fading(law, c, t, directio
             assert math.log(max(abs(exact), 1e-300)) <= fading(earlier) + 1e-12
 
 
+# [lemma contour-aliasing] [lemma contour-truncation]
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(laws, st.integers(1, 400)), min_size=1, max_size=3, unique_by=lambda p: repr(p[0])),

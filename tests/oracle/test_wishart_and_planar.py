@@ -34,6 +34,7 @@ def judged(one, claim, relation=ADDED, *, model="central", audit=False):
     return verify(declaration, declaration.values())
 
 
+# [lemma wishart-loss]
 @pytest.mark.parametrize("d", [1, 2, 4])
 @pytest.mark.parametrize("s", [0.05, 0.7])
 def test_a_wishart_matrix_is_above_a_users_matrix_as_often_as_derived(d, s):
@@ -86,6 +87,7 @@ def test_the_published_claim_is_refuted_and_the_right_one_holds():
     assert judged(one, ApproxDP(epsilon, Fraction(lost + 1e-3)), audit=True).verdict == "consistent"
 
 
+# [lemma wishart-replaced]
 @pytest.mark.parametrize("seed", range(6))
 def test_replacing_costs_no_more_than_is_charged(seed):
     """The mass that D leaves outside D′'s support, by draws, is at most the charge; within 6 standard errors."""
@@ -97,6 +99,7 @@ def test_replacing_costs_no_more_than_is_charged(seed):
     assert outside <= charged + 6 * math.sqrt(charged / 40_000)
 
 
+# [lemma planar-loss]
 @pytest.mark.parametrize(("scale", "diameter"), [("1", "1"), ("1/2", "3"), ("10", "1/3")])
 def test_planar_noise_loses_what_the_plane_says(scale, diameter):
     b, apart = float(Fraction(scale)), float(Fraction(diameter))

@@ -23,6 +23,7 @@ def norms(change):
     return [float(np.linalg.norm(change, order)) for order in (1, 2, np.inf)]
 
 
+# [lemma norm-ball]
 @pytest.mark.parametrize("ball", ORDERS)
 @pytest.mark.parametrize("relation", [AddRemoveOne(), ReplaceOne()])
 @pytest.mark.parametrize("d", [1, 2, 5])

@@ -32,6 +32,7 @@ def _nothing_changes(statistic, relation, sizes):
     return statistic.name == "visit counts" and relation == ReplaceOne(initial="fixed") and sizes[0] == 1
 
 
+# [lemma cell-sums]
 @each_size
 @each_relation
 @each_statistic

@@ -59,6 +59,7 @@ def furthest_on_a_grid(weights, *, states, least):
     return most
 
 
+# [lemma unit-length] [lemma table-move]
 @pytest.mark.parametrize("least", [-1, "-1/4", 0])
 @pytest.mark.parametrize("states", [1, 2, 5])
 @pytest.mark.parametrize("weights", WEIGHTS)
@@ -68,6 +69,7 @@ def test_no_pair_of_users_on_a_grid_is_further_apart_than_the_bound_and_one_is_a
     assert bound * (1 - 1e-3) <= found <= bound * (1 + 1e-12)
 
 
+# [lemma unit-length] [lemma table-move]
 def test_random_pairs_are_nearer_than_the_bound_and_the_witness_is_as_far():
     rng = np.random.default_rng(0)
     for _ in range(300):

@@ -148,6 +148,7 @@ def searched(releases, values, step, dimension, *, restarts=10, shared=False) ->
     return -min(found) * scale
 
 
+# [lemma linear-together]
 @pytest.mark.parametrize(("horizon", "dimension"), [(1, 2), pytest.param(2, 3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_nothing_feasible_loses_more_than_the_joint_bound_and_the_witness_loses_as_much(name, horizon, dimension):
@@ -174,6 +175,7 @@ ONE_COLUMN = {
 }
 
 
+# [lemma linear-in-one-dimension]
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 @pytest.mark.parametrize("name", ONE_COLUMN)
 def test_in_one_dimension_the_joint_bound_is_attained(name, weight):
@@ -191,6 +193,7 @@ def test_in_one_dimension_different_weights_are_bounded_apart():
     assert searched(declaration.releases, values, 1, 1, restarts=20) <= float(rho_together(declaration, values))
 
 
+# [lemma shared-first-step]
 @pytest.mark.parametrize("dimension", [1, 2])
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 @pytest.mark.parametrize("variances", [("1", "5"), ("100", "1")])
@@ -236,6 +239,7 @@ def test_no_gram_matrix_moves_further_in_the_first_norm(dimension):
     assert find_witness(alone, values).loss >= found * (1 - 1e-2)
 
 
+# [lemma linear-together]
 @pytest.mark.parametrize(
     ("gram_variance", "sum_variance", "weights"),
     [
@@ -284,6 +288,7 @@ STATISTICS = {
 }
 
 
+# [lemma gram-change]
 @pytest.mark.parametrize("relation", [ReplaceOne("user"), AddRemoveOne("user"), ZeroOut("user")], ids=lambda r: r.words)
 @pytest.mark.parametrize("name", STATISTICS)
 def test_sensitivities_are_the_largest_change_that_is_found(name, relation):

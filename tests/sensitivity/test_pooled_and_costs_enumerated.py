@@ -37,6 +37,7 @@ def _values(sizes):
     return dict(zip("HSA", map(Fraction, sizes), strict=True))
 
 
+# [lemma pooled-cells]
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @each_relation
 @each_statistic

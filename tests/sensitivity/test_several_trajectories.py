@@ -205,6 +205,7 @@ def test_an_authors_statistic_that_forgets_the_other_trajectories_is_broken():
         judge(declare(statistic=Forgetful()))
 
 
+# [lemma m-trajectories]
 @pytest.mark.parametrize("kind", ["goe", "upper"])
 def test_linear_releases_together_cost_m_squared_times_one(kind):
     phi, y = Column("phi", 1, "x"), Column("y", 1, "y")

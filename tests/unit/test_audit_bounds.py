@@ -85,6 +85,7 @@ def test_bounds_of_no_error_are_their_closed_form_rounded_down(runs, alpha):
         assert mu * (1 - mpmath.mpf(1e-9)) - 1e-9 <= CurveFlip(errors=0, runs=runs).mu(alpha=alpha) <= mu
 
 
+# [lemma coin-flip]
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 3.0])
 @pytest.mark.parametrize("alpha", [0.1, 0.01])
 def test_a_correct_mechanism_is_accused_with_probability_at_most_alpha(epsilon, alpha):
@@ -95,6 +96,7 @@ def test_a_correct_mechanism_is_accused_with_probability_at_most_alpha(epsilon, 
     assert math.fsum(p for p, bad in zip(chance, accused, strict=True) if bad) <= alpha
 
 
+# [lemma gaussian-flip]
 @pytest.mark.parametrize("mu", [0.0, 0.3, 1.0, 2.5])
 def test_a_gaussian_is_accused_with_probability_at_most_alpha(mu):
     runs, alpha = 300, 0.05
@@ -125,6 +127,7 @@ def likeliest_success(runs: int, guesses: int, least: int, epsilon: Fraction, de
     return value(runs, guesses, least)
 
 
+# [lemma revealed-bits]
 @given(st.integers(1, 9), st.data(), st.sampled_from([0, 1, 3]), st.sampled_from([Fraction(1, 50), Fraction(1, 3)]))
 def test_no_strategy_beats_the_law_of_revealed_bits(runs, data, log_odds, delta):
     guesses = data.draw(st.integers(1, runs))

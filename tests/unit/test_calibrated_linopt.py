@@ -83,6 +83,7 @@ def share_of_uniform(request):
     return found.regret[:, -1] / request.episodes / (found.optimal - uniform)
 
 
+# [lemma target-sums]
 @pytest.mark.parametrize("of", ["values", "rewards"])
 @pytest.mark.parametrize(("steps", "d"), [(1, 1), (1, 3), (4, 2)])
 def test_no_pair_of_users_moves_a_sum_further_than_is_charged_and_one_pair_attains_it(of, steps, d):

@@ -261,6 +261,7 @@ ORDERED = [
 ]  # fmt: skip
 
 
+# [lemma no-negative-coefficient]
 @pytest.mark.parametrize(("left", "right", "told"), ORDERED, ids=[f"{a}, {b}" for a, b, _ in ORDERED])
 def test_order_and_equality_for_all_values_of_the_parameters(left: str, right: str, told: str) -> None:
     words = {True: "T", False: "F", None: "-"}

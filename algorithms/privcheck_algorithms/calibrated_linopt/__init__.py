@@ -131,9 +131,11 @@ class TargetSums:
     def sensitivity(self, relation: Relation) -> Sensitivity:
         """Sensitivity ‖Δ‖₂ = √steps under replacement, half of that if one user is absent.
 
-        ‖y·x‖ ≤ ½, so that ‖y·x − y′·x′‖ ≤ 1, attained by one x of length 1 with y = ½ and y′ = −½. So it is not smaller
-        if neighbours share their first state and action, and with them x. ‖·‖₁ ≤ √d·‖·‖₂ per step, attained by equal
-        entries.
+        Lemma target-sums: A replaced user changes a step's Σ y·x, ‖x‖ ≤ 1, |y| ≤ ½, by at most 1. Proof: ‖y·x‖ ≤ ½; one
+        x of length 1 with y = ½ and y′ = −½ attains it. So it is not smaller if neighbours share their first state and
+        action, and with them x.
+
+        ‖·‖₁ ≤ √d·‖·‖₂ per step, attained by equal entries.
         """
         share = expression(1) if isinstance(relation, ReplaceOne) else expression(Fraction(1, 2))
         one = Sensitivity(

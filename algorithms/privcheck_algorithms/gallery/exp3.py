@@ -1,10 +1,12 @@
 """Unmodified EXP3 (Auer, Cesa-Bianchi, Freund & Schapire 2002), whose only noise is the draw of arms.
 
-For all earlier draws and gains, an arm's probability is between γ/K and 1 − γ + γ/K, so that on two neighbours,
-sequences of gains that differ in one round, it differs by a factor of at most K(1 − γ)/γ + 1: T rounds are
-T·ln(1 + K(1 − γ)/γ)-DP, linear in T (Tossou & Dimitrakakis 2017). In the round of the gain that differs, the arm is
-drawn before it, and both laws agree: the cost is that of T − 1 rounds. γ is given by its odds γ/(1 − γ), apart
-from the rate η of the weights exp(η·Ĝ), which is γ/K in the original and the same number here at the defaults.
+Lemma exp3: T rounds are (T − 1)·ln(1 + K(1 − γ)/γ)-DP, neighbours being sequences of gains that differ in one round.
+Source: Tossou & Dimitrakakis 2017 for T rounds. Proof: for all earlier draws and gains, an arm's probability is between
+γ/K and 1 − γ + γ/K, so that on two neighbours it differs by a factor of at most K(1 − γ)/γ + 1. In the round of the
+gain that differs, the arm is drawn before it, and both laws agree.
+
+γ is given by its odds γ/(1 − γ), apart from the rate η of the weights exp(η·Ĝ), which is γ/K in the original and the
+same number here at the defaults.
 """
 
 from __future__ import annotations

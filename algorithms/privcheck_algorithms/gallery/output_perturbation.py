@@ -1,9 +1,10 @@
 """Empirical risk minimisation with output perturbation (Chaudhuri, Monteleoni & Sarwate 2011, Algorithm 1).
 
-The minimiser of (1/n) Σ ℓ(y·wᵀx) + (λ/2)‖w‖², of a convex loss with |ℓ′| ≤ 1 and ‖x‖ ≤ 1, moves by at most 2/(nλ) when
-one of n users is replaced. Noise of density ∝ exp(−‖v‖/b) with b = 2/(nλε) makes it ε-DP by the triangle inequality.
-The loss is the Huber loss, under which the minimiser is Σ y·x/(nλ) if all margins are below ½: two opposite
-vectors attain 2/(nλ).
+Lemma minimiser-move: The minimiser of (1/n) Σ ℓ(y·wᵀx) + (λ/2)‖w‖², of a convex loss with |ℓ′| ≤ 1 and ‖x‖ ≤ 1, moves
+by at most 2/(nλ) when one of n users is replaced. Source: Chaudhuri, Monteleoni & Sarwate 2011.
+
+Noise of density ∝ exp(−‖v‖/b) with b = 2/(nλε) makes it ε-DP by the triangle inequality. The loss is the Huber loss,
+under which the minimiser is Σ y·x/(nλ) if all margins are below ½: two opposite vectors attain 2/(nλ).
 """
 
 from __future__ import annotations

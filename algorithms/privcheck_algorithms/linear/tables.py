@@ -395,22 +395,22 @@ def move_at_most(
 ) -> Fraction:
     """Exact F = max ‖f(φ, s, r) − f(ψ, t, q)‖² of f = (√g·φφᵀ, √b·φ·x(s)ᵀ, √w·φ·(r − ½)).
 
-    Let c = ⟨φ, ψ⟩ for the features φ and ψ of the two users. *Unit length suffices*: replace φ = tφ̂, 0 ≤ t ≤ 1, by the
-    random unit vector φ ± √(1 − t²)·u, each sign with probability ½, with u a new dimension, and ψ likewise with
-    another new dimension. Inner products stay c. The mean of the first user's vector is its old one, plus
-    (1 − t²)uuᵀ in the Gram part, which is orthogonal to everything else; so the distance of the means is at least
-    the old one, and by convexity of the squared norm the mean squared distance is at least that. Some pair of unit
-    vectors with inner product c is therefore at least as far apart.
+    Lemma unit-length: With c = ⟨φ, ψ⟩ for the features φ and ψ of the two users, of length at most 1, some pair of unit
+    vectors with inner product c is at least as far apart in f. Proof: replace φ = tφ̂, 0 ≤ t ≤ 1, by the random unit
+    vector φ ± √(1 − t²)·u, each sign with probability ½, with u a new dimension, and ψ likewise with another new
+    dimension. Inner products stay c. The mean of the first user's vector is its old one, plus (1 − t²)uuᵀ in the Gram
+    part, which is orthogonal to everything else; so the distance of the means is at least the old one, and by convexity
+    of the squared norm the mean squared distance is at least that.
 
-    Of unit vectors, ‖φφᵀ − ψψᵀ‖² = 2(1 − c²). From ‖x(s)‖² = (S − 1)/S and ⟨x(s), x(t)⟩ = −1/S,
-    ‖φ·x(s)ᵀ − ψ·x(t)ᵀ‖² is 2(S − 1)/S − 2c(S − 1)/S if s = t and 2(S − 1)/S + 2c/S otherwise. For a, b in
-    [−½, ½], ‖aφ − bψ‖² is convex in a and in b, hence largest at the corners, with value ½(1 ∓ c). Together
+    Lemma table-move: Unit vectors are at most 2g(1 − c²) + 2b(S − 1)/S + w/2 + p·|c| apart, p = 2b/S + w/2 for c ≥ 0
+    and 2b(S − 1)/S + w/2 for c < 0; where d ≥ 2 (and S ≥ 2) a pair attains it. Proof: ‖φφᵀ − ψψᵀ‖² = 2(1 − c²). From
+    ‖x(s)‖² = (S − 1)/S and ⟨x(s), x(t)⟩ = −1/S, ‖φ·x(s)ᵀ − ψ·x(t)ᵀ‖² is 2(S − 1)/S − 2c(S − 1)/S if s = t and
+    2(S − 1)/S + 2c/S otherwise. For a, b in [−½, ½], ‖aφ − bψ‖² is convex in a and in b, hence largest at the corners,
+    with value ½(1 ∓ c). For c ≥ 0 the rest, linear in c, is largest for different successors and opposite rewards, for
+    c < 0 for equal ones.
 
-        2g(1 − c²) + 2b(S − 1)/S + w/2 + (the rest, linear in c).
-
-    For c ≥ 0 the last is largest for different successors and opposite rewards, c·(2b/S + w/2); for c < 0 for equal
-    ones, |c|·(2b(S − 1)/S + w/2). Either is a parabola p·u − 2g·u² in u = |c|, with its top at u = p/4g or, where
-    that is outside, at the end of u's range: 1, and −κ. Where d ≥ 2 (and S ≥ 2) a pair of unit vectors attains it.
+    Either is a parabola p·u − 2g·u² in u = |c|, with its top at u = p/4g or, where that is outside, at the end of u's
+    range: 1, and −κ.
 
     Args:
         states: S.

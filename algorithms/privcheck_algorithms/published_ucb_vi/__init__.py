@@ -38,9 +38,11 @@ _SOURCE = "the published experiment code of Chowdhury & Zhou, footnote 8"
 def central(readings: Mapping[str, str]) -> Declaration:
     """Joint-DP agents of the code: K − 1 releases of everything a user contributed.
 
-    One draw of Lap(1/ε) is declared for the ⌊ln k⌋ + 1 of the code. The sum of m Laplace variables has a density
-    e^(−|x|/b) times a polynomial in |x|: ln p(x − Δ)/p(x) stays below Δ/b and tends to it as x grows. So m draws cost
-    as much as one in pure DP, Δ₁/b, and at most as much in any other unit.
+    One draw of Lap(1/ε) is declared for the ⌊ln k⌋ + 1 of the code.
+
+    Lemma sum-of-laplace: m draws of Laplace noise cost as much as one in pure DP, Δ₁/b, and at most as much in any
+    other unit. Proof: their sum has a density e^(−|x|/b) times a polynomial in |x|: ln p(x − Δ)/p(x) stays below Δ/b
+    and tends to it as x grows.
     """
     return Declaration(
         name="published-ucb-vi-central",

@@ -29,14 +29,17 @@ _PRECISION: Final = 1e-9  # relative, of bounds found by bisection
 class CoinFlip:
     """Guesses of a hidden fair bit, with abstentions: tests (ε, δ)-DP of any mechanism.
 
-    Under ε-DP a guess is right with probability at most p = e^ε/(1 + e^ε), given all outputs (Bayes' rule, prior ½).
+    Lemma coin-flip: Under ε-DP a guess is right with probability at most p = e^ε/(1 + e^ε), given all outputs. Proof:
+    Bayes' rule, prior ½.
 
-    An (ε, δ) mechanism is, on a pair, one that reveals its bit with probability δ, whatever the bit is, and is ε-DP
-    otherwise (Kairouz, Oh & Viswanath 2015, Theorem 3.1). So R ~ Bin(coins, δ) bits are revealed; given the outputs and
-    which they are, every other guess is still right with probability at most p. If the *number* of guesses g was fixed
-    beforehand, the right ones are stochastically at most R + Bin(g − R, p): revealing one bit more turns a guess that
-    is right with probability p into a right one. Randomised response that reveals its bit with probability δ, guessed
-    in every run, attains it. With δ = 0 the number of guesses may depend on the outputs.
+    Lemma revealed-bits: Under (ε, δ)-DP, if the *number* of guesses g was fixed beforehand, the right ones are
+    stochastically at most R + Bin(g − R, p), R ~ Bin(coins, δ). Randomised response that reveals its bit with
+    probability δ, guessed in every run, attains it. Source: Kairouz, Oh & Viswanath 2015, Theorem 3.1. Proof: by that
+    theorem the mechanism is, on a pair, one that reveals its bit with probability δ, whatever the bit is, and is ε-DP
+    otherwise. So R bits are revealed; given the outputs and which they are, every other guess is still right with
+    probability at most p, and revealing one bit more turns a guess that is right with probability p into a right one.
+
+    With δ = 0 the number of guesses may depend on the outputs.
 
     Attributes:
         errors: Wrong guesses.
@@ -96,9 +99,11 @@ class CoinFlip:
 class CurveFlip:
     """Guesses of a hidden fair bit in every run, without abstentions: tests μ-GDP.
 
-    Any test of N(0, 1) against N(μ, 1) with prior ½ errs with probability at least Φ(−μ/2), so any test of a μ-GDP
-    mechanism does (Dong, Roth & Su 2022, Definition 2.6: at the fixed point of the trade-off curve). The bound is about
-    mechanisms on that curve: declared Gaussian releases. ρ-zCDP alone does not imply it.
+    Lemma gaussian-flip: Any test of a μ-GDP mechanism with prior ½ errs with probability at least Φ(−μ/2). Source:
+    Dong, Roth & Su 2022, Definition 2.6. Proof: any test of N(0, 1) against N(μ, 1) does, at the fixed point of the
+    trade-off curve.
+
+    The bound is about mechanisms on that curve: declared Gaussian releases. ρ-zCDP alone does not imply it.
 
     Attributes:
         errors: Wrong guesses.
@@ -275,8 +280,10 @@ def group_delta(epsilon: float, delta: float, *, users: int) -> float:
 def user_epsilon(bound: Callable[[float], float], *, users: int, delta: float) -> float:
     """Lower bound on one user's ε from a bound about k users, rounded down.
 
-    ε is refuted if the group's lower bound, at the δ of k users, exceeds kε. Larger ε has larger δ and is
-    harder to refute, so the refuted ones are an interval. (For μ-GDP and ρ-zCDP divide by k and k² instead.)
+    Lemma group-bound: ε is refuted if the group's lower bound, at the δ of k users, exceeds kε, and the refuted ones
+    are an interval. Proof: larger ε has larger δ and is harder to refute.
+
+    (For μ-GDP and ρ-zCDP divide by k and k² instead.)
 
     Args:
         bound: From δ to the group's lower bound on ε at one fixed confidence; falls as δ grows.

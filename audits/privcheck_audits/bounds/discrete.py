@@ -92,7 +92,9 @@ def key_score(ratios: Mapping[Key, float]) -> Callable[[NDArray[np.int64]], NDAr
 def impossible_epsilon(hits: int, runs: int, *, alpha: float, delta: float) -> float:
     """∞ if an event that is impossible under the neighbour has probability above δ, else 0.
 
-    P(E) ≤ e^ε·0 + δ holds for no ε once P(E) > δ. The event must be impossible by the known law, not merely unseen.
+    Lemma impossible-event: An event of probability above δ that is impossible under the neighbour refutes every ε.
+    Proof: P(E) ≤ e^ε·0 + δ holds for no ε once P(E) > δ. The event must be impossible by the known law, not merely
+    unseen.
 
     Args:
         hits: Number of occurrences.

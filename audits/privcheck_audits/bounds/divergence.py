@@ -1,9 +1,12 @@
 """Lower bound on ρ of any mechanism by the Kullback–Leibler divergence of a clipped score.
 
-ρ-zCDP bounds every Rényi divergence D_a ≤ ρ·a (Bun & Steinke 2016, Definition 1.1), so KL ≤ ρ in both directions. For
-any bounded g, KL(P‖Q) ≥ E_P g − ln E_Q e^g (Donsker & Varadhan 1983) ≥ E_P g + 1 − E_Q e^g, because ln m ≤ m − 1. The
-last is the mean of one bounded variable of a run on D and a run on D′, so one empirical Bernstein bound suffices, and
-nothing is lost if g is the log-likelihood ratio, for which E_Q e^g = 1.
+ρ-zCDP bounds every Rényi divergence D_a ≤ ρ·a (Bun & Steinke 2016, Definition 1.1), so KL ≤ ρ in both directions.
+
+Lemma donsker-varadhan: For any bounded g, KL(P‖Q) ≥ E_P g + 1 − E_Q e^g. Source: Donsker & Varadhan 1983. Proof: it is
+at least E_P g − ln E_Q e^g, and ln m ≤ m − 1.
+
+The last is the mean of one bounded variable of a run on D and a run on D′, so one empirical Bernstein bound suffices,
+and nothing is lost if g is the log-likelihood ratio, for which E_Q e^g = 1.
 
 The score, clip, scale and direction are fixed in advance, and α is divided among them.
 """
@@ -159,8 +162,10 @@ def rho_at_least(counted: Moments, plan: DivergencePlan, *, alpha: float) -> flo
 def pure_epsilon_at_least(divergence: float) -> float:
     """Least ε of pure DP that allows a KL divergence, rounded down.
 
-    ε-DP on a pair is simulated by randomised response (Kairouz, Oh & Viswanath 2015, Theorem 3.1), whose divergence is
-    ε·tanh(ε/2). No (ε, δ) with δ > 0 follows: δ allows any divergence.
+    Lemma pure-divergence: The KL divergence of an ε-DP mechanism is at most ε·tanh(ε/2). Source: Kairouz, Oh &
+    Viswanath 2015, Theorem 3.1. Proof: on a pair it is simulated by randomised response, whose divergence that is.
+
+    No (ε, δ) with δ > 0 follows: δ allows any divergence.
 
     Args:
         divergence: A lower bound on KL, in nats.

@@ -1,11 +1,13 @@
 """Anytime-valid tests: an e-process from bets on the auditor's guesses, which grows only if the claim is false.
 
-A run's guess is right, wrong or withheld. Under (ε, δ)-DP with a fair hidden bit E[1{right} − e^ε·1{wrong}] ≤ δ, so
-the product of 1 + λ(1{right} − e^ε·1{wrong} − δ) over the runs, the e-value, is a supermartingale for every λ in
-[0, 1/(e^ε + δ)), and by Ville's inequality it ever reaches 1/α with probability at most α: the audit may check after
-every block and stop at any time. E-values are averaged over several λ and several numbers of guesses; averaging keeps
-the
-property and costs no α.
+A run's guess is right, wrong or withheld.
+
+Lemma e-process: Under (ε, δ)-DP with a fair hidden bit the product of 1 + λ(1{right} − e^ε·1{wrong} − δ) over the runs,
+the e-value, ever reaches 1/α with probability at most α, for every λ in [0, 1/(e^ε + δ)): the audit may check after
+every block and stop at any time. Source: Ville's inequality. Proof: E[1{right} − e^ε·1{wrong}] ≤ δ, so it is a
+supermartingale.
+
+E-values are averaged over several λ and several numbers of guesses; averaging keeps the property and costs no α.
 
 The e-value depends on the counts alone, so one tally serves every claim, and every ε is tested at once.
 

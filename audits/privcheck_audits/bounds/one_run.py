@@ -1,17 +1,19 @@
 """Lower bounds from the guesses of many hidden bits of one run: on ε at a δ, on μ, on ρ.
 
 Mahloujifar, Melis & Chaudhuri 2025 (Auditing f-differential privacy in one run) bound the number of right guesses under
-any trade-off curve. The argument, for r guesses of m fair bits, W of them right: a claim says that no event of
-probability y has less than g(y) under a neighbour, g convex (`Neighbouring`). Fix a bit i, the others, a threshold t
-and a guess s. The event “bit i is guessed as s, and at least t − 1 other guesses are right” is one of outputs. If the
-bit is s, the guess is right and W ≥ t; if not, it is wrong and W ≥ t − 1. Averaged over i and s, as g is convex,
+any trade-off curve.
 
-    g(R(t)) ≤ H(t − 1),  R(t) = E[W; W ≥ t]/m,  H(t) = E[r − W; W ≥ t]/m.
+Lemma one-run-inequalities: For r guesses of m fair bits, W of them right, under a claim that no event of probability y
+has less than g(y) under a neighbour, g convex (`Neighbouring`), g(R(t)) ≤ H(t − 1), R(t) = E[W; W ≥ t]/m, H(t) =
+E[r − W; W ≥ t]/m. Source: Mahloujifar, Melis & Chaudhuri 2025. Proof: fix a bit i, the others, a threshold t and a
+guess s. The event “bit i is guessed as s, and at least t − 1 other guesses are right” is one of outputs. If the bit is
+s, the guess is right and W ≥ t; if not, it is wrong and W ≥ t − 1. Average over i and s, as g is convex.
 
-Let P(W ≥ v) = τ. Moving all mass above v down to v, from the top, keeps every inequality, so W ≤ v without loss. From
-R(v) = τv/m and H(v) = τ(r − v)/m downwards, H(i) ≥ g(R(i + 1)), and R(i) is a sum of the H(k), k ≥ i, with weights
+Lemma one-run-recursion: With R(v) = τv/m, H(v) = τ(r − v)/m and downwards the least H(i) ≥ g(R(i + 1)), P(W ≥ v) < τ if
+R(0) + H(0) exceeds r/m. Proof: let P(W ≥ v) = τ. Moving all mass above v down to v, from the top, keeps every
+inequality, so W ≤ v without loss. Downwards, H(i) ≥ g(R(i + 1)), and R(i) is a sum of the H(k), k ≥ i, with weights
 that are not negative, as k/(r − k) grows in k. So the least H of every step are those for which equality holds, and
-R(0) + H(0) = r/m must not be less than theirs: otherwise P(W ≥ v) < τ.
+R(0) + H(0) = r/m must not be less than theirs.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ _ORDERS: Final = 1 + np.geomspace(0.02, 300, 32)  # Rényi orders
 class Neighbouring:
     """Least probability under a neighbour, g(y), of an event of probability y.
 
-    Between two chances g is bounded by the chord to their left, from below: it is convex.
+    Between two chances g is bounded by the chord to their left, from below: it is convex [lemma convex-from-below].
 
     Attributes:
         chances: (n,) y, ascending.
@@ -71,8 +73,9 @@ class Neighbouring:
     def concentrated(cls, rho: float) -> Self:
         """Under ρ-zCDP: the least x with D_a(Ber(y)‖Ber(x)) and D_a(Ber(x)‖Ber(y)) at most ρa, for 32 orders a and 1.
 
-        Rényi divergences of events are at most those of outputs; each is quasi-convex in both arguments together, so
-        that g is convex.
+        Lemma concentrated-event: Under ρ-zCDP no event of probability y has a smaller one under a neighbour than the
+        least x with D_a(Ber(y)‖Ber(x)) and D_a(Ber(x)‖Ber(y)) at most ρa, convex in y. Proof: Rényi divergences of
+        events are at most those of outputs, and each is quasi-convex in both arguments together.
         """
         y, low, high = _FEWER, np.full(_FEWER.size, _LEAST_LOG), np.log(_FEWER) - np.log1p(-_FEWER)
         for _ in range(_HALVINGS):
@@ -136,12 +139,14 @@ class OneRun:
     Independent runs on disjoint canaries are one mechanism by parallel composition, so their counts may be added. The
     number of guesses is fixed in advance, or α is divided among the attempted numbers.
 
-    Each of m users takes part or not by a separate hidden fair bit. Under pure ε the number of right ones among r
-    guesses is stochastically at most Bin(r, e^ε/(1 + e^ε)), whatever the auditor guesses and on whichever canaries
-    (Steinke, Nasr & Jagielski 2023, Privacy auditing with one (1) training run, Theorem 5.2). Every other claim is
-    tested by the recursion at the top of this file, (ε, δ) too: the published function for δ > 0 (their Appendix D) is
-    below the truth for two bits. Let a mechanism with (1, .02)-DP guess both, both right with probability e·a, one
-    right with a each, none with x, where a = e·x + .02: P(W ≥ 1) = 1 − x = .93450, and the function returns .93346.
+    Lemma one-run-pure: If each of m users takes part or not by a separate hidden fair bit, under pure ε the number of
+    right ones among r guesses is stochastically at most Bin(r, e^ε/(1 + e^ε)), whatever the auditor guesses and on
+    whichever canaries. Source: Steinke, Nasr & Jagielski 2023, Privacy auditing with one (1) training run, Theorem 5.2.
+
+    Every other claim is tested by the recursion at the top of this file, (ε, δ) too: the published function for δ > 0
+    (their Appendix D) is below the truth for two bits. Let a mechanism with (1, .02)-DP guess both, both right with
+    probability e·a, one right with a each, none with x, where a = e·x + .02: P(W ≥ 1) = 1 − x = .93450, and the
+    function returns .93346.
 
     Attributes:
         canaries: m, each in or out by a separate bit.

@@ -111,9 +111,11 @@ def check_counts(errors: int, runs: int, alpha: float) -> None:
 def clopper_pearson_pair(hits: tuple[int, int], runs: tuple[int, int], *, alpha: float, delta: float) -> float:
     """Lower bound on ε at δ from the frequency of one event under D and under D′, rounded down.
 
-    Four one-sided intervals at α/4 each hold jointly: the event and its complement, in both directions, must satisfy
-    P ≤ e^ε·Q + δ. The event must not depend on the counted runs. With the same number of runs the coin flip
-    needs one interval where this needs two, and halves the gap.
+    Lemma clopper-pearson-pair: Four one-sided intervals at α/4 each hold jointly: the event and its complement, in both
+    directions, must satisfy P ≤ e^ε·Q + δ. Source: Clopper & Pearson 1934 for each interval.
+
+    The event must not depend on the counted runs. With the same number of runs the coin flip needs one interval where
+    this needs two, and halves the gap.
 
     Args:
         hits: Number of occurrences under D and under D′.

@@ -1,26 +1,27 @@
 """Random allocation: a user takes part in exactly one of t rounds with Gaussian noise, each being equally likely.
 
-*The pair.* With s = Δ/std, the rounds' outputs are dominated by t numbers, P the mean over i of N(s·eᵢ, I) and Q = N(0,
-I) (Feldman & Shenfeld 2025; Chua et al. 2025). Given the data of all others and the earlier outputs, a round is a
-post-processing of one number N(s, 1) with the user and N(0, 1) without (its noise is Gaussian, and the user moves it by
-at most Δ); the same post-processing applies for every i, so that it may be adaptive.
+Lemma allocation-pair: With s = Δ/std, the rounds' outputs are dominated by t numbers, P the mean over i of N(s·eᵢ, I)
+and Q = N(0, I). Source: Feldman & Shenfeld 2025; Chua et al. 2025. Proof: given the data of all others and the earlier
+outputs, a round is a post-processing of one number N(s, 1) with the user and N(0, 1) without (its noise is Gaussian,
+and the user moves it by at most Δ); the same post-processing applies for every i, so that it may be adaptive.
 
 *One epoch.* dP/dQ = S/t, S the sum of t independent Y = e^{sx − s²/2}, x ~ N(0, 1) under Q, E[Y] = 1. So δ(ε) of
 "remove" is E(S − e^ε·t)₊/t and that of "add" is E(1 − e^ε·S/t)₊. Both follow from G(d) = E(t + d − S)₊, since E(S − t −
-d)₊ = G(d) − d. Laplace's transform of G is e^{tψ(z)}/z², with ψ(z) = ln E[e^{−z(Y − 1)}], and
+d)₊ = G(d) − d. Laplace's transform of G is e^{tψ(z)}/z², with ψ(z) = ln E[e^{−z(Y − 1)}].
 
-    G(d) = D(d) − d·r/(1 − r) − T·r/(1 − r)² − E,   D(d) = (2π/T)·(1/2π)·Σₖ e^{zₖd + tψ(zₖ)}/zₖ²,
+Lemma allocation-series: With D(d) = (1/T)·Σₖ e^{zₖd + tψ(zₖ)}/zₖ², zₖ = γ + 2πik/T, k over all integers, and r =
+e^{−γT}, G(d) = D(d) − d·r/(1 − r) − T·r/(1 − r)² − E, E ≥ 0: leaving it out rounds G up. E is at most r/(1 − r)·E(S − t
+− d − T)₊, plus rᵐ·G(d + mT) for m ≤ −1, bounded by G(d) ≤ e^{ηd + tψ(η) − 1}/η for every η > 0. Proof: Poisson's
+summation formula, D(d) = Σₘ rᵐ·G(d + mT), m over all integers, where for m ≥ 1 G(d + mT) = d + mT + E(S − t − d − mT)₊.
 
-zₖ = γ + 2πik/T, k over all integers, r = e^{−γT}. This is Poisson's summation formula: D(d) = Σₘ rᵐ·G(d + mT), m over
-all integers, where for m ≥ 1 G(d + mT) = d + mT + E(S − t − d − mT)₊. What remains, E, is not negative: leaving it out
-rounds G up. It is at most r/(1 − r)·E(S − t − d − T)₊, plus the terms of m ≤ −1, which are bounded by
-G(d) ≤ e^{ηd + tψ(η) − 1}/η for every η > 0.
+*ψ* is E[κ(z(Y − 1))], κ(u) = e^{−u} − 1 + u, as log1p: for small z all digits are kept.
 
-*ψ* is E[κ(z(Y − 1))], κ(u) = e^{−u} − 1 + u, as log1p: for small z all digits are kept. The expectation is an integral
-of an entire function of x. It is moved to Im x = −a and taken by the trapezoid rule: within a of that line |e^{−zY}| ≤
-1, as long as 2as ≤ π/2, so that the rule errs by at most 2/(e^{2πa/dx} − 1)·e^{2a²}·(e^γ + 1 + 2|z|) (Trefethen &
-Weideman 2014, Theorem 5.1). The sum over k is cut off where |E e^{−zY}| ≤ e^{b²/2}·E e^{−(γ cos sb + τ sin sb)Y}, the
-same integral on Im x = −b, sb ≤ π/2, is small: for all τ from there on. Rounding errors are bounded node by node.
+Lemma allocation-trapezoid: Moved to Im x = −a, 2as ≤ π/2, and taken by the trapezoid rule, E[κ(z(Y − 1))], κ(u) =
+e^{−u} − 1 + u, errs by at most 2/(e^{2πa/dx} − 1)·e^{2a²}·(e^γ + 1 + 2|z|). Source: Trefethen & Weideman 2014, Theorem
+5.1. Proof: it is an integral of an entire function of x, and within a of that line |e^{−zY}| ≤ 1.
+
+The sum over k is cut off where |E e^{−zY}| ≤ e^{b²/2}·E e^{−(γ cos sb + τ sin sb)Y}, the same integral on Im x = −b, sb
+≤ π/2, is small: for all τ from there on. Rounding errors are bounded node by node.
 """
 
 from __future__ import annotations
@@ -255,10 +256,11 @@ class Allocation:
     def excesses(self, d: Floats, shortfalls: Floats) -> Floats:
         """Upper bounds on C(d) = E(S − t − d)₊ at (m,) increasing d, from those on G; far out by one large term.
 
-        With a half of c = t + d, S > c takes a term above a, or is above c with all terms cut off at a: C(d) ≤
-        t·E[(Y + S′ − c)₊; Y > a] + E(S_a − c)₊. S′ is the sum of the others, and S′ + 1 is below S in the convex order:
-        the first term is at most t·E[C(c − t + 1 − Y); Y > a], of C nearer the mean. The second is at most e^{−ηc − 1}·
-        (E e^{η·min(Y, a)})^t/η.
+        Lemma allocation-large-term: With a half of c = t + d and S_a the sum of terms cut off at a, C(d) = E(S − c)₊ ≤
+        t·E[C(c − t + 1 − Y); Y > a] + E(S_a − c)₊, the second at most e^{−ηc − 1}·(E e^{η·min(Y, a)})^t/η. Proof: S > c
+        takes a term above a, or is above c with all terms cut off at a: C(d) ≤ t·E[(Y + S′ − c)₊; Y > a] + E(S_a − c)₊.
+        S′ is the sum of the others, and S′ + 1 is below S in the convex order: the first term is at most that of C
+        nearer the mean.
         """
         t = self.rounds
         known = np.where(shortfalls < np.inf, np.maximum(shortfalls, d) - d + 4 * UNIT * np.abs(d), np.inf)

@@ -1,11 +1,15 @@
 """Lower bounds on the loss of a composition: the sum of independent losses, rounded down, exactly or on a lattice.
 
 Independent releases add their losses L = ln P/Q, and δ(ε) = E over P of (1 − e^(ε − L))₊. Sums are taken on a lattice
-by one Fourier transform. Losses are put on the lattice by distinguishing fewer outcomes, which loses no more (data
-processing, in every composition): neighbouring outcomes are merged, parts of one if need be, until the merged loss is a
-point of the lattice. So no release's mean loss is rounded away, however many there are. For losses that are hardly
-ever large that merges them with all others: there losses rounded down give more. The larger bound counts. The rounding
-error of the transform, and the mass outside the lattice's ends, are subtracted.
+by one Fourier transform.
+
+Lemma merged-outcomes: If losses are put on the lattice by distinguishing fewer outcomes, δ(ε) is no larger, in every
+composition: neighbouring outcomes are merged, parts of one if need be, until the merged loss is a point of the lattice.
+Proof: data processing.
+
+So no release's mean loss is rounded away, however many there are. For losses that are hardly ever large that merges
+them with all others: there losses rounded down give more. The larger bound counts. The rounding error of the transform,
+and the mass outside the lattice's ends, are subtracted.
 """
 
 from __future__ import annotations

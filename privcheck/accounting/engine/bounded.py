@@ -31,12 +31,14 @@ _SMALL: Final = 0.02  # (z + ½)η below which K is a series: the closed form ca
 class BoundedRange:
     """Pair that dominates every η-bounded-range mechanism (Dong, Durfee & Rogers 2020), e.g. the exponential one.
 
-    The losses lie in [t − η, t] for some t in [0, η]. Of all laws there, the law on both ends has the largest δ(ε), for
-    every ε (hockey-sticks are convex): t with probability (e^η − e^t)/(e^η − 1). The largest over t is, at t = (η +
-    ε)/2, δ(ε) = (e^{η/2} − e^{ε/2})²/(e^η − 1) for |ε| ≤ η. That curve belongs to a pair (Zhu, Dong & Wang 2022), whose
-    loss has the density e^{l/2}/(4 sinh(η/2)) on [−η, η]; it composes adaptively. No single mechanism has that law, so
-    a composition of several is a bound and not exact: the pair's losses have variance η²/3, those of one t at most
-    η²/4.
+    Lemma bounded-range: Every η-bounded-range mechanism has δ(ε) ≤ (e^{η/2} − e^{ε/2})²/(e^η − 1) for |ε| ≤ η, the
+    curve of a loss with the density e^{l/2}/(4 sinh(η/2)) on [−η, η], and that pair dominates in adaptive compositions.
+    Source: Dong, Durfee & Rogers 2020. Proof: the losses lie in [t − η, t] for some t in [0, η]. Of all laws there, the
+    law on both ends has the largest δ(ε), for every ε (hockey-sticks are convex): t with probability (e^η − e^t)/(e^η −
+    1). The largest over t is at t = (η + ε)/2, and that curve belongs to a pair [lemma profile-pair].
+
+    No single mechanism has that law, so a composition of several is a bound and not exact: the pair's losses have
+    variance η²/3, those of one t at most η²/4.
 
     Attributes:
         span_of_losses: η.
@@ -84,8 +86,9 @@ class BoundedRange:
     def rho(self) -> float:
         """η²/8, ρ of zCDP (Cesar & Rogers 2021), which the pair above all mechanisms exceeds.
 
-        κ(s) = ln E_Q[e^{sL}] has zeros at 0 and 1, and κ″ ≤ η²/4, the largest variance on an interval of length η:
-        hence κ(1 + z) ≤ z(z + 1)η²/8.
+        Lemma bounded-range-rho: A mechanism of bounded range η is η²/8-zCDP. Source: Cesar & Rogers 2021. Proof: κ(s) =
+        ln E_Q[e^{sL}] has zeros at 0 and 1, and κ″ ≤ η²/4, the largest variance on an interval of length η: hence κ(1 +
+        z) ≤ z(z + 1)η²/8.
         """
         return self.span_of_losses**2 / 8
 

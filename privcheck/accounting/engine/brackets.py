@@ -4,16 +4,17 @@ It is the integral of `contour`, in places where that has no line: because rare 
 cumulants (`trimmed` leaves them out), because the characteristic function of the loss is not known to fall, as for
 atoms, or because a count would multiply the rounding of a cumulant. What is added here:
 
-1. *Trimmed laws.* With τ the mass of P left out of all releases together, δ′(ε) ≤ δ(ε) ≤ δ′(ε) + τ.
-2. *A bound on φ beyond every node.* Up to π over the bulk's range of losses from pairs of outcomes (`bound_by_pairs`,
-   about e^{−σ²t²/5} for a sum of variance σ²), from there on by the density's variation.
-3. *Smoothing.* Where φ is not known to fall far enough, a Gaussian mechanism of small v = μ² is composed with the job.
-   Its φ is e^{−vt²/2}, and it only adds to the loss: δ(ε) ≤ E δ(ε − G), G ~ N(v/2, v). In the other direction, for
-   every η, E δ(ε + η − G) ≤ δ(ε) + E[δ(ε + η − G); G > η], and by Chernoff's bound δ(x) ≤ e^{K(c) − cx}κ, κ = c^c/(1 +
-   c)^{1+c}, the last term is at most κ·e^{K(c) − c(ε+η) + c(c+1)v/2}·Φ(−(η − (c + ½)v)/√v).
-4. *Aliasing.* It only adds, so that the upper bound needs no more. From the lower bound is taken what the periods
-   at a distance of R add: e^{ckR}δ(ε + kR) ≤ κ(θ)e^{K(θ) − θε − (θ − c)kR} for every θ > c, and the same for k < 0
-   and θ < c; also δ ≤ 1.
+1. *Trimmed laws.* δ′(ε) ≤ δ(ε) ≤ δ′(ε) + τ, with τ the mass of P left out [lemma trimmed-laws].
+2. *A bound on φ beyond every node.* Up to π over the bulk's range of losses from pairs of outcomes ([lemma
+   pairs-of-outcomes], about e^{−σ²t²/5} for a sum of variance σ²), from there on by the density's variation.
+3. Lemma bracket-smoothing: With G ~ N(v/2, v), the loss of a Gaussian mechanism of μ² = v, δ(ε) ≤ E δ(ε − G), and for
+   every η and c > 0 E δ(ε + η − G) ≤ δ(ε) + κ·e^{K(c) − c(ε+η) + c(c+1)v/2}·Φ(−(η − (c + ½)v)/√v), κ = c^c/(1 +
+   c)^{1+c}. Proof: composed with the job the mechanism only adds to the loss; where G > η, Chernoff's bound is δ(x) ≤
+   e^{K(c) − cx}κ. Where φ is not known to fall far enough, such a mechanism of small v, whose φ is e^{−vt²/2}, is
+   composed with the job.
+4. Lemma bracket-aliasing: The period at a distance of kR adds e^{ckR}δ(ε + kR) ≤ κ(θ)e^{K(θ) − θε − (θ − c)kR} for
+   every θ > c, and the same for k < 0 and θ < c; also δ ≤ 1. Proof: Chernoff's bound, as in 3. Aliasing only adds
+   [lemma contour-aliasing], so that the upper bound needs no more; from the lower bound this is taken.
 
 A central limit theorem would give the limit law with an error of the order of 1/√n. Here the characteristic function is
 computed, not expanded, so the error is that of the bounds above: at 10⁹ releases of ε = 10⁻⁵ some 10⁻⁸ of δ.

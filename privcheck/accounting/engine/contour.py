@@ -1,19 +1,19 @@
 """δ(ε) of a composition with a smooth part, by one contour integral with a bound on its error.
 
-With K the sum of the cumulants of the loss and any c > 0,
+Lemma contour-integral: With K the sum of the cumulants of the loss and any c > 0 at which it is finite,
+δ(ε) = (1/2πi) ∫ exp(K(z) − zε)/(z(z + 1)) dz along Re z = c. Proof: E[(1 − e^{ε−L})₊] has the two-sided Laplace
+transform e^{K(z)}/(z(z + 1)) in ε.
 
-    δ(ε) = (1/2πi) ∫ exp(K(z) − zε) / (z(z + 1)) dz  along Re z = c,
+On the line through the saddle point the integrand is one bump, and the trapezoid rule gives about 13 digits, at δ =
+1e-60 too. The remaining errors are bounded:
 
-because E[(1 − e^{ε−L})₊] has the two-sided Laplace transform e^{K(z)}/(z(z + 1)) in ε. On the line through the saddle
-point the integrand is one bump, and the trapezoid rule gives about 13 digits, at δ = 1e-60 too. The remaining errors
-are bounded:
-
-1. *Aliasing only adds.* With step h the infinite sum is Σ_k e^{2πkc/h}·δ(ε + 2πk/h) over all integers k (Poisson's
-   summation formula), every term of it positive, the one with k = 0 being δ(ε). The step, from Chernoff bounds, keeps
-   the others below e^{−34} of it; no certified bound depends on that.
-2. *Truncation.* Beyond t = T the integrand is at most e^{K(c) − cε}·sup|φ|/t², φ the characteristic function of the
-   tilted loss, so the sum leaves out at most e^{K(c) − cε}·D(T)/πT, where D(T) ≥ |φ(t)| for all t ≥ T comes from
-   the laws (`Law.bound_decay`): a density of bounded variation falls as V/t, a Gaussian part as e^{−μ²t²/2}.
+1. Lemma contour-aliasing: With step h the infinite sum is Σ_k e^{2πkc/h}·δ(ε + 2πk/h) over all integers k, every term
+   of it positive, the one with k = 0 being δ(ε): aliasing only adds. Proof: Poisson's summation formula. The step, from
+   Chernoff bounds, keeps the others below e^{−34} of it; no certified bound depends on that.
+2. Lemma contour-truncation: Beyond t = T the sum leaves out at most e^{K(c) − cε}·D(T)/πT, φ the characteristic
+   function of the tilted loss and D(T) ≥ |φ(t)| for all t ≥ T. Proof: there the integrand is at most e^{K(c) −
+   cε}·sup|φ|/t². D comes from the laws (`Law.bound_decay`): a density of bounded variation falls as V/t, a Gaussian
+   part as e^{−μ²t²/2}.
 3. *Rounding.* Every law bounds the error of its φ; counts multiply it (all moduli are at most 1). The rounding of
    exponents, of the rotation and of the sum is counted in units of 2⁻⁵³, with an assumed error of 4 units for NumPy's
    elementary functions.

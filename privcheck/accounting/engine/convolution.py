@@ -2,17 +2,18 @@
 
 Let n = 2^t, u = 2⁻⁵³, F the transform, x_j ≥ 0 the laws, m_j the number of times each is convolved, X_j = F x_j.
 
-1. *The transform.* ‖fl(F x) − F x‖₂ ≤ θ‖F x‖₂ with θ = 12tu/(1 − 12tu). It is a product of sparse passes A of radix 2
-   or 4. A pass multiplies by twiddle factors that are off by at most μ, in products that err by √2γ₂ (Higham 2002,
-   Lemma 3.5), and adds r terms in log₂ r rounds, so an entry errs by at most (μ + 2√2u + u log₂ r)·Σ|terms|; and ‖|A|‖₂
-   = √r‖A‖₂. With μ = 4u that is 8.9u a bit for radix 4 and 11.1u for radix 2, second-order terms included: at most 12u
-   a bit. (For radix 2 this is Higham's Theorem 24.2.) A real transform does one half of the same arithmetic, the other
-   half being its mirror image, and 1/n is a power of 2. **Assumption:** μ ≤ 4u, and only these passes, as in the
-   pocketfft of NumPy ≥ 2 for powers of 2; tests/oracle/test_fft_rounding.py reads every twiddle at every size.
-2. *The product.* Write X̂_j for fl(X_j). Then |X̂_j − X_j| has 2-norm at most ε_j = θ√n‖x_j‖₂, and both are at most
-   a_j = max(|X̂_j|, min(|X̂_j| + ε_j, ‖x_j‖₁)) at every frequency. Exchanging one factor at a time and Cauchy–Schwarz
-   give ‖∏X̂_j^{m_j} − ∏X_j^{m_j}‖₁ ≤ Σ m_j ε_j‖G/a_j‖₂, G = ∏a_j^{m_j}. Complex products err by √5u (Brent, Percival
-   & Zimmermann 2007), however they are bracketed: by at most ((1 + √5u)^{Σm_j} − 1)·G.
+1. Lemma fft-transform: ‖fl(F x) − F x‖₂ ≤ θ‖F x‖₂ with θ = 12tu/(1 − 12tu), n = 2^t, u = 2⁻⁵³, for twiddle factors that
+   are off by at most 4u. Source: for radix 2 Higham 2002, Theorem 24.2. Proof: it is a product of sparse passes A of
+   radix 2 or 4. A pass multiplies by twiddle factors that are off by at most μ, in products that err by √2γ₂ (Higham
+   2002, Lemma 3.5), and adds r terms in log₂ r rounds, so an entry errs by at most (μ + 2√2u + u log₂ r)·Σ|terms|; and
+   ‖|A|‖₂ = √r‖A‖₂. With μ = 4u that is 8.9u a bit for radix 4 and 11.1u for radix 2, second-order terms included: at
+   most 12u a bit. A real transform does one half of the same arithmetic, the other half being its mirror image, and 1/n
+   is a power of 2. **Assumption:** μ ≤ 4u, and only these passes, as in the pocketfft of NumPy ≥ 2 for powers of 2;
+   tests/oracle/test_fft_rounding.py reads every twiddle at every size.
+2. Lemma fft-product: With X̂_j for fl(X_j), ε_j = θ√n‖x_j‖₂ and a_j = max(|X̂_j|, min(|X̂_j| + ε_j, ‖x_j‖₁)) at every
+   frequency, ‖∏X̂_j^{m_j} − ∏X_j^{m_j}‖₁ ≤ Σ m_j ε_j‖G/a_j‖₂, G = ∏a_j^{m_j}. Proof: |X̂_j − X_j| has 2-norm at most
+   ε_j, and both are at most a_j; exchange one factor at a time, and use Cauchy–Schwarz. Complex products err by √5u
+   (Brent, Percival & Zimmermann 2007), however they are bracketed: by at most ((1 + √5u)^{Σm_j} − 1)·G.
 3. *Back.* An entry of F⁻¹y is at most ‖y‖₁/n, and the transform back adds θ‖y‖₂/√n.
 
 The sum of the three is the bound. It is far above the actual rounding error (with random signs, some thousand times

@@ -6,15 +6,17 @@ post-processing of that pair (Blackwell).
 
 It is a proof rather than a check on a grid:
 
-* **between points** δ is convex in e^ε, so a chord bounds it from above; a tangent bounds δ_μ from below, and the
-  chord of an interval lies below the tangent if its two ends do;
-* **beyond the last point** the loss is bounded and δ is 0, or δ is below δ₀, or the composition is Gaussian noise
-  beside losses of at most b: its loss is at most N(μ_G²/2 + b, μ_G²), and from the larger root of a quadratic on the
-  density of that law is below that of N(μ²/2, μ²); so is δ, its integral against (1 − e^(ε − l))₊;
-* every δ is rounded up and every δ_μ down.
+* Lemma covering-between: Between two points δ is below δ_μ if at both ends it is below one tangent of δ_μ over e^ε.
+  Proof: δ is convex in e^ε, so a chord bounds it from above; a tangent bounds δ_μ from below, and the chord of an
+  interval lies below the tangent if its two ends do.
+* Lemma covering-tail: Gaussian noise of μ_G < μ beside losses of at most b has δ below δ_μ from the larger root of a
+  quadratic on, that at which the densities of N(μ_G²/2 + b, μ_G²) and N(μ²/2, μ²) are equal. Proof: its loss is at most
+  the former; from that root on its density is below the latter, and so is δ, its integral against (1 − e^(ε − l))₊.
+  Otherwise, beyond the last point the loss is bounded and δ is 0, or δ is below δ₀.
+* Every δ is rounded up and every δ_μ down.
 
-The least ρ is sup D_α/α. D_α rises with α, so on an interval of orders D of its end over its beginning bounds the
-ratio, and from the largest loss over the best ratio known on, D_α ≤ max L does.
+Lemma least-rho: The least ρ is sup D_α/α; on an interval of orders D of its end over its beginning bounds the ratio,
+and from the largest loss over the best ratio known on, no ratio is larger. Proof: D_α rises with α, and D_α ≤ max L.
 """
 
 from __future__ import annotations

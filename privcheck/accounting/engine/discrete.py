@@ -132,8 +132,10 @@ def _build(build: Callable[..., Atoms], arguments: tuple[Any, ...], direction: D
 def response_law(epsilon: float, categories: int) -> AtomicLaw:
     """Law of randomised response over m categories with ratio e^ε.
 
-    Truth has probability e^ε/(e^ε + m − 1): the losses are ε, 0 and −ε. m = 2 dominates every ε-DP mechanism
-    (Kairouz, Oh & Viswanath 2015), and has no atom at 0.
+    Truth has probability e^ε/(e^ε + m − 1): the losses are ε, 0 and −ε; m = 2 has no atom at 0.
+
+    Lemma response-dominates: Binary randomised response, m = 2, dominates every ε-DP mechanism. Source: Kairouz, Oh &
+    Viswanath 2015.
     """
     return AtomicLaw(build=_response, arguments=(epsilon, categories), bound=epsilon, symmetric=True, whole=True)
 
@@ -261,14 +263,15 @@ class DiscreteGaussian:
     def merge_repeats(self, count: int) -> tuple[DiscreteGaussian | GaussianLaw, int]:
         """Express the law of `count` releases by fewer releases of another law.
 
-        The sum of discrete Gaussians of variances a and b has masses ∝ e^{−x²/2(a + b)}Θ(xa/(a + b)), Θ(w) being the
-        sum over the integers of e^{−(y − w)²/2c}, c = ab/(a + b): constant up to a factor 1 ± 5e^{−2π²c}. For σ ≥ 3 all
-        k together are the discrete Gaussian of the summed variance up to a factor 1 + 10k·e^{−π²σ²} < 1 + 3e-38·k
-        (Kairouz, Liu & Steinke 2021), and so is δ(ε): less than a figure's last digit, up to which it is rounded. The
-        shift is kΔ.
+        Lemma discrete-gaussian-sum: For σ ≥ 3 k discrete Gaussians together are the discrete Gaussian of the summed
+        variance up to a factor 1 + 10k·e^{−π²σ²} < 1 + 3e-38·k, and so is δ(ε). Source: Kairouz, Liu & Steinke 2021.
+        Proof: the sum of discrete Gaussians of variances a and b has masses ∝ e^{−x²/2(a + b)}Θ(xa/(a + b)), Θ(w) being
+        the sum over the integers of e^{−(y − w)²/2c}, c = ab/(a + b): constant up to a factor 1 ± 5e^{−2π²c}.
+
+        That is less than a figure's last digit, up to which it is rounded. The shift is kΔ.
 
         Where that has too many integers, the result is a Gaussian of variance kσ² − κ, exactly up to a factor 1 +
-        2e^{−2π²κ} of δ(ε) (see `integers`): with κ = 8 that is 1e-68, and kσ² is above 10⁸.
+        2e^{−2π²κ} of δ(ε) [lemma integer-gaussian]: with κ = 8 that is 1e-68, and kσ² is above 10⁸.
         """
         if self.sigma < _SMOOTH:
             return self, count

@@ -1,18 +1,21 @@
 """Matrix mechanisms: the sensitivity of C·G to one user, G the contributions to every step, C the encoder.
 
-A user who contributes gᵢ, ‖gᵢ‖₂ ≤ 1, to the steps i of a pattern S changes C·G by ‖Σᵢ cᵢgᵢᵀ‖_F, cᵢ the columns of C.
-The square is Σ_{i,j ∈ S} X_ij⟨gᵢ, gⱼ⟩ with X = CᵀC, at most Σ_{i,j ∈ S}|X_ij|, attained by equal gᵢ where no X_ij is
-negative. The sensitivity is the largest value over all patterns a user may have (Choquette-Choo, McMahan, Rush &
-Thakurta 2023).
+Lemma encoder-change: A user who contributes gᵢ, ‖gᵢ‖₂ ≤ 1, to the steps i of a pattern S changes C·G by at most the
+root of Σ_{i,j ∈ S}|X_ij|, X = CᵀC, attained by equal gᵢ where no X_ij is negative. Source: Choquette-Choo, McMahan,
+Rush & Thakurta 2023. Proof: the square of ‖Σᵢ cᵢgᵢᵀ‖_F, cᵢ the columns of C, is Σ_{i,j ∈ S} X_ij⟨gᵢ, gⱼ⟩.
+
+The sensitivity is the largest value over all patterns a user may have.
 
 *Which pattern is worst*, if at most k steps at least b apart may be taken:
-1. Let W = |X| fall along every diagonal and with the distance from it. In S = {s₁ < s₂ < …} the l-th step is at least
-   (l − 1)b and its distance from the m-th at least |l − m|b: term by term {0, b, 2b, …} is at least as large. (For
-   Toeplitz encoders with falling coefficients this is in Kalinin & Lampert 2024.)
+1. Lemma encoder-first-steps: If W = |X| falls along every diagonal and with the distance from it, no pattern of k steps
+   at least b apart has a larger ΣW_ij than {0, b, 2b, …}. Source: for Toeplitz encoders with falling coefficients
+   Kalinin & Lampert 2024. Proof: in S = {s₁ < s₂ < …} the l-th step is at least (l − 1)b and its distance from the m-th
+   at least |l − m|b: term by term {0, b, 2b, …} is at least as large.
 2. Few patterns are enumerated.
-3. Σ_{i ∈ S} Σ_{j ∈ S} W_ij ≤ Σ_{i ∈ S} rᵢ where rᵢ is the largest Σ_{j ∈ S'} W_ij over all patterns S' with i: two
-   dynamic programmes. Where columns b steps apart are orthogonal, rᵢ = W_ii and this is exact. In general the pattern
-   found by the second programme has a sum as well, and where the two agree the bound is attained.
+3. Lemma encoder-rows: Σ_{i ∈ S} Σ_{j ∈ S} W_ij ≤ Σ_{i ∈ S} rᵢ where rᵢ is the largest Σ_{j ∈ S'} W_ij over all patterns
+   S' with i; where columns b steps apart are orthogonal, rᵢ = W_ii and this is exact. Proof: S is one of the patterns
+   S'. Two dynamic programmes find the largest. In general the pattern found by the second programme has a sum as well,
+   and where the two agree the bound is attained.
 """
 
 from __future__ import annotations

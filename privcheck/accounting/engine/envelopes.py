@@ -1,10 +1,14 @@
 """Pairs that dominate several others at once: the largest of two curves, and a curve with its mirror image.
 
 δ as a function of e^ε is convex, falls from 1 at 0 with a slope of −1 at least, and every function of that kind belongs
-to a pair (Zhu, Dong & Wang 2022, Proposition 8). So the largest of several curves is the curve of a pair that dominates
-them all; composed, it dominates every mixture of them (ibid., Theorem 10). Between neighbouring values of the losses
-the curves are linear: where one of them is the largest its atoms are taken unchanged, and where they cross an atom
-accounts for the change of slope. Rounding goes up: the result is compared with the given curves.
+to a pair [lemma profile-pair].
+
+Lemma largest-curve: The largest of several curves is the curve of a pair that dominates them all; composed, it
+dominates every mixture of them. Source: Zhu, Dong & Wang 2022, Proposition 8 and Theorem 10.
+
+Between neighbouring values of the losses the curves are linear: where one of them is the largest its atoms are taken
+unchanged, and where they cross an atom accounts for the change of slope. Rounding goes up: the result is compared with
+the given curves.
 """
 
 from __future__ import annotations
@@ -90,11 +94,12 @@ def _raise_masses(law: Atoms, knots: Floats, logs: Floats) -> Atoms:
 def mirror(atoms: Atoms) -> Atoms:
     """Build the law with the same δ(ε) for ε ≥ 0, and for ε < 0 the δ(ε) of the reversed pair.
 
-    If only H_α ≤ δ(ln α) for α ≥ 1 is known, of a family of pairs that contains (Q, P) with every (P, Q), then the
-    bound for α < 1 follows from H_α(P, Q) = 1 − α + α·H_{1/α}(Q, P). A loss l > 0 of mass p has its mirror image −l, of
-    mass p·e^{−l}; the remaining mass has loss 0. Where no mass remains, for example where a loss of 0 was rounded up,
-    the two halves form a bound that is not convex at ε = 0, and the least losses are moved apart until it is
-    (`_join_at_zero`).
+    Lemma mirror: If only H_α ≤ δ(ln α) for α ≥ 1 is known, of a family of pairs that contains (Q, P) with every (P, Q),
+    then for α < 1 H_α ≤ 1 − α + α·δ(−ln α). A loss l > 0 of mass p then has its mirror image −l, of mass p·e^{−l}, and
+    the remaining mass has loss 0. Proof: H_α(P, Q) = 1 − α + α·H_{1/α}(Q, P).
+
+    Where no mass remains, for example where a loss of 0 was rounded up, the two halves form a bound that is not convex
+    at ε = 0, and the least losses are moved apart until it is (`_join_at_zero`).
     """
     above = atoms.losses > 0
     losses, logs = _join_at_zero(atoms.losses[above], atoms.logs[above], atoms.infinite)
@@ -109,10 +114,13 @@ def _join_at_zero(losses: Floats, logs: Floats, infinite: float) -> tuple[Floats
     """Join the least losses above 0 so that they fit with their mirror images, without making any δ(ε) smaller.
 
     The masses and those of their images may add up to at most 1 − `infinite`. Where they exceed it, the first k losses
-    are replaced by one loss l₁ with its image −l₁, which share all the mass M not used by the others: l₁ is at least
-    the last of the k losses, and their part of δ(0), D = Σp(1 − e^{−l}), is at most M·tanh(l₁/2). Their part of δ is
-    convex in e^ε and 0 from e^{l₁} on, so it lies under the chord, which is the part of l₁. The k with the least l₁ is
-    taken.
+    are replaced by one loss l₁ with its image −l₁, which share all the mass M not used by the others. The k with the
+    least l₁ is taken.
+
+    Lemma join-at-zero: One loss l₁ with its image −l₁ of mass M together has no smaller δ(ε) than k losses of masses p
+    with their images if l₁ is at least the last of them, and their part of δ(0), D = Σp(1 − e^{−l}), at most
+    M·tanh(l₁/2). Proof: their part of δ is convex in e^ε and 0 from e^{l₁} on, so it lies under the chord, which is the
+    part of l₁.
 
     Args:
         losses: (n,) increasing, above 0.

@@ -1,10 +1,14 @@
 """Exact privacy curve of Gaussian releases: N(0, 1) against N(μ, 1).
 
-δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle & Wang 2018, Theorem 8; Dong, Roth & Su 2022, Corollary 2.13). Adaptive
-composition of Gaussian releases with data-independent spreads adds μ² (ibid., Corollary 3.3), so a composition of
-Gaussians stays on this curve. With x = ε/μ − μ/2 the two terms share a factor, δ = φ(x)·(R(x) − R(x + μ)), R the Mills
-ratio. Where the ratios are close, their difference is the odd half of a Taylor series around the middle, whose terms
-are positive moments ∫uᵏ e^(−u²/2 − mu) du: no digits cancel, neither for tiny μ nor far in the tail.
+Lemma gaussian-curve: N(0, 1) against N(μ, 1) has δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ). Source: Balle & Wang 2018,
+Theorem 8; Dong, Roth & Su 2022, Corollary 2.13.
+
+Lemma gaussian-composition: Adaptive composition of Gaussian releases with data-independent spreads adds μ², so that it
+stays on this curve. Source: Dong, Roth & Su 2022, Corollary 3.3.
+
+With x = ε/μ − μ/2 the two terms share a factor, δ = φ(x)·(R(x) − R(x + μ)), R the Mills ratio. Where the ratios are
+close, their difference is the odd half of a Taylor series around the middle, whose terms are positive moments ∫uᵏ
+e^(−u²/2 − mu) du: no digits cancel, neither for tiny μ nor far in the tail.
 
 Plain `math`, no arrays: one value takes a few microseconds. ln δ is concave in ε, because the loss has a log-concave
 density and (1 − e^(ε − l))₊ is log-concave in both (Prékopa): Newton's steps towards a root approach it from the safe

@@ -5,8 +5,11 @@ never below the truth. Tilting by e^{cl} before the transform (Esscher's device)
 δ(ε) is determined: the error of the transform is then relative to the result, not to 1, and small δ keep their digits.
 
 Floating-point errors are bounded and added: the rounding of the transforms (`convolution`, a proved bound under a named
-assumption), the rounding of tilting (at most u for every unit of the exponent), and the mass that the transform wraps
-around from above the window (Chernoff's bound on the grid's own law). Mass wrapped around from below only adds.
+assumption), the rounding of tilting (at most u for every unit of the exponent), and mass beyond the window.
+
+Lemma grid-window: The mass that the transform wraps around from above the window is at most Chernoff's bound on the
+grid's own law, and with it counted as lost δ(ε) is not below the truth. Proof: mass wrapped around from below only
+adds.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """A pair of laws from a curve: the greatest convex curve below given points, and its losses.
 
 δ as a function of α = e^ε is convex, falls from 1 at α = 0 with a slope of at least −1, and every such curve belongs to
-a pair (Zhu, Dong & Wang 2022): between two knots it is linear, and a knot α carries the P-mass α·(change of slope). In
+a pair [lemma profile-pair]: between two knots it is linear, and a knot α carries the P-mass α·(change of slope). In
 floats, slopes between knots that are an ulp apart have no digits left. Here the points are treated as exact rational
 numbers: hull, slopes and masses are quotients of exact integers, rounded once, at the end.
 
-The lower hull of points at or above a convex curve is at or above the curve at every knot, and so between two knots, as
-a chord. So upper bounds remain upper bounds, and rounding noise, which is not convex, is smoothed away instead of
-becoming mass.
+Lemma hull-of-points: The lower hull of points at or above a convex curve is at or above the curve. Proof: it is at
+every knot, and so between two knots, as a chord.
+
+So upper bounds remain upper bounds, and rounding noise, which is not convex, is smoothed away instead of becoming mass.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Discrete Gaussian noise on an integer vector with a shift d, |d|² ≤ Δ²; the worst d is not known.
 
-*As a continuous Gaussian.* Let 0 < κ < σ², τ² = σ² − κ and Θ(y) = Σ_x e^{−(x − y)²/2κ} over the integers: period 1.
-Draw y with the density φ_τ(y − d)Θ(y)/c, then the integer x with probability e^{−(x − y)²/2κ}/Θ(y): x is discrete
-Gaussian of parameter σ around the integer d, exactly, and c does not depend on d. For two d the densities of y have the
-likelihood ratio of N(0, τ²) and N(d, τ²), and exceed these by a factor of at most max Θ/c ≤ 1 + 2Σ_{n ≥ 1} e^{−2π²κn²}
-(Poisson summation). So δ(ε) is at most that factor, once for every coordinate that changes, times the δ(ε) of Gaussian
-noise of variance σ² − κ; the same holds after adaptive composition, in which all factors come out of the sum.
+Lemma integer-gaussian: For 0 < κ < σ² the δ(ε) of discrete Gaussian noise of parameter σ is at most 1 + 2Σ_{n ≥ 1}
+e^{−2π²κn²}, once for every coordinate that changes, times the δ(ε) of Gaussian noise of variance σ² − κ, after adaptive
+composition too. Proof: let τ² = σ² − κ and Θ(y) = Σ_x e^{−(x − y)²/2κ} over the integers: period 1. Draw y with the
+density φ_τ(y − d)Θ(y)/c, then the integer x with probability e^{−(x − y)²/2κ}/Θ(y): x is discrete Gaussian of parameter
+σ around the integer d, exactly, and c does not depend on d. For two d the densities of y have the likelihood ratio of
+N(0, τ²) and N(d, τ²), and exceed these by a factor of at most max Θ/c ≤ 1 + 2Σ_{n ≥ 1} e^{−2π²κn²} (Poisson summation).
+That factor comes out of δ(ε), and in adaptive composition all factors come out of the sum.
 
-*By enumeration.* For small Δ² all d with |d|² = ⌊Δ²⌋ are enumerated, up to order and sign (any other d is dominated
-after shifting one more coordinate by 1): their losses are (|d|² − 2⟨d, x⟩)/2σ², and the law above all their curves
-dominates them.
+Lemma integer-vectors: The law above the curves of all d with |d|² = ⌊Δ²⌋, up to order and sign, whose losses are (|d|²
+− 2⟨d, x⟩)/2σ², dominates every d with |d|² ≤ Δ². Proof: after shifting one more coordinate by 1, they dominate any
+other d (used for small Δ²).
 """
 
 from __future__ import annotations

@@ -30,8 +30,9 @@ from privcheck.accounting.engine.trimmed import Trimmed, assemble, atoms_piece, 
 class LaplaceLaw:
     """Laplace noise of scale b on a scalar of sensitivity Δ; a = Δ/b.
 
-    The loss is a with probability ½, −a with probability ½e^{−a}, and has the density ¼e^{(l−a)/2} in between, so
-    K(z) = ln[((z + 1)e^{za} + z e^{−(z+1)a})/(2z + 1)] (Mironov 2017, Proposition 6).
+    Lemma laplace-cumulant: The loss of noise of a = Δ/b is a with probability ½, −a with probability ½e^{−a}, and has
+    the density ¼e^{(l−a)/2} in between, so K(z) = ln[((z + 1)e^{za} + z e^{−(z+1)a})/(2z + 1)]. Source: Mironov 2017,
+    Proposition 6.
 
     Attributes:
         step: a, the ε of one release.

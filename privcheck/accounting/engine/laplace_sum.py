@@ -72,9 +72,10 @@ class LaplaceSum:
     def closed_form(self, epsilon: float) -> float:
         """Sum of the terms with at most eight densities.
 
-        E[(1 − e^{ε−L})₊] of such a term is e^{ε/2} times a sum over the places sᵢ = (k − c − 2i)a − ε of the atoms of
-        C(k − c, i)·Hc(sᵢ), Hc the c-fold central difference of Gc(s) = Σ 2(s/2)^{c+1+2i}/(c + 1 + 2i)!, the transform
-        of 1/((2u)^c (u² − ¼)).
+        Lemma laplace-terms: For the term A^{k−c}B^c, A of the atoms and B of the density of one release, E[(1 −
+        e^{ε−L})₊] is e^{ε/2} times a sum over the places sᵢ = (k − c − 2i)a − ε of the atoms of C(k − c, i)·Hc(sᵢ), Hc
+        the c-fold central difference of Gc(s) = Σ 2(s/2)^{c+1+2i}/(c + 1 + 2i)!. Proof: Gc is the transform of
+        1/((2u)^c (u² − ¼)).
         """
         a, k = self.step, self.count
         parts = []

@@ -247,8 +247,11 @@ def spread(
 ) -> Cells:
     """Build a law on the grid that dominates a law given by its P- and Q-masses between grid points.
 
-    A mass between two grid points is split over both so that P and Q keep their totals: the curve δ(ε), convex in e^ε,
-    is replaced by its chords (Doroshenko et al. 2022, "connect the dots"). Rounding errors are charged upwards.
+    Lemma connect-the-dots: If a mass between two grid points is split over both so that P and Q keep their totals, the
+    curve δ(ε), convex in e^ε, is replaced by its chords: no δ(ε) is smaller. Source: Doroshenko et al. 2022, "connect
+    the dots".
+
+    Rounding errors are charged upwards.
 
     Args:
         start: Index of the first edge.

@@ -1,8 +1,9 @@
 """Replacement of very many Laplace releases of different scales by fewer that dominate them.
 
-Let two independent coordinates with Laplace noise have shifts a₁ ≥ a₂, in units of the noise. At a₁ + θ and a₂ − θ no
-δ(ε) is smaller (`privcheck.accounting.engine.trees`): shifts that majorise others dominate them. Shifts between two
-edges l < h are majorised by h, …, h, l, …, l of the same number and sum, with as many h as the sum needs, rounded up.
+Lemma joined-scales: Shifts of Laplace noise, in its units, between two edges l < h are dominated by h, …, h, l, …, l of
+the same number and sum, with as many h as the sum needs, rounded up. Proof: these majorise them, and shifts that
+majorise others dominate them [lemma laplace-majorisation].
+
 With close edges the error is small: the variance of the loss grows by at most ((h − l)/2)² per release.
 """
 

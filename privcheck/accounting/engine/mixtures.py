@@ -123,9 +123,10 @@ class MixtureLaw:
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
         """Logarithm ln V/t, V a bound on the total variation of the tilted density of the loss; None far out.
 
-        With m the mean and v the variance of the shifts sᵢ given x, the density is h = φ·r^p/m, p = c + 1 or −c, and
-        g = (ln h)′ = −x + pm − v/m. As v ≤ s²/4 and v/m ≤ s, |g′| ≤ G = 1 + |p|s²/4 + 2s². Around a node, as far as
-        dx/2, |h′| is at most h·e^{|g|dx/2 + G·dx²/8}(|g| + G·dx/2). Beyond the nodes h falls.
+        Lemma mixture-variation: With m the mean of the shifts sᵢ given x, the tilted density of the loss is h =
+        φ·r^p/m, p = c + 1 or −c, and around a node, as far as dx/2, |h′| is at most h·e^{|g|dx/2 + G·dx²/8}(|g| +
+        G·dx/2) with g = (ln h)′ and G = 1 + |p|s²/4 + 2s². Proof: with v the variance of the shifts, g = −x + pm − v/m;
+        as v ≤ s²/4 and v/m ≤ s, |g′| ≤ G. Beyond the nodes h falls.
         """
         s = self.shifts[-1]
         if c * s > _FAR:
@@ -154,10 +155,10 @@ class MixtureLaw:
     def _step(self, c: float, longest: float, direction: Direction) -> float:
         """Largest dx at which the trapezoid rule errs by e^{−39} of ∫φ·r^{c+1} or ∫φ·r^{−c}, for |t| up to `longest`.
 
-        On Im x = a all terms of r have phases between 0 and sa, s the largest shift: for sa ≤ π/2, |r| lies between
-        cos(sa/2) times its value at Re x and that value, and its own phase is at most sa. So the integrand is at most
-        e^{a²/2 + tsa} times as large, for r^{−c} another factor cos(sa/2)^{−c}; the rule errs by 2/(e^{2πa/dx} − 1) of
-        that (Trefethen & Weideman 2014, Theorem 5.1).
+        Lemma mixture-trapezoid: On Im x = a, for sa ≤ π/2 with s the largest shift, φ·r^{c+1+it} is at most e^{a²/2 +
+        tsa} times as large as at Re x, for r^{−c} another factor cos(sa/2)^{−c}, and the rule errs by 2/(e^{2πa/dx} −
+        1) of that. Source: Trefethen & Weideman 2014, Theorem 5.1. Proof: all terms of r have phases between 0 and sa,
+        so |r| lies between cos(sa/2) times its value at Re x and that value, and its own phase is at most sa.
         """
         s = self.shifts[-1]
         a = min(math.pi / (2 * s), 9.0)

@@ -1,10 +1,12 @@
 """Dominating pairs of privacy profiles known at points: exact arithmetic on rational numbers.
 
-The profile of a pair is h(x) = sup_S P(S) − xQ(S), x = e^ε > 0. It is convex and falls, h(0) = 1, h(x) ≥ (1 − x)₊, and
-every such h is the profile of one law of the loss (Zhu, Dong & Wang 2022): for a piecewise linear h the law with Q-mass
-h′(x+) − h′(x−) and P-mass x times that at loss ln x, and P-mass h(∞) at ∞. If h bounds a mechanism's profile at every x
-> 0, that pair dominates it, in adaptive compositions too (ibid., Theorem 10). Bounds at points on a convex and falling
-function imply exactly the lower convex hull of these points and (0, 1), level to the right.
+Lemma profile-pair: The profile of a pair, h(x) = sup_S P(S) − xQ(S), x = e^ε > 0, is convex and falls, h(0) = 1, h(x) ≥
+(1 − x)₊, and every such h is the profile of one law of the loss. If h bounds a mechanism's profile at every x > 0, that
+pair dominates it, in adaptive compositions too. Source: Zhu, Dong & Wang 2022, Proposition 8 and Theorem 10.
+
+For a piecewise linear h it is the law with Q-mass h′(x+) − h′(x−) and P-mass x times that at loss ln x, and P-mass h(∞)
+at ∞. Bounds at points on a convex and falling function imply exactly the lower convex hull of these points and (0, 1),
+level to the right.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Best Rényi order: a certified bound for every composition, and the only one where only zCDP is known.
 
-For every α = 1 + z > 1, δ(ε) ≤ exp(K(z) − zε)·z^z/(z + 1)^{z+1} with K(z) = z·D_α (Canonne, Kamath & Steinke 2020,
-Proposition 12). Every order is a valid bound, so the accuracy of the minimiser affects tightness only; z is continuous.
+Lemma best-order: For every α = 1 + z > 1, δ(ε) ≤ exp(K(z) − zε)·z^z/(z + 1)^{z+1} with K(z) = z·D_α. Source: Canonne,
+Kamath & Steinke 2020, Proposition 12.
+
+Every order is a valid bound, so the accuracy of the minimiser affects tightness only; z is continuous.
 """
 
 from __future__ import annotations

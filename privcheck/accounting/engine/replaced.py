@@ -1,18 +1,22 @@
 """Sampled Gaussians under replacing a user: Poisson sampling, and batches of a fixed size without replacement.
 
-*Which contributions are worst.* Given the others in the sample, outputs are N(u, 1) if the user of D is in it, N(v, 1)
-if the user of D′ is, and N(y, 1) if neither is, in any dimension; P = (1 − q)N(y) + qN(u), Q = (1 − q)N(y) + qN(v). For
-α ≥ 1, H_α = q·E[(1 − Σ wᵢ e^{Gᵢ − Var Gᵢ/2})₊] under N(u, 1), with w ≥ 0 and Gᵢ the Gaussians <X, v − u> and <X, y −
-u>. By Kahane's inequality (Kahane 1986) the expectation of a convex function of such a sum grows with every entry of
-their covariance: |v − u|², |y − u|² and <v − u, y − u>. For α < 1 the roles of P and Q change, H_α(P, Q) = 1 − α +
-α·H_{1/α}(Q, P), and for a mixture over the others H_α is convex.
+Lemma replaced-contributions: Given the others in the sample, let outputs be N(u, 1) if the user of D is in it, N(v, 1)
+if the user of D′ is, and N(y, 1) if neither is, in any dimension. For α ≥ 1 H_α of P = (1 − q)N(y) + qN(u) against Q =
+(1 − q)N(y) + qN(v) grows with |v − u|², |y − u|² and <v − u, y − u>. Source: Kahane 1986. Proof: H_α = q·E[(1 − Σ wᵢ
+e^{Gᵢ − Var Gᵢ/2})₊] under N(u, 1), with w ≥ 0 and Gᵢ the Gaussians <X, v − u> and <X, y − u>. By Kahane's inequality
+the expectation of a convex function of such a sum grows with every entry of their covariance.
 
-* Poisson: y = 0 (the others alone), |u|, |v| ≤ s. All three entries are largest at u = −v, for every α: one pair
-  dominates, and two users with opposite contributions attain it in every composition.
-* A fixed batch: y is another user's contribution, |y| ≤ s. For α ≥ 1 all three are largest at v = y = −u, for α < 1 at
-  u = y = −v: N(0, 1) against the mixture with N(2s, 1), each way. No single pair of data sets attains both, so the
-  curve made of both halves dominates (Zhu, Dong & Wang 2022, Theorem 11), and a composition of it is a bound; the worst
-  data set of one round is not the worst of several (Lebeda, Regehr, Kamath & Steinke 2024).
+For α < 1 the roles of P and Q change, H_α(P, Q) = 1 − α + α·H_{1/α}(Q, P), and for a mixture over the others H_α is
+convex.
+
+* Lemma replaced-poisson: In a Poisson sample, one pair dominates every replacement of a user with contributions of norm
+  at most s, that of u = −v, |u| = s; two users with opposite contributions attain it in every composition. Proof: y = 0
+  (the others alone), and all three entries of [lemma replaced-contributions] are largest there, for every α.
+* Lemma replaced-batch: In a fixed batch, where y is another user's contribution, |y| ≤ s, the curve of the mixture with
+  N(2s, 1) against N(0, 1) for α ≥ 1, and of the reversed pair for α < 1, dominates. Source: Zhu, Dong & Wang 2022,
+  Theorem 11. Proof: for α ≥ 1 all three entries are largest at v = y = −u, for α < 1 at u = y = −v. No single pair of
+  data sets attains both, so a composition of it is a bound; the worst data set of one round is not the worst of several
+  (Lebeda, Regehr, Kamath & Steinke 2024).
 """
 
 from __future__ import annotations
@@ -143,8 +147,8 @@ class ReplacedGaussian:
     def bound_decay(self, c: float, direction: Direction) -> Fading | None:
         """Bound from the total variation of the tilted density of the loss; None far out.
 
-        With f the tilted density of x, the tilted density of the loss is h = f/l′, and |(ln h)′| ≤ |x| + (2c + 2)s,
-        since l′ = s(σ(x) + σ(−x)) changes by at most sl′: ∫h|(ln h)′| dl bounds the variation.
+        Lemma replaced-variation: With f the tilted density of x, the tilted density of the loss is h = f/l′, and ∫h|(ln
+        h)′| dl, |(ln h)′| ≤ |x| + (2c + 2)s, bounds its variation. Proof: l′ = s(σ(x) + σ(−x)) changes by at most sl′.
         """
         s, q = self.shift, self.rate
         if c * s > _FAR or s > _HOPELESS:
@@ -164,9 +168,9 @@ class ReplacedGaussian:
     def _step(self, c: float, longest: float) -> float:
         """Largest dx at which the trapezoid rule errs by e^{−39} of the whole, for |t| up to `longest`.
 
-        On Im x = a, sa ≤ π/2, the integrand is at most e^{a²/2 + 2tsa}cos(sa/2)^{−c} times as large, since the phases
-        of r(x) and r(−x) have opposite signs; the rule errs by 2/(e^{2πa/dx} − 1) of that (Trefethen & Weideman 2014,
-        Theorem 5.1).
+        Lemma replaced-trapezoid: On Im x = a, sa ≤ π/2, the integrand is at most e^{a²/2 + 2tsa}cos(sa/2)^{−c} times as
+        large, and the rule errs by 2/(e^{2πa/dx} − 1) of that. Source: Trefethen & Weideman 2014, Theorem 5.1. Proof:
+        the phases of r(x) and r(−x) have opposite signs.
         """
         s = self.shift
         a = min(math.pi / (2 * s), 9.0, math.sqrt(80 / max(c, 1e-300)) / s)

@@ -31,7 +31,8 @@ _LARGEST: Final = 1e150  # of a mean whose square is taken
 class RevealedLaw:
     """Law i with probability wᵢ, under both neighbours: K(z) = ln Σ wᵢ e^{Kᵢ(z)}.
 
-    Hockey-sticks are jointly convex: revealing the chosen law only helps an attacker.
+    Lemma revealed-choice: Revealing a law that was drawn independently of the user only helps an attacker. Proof:
+    hockey-sticks are jointly convex.
 
     Attributes:
         weights: w, with sum 1.

@@ -54,8 +54,11 @@ _HOPELESS: Final = 20.0  # Δ/std above which those who are not sampled are all 
 class SampledGaussian:
     """Law of (1 − q)N(0, 1) + qN(s, 1) against N(0, 1), s = Δ/std, under adding or removing one user.
 
-    With r(x) = 1 − q + q·e^{sx − s²/2}, the loss is ln r under the mixture ("remove"), −ln r under N(0, 1) ("add"); the
-    first is in Mironov, Talwar & Zhang 2019, the pair of both directions in Zhu, Dong & Wang 2022.
+    Lemma sampled-gaussian: (1 − q)N(0, 1) + qN(s, 1) against N(0, 1) dominates Gaussian noise on a Poisson sample where
+    a user is added or removed, in both directions. Source: Mironov, Talwar & Zhang 2019 for "remove"; Zhu, Dong & Wang
+    2022 for both directions.
+
+    With r(x) = 1 − q + q·e^{sx − s²/2}, the loss is ln r under the mixture ("remove"), −ln r under N(0, 1) ("add").
 
     Attributes:
         shift: s.
@@ -90,7 +93,10 @@ class SampledGaussian:
     def log_delta(self, epsilon: float, direction: Direction) -> float:
         """Logarithm ln δ(ε) of one release in closed form, through the curve of the Gaussian without sampling.
 
-        remove: q·δ_G(ln(1 + (e^ε − 1)/q)); add: (1 − e^ε(1 − q))₊·δ_G(ln(e^ε q/(1 − e^ε(1 − q)))).
+        Lemma sampled-curve: With δ_G the curve of the Gaussian, one release has δ(ε) = q·δ_G(ln(1 + (e^ε − 1)/q)) in
+        the direction "remove", and (1 − e^ε(1 − q))₊·δ_G(ln(e^ε q/(1 − e^ε(1 − q)))) in "add". Proof: with X the law of
+        a sampled user and Z that of others, (1 − q)Z + qX − e^ε·Z = q(X − (1 + (e^ε − 1)/q)Z), and Z − e^ε((1 − q)Z +
+        qX) = (1 − e^ε(1 − q))Z − e^ε q·X.
         """
         q = self.rate
         if direction == "remove":
@@ -154,10 +160,12 @@ class SampledGaussian:
     def _shift(self, c: float, direction: Direction) -> Fading:
         """Minimum over a of ln ∫|φ(x + ia)||r(x + ia)|^{c+1} e^{−t·arg r(x + ia)} dx, less K(c).
 
-        φ·r^{c+1+it} is analytic where |Im x| < π/s: its integral is the same over any parallel line there, a > 0. arg r
-        grows with x and is positive. For r^{−c−it} the line is at −ia. The trapezoid rule errs as in `_step`: at
-        x + ib the integrand is at most e^{(a² + b²)/2} times φ·r^{c+1}, or cos(s(a + b)/2)^{−c} as much of φ·r^{−c}, as
-        long as s(a + b) ≤ π/2; all b up to π/4s are.
+        Lemma sampled-shift: The integral of φ·r^{c+1+it} is the same over any line Im x = a, 0 < a < π/s, on which arg
+        r grows with x and is positive; for r^{−c−it} the line is at −ia. Proof: the integrand is analytic where |Im x|
+        < π/s.
+
+        The trapezoid rule errs as in `_step`: at x + ib the integrand is at most e^{(a² + b²)/2} times φ·r^{c+1}, or
+        cos(s(a + b)/2)^{−c} as much of φ·r^{−c}, as long as s(a + b) ≤ π/2; all b up to π/4s are.
         """
         s, q, power = self.shift, self.rate, c + 1 if direction == "remove" else -c
         b = min(math.pi / (4 * s), 6.0)
@@ -188,9 +196,11 @@ class SampledGaussian:
     def _variation(self, c: float, direction: Direction) -> float:
         """Bound on the total variation of the tilted density of the loss.
 
-        With σ(x) = q·e^y/r, y = sx − s²/2, the density of ln r is h = φ·r^{c+1}/sσ or φ·r^{−c}/sσ, and (ln h)′ = −x − s
-        + (c + 2)sσ or −x − s − (c − 1)sσ has at most three zeros: two maxima, so 4·max h bounds the variation. Between
-        nodes a maximum rises by at most dx²/8·max|(ln h)″|, in the logarithm.
+        Lemma sampled-variation: With σ(x) = q·e^y/r, y = sx − s²/2, the tilted density of the loss is h = φ·r^{c+1}/sσ
+        or φ·r^{−c}/sσ, and its total variation is at most 4·max h. Proof: (ln h)′ = −x − s + (c + 2)sσ or −x − s − (c −
+        1)sσ has at most three zeros: two maxima.
+
+        Between nodes a maximum rises by at most dx²/8·max|(ln h)″|, in the logarithm.
         """
         s, q = self.shift, self.rate
         low, high = (
@@ -231,7 +241,7 @@ class SampledGaussian:
         """Largest dx at which the trapezoid rule errs by e^{−39} of ∫φ·r^{c+1} or ∫φ·r^{−c}, for |t| up to `longest`.
 
         On Im x = a the integrand is at most e^{a²/2 + tsa} times as large, for r^{−c} another factor cos(sa/2)^{−c}, as
-        long as sa ≤ π/2; the rule errs by 2/(e^{2πa/dx} − 1) of that (Trefethen & Weideman 2014, Theorem 5.1).
+        long as sa ≤ π/2; the rule errs by 2/(e^{2πa/dx} − 1) of that, as for every mixture [lemma mixture-trapezoid].
         """
         s = self.shift
         a = min(math.pi / (2 * s), 9.0)

@@ -1,10 +1,11 @@
 """Sampling of any mechanism with a known dominating pair, as finitely many values of the loss.
 
-If (P, Q) dominates a mechanism, with the user in the sample and without, and each user is in the sample with
-probability q independently of the data, then (1 − q)Q + qP against Q dominates the sampled mechanism (Zhu, Dong & Wang
-2022, Theorem 11; Balle, Barthe & Gaboardi 2018, Theorem 8): H_α is convex, and given the others' sample the outputs
-have exactly these laws. A loss l becomes ln(1 − q + q·e^l) under the mixture, −ln(1 − q + q·e^{−l}) in the other
-direction.
+Lemma sampled-mechanism: If (P, Q) dominates a mechanism, with the user in the sample and without, and each user is in
+the sample with probability q independently of the data, then (1 − q)Q + qP against Q dominates the sampled mechanism.
+Source: Zhu, Dong & Wang 2022, Theorem 11; Balle, Barthe & Gaboardi 2018, Theorem 8. Proof: H_α is convex, and given the
+others' sample the outputs have exactly these laws.
+
+A loss l becomes ln(1 − q + q·e^l) under the mixture, −ln(1 − q + q·e^{−l}) in the other direction.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def _repeat_sampled(times: int, base: Base, rate: float) -> AtomicLaw:
 def mirrored_law(base: Base, rate: float) -> AtomicLaw:
     """Build the pair of a mechanism on a random batch with one user replaced, symmetric in both directions.
 
-    For ε ≥ 0 it is the sampled pair (Balle, Barthe & Gaboardi 2018, Theorem 9), for ε < 0 the reversed pair.
+    Lemma mirrored-batch: With one user of a batch of a fixed size replaced, δ(ε) is at most that of the sampled pair
+    for ε ≥ 0, and that of the reversed pair for ε < 0. Source: Balle, Barthe & Gaboardi 2018, Theorem 9.
 
     Args:
         base: The mechanism's laws of the loss where a user in the batch is replaced by another.
@@ -94,9 +96,11 @@ def _repeat_mirrored(times: int, base: Base, rate: float) -> AtomicLaw:
 def replaced_law(removed: Base, replaced: Base, rate: float) -> AtomicLaw:
     """Build a pair that dominates Poisson sampling under replacing a user.
 
-    With X and Y the outputs with one or the other user in the sample and Z those with neither, P − αQ = qX − αqY − (α −
-    1)(1 − q)Z, so that for α' = 1 + (α − 1)/q and β = αq/(α − 1 + q), H_α(P, Q) = q·H_α'(X, βY + (1 − β)Z), at most
-    q(β·H_α'(X, Y) + (1 − β)·H_α'(X, Z)) (Balle, Barthe & Gaboardi 2018, Theorem 2); for α < 1 with the roles exchanged.
+    Lemma replaced-sample: With X and Y the outputs with one or the other user in the sample, Z those with neither, α' =
+    1 + (α − 1)/q and β = αq/(α − 1 + q), H_α(P, Q) ≤ q(β·H_α'(X, Y) + (1 − β)·H_α'(X, Z)) for α ≥ 1. Source: Balle,
+    Barthe & Gaboardi 2018, Theorem 2. Proof: P − αQ = qX − αqY − (α − 1)(1 − q)Z, so that H_α(P, Q) = q·H_α'(X, βY + (1
+    − β)Z); for α < 1 with the roles exchanged.
+
     Where X and Y have ratios of at most e^ε₀ to Z, ln P/Q is at most ln(1 − q + q·e^ε₀) − ln(1 − q + q·e^{−ε₀}).
 
     Args:
@@ -118,9 +122,9 @@ def _repeat_replaced(times: int, removed: Base, replaced: Base, rate: float) -> 
 def redrawn_law(mu: float, draws: int, users: int) -> AtomicLaw:
     """Build a pair that dominates Gaussian noise on a batch drawn with replacement, one user replaced.
 
-    The user is k times in the batch with probability bₖ, from Bin(m, 1/n), and replacing all k copies costs δₖ. With η
-    = 1 − b₀ and α' = 1 + (α − 1)/η, H_α ≤ Σ_{k ≥ 1} bₖδₖ(ln α') for α ≥ 1 (Balle, Barthe & Gaboardi 2018, Theorem 10),
-    and for α < 1 with the roles exchanged.
+    Lemma redrawn-batch: The user is k times in the batch with probability bₖ, from Bin(m, 1/n), and replacing all k
+    copies costs δₖ. With η = 1 − b₀ and α' = 1 + (α − 1)/η, H_α ≤ Σ_{k ≥ 1} bₖδₖ(ln α') for α ≥ 1, and for α < 1 with
+    the roles exchanged. Source: Balle, Barthe & Gaboardi 2018, Theorem 10.
 
     Args:
         mu: μ of the Gaussian mechanism where one member of the batch is replaced; k members have k times the

@@ -65,7 +65,8 @@ def below_steps(known: Knots) -> Knots:
 def below_convex(known: Knots, *, slack: Fraction = Fraction(0)) -> Knots:
     """Knots below every convex, falling function with these values.
 
-    Between two points it is above the line through the two before it and above the line through the two after it.
+    Lemma convex-from-below: Between two points a convex function is above the line through the two before it and above
+    the line through the two after it. Proof: on either side of two of its points it is above their line.
 
     Args:
         known: (α, f(α)), α increasing.

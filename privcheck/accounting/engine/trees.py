@@ -4,17 +4,19 @@ Nodes of level l are the complete blocks of 2^l consecutive leaves among T. A us
 `separation` apart, shifts node v by c_v, the number of these leaves below it. Gaussian noise is charged Σc_v², Laplace
 noise the curve of independent releases with shifts c_v, in ε of pure DP Σ|c_v|; both at the worst pattern.
 
-*Which pattern is worst for Laplace noise.* Let two coordinates with noise of scale 1 have shifts w₁ ≥ w₂. At w₁ + θ and
-w₂ − θ, dδ/dθ = e^ε·2[Q(M, x < w₁, y > w₂) − Q(M, x > w₁, y < w₂)], M the outputs with a loss above ε, and both terms
-are explicit: dδ/dθ = ½e^{(ε − w₁ − w₂)/2}·(1[w₁ − w₂ > ε] − 1[w₂ − w₁ > ε]) for ε > −w₁ − w₂, below that 0. It is never
-negative, for any ε, and other coordinates only average over ε: shifts that are larger in the order of weak majorisation
-(Marshall, Olkin & Arnold 2011) have the larger δ(ε) everywhere.
+Lemma laplace-majorisation: Of independent Laplace noise of one scale, shifts that are larger in the order of weak
+majorisation (Marshall, Olkin & Arnold 2011) have the larger δ(ε) at every ε. Proof: let two coordinates with noise of
+scale 1 have shifts w₁ ≥ w₂. At w₁ + θ and w₂ − θ, dδ/dθ = e^ε·2[Q(M, x < w₁, y > w₂) − Q(M, x > w₁, y < w₂)], M the
+outputs with a loss above ε, and both terms are explicit: dδ/dθ = ½e^{(ε − w₁ − w₂)/2}·(1[w₁ − w₂ > ε] − 1[w₂ − w₁ > ε])
+for ε > −w₁ − w₂, below that 0. It is never negative, for any ε, and other coordinates only average over ε.
 
 *How it is found.* A dynamic programme over blocks gives the largest Σf(c_v) over all patterns for any f: a block is
 described by the number of chosen leaves and the distances of the first and the last from its ends, and all blocks of a
-level are alike. f(c) = c² is the Gaussian's charge. With f_t(c) = (c − t)₊ for t = 0, 1, … the maxima g(t) are convex
-in t, and the shifts, g(t − 1) − 2g(t) + g(t + 1) of size t, have exactly these sums: they are the least shifts that
-weakly majorise every pattern.
+level are alike. f(c) = c² is the Gaussian's charge.
+
+Lemma tree-shifts: Let g(t) be the largest Σ(c_v − t)₊ over all patterns of a user's leaves, c_v of them below node v, t
+= 0, 1, …. The shifts with g(t − 1) − 2g(t) + g(t + 1) of size t are the least that weakly majorise every pattern.
+Proof: g is convex in t, and these shifts have exactly these sums.
 """
 
 from __future__ import annotations
@@ -67,9 +69,10 @@ def tree_load(leaves: int, participations: int, separation: int) -> TreeLoad:
     """Compute the worst load of a tree.
 
     In closed form where leaves 1, 1 + separation, … are worst on every level (without separation they always are); else
-    by the dynamic programme; where that is too large, bounded level by level: no node of level l holds more than m =
-    min(p, ⌈2^l/separation⌉) chosen leaves, and the complete blocks of a level hold a bounded number together, so (m, …,
-    m, rest) majorises every pattern.
+    by the dynamic programme; where that is too large, bounded level by level.
+
+    Lemma tree-levels: With m = min(p, ⌈2^l/separation⌉), (m, …, m, rest) majorises every pattern of level l. Proof: no
+    node of the level holds more than m chosen leaves, and its complete blocks hold a bounded number together.
 
     Args:
         leaves: T.

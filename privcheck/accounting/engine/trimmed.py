@@ -1,18 +1,24 @@
 """A law of the loss without its tails, as a weighted sum over nodes: its cumulant, and how fast φ falls.
 
-A range of outputs is kept, the mass of P outside counts as lost: that law dominates. Without that mass the remaining
-measures are dominated by the law, (P, Q) restricted to the outputs that are kept, also in compositions. So one sum
-bounds δ(ε) from both sides. Rare large losses, which hide the bulk from the cumulant of the whole law, are left out.
+Lemma trimmed-laws: Let the outputs of every release be restricted to a range, δ′ be that of the remaining measures and
+τ the mass of P left out of all releases together. Then δ′(ε) ≤ δ(ε) ≤ δ′(ε) + τ. Proof: with the mass of P outside
+counted as lost the law dominates; without that mass the remaining measures are dominated by the law, (P, Q) restricted
+to the outputs that are kept, also in compositions.
 
-*The cumulant keeps its digits.* With Q(all) = P(all) = 1, E[e^{zL}] − 1 over what is kept is
+So one sum bounds δ(ε) from both sides. Rare large losses, which hide the bulk from the cumulant of the whole law, are
+left out.
 
-    A(z) = Σ q·g(l, z) − Q_out + (1 + z)(Q_out − P_out),  g(l, z) = e^{(1+z)l} − 1 − (1 + z)(e^l − 1),
+Lemma trimmed-cumulant: With Q(all) = P(all) = 1, E[e^{zL}] − 1 over what is kept is A(z) = Σ q·g(l, z) − Q_out + (1 +
+z)(Q_out − P_out), g(l, z) = e^{(1+z)l} − 1 − (1 + z)(e^l − 1). Proof: over what is kept Σ q = 1 − Q_out and Σ q·e^l = 1
+− P_out.
 
-and g is about z(z + 1)l²/2 for small losses: nothing cancels, so a count of 10¹⁵ may multiply ln(1 + A).
+As g is about z(z + 1)l²/2 for small losses, nothing cancels, so a count of 10¹⁵ may multiply ln(1 + A).
 
-*φ falls.* With weights w of the tilted law on a set I of outputs whose losses lie within d of each other, and
-|t|d ≤ π, |φ(t)|² = Σ wᵢwⱼ cos t(lᵢ − lⱼ) ≤ 1 − (2t²/π²)·Σ_I wᵢwⱼ(lᵢ − lⱼ)², since 1 − cos x ≥ 2x²/π² for |x| ≤ π
-(`bound_by_pairs`). For larger t a density of bounded variation falls as V/t.
+Lemma pairs-of-outcomes: With weights w of the tilted law on a set I of outputs whose losses lie within d of each other,
+and |t|d ≤ π, |φ(t)|² ≤ 1 − (2t²/π²)·Σ_I wᵢwⱼ(lᵢ − lⱼ)². Proof: |φ(t)|² = Σ wᵢwⱼ cos t(lᵢ − lⱼ), and 1 − cos x ≥ 2x²/π²
+for |x| ≤ π (`bound_by_pairs`).
+
+For larger t a density of bounded variation falls as V/t.
 """
 
 from __future__ import annotations

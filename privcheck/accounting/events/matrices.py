@@ -110,9 +110,11 @@ def matrix_poisson_gaussian(
 ) -> Event:
     """Event of C·G + Z for a banded C, with users in b groups and each group sampled in every b-th step.
 
-    Columns b steps apart have no row in common, so the steps of one group are separate Gaussian releases, each on a
-    Poisson sample (Choquette-Choo, Ganesh, McKenna, McMahan, Rush, Thakurta & Xu 2023). The l-th of them is charged at
-    the largest column among all groups, which is exact where that is one group's.
+    Lemma banded-groups: For a C of b bands and users in b groups, the steps of one group are separate Gaussian
+    releases, each on a Poisson sample. Source: Choquette-Choo, Ganesh, McKenna, McMahan, Rush, Thakurta & Xu 2023.
+    Proof: columns b steps apart have no row in common.
+
+    The l-th of them is charged at the largest column among all groups, which is exact where that is one group's.
 
     Args:
         encoder: (m, n) C, lower triangular, of bandwidth at most b.

@@ -271,7 +271,8 @@ def trade_off(
 ) -> Event:
     """Mechanism that is f-DP: no test of level α has a type II error below f(α), in either direction.
 
-    f becomes the profile δ(ε) = sup_α 1 − f(α) − e^ε α (Dong, Roth & Su 2022, Proposition 2.12).
+    Lemma trade-off-profile: An f-DP mechanism has the profile δ(ε) = sup_α 1 − f(α) − e^ε α. Source: Dong, Roth & Su
+    2022, Proposition 2.12.
 
     Args:
         curve: {α: f(α)} or pairs (α, f(α)); or the convex function f itself, accurate to 1e-15 and evaluated at 1 200

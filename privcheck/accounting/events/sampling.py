@@ -233,9 +233,12 @@ def truncated_poisson_gaussian(
 ) -> Event:
     """Gaussian noise on a Poisson sample of which at most B are kept, any B of more being equally likely.
 
-    Let K of the other users be sampled, K from Bin(n − 1, q) whatever the user's data. Where K < B no user is left out,
-    and it is `poisson_gaussian`. Else the user is kept with probability κ = qB/(K + 1) < q, in place of another user.
-    The dominating pair reveals more to the attacker, in one of two ways:
+    Lemma truncated-sample: Gaussian noise on a Poisson sample of which at most B are kept is dominated, for every c, by
+    a mixture of pairs of which one is revealed: for K > c other users in the sample that of a batch of a fixed size at
+    the rate κ = qB/(K + 1), else that of a sample given the J others who are kept. Proof: let K of the other users be
+    sampled, K from Bin(n − 1, q) whatever the user's data. Where K < B no user is left out, and it is
+    `poisson_gaussian`. Else the user is kept with probability κ < q, in place of another user. The dominating pair
+    reveals more to the attacker, in one of two ways:
 
     * Where K is above some c, K is revealed: given the others, (1 − κ)N(y) + κN(u) against N(y) or (1 − κ)N(y) + κN(v),
       any two of 0, u, v and y at most `apart` from each other. That is a batch of a fixed size, which
@@ -318,10 +321,12 @@ def random_allocation(
     The rounds are drawn uniformly, independently of all other users and of the data, and stay secret; all rounds'
     outputs are released, and later ones may depend on earlier ones. Under adding, removing or zeroing out a user the
     pair is the mean over i of N(s·eᵢ, I) against N(0, I), s = Δ/std, for k = 1 (Feldman & Shenfeld 2025; Chua et al.
-    2025); its law is known to many digits from both sides (`engine.allocated`), and the figures' `lower` is too. For k
-    > 1 cut the t rounds at random into k blocks of ⌊t/k⌋ or one more, and draw one round of each: these are k of the t
-    rounds, all subsets being equally likely, and to know the blocks only helps an attacker (hockey-sticks are jointly
-    convex). So k epochs of ⌊t/k⌋ rounds, or one more, are an upper bound (Feldman & Shenfeld 2025).
+    2025); its law is known to many digits from both sides (`engine.allocated`), and the figures' `lower` is too.
+
+    Lemma allocation-blocks: For k > 1 of t rounds, k epochs of ⌊t/k⌋ rounds, or one more, are an upper bound. Source:
+    Feldman & Shenfeld 2025. Proof: cut the t rounds at random into k blocks of ⌊t/k⌋ or one more, and draw one round of
+    each: these are k of the t rounds, all subsets being equally likely, and to know the blocks only helps an attacker
+    (hockey-sticks are jointly convex).
 
     Batches of a fixed size, cut from a random order, are another mechanism: where the user is, another one is not.
 

@@ -116,8 +116,10 @@ def noisy_max(
 ) -> Event:
     """Report-noisy-max: the index of the largest score after noise, and nothing else.
 
-    Laplace noise is 2Δ/b-DP (Dwork & Roth 2014, Claim 3.9, for monotone scores Δ/b). Exponential noise is
-    permute-and-flip (Ding et al. 2021), Gumbel noise the exponential mechanism with ε = 2Δ/b.
+    Lemma noisy-max: The index of the largest score after Laplace noise of scale b on scores of sensitivity Δ is
+    2Δ/b-DP, for monotone scores Δ/b. Source: Dwork & Roth 2014, Claim 3.9.
+
+    Exponential noise is permute-and-flip (Ding et al. 2021), Gumbel noise the exponential mechanism with ε = 2Δ/b.
 
     Args:
         noise: Law of the noise.
@@ -159,11 +161,13 @@ def above_threshold(
 ) -> Event:
     """Sparse vector technique: which queries exceed a noisy threshold, until c of them have.
 
-    One threshold with Laplace noise for all c positives, fresh Laplace noise for every query: ε₁ + ε₂ with ε₁ =
-    Δ/(threshold's scale) and ε₂ = 2cΔ/(queries' scale), for monotone queries cΔ/(queries' scale) (Lyu, Su & Li 2017,
-    Theorems 4 and 5). The number of queries below does not matter. Where the threshold is redrawn after every positive,
-    give `positives=1, count=c`. Numbers released beside the answers are separate events. Gaussian noise has no event
-    here: its theorems depend on the number of queries.
+    Lemma above-threshold: One threshold with Laplace noise for all c positives, fresh Laplace noise for every query: ε₁
+    + ε₂ with ε₁ = Δ/(threshold's scale) and ε₂ = 2cΔ/(queries' scale), for monotone queries cΔ/(queries' scale).
+    Source: Lyu, Su & Li 2017, Theorems 4 and 5.
+
+    The number of queries below does not matter. Where the threshold is redrawn after every positive, give `positives=1,
+    count=c`. Numbers released beside the answers are separate events. Gaussian noise has no event here: its theorems
+    depend on the number of queries.
 
     Args:
         threshold_scale: Laplace scale of the threshold's noise.
@@ -199,9 +203,10 @@ def above_threshold(
 def laplace_histogram(*, scale: Real, threshold: Real, contribution: Real, keys: Real, count: Real = 1) -> Event:
     """Histogram over keys unknown beforehand: Laplace noise, and only noisy values from τ on are shown.
 
-    Keys without data draw no noise, so a key that only one user holds is shown with probability ½e^{−(τ − m)/b}, and
-    then reveals the user. The keys that others hold cost the same as Laplace noise (Korolova, Kenthapadi, Mishra &
-    Ntoulas 2009). Each of the user's keys is charged as both, which is an upper bound.
+    Lemma unknown-keys: Each of the user's keys, charged both as Laplace noise and as lost with probability ½e^{−(τ −
+    m)/b}, is an upper bound. Source: Korolova, Kenthapadi, Mishra & Ntoulas 2009. Proof: keys without data draw no
+    noise, so a key that only one user holds is shown with that probability, and then reveals the user; the keys that
+    others hold cost the same as Laplace noise.
 
     Args:
         scale: b.

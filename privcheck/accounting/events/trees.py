@@ -19,10 +19,14 @@ def tree(*, node: Event, leaves: Real, participations: Real, separation: Real = 
     figures' method says "bounded level by level".
 
     A sampled node (`poisson_gaussian` and its kin, also inside `group`, `user_level` or another sample) means that
-    users are sampled: a user sampled at the leaf is in all nodes above it at once, any other user in none. For Gaussian
-    noise that is one sampled release with √(⌊log₂ T⌋ + 1) times the sensitivity. Mechanisms known only by a guarantee
-    (`pure`, `privacy_profile`, `renyi_curve`, …) count as drawn anew in every node; that does not describe a mechanism
-    on a sample that the nodes share: give the sampled event instead. Figures are bounds wherever the node's are.
+    users are sampled.
+
+    Lemma sampled-tree: For Gaussian noise a sampled leaf is one sampled release with √(⌊log₂ T⌋ + 1) times the
+    sensitivity. Proof: a user sampled at the leaf is in all nodes above it at once, any other user in none.
+
+    Mechanisms known only by a guarantee (`pure`, `privacy_profile`, `renyi_curve`, …) count as drawn anew in every
+    node; that does not describe a mechanism on a sample that the nodes share: give the sampled event instead. Figures
+    are bounds wherever the node's are.
 
     Args:
         node: Event of one node, with the `sensitivity` of one participation; any event is allowed for one

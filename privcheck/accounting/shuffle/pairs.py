@@ -71,9 +71,9 @@ def response_among_law(epsilon: float, users: int) -> AtomicLaw:
     """Build a pair that dominates the number of ones that n users send by binary randomised response.
 
     One user changes from 1 to 0; the curve is the largest over the values of the n − 1 others, m ones among them for
-    all m (equal others are not always worst: n = 5, ε₀ = ½, ε = 0.2 has its worst at m = 1 by 24 %). The maximum of
-    convex curves is convex, so it belongs to a pair (Zhu, Dong & Wang 2022), here through its chords. Beyond 1 500
-    users the clones pair of randomised response is used, which holds for all values of the others.
+    all m (equal others are not always worst: n = 5, ε₀ = ½, ε = 0.2 has its worst at m = 1 by 24 %). It belongs to a
+    pair [lemma largest-curve], here through its chords. Beyond 1 500 users the clones pair of randomised response is
+    used, which holds for all values of the others.
 
     Args:
         epsilon: ε₀ of the local randomiser: truth with probability e^{ε₀}/(1 + e^{ε₀}).
@@ -137,8 +137,11 @@ def _response_count(epsilon: float, zeros: int, ones: int) -> Atoms:
 def clones_law(epsilon: float, users: int) -> AtomicLaw:
     """Build the clones pair, which dominates n shuffled users of any ε₀-DP local randomiser.
 
-    C ~ Bin(n − 1, e^{−ε₀}), A ~ Bin(C, ½), D ~ Bern(e^{ε₀}/(1 + e^{ε₀})): P = (A + D, C − A + 1 − D) against
-    Q = (A + 1 − D, C − A + D) (Feldman, McMillan & Talwar 2021). With one user it is ε₀.
+    Lemma clones: The messages of n shuffled users of any ε₀-DP local randomiser are dominated by P = (A + D, C − A + 1
+    − D) against Q = (A + 1 − D, C − A + D), C ~ Bin(n − 1, e^{−ε₀}), A ~ Bin(C, ½), D ~ Bern(e^{ε₀}/(1 + e^{ε₀})).
+    Source: Feldman, McMillan & Talwar 2021.
+
+    With one user it is ε₀.
 
     Args:
         epsilon: ε₀.
@@ -150,8 +153,9 @@ def clones_law(epsilon: float, users: int) -> AtomicLaw:
 def response_clones_law(epsilon: float, users: int) -> AtomicLaw:
     """Build the clones pair of binary randomised response: C ~ Bin(n − 1, 2/(1 + e^{ε₀})), for any others' values.
 
-    Each other user sends a fair coin with that probability and their bit otherwise; revealing which messages are such
-    bits only helps an attacker, so this dominates the shuffled response for all values of the others.
+    Lemma response-clones: With C ~ Bin(n − 1, 2/(1 + e^{ε₀})) the clones pair dominates n shuffled binary responses for
+    all values of the others. Proof: each other user sends a fair coin with that probability and their bit otherwise,
+    and revealing which messages are such bits only helps an attacker.
     """
     log_clone = math.log(2) - epsilon - math.log1p(math.exp(-epsilon))
     return _clones_law(epsilon, users, min(log_clone, 0.0))
@@ -182,7 +186,8 @@ def _clones(epsilon: float, users: int, log_clone: float, _: Direction) -> Atoms
 def _clone_numbers(trials: int, log_probability: float) -> tuple[Floats, Floats]:
     """Numbers of clones and ln of their probabilities; rounded down where there are too many to keep apart.
 
-    Rounding the number of clones down is safe: one more clone is a fair coin that anyone can add.
+    Lemma fewer-clones: Rounding the number of clones down makes no δ(ε) smaller. Proof: one more clone is a fair coin
+    that anyone can add.
     """
     if trials == 0 or log_probability == 0.0:
         return np.array([trials]), np.zeros(1)

@@ -1,17 +1,23 @@
 """Losses of counters behind a shuffler, as needed by declarations: of any size, each changing in either direction.
 
 With every bit a separate message, a rising counter is Bin(N, ½) + 1 under D against Bin(N, ½) under D′, a falling one
-the reverse: the same loss (x ↦ N + 1 − x). For rarer bits neither all rising nor all falling bounds a mixture. But a
-rare bit is a fair bit that is kept with probability 2p, and the attacker may be given the kept set: M ~ Bin(n, 2p) fair
-bits, of mean τ. More bits hide more, so any M′ that is smaller in distribution dominates; P(M ≤ τ − s) is at most
-e^{−s²/2τ} for every n (Chernoff).
+the reverse: the same loss (x ↦ N + 1 − x). For rarer bits neither all rising nor all falling bounds a mixture.
 
-With integer messages the multiset {zᵢ} is released, not its sum. The other users' bits are arbitrary. An attacker who
-receives the messages of the others with bit 1 separately sees one changed message among n′ messages with bit 0, or with
-the roles of 0 and 1 exchanged; one of the two groups has at least n′ = ⌈(n + 1)/2⌉ members, and fewer are easier to
-attack. Among bits 0 the likelihood ratio of the multiset is the mean of n′ independent r(z) = P(z − 1)/P(z), z ~ Bin(m,
-½), apart from a message m + 1, which reveals its sender. Hockey-sticks are convex in that mean, so any mean-preserving
-spread of r, and of partial sums, dominates: here, random rounding to a lattice.
+Lemma thinned-bits: Any mixture of rising and falling counters is dominated by M ~ Bin(n, 2p) fair bits in each, of mean
+τ, with M revealed, and so by any M′ that is smaller in distribution; P(M ≤ τ − s) is at most e^{−s²/2τ} for every n
+(Chernoff). Proof: a rare bit is a fair bit that is kept with probability 2p, and the attacker may be given the kept
+set; more bits hide more.
+
+With integer messages the multiset {zᵢ} is released, not its sum. The other users' bits are arbitrary.
+
+Lemma integer-messages: One changed bit among n users' integer messages is dominated by one changed message among n′ =
+⌈(n + 1)/2⌉ messages with bit 0, or with the roles of 0 and 1 exchanged. Proof: an attacker who receives the messages of
+the others with bit 1 separately sees one changed message among those with bit 0, or the reverse; one of the two groups
+has at least n′ members, and fewer are easier to attack.
+
+Lemma lattice-ratio: Among bits 0 the likelihood ratio of the multiset is the mean of n′ independent r(z) = P(z −
+1)/P(z), z ~ Bin(m, ½), apart from a message m + 1, which reveals its sender, and any mean-preserving spread of r, and
+of partial sums, dominates: here, random rounding to a lattice. Proof: hockey-sticks are convex in that mean.
 """
 
 from __future__ import annotations
@@ -143,8 +149,10 @@ def message_law(users: int, messages: int) -> AtomicLaw:
 def fewest_hidden(batches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Reduce batches (n, m) of integer messages to fewer that dominate all given ones.
 
-    Fewer users and fewer noise bits hide less. Adding up k messages at a time, padded with noise, gives a message of a
-    batch with fewer users and k times as many noise bits each: of doubling sizes with τ ≈ nm the largest is the worst.
+    Lemma fewest-hidden: Fewer users and fewer noise bits hide less, and of batches of doubling sizes with τ ≈ nm the
+    largest is the worst. Proof: adding up k messages at a time, padded with noise, gives a message of a batch with
+    fewer users and k times as many noise bits each.
+
     Up to 2 % of the noise bits and users are left out to make batches comparable.
 
     Args:

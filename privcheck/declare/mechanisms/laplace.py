@@ -127,8 +127,9 @@ class LaplaceNoise(_LinearLoss):
     def events(self, cost: Charge, *, stepwise: bool) -> tuple[Event, ...]:
         """Scalar releases: Δ₁/Δ∞ of sensitivity Δ∞, and one of the remainder of Δ₁.
 
-        They weakly majorise every change of these norms, so their δ(ε) is nowhere smaller (proof in
-        `privcheck.accounting.engine.trees`). A table with cells that change by 0 or ±Δ∞ attains it.
+        Lemma laplace-vector: Δ₁/Δ∞ scalar releases of sensitivity Δ∞, and one of the remainder, dominate every change
+        with norms of at most Δ₁ and Δ∞. Proof: they weakly majorise it, so their δ(ε) is nowhere smaller [lemma
+        laplace-majorisation]. A table with cells that change by 0 or ±Δ∞ attains it.
         """
         from privcheck.accounting.events import laplace, pure
 
@@ -285,9 +286,10 @@ class Laplace(_WithScale):
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
         """ρ of the worst split of Δ₁ over coordinates that change by at most Δ∞ each.
 
-        A coordinate that changes by t costs g(t/b), g(x) = x + e^(−x) − 1 (ACCOUNTING: tight for one Laplace release;
-        the classical value is x²/2). g is convex with g(0) = 0, so the costliest split has every changed coordinate at
-        Δ∞: at most Δ₁/Δ∞ of them. The coordinates have independent noise, so their costs add up.
+        Lemma laplace-rho: No change with norms of at most Δ₁ and Δ∞ costs more than Δ₁/Δ∞·g(Δ∞/b) in ρ, g(x) = x +
+        e^(−x) − 1. Proof: a coordinate that changes by t costs g(t/b) (ACCOUNTING: tight for one Laplace release; the
+        classical value is x²/2), and those of independent noise add up. g is convex with g(0) = 0, so the costliest
+        split has every changed coordinate at Δ∞: at most Δ₁/Δ∞ of them.
         """
         if sensitivity.l1 == expression(0):
             return expression(0)  # nobody moves it
@@ -316,8 +318,10 @@ class DiscreteLaplace(_WithScale):
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
         """(Δ₁/b)·tanh(Δ∞/2b).
 
-        A coordinate that changes by t is (t/b)-DP, hence (t/b)·tanh(t/2b)-zCDP; t·tanh(t/2b) over t increases in t, so
-        coordinates at Δ∞ cost most. Exact for changes by 1: the law is then that of randomised response.
+        Lemma discrete-laplace-rho: No change of whole numbers with norms of at most Δ₁ and Δ∞ costs more than
+        (Δ₁/b)·tanh(Δ∞/2b) in ρ. Proof: a coordinate that changes by t is (t/b)-DP, hence (t/b)·tanh(t/2b)-zCDP;
+        t·tanh(t/2b) over t increases in t, so coordinates at Δ∞ cost most. Exact for changes by 1: the law is then that
+        of randomised response.
         """
         if sensitivity.l1 == expression(0):
             return expression(0)

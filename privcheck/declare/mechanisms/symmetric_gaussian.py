@@ -107,8 +107,9 @@ class SymmetricGaussian:
     def whiten(self, sensitivity: Sensitivity) -> Sensitivity:
         """Return ‖D‖_F/√2 for GOE noise, where it is exact, and ‖D‖_F for "upper", attained by diagonal D.
 
-        GOE: D_ij² over v above the diagonal and D_ii² over 2v on it sum to ‖D‖_F²/2v. "upper": Σ_{i≤j} D_ij²/v ≤
-        ‖D‖_F²/v.
+        Lemma symmetric-noise: A change D costs ‖D‖_F²/2v of μ² under GOE noise, of variance v above the diagonal and 2v
+        on it, and at most ‖D‖_F²/v, attained by diagonal D, under variance v on and above it. Proof: D_ij² over v above
+        the diagonal and D_ii² over 2v on it sum to ‖D‖_F²/2v; Σ_{i≤j} D_ij²/v ≤ ‖D‖_F²/v.
         """
         return replace(sensitivity, l2=sensitivity.l2 / sqrt(2)) if self.kind == "goe" else sensitivity
 

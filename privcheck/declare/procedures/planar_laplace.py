@@ -116,9 +116,9 @@ class PlanarLaplace:
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
         """Two locations a diameter apart, with the law of their loss.
 
-        In elliptic coordinates about the two locations the loss is (Δ/b)·sin θ alone, θ in [−π/2, π/2], and with k =
-        Δ/2b its density under D is (k²/π)·e^(k sin θ)·(K₀(k)cos²θ + K₁(k)/k): the sum of the distances integrates to
-        Bessel's K.
+        Lemma planar-loss: Of two locations Δ apart the loss is (Δ/b)·sin θ, θ in [−π/2, π/2], and with k = Δ/2b its
+        density under D is (k²/π)·e^(k sin θ)·(K₀(k)cos²θ + K₁(k)/k). Proof: in elliptic coordinates about the two
+        locations it is that of θ alone, and the sum of the distances integrates to Bessel's K.
         """
         from scipy.special import k0e, k1e
 

@@ -13,34 +13,42 @@ replacing one user with another:
 | a batch, with or without replacement | add/remove, replace-one | Δ₁ (one member for another) | Δ₁ |
 | a batch, with or without replacement | zero-out (the user stays, and contributes nothing) | Δ₀ | max(Δ₀, Δ₁) |
 
-*ρ*: Rényi divergences are jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13), so a round costs at most what
-X against Y does: in ρ, a supremum over all orders, sampling gives no amplification. In a batch with replacement the
-user may fill all m draws. Two users of a Poisson sample are nearer, since Q ≥ (1 − q)Z everywhere: D_α(P‖Q) ≤ D_α(P‖Z)
-− ln(1 − q) ≤ αρ₀ − ln(1 − q), with ρ₀ the ρ of Δ₀, and ρ ≤ ρ₀ − ln(1 − q); written with max(1 − q, e^{−ρ₁}), beyond
-which ρ₁ is smaller. If a round is ε-DP, it is also ε²/2-zCDP (Bun & Steinke 2016, Proposition 1.4), with the amplified
-ε.
+Lemma sampled-rho: A round (1 − q)Z + qX against (1 − q)Z + qY costs at most what X against Y does in ρ: a supremum over
+all orders, without amplification by sampling. Source: van Erven & Harremoës 2014, Theorem 13. Proof: Rényi divergences
+are jointly quasi-convex.
 
-*ε of pure DP*: with x, y the ratios of X and Y to Z at an output, (1 − q + qx)/(1 − q + qy) increases in x ≤ e^near and
-decreases in y ≥ x·e^{−apart}: ε ≤ ln((1 − q + q·e^near)/(1 − q + q·e^{near − apart})). At near = apart that is ln(1 +
-q(e^ε − 1)) (Balle, Barthe & Gaboardi 2018, Theorems 8 and 9).
+In a batch with replacement the user may fill all m draws.
 
-*One batch an epoch* (shuffled epochs, balls in bins). Let t be the positions of the user in all E epochs and π those of
-all others; both are drawn independently of the data, with the same law in D and D′. Given (t, π) the two runs differ in
-one noisy release per epoch, that of the user's batch, changed by Δ₀ (add/remove of a bin's user, zero-out) or Δ₁
-(replace-one); later rounds may depend on it, which adaptive composition covers. So for every (t, π) the loss of the
-outputs is at most that of E releases with the noise alone. H_α is jointly convex: the loss of the mixture over (t, π)
-is at most the largest of these, which is that curve; in ρ by quasi-convexity. A shuffled order has no neighbour with
-one user less: its batches have one size, so that without the user all later users move into other batches. In bins, the
-other members stay in place without the user, and are placed independently of the user's bin: for Gaussian noise an
-epoch under add/remove or zero-out is a random allocation (`privcheck.accounting.random_allocation`), whose
-amplification the accountant computes. In a shuffled order, and under replace-one, further amplification is *not* proved
-here: another user stands where the user is not.
+Lemma replaced-rho: For two users of a Poisson sample, with ρ₀ the ρ of Δ₀, ρ ≤ ρ₀ − ln(1 − q). Proof: they are nearer,
+since Q ≥ (1 − q)Z everywhere: D_α(P‖Q) ≤ D_α(P‖Z) − ln(1 − q) ≤ αρ₀ − ln(1 − q). It is written with max(1 − q,
+e^{−ρ₁}), beyond which ρ₁ is smaller. If a round is ε-DP, it is also ε²/2-zCDP (Bun & Steinke 2016, Proposition 1.4),
+with the amplified ε.
 
-*Several outputs of one sample* are one output (actor and critic, an update and the bit of its clipping, a selection
-together with a sum). Given the members of the sample their noise is independent, so X, Y and Z are products, and all of
-the above holds with the joint cost of the outputs in place of Δ: Gaussian noise is one Gaussian number of Σ (Δᵢ/σᵢ)² in
-unit noise, and ε and ρ add up, before the sample amplifies them and not after. Two separate samples would both have to
-contain the user: pricing one sample as two understates the cost.
+Lemma sampled-pure: With *near* the ε of X and of Y against Z and *apart* that of X against Y, a round's ε of pure DP is
+at most ln((1 − q + q·e^near)/(1 − q + q·e^{near − apart})), at near = apart ln(1 + q(e^ε − 1)). Source: for near =
+apart Balle, Barthe & Gaboardi 2018, Theorems 8 and 9. Proof: with x, y the ratios of X and Y to Z at an output, (1 − q
++ qx)/(1 − q + qy) increases in x ≤ e^near and decreases in y ≥ x·e^{−apart}.
+
+Lemma one-batch-an-epoch: E shuffled epochs, or epochs of balls in bins, lose at most what E releases with the noise
+alone do, each changed by Δ₀ (add/remove of a bin's user, zero-out) or Δ₁ (replace-one). Proof: let t be the positions
+of the user in all E epochs and π those of all others; both are drawn independently of the data, with the same law in D
+and D′. Given (t, π) the two runs differ in one noisy release per epoch, that of the user's batch; later rounds may
+depend on it, which adaptive composition covers. So for every (t, π) the loss of the outputs is at most that of E
+releases with the noise alone. H_α is jointly convex: the loss of the mixture over (t, π) is at most the largest of
+these, which is that curve; in ρ by quasi-convexity.
+
+A shuffled order has no neighbour with one user less: its batches have one size, so that without the user all later
+users move into other batches. In bins, the other members stay in place without the user, and are placed independently
+of the user's bin: for Gaussian noise an epoch under add/remove or zero-out is a random allocation
+(`privcheck.accounting.random_allocation`), whose amplification the accountant computes. In a shuffled order, and under
+replace-one, further amplification is *not* proved here: another user stands where the user is not.
+
+Lemma outputs-of-one-sample: Several outputs of one sample (actor and critic, an update and the bit of its clipping, a
+selection together with a sum) are one output, and all of the above holds with their joint cost in place of Δ: Gaussian
+noise is one Gaussian number of Σ (Δᵢ/σᵢ)² in unit noise, and ε and ρ add up, before the sample amplifies them and not
+after. Proof: given the members of the sample their noise is independent, so X, Y and Z are products.
+
+Two separate samples would both have to contain the user: pricing one sample as two understates the cost.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Each user sends one message per round, through their own ε₀-DP randomiser; the senders of the messages are hidden.
 
-In the pairs that it hides badly, all other users' records are alike. Let o(j) be the probability that a message of
-another user is j, r(j) the probability that the user's message is j, and P_n the law of the counts c_j of n messages
-like the others'. Removing the user's message from the n in any order gives
+In the pairs that it hides badly, all other users' records are alike.
 
-    P(c) = Σ_j r(j)·P_{n−1}(c − e_j) = P_n(c)·Σ_j (c_j/n)·r(j)/o(j).
+Lemma shuffled-counts: Let o(j) be the probability that a message of another user is j, r(j) the probability that the
+user's message is j, and P_n the law of the counts c_j of n messages like the others'. Then P(c) = Σ_j r(j)·P_{n−1}(c −
+e_j) = P_n(c)·Σ_j (c_j/n)·r(j)/o(j). Proof: remove the user's message from the n in any order.
 """
 
 from __future__ import annotations

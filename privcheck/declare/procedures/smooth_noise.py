@@ -1,9 +1,12 @@
 """Noise on a smooth sensitivity (Nissim, Raskhodnikova & Smith 2007), with a price for all data.
 
 The noise is proportional to a bound S(D) on the change of the statistic from D by one user, and S itself changes by at
-most a factor e^β between neighbours. With Cauchy noise of scale s·S this is pure DP: between neighbours the centre of
-the noise changes by at most S and S′, and its scale by at most a factor e^β. With c = s·S and a = 1/s, changing first
-the centre and then the scale,
+most a factor e^β between neighbours.
+
+Lemma smooth-cauchy: With Cauchy noise of scale s·S(D), S(D) being at least the change of the statistic from D and
+itself changing by at most a factor e^β, it is (2 arsinh(1/2s) + β)-DP. Proof: between neighbours the centre of the
+noise changes by at most S and S′, and its scale by at most a factor e^β. With c = s·S and a = 1/s, changing first the
+centre and then the scale,
 
     |ln p/p′| ≤ sup_z ln (1 + (z + a)²)/(1 + z²) + sup_z |ln r(1 + z²/r²)/(1 + z²)| = 2 arsinh(a/2) + β,   r = c′/c,
 

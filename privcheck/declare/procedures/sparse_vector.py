@@ -184,13 +184,16 @@ class SparseVector:
         The first is the price of releasing all m noisy queries, mΔ/b₂. The second, for answers without values that stop
         after c, shifts the threshold instead of the queries below it: Δ/b₁ + 2cΔ/b₂, and for a redrawn threshold
         c·(Δ/b₁ + 2Δ/b₂); without the factor 2 for monotone queries. A noisy value reveals that the threshold is below
-        it, so the threshold cannot be shifted: such answers have the first price only, and attain it. Monotone queries
-        that never stop cost (Δ/b₁ + mΔ/b₂)/2: n₀ answers below and n₁ above lose n₀Δ/b₂ if the threshold stays and Δ/b₁
-        + n₁Δ/b₂ if it shifts along (for queries that increase; for decreasing ones vice versa), and the smaller of the
-        two is at most their mean. The first price grows without bound in m. The smallest price is attained by the worst
-        pair, unless c is above m/2 or nothing stops the algorithm: then the true cost may be smaller for an odd number
-        of queries, and for monotone queries. ε-DP is min(ε²/2, ε)-zCDP (Bun & Steinke 2016, Proposition 1.4); Laplace
-        noise is (ε + e^(−ε) − 1)-zCDP.
+        it, so the threshold cannot be shifted: such answers have the first price only, and attain it.
+
+        Lemma monotone-queries: m monotone queries that never stop cost (Δ/b₁ + mΔ/b₂)/2. Proof: n₀ answers below and n₁
+        above lose n₀Δ/b₂ if the threshold stays and Δ/b₁ + n₁Δ/b₂ if it shifts along (for queries that increase; for
+        decreasing ones vice versa), and the smaller of the two is at most their mean.
+
+        The first price grows without bound in m. The smallest price is attained by the worst pair, unless c is above
+        m/2 or nothing stops the algorithm: then the true cost may be smaller for an odd number of queries, and for
+        monotone queries. ε-DP is min(ε²/2, ε)-zCDP (Bun & Steinke 2016, Proposition 1.4); Laplace noise is (ε + e^(−ε)
+        − 1)-zCDP.
         """
         moved, m = moved_by_a_user(self.sensitivity, relation), self.queries
         reason = f"each of {m} queries moves by at most {moved}" + (", one way only" if self.monotone else "")

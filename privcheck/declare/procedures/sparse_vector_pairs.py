@@ -217,9 +217,12 @@ def _choose_crossings(of: Comparisons, *, monotone: bool) -> int:
 def _value_shown(of: Comparisons, moved: float) -> KnownPair:
     """Pair with one pattern: all queries but the last "below", then a value of at most the threshold.
 
-    In D all queries are 0, in D′ all are Δ. The value reveals that the noisy threshold z is below it, thus below 0,
-    where every query is below z with probability ½e^{(z − q)/b₂}: all m of them lose Δ/b₂, for every z. In closed form
-    P = 2^{−m−1}/b₁ · (1/(1/b₁ + (m − 1)/b₂) − 1/(1/b₁ + m/b₂)), and P′ = P·e^{−mΔ/b₂}.
+    In D all queries are 0, in D′ all are Δ.
+
+    Lemma value-shown: If all but the last of m queries are below, and a value of at most the threshold is shown, all
+    lose Δ/b₂: P = 2^{−m−1}/b₁ · (1/(1/b₁ + (m − 1)/b₂) − 1/(1/b₁ + m/b₂)), and P′ = P·e^{−mΔ/b₂}. Proof: the value
+    reveals that the noisy threshold z is below it, thus below 0, where every query is below z with probability ½e^{(z −
+    q)/b₂}.
     """
     m, one, rate = of.queries, 1 / of.query_scale, 1 / of.threshold_scale
     log_p = math.log(rate * one) - (m + 1) * math.log(2) - math.log(rate + (m - 1) * one) - math.log(rate + m * one)

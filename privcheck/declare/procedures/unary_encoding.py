@@ -119,8 +119,10 @@ class UnaryEncoding:
     def cost(self, relation: Relation) -> Cost:
         """Cost m·ln(p(1 − q)/(q(1 − p))) for m ones, attained by two codes without a common 1.
 
-        The answers are independent: m pairs of bits, each of them ε₀-DP and therefore ε₀·tanh(ε₀/2)-zCDP. Bits that
-        flip with the same probability in both directions are 2m binary randomised responses of ε₀/2.
+        Lemma unary-code: A code of m ones is m·ε₀-DP, ε₀ = ln(p(1 − q)/(q(1 − p))), attained, and m·ε₀·tanh(ε₀/2)-zCDP.
+        Proof: the answers are independent: m pairs of bits, each of them ε₀-DP and therefore ε₀·tanh(ε₀/2)-zCDP.
+
+        Bits that flip with the same probability in both directions are 2m binary randomised responses of ε₀/2.
 
         Raises:
             DeclarationError: Users are added or removed, or have several records.

@@ -114,11 +114,13 @@ class WishartNoise:
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
         """Laws of whether the output is above D's matrix, with the longest vector: s = b²/2c.
 
-        With x in D only, p(M) = e^s·q(M) for M ⪰ Σ + xxᵀ, which has probability e^(−s) under D′ (its density is
-        exp(−tr/2c), so that a shift of the cone by xxᵀ costs e^(−s)), and p = 0 elsewhere: a shorter vector is a
-        post-processing. Replacing x by z: on outputs that both can publish the ratio is e^((‖x‖² − ‖z‖²)/2c) ≤ e^s, and
-        D leaves this set with probability at most 1 − e^(−‖z‖²/2c), as W ⪰ zzᵀ implies W ⪰ zzᵀ − xxᵀ: (s, 1 −
-        e^(−s))-DP.
+        Lemma wishart-loss: With x, ‖x‖²/2c = s, in D only, p(M) = e^s·q(M) for M ⪰ Σ + xxᵀ, which has probability
+        e^(−s) under D′, and p = 0 elsewhere. Proof: the density is exp(−tr/2c), so that a shift of the cone by xxᵀ
+        costs e^(−s). A shorter vector is a post-processing.
+
+        Lemma wishart-replaced: Replacing x by z, neither longer than √(2cs), is (s, 1 − e^(−s))-DP. Proof: on outputs
+        that both can publish the ratio is e^((‖x‖² − ‖z‖²)/2c) ≤ e^s, and D leaves this set with probability at most 1
+        − e^(−‖z‖²/2c), as W ⪰ zzᵀ implies W ⪰ zzᵀ − xxᵀ.
         """
         from privcheck.accounting.events import approximate, loss_distribution
 

@@ -1,11 +1,13 @@
 """Sums of cells and of bits: visits, transitions, rewards and costs, by step or with the steps pooled.
 
 Each of them adds a weight of at most 1 to one cell per step for each user, so one class computes them and one argument
-bounds them: under replacement two cells per step change by at most 1 each, and at different steps the cells differ
-because the table has an axis for h.
+bounds them.
 
-Pooled tables have this step axis summed out. A user who stays in one cell adds up to H to it: the ℓ₁ sensitivity is
-that of the tables by step, the ℓ₂ one is larger (H, not √H).
+Lemma cell-sums: Under replacement 2H cells change by at most 1 each, under add/remove H. Proof: two cells per step
+change by at most 1 each, and at different steps the cells differ because the table has an axis for h.
+
+Lemma pooled-cells: Of pooled tables, with this step axis summed out, the ℓ₁ sensitivity is that of the tables by step,
+the ℓ₂ one is larger (H, not √H). Proof: a user who stays in one cell adds up to H to it.
 """
 
 from __future__ import annotations

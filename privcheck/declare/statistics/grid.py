@@ -3,12 +3,13 @@
 There are three ways to get there, each with its own effect on the sensitivity:
 
 * *none*: the statistic has whole numbers already. Only the unit changes.
-* *rewards*: every reward is rounded to the grid before anything is computed. A user's rounded data are valid data of a
-  user, rewards in [0, 1] included, and neighbours stay neighbours: no pair has a larger change than before.
-* *contributions*: each user's contribution is computed in floats and then rounded to the nearest point of the grid,
-  before it is summed. Rounding changes the difference of two contributions by at most a unit in every coordinate (½
-  each), that of one by ½: the sensitivity grows by that in ℓ∞, by √m times as much in ℓ₂ and by m times as much in ℓ₁,
-  with m the coordinates of a contribution (triangle inequality). For the roundings of floats and for the input checks,
+* Lemma rounded-rewards: If every reward is rounded to the grid before anything is computed, no pair has a larger change
+  than before. Proof: a user's rounded data are valid data of a user, rewards in [0, 1] included, and neighbours stay
+  neighbours.
+* Lemma rounded-contributions: If each user's contribution, computed in floats, is rounded to the nearest point of the
+  grid before it is summed, the sensitivity to replacement grows by at most a unit in ℓ∞, to one contribution by ½, by
+  √m times as much in ℓ₂ and by m times as much in ℓ₁, with m the coordinates of a contribution. Proof: rounding changes
+  each by at most ½ in every coordinate (triangle inequality). For the roundings of floats and for the input checks,
   which accept a norm of 1 up to 1 + 10⁻⁹, it also grows by 2⁻²⁴ of itself.
 
 Symmetric matrices are output as their entries on and above the diagonal, in the coordinates in which their noise is

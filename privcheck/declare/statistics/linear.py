@@ -98,10 +98,12 @@ class GramMatrices:
     def sensitivity(self, relation: Relation) -> Sensitivity:
         """‖D‖_F² ≤ 2·size² per step under replacement, size² under add/remove.
 
-        ‖w xxᵀ − v zzᵀ‖_F² = w²‖x‖⁴ + v²‖z‖⁴ − 2wv⟨x, z⟩² ≤ 2·size², attained by orthogonal x and z if d ≥ 2. If the
-        dimension is the number 1 it is (w x² − v z²)² ≤ size², attained by z = 0. With a shared first step x = z there,
-        and only the weights may differ, as far as is known: |w − v|·‖x‖² ≤ size. D has d² entries: ‖D‖₁ ≤ d·‖D‖_F,
-        attained for even d.
+        Lemma gram-change: With w‖x‖² and v‖z‖² at most size, ‖w xxᵀ − v zzᵀ‖_F² ≤ 2·size², attained by orthogonal x and
+        z if d ≥ 2. Proof: it is w²‖x‖⁴ + v²‖z‖⁴ − 2wv⟨x, z⟩².
+
+        If the dimension is the number 1 it is (w x² − v z²)² ≤ size², attained by z = 0. With a shared first step x = z
+        there, and only the weights may differ, as far as is known: |w − v|·‖x‖² ≤ size. D has d² entries: ‖D‖₁ ≤
+        d·‖D‖_F, attained for even d.
         """
         replaced = isinstance(relation, ReplaceOne) and self.dimension != expression(1)
         squares = (2 if replaced else 1) * sum_steps(self.steps, self.size**2)
@@ -449,7 +451,9 @@ class SmallestEigenvalue:
     def sensitivity(self, relation: Relation) -> Sensitivity:
         """b², under each relation: λ_min(G) ≤ λ_min(G + xxᵀ) ≤ λ_min(G) + ‖x‖² (Weyl).
 
-        Replacing x by z changes it by λ_min(G + xxᵀ) − λ_min(G + zzᵀ), and both lie within b² above λ_min(G).
+        Lemma least-eigenvalue: Adding, removing or replacing a user of ‖x‖ ≤ b changes λ_min(G) by at most b². Source:
+        Weyl. Proof: λ_min(G) ≤ λ_min(G + xxᵀ) ≤ λ_min(G) + ‖x‖². Replacing x by z changes it by λ_min(G + xxᵀ) −
+        λ_min(G + zzᵀ), and both lie within b² above λ_min(G).
 
         Raises:
             DeclarationError: The bound depends on the step, although there is only one.

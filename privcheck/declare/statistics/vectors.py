@@ -178,9 +178,14 @@ class ClippedSums:
     def sensitivity(self, relation: Relation) -> Sensitivity:
         """‖Δ‖ ≤ 2C in its own norm under replacement, C otherwise.
 
-        Two opposite vectors of norm C, or one alone, attain it. For an ℓ₂ ball, ‖Δ‖₁ is √d times that, attained by
-        entries of equal size; for ℓ∞, ‖Δ‖₂ is √d and ‖Δ‖₁ d times it; for ℓ₁ all norms are equal, on an axis. If
-        records are clipped, m of a user change the sum by m times as much; if users are, their number changes nothing.
+        Two opposite vectors of norm C, or one alone, attain it.
+
+        Lemma norm-ball: For an ℓ₂ ball, ‖Δ‖₁ is √d times the bound on ‖Δ‖₂; for ℓ∞, ‖Δ‖₂ is √d and ‖Δ‖₁ d times it; for
+        ℓ₁ all norms are equal. Proof: the inequalities between norms, attained by entries of equal size, for ℓ₁ on an
+        axis.
+
+        If records are clipped, m of a user change the sum by m times as much; if users are, their number changes
+        nothing.
         """
         most = (2 if isinstance(relation, ReplaceOne) else 1) * self.norm
         reason = f"two opposite vectors of norm {self.norm}"

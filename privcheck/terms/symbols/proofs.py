@@ -99,8 +99,8 @@ def largest(*values: Expr) -> Expr:
 def _nonnegative(node: Any) -> str:
     """Reason why the expression is at least 0; empty where that is not proved.
 
-    A quotient of polynomials is at least 0 if, with every count n written as 1 + m, m ≥ 0, no coefficient of either is
-    negative.
+    Lemma no-negative-coefficient: A quotient of polynomials is at least 0 if, with every count n written as 1 + m, m ≥
+    0, no coefficient of either is negative. Proof: every term is then at least 0.
     """
     if node.is_nonnegative:
         return "the difference is not negative, by the signs of its parts"
