@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo serve-demo dist test test-fast test-all fuzz corpus locks lint docs pictures bench clean
+.PHONY: demo serve-demo dist test test-fast test-all fuzz corpus locks lint docs pictures speed bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -79,6 +79,10 @@ docs: $(VENV)/.developing
 # the gallery's, in Chromium; some minutes
 pictures: $(VENV)/.developing
 	$(BIN)/python docs/pictures.py
+
+# the speed of what people wait for, against the last runs on record; nightly
+speed: $(VENV)/.developing
+	PYTHONPATH=tests $(BIN)/python benchmarks/history.py --write
 
 bench: $(VENV)/.developing
 	for script in benchmarks/*.py; do PYTHONPATH=tests $(BIN)/python $$script || exit 1; done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -452,3 +453,53 @@ def test_the_largest_value_of_a_parameter_is_positive() -> None:
     for most, said in ((1, "accepted"), (0, "declared: parameter n")):
         parameters = {"n": {"kind": "integer", "least": 0, "value": 0, "most": most}}
         assert verdict(at_numbers([part], claim, steps, parameters=parameters)) == said
+
+
+# ── The command ──
+
+
+def test_the_command_says_one_line_and_the_status(tmp_path: Path, capsysbinary: Any) -> None:
+    from privcheck_check.__main__ import main
+
+    def said(*given: str) -> tuple[int, str, str]:
+        status = main(list(given))
+        out, err = capsysbinary.readouterr()
+        return status, out.decode("utf-8"), err.decode("utf-8")
+
+    file = tmp_path / "certificate.json"
+    good = samples.sealed(samples.DP_APVI)
+    file.write_bytes(mutations.data(good))
+    status, out, err = said(str(file))
+    assert (status, err) == (0, "")
+    assert out == f"accepted: {check(file.read_bytes())}\n"
+    file.write_bytes(mutations.data(good | {"digest": "x\u001b[31m\ud800"}))
+    assert said(str(file)) == (1, "rejected: digest: not the digest of what is declared\n", "")
+    file.write_bytes(mutations.data(good | {"kind": "some\u001bthing"}))
+    status, out, err = said(str(file))
+    assert (status, err) == (3, "")
+    assert out.startswith("unknown kind: ")
+    assert "\u001b" not in out
+    for given in ((), (str(file), str(file))):
+        assert said(*given) == (2, "", "usage: python -m privcheck_check certificate.json\n")
+    status, out, err = said(str(tmp_path / "none.json"))
+    assert (status, out) == (2, "")
+    assert "none.json" in err
+
+
+def test_the_command_reads_a_byte_more_than_a_certificate_may_have(tmp_path: Path, capsysbinary: Any) -> None:
+    from privcheck_check.__main__ import main
+
+    whole = mutations.data(samples.sealed(samples.DP_APVI))
+    for size, status in ((2**20, 0), (2**20 + 1, 1), (2**20 + 9, 1)):
+        file = tmp_path / f"{size}.json"
+        file.write_bytes(whole + b" " * (size - len(whole)))
+        assert main([str(file)]) == status
+    assert capsysbinary.readouterr().out.count(b"\n") == 3
+
+
+def test_what_a_certificate_says_is_printed_without_what_steers_a_terminal(monkeypatch: Any, capsysbinary: Any) -> None:
+    from privcheck_check import __main__ as command
+
+    monkeypatch.setattr(command, "check", lambda _: "a\u001b[31mb\nc é")
+    assert command.main([__file__]) == 0
+    assert capsysbinary.readouterr().out == "accepted: a?[31mb?c é\n".encode()
