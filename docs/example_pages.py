@@ -71,7 +71,7 @@ def read_example(name: str) -> Example:
     title, _, text = (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")
     if not text or not title.endswith(".") or "\n" in title:
         raise ValueError(f"{name}.py: expected a docstring of a title with a full stop, an empty line and a text")
-    code = "\n".join(source.splitlines()[head.end_lineno :]).strip()
+    code = "\n".join(source.splitlines()[head.end_lineno :]).strip().replace("  # fmt: skip", "")
     return Example(name=name, title=title.removesuffix("."), text=text, code=code)
 
 

@@ -1,7 +1,7 @@
 """Price Gaussian and Laplace releases together.
 
-A thousand Gaussian answers and five hundred Laplace answers cost less together than
-the sum of their prices. Every figure says whether it is exact or an upper bound, and
+A thousand Gaussian answers and five hundred Laplace answers cost less together than the
+sum of their prices. Every figure says whether it is exact or an upper bound, and
 `upper` is never below the truth.
 """
 

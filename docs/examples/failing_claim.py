@@ -1,7 +1,7 @@
 """Refute a published claim.
 
-The sparse vector of Lee & Clifton (2014) claims ε-DP and does not have it. The verdict comes with the two neighbouring
-datasets, the witness, that lose more than the claim.
+The sparse vector of Lee & Clifton (2014) claims ε-DP and does not have it. The verdict
+comes with a witness, two neighbouring datasets that lose more than the claim.
 """
 
 import privcheck
