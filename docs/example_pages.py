@@ -1,8 +1,9 @@
-"""The examples: scripts of `docs/examples` that run while the pages are read, with what they print, draw and take."""
+"""What is to copy: scripts of `docs/examples`, which run while the pages are read, and the cells of the notebook."""
 
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 FOLDER = Path(__file__).parent / "examples"
+NOTEBOOK = "<!-- the notebook stands here -->"
 INDEX = "<!-- the examples of all pages stand here -->"
 EXAMPLE = re.compile(r"^<!-- example: (\w+) -->$", re.MULTILINE)
 WIDTH = 88  # characters of a block without a scroll bar
@@ -147,13 +149,29 @@ def show_index(pages: Sequence[str] = PAGES) -> str:
     return "\n".join(lines)
 
 
+def show_notebook(path: Path) -> str:
+    """A notebook as Markdown: its cells, and the printed outputs that are stored with them."""
+    shown = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        shown.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        for output in cell.get("outputs", []):
+            printed = "".join(output["text"]).rstrip().splitlines()
+            shown.append("\n".join(["```text", *map(_wrap, printed), "```"]))
+    return "\n\n".join(shown)
+
+
 def slug(title: str) -> str:
     """The anchor of a heading, as MyST and GitHub make it."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def write_examples(app: Any, page: str, source: list[str]) -> None:
-    """Put the examples where their page has a mark; the page is read again when a script changes."""
+    """Put the examples and the notebook where a page has a mark; it is read again when one of them changes."""
+    if page == "notebook":
+        notebook = FOLDER.parent / "notebook.ipynb"
+        app.env.note_dependency(str(notebook))
+        source[0] = source[0].replace(NOTEBOOK, show_notebook(notebook))
     folder, _, name = page.rpartition("/")
     if folder != FOLDER.name:
         return

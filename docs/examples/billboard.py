@@ -10,5 +10,5 @@ import privcheck
 for name in ("private-ucb-vi-central", "private-ucb-vi-calibrated"):
     verdict = privcheck.verify_claim(name)
     print(f"{name}: claims {verdict.claim}")
-    loss = f"{verdict.lower_ratio:.4g} to {verdict.upper_ratio:.4g} of the claim"
+    loss = f"{verdict.lower_ratio:.6g} to {verdict.upper_ratio:.6g} of the claim"
     print(f"    the releases lose {loss}, joint DP {verdict.joint}")

@@ -1,8 +1,8 @@
 """Price Gaussian and Laplace releases together.
 
 A thousand Gaussian answers and five hundred Laplace answers cost less together than the
-sum of their prices. Every figure says whether it is exact or an upper bound, and
-`upper` is never below the truth.
+sum of their prices. Every figure states the direction of its error, and `upper` is
+never below the truth.
 """
 
 from privcheck import accounting as acc

@@ -12,10 +12,6 @@ def noisy_count(count, size, rng):
     return count + rng.laplace(0, 1, size)
 
 
-def rounded_count(count, size, rng):  # to a grid that has nothing to do with the count
-    return [round(float(value), 3) for value in noisy_count(count, size, rng)]
-
-
 pair = [(2.0, 1.0)]
 rounded = audit_mechanism(noisy_count, PureDP(1), neighbours=pair, trials=20_000)
 print("rounded first:", rounded.verdict)

@@ -24,6 +24,6 @@ declaration = Declaration(
 )
 
 cost = privcheck.account(declaration)
-print("sensitivity squared:", cost.costs[0].sensitivity.l2 ** 2, "cost ρ =", cost.rho)
+print(f"Δ₂² = {cost.costs[0].sensitivity.l2 ** 2}, the cost is {cost.rho}-zCDP")
 verdict = privcheck.verify(declaration, declaration.values())
 print(verdict.verdict, verdict.method)

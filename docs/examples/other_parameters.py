@@ -1,8 +1,8 @@
 """Judge the same algorithm at other parameters.
 
-Lemma 5.1 of Chowdhury & Zhou (2022) counts the neighbours of another relation, and how
-much that matters depends on the number of steps. With one step, a bandit, the claim
-holds, and with more steps it fails.
+Lemma 5.1 of Chowdhury & Zhou (2022) uses a sensitivity that belongs to another
+neighbouring relation, and by how much it is too small depends on the number of steps H.
+With one step, a bandit, the claim holds, and with more steps it fails.
 """
 
 import privcheck

@@ -1,8 +1,8 @@
 """Audit a shuffled protocol.
 
 Every user adds fair coin flips to a bit, and the server sees all bits in random order,
-that is their sum. With the flips of all users the sum passes the audit, and with those
-of every fourth user it does not.
+that is their sum. With the flips of all ten users the sum passes the audit, and with
+those of three it does not.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 DP-APVI learns a policy from the noisy counts of logged episodes, and its twin APVI from
 the exact ones. The more budget it has, the nearer its policy comes to the twin's, and
-with little it is worth no more than random play.
+with little it is worth little more than random play.
 """
 
 import privcheck
