@@ -16,7 +16,8 @@ noise = acc.calibrate((1.0, 1e-6), answers)
 print(f"standard deviation {noise.scale:.3f}, ε ≤ {noise.figure.upper:.6f}")
 
 rarely = acc.TruePositiveRate(at=0.01, most=0.05)  # at 1 % false alarms 5 % are found
-print(f"for the attacker's limit {acc.calibrate(rarely, answers).scale:.3f}")
+limited = acc.calibrate(rarely, answers)
+print(f"standard deviation {limited.scale:.3f} for the attacker's limit")
 
 most = acc.calibrate_whole((1.0, 1e-6), lambda n: acc.gaussian(std=50, count=n))
 print(f"with standard deviation 50 there are {most.value} answers")

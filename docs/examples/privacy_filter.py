@@ -16,8 +16,8 @@ try:
     while True:
         budget.spend(acc.gaussian(std=12))  # as precise as the analyst likes
         answered += 1
-except BudgetError as error:
-    print(f"{answered} answers, then: {str(error)[:80]}…")
+except BudgetError:
+    print(f"{answered} answers, and the next one is refused")
 
 print("a rougher one fits:", budget.can_afford(acc.gaussian(std=40)))
 print(f"guarantee: ε = {budget.epsilon(delta=1e-6).upper:.4f} at δ = 1e-6")

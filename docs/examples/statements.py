@@ -6,6 +6,7 @@ users; what follows from it for the users' actions is then unproved.
 """
 
 import privcheck
+from privcheck.reports.pair_picture import draw_pair
 
 verdict = privcheck.verify_claim("private-ucb-vi-central")
 
@@ -14,3 +15,4 @@ for judged in verdict.statements:
     said = judged.statement
     print(f"{said.name}: “{said.quotation}”")
     print(f"    {judged.standing}: {judged.why}")
+figure = draw_pair(verdict)
