@@ -5,6 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import example_pages
 import reading
 from sphinx.application import Sphinx
 
@@ -24,5 +25,6 @@ napoleon_use_ivar = True  # a field is described once, with its class
 def setup(app: Sphinx) -> None:
     """Connects what is made while the pages are read."""
     app.connect("source-read", reading.write_commands)
+    app.connect("source-read", example_pages.write_examples)
     app.connect("autodoc-process-docstring", reading.escape)
     app.connect("env-check-consistency", reading.check_names)
