@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
 from collections import Counter
@@ -27,6 +28,7 @@ from privcheck.verification import PlainWitness
 
 _SEVERITIES: dict[str, Tone] = {"critical": "bad", "theoretical": "open", "negligible": "plain"}
 _SPREADS = {"gaussian": "std", "laplace": "b"}
+_ALIKE = 0.75  # share of words that findings of one row have in common
 _ASKED = re.compile(r" \(asked: [^)]*\)")
 _AUDIT_TONES: dict[str, Tone] = {"violation": "bad", "consistent": "plain"}
 
@@ -158,17 +160,45 @@ def methods_table(report: Report) -> ReportTable | None:
 
 
 def findings_table(report: Report) -> ReportTable | None:
-    """Table of the findings, the gravest first."""
+    """Table of the findings, the gravest first; those of one code that differ in a few words share a row."""
+    groups: list[list[VerdictFinding]] = []
+    for item in gravest_first(report):
+        same = next((group for group in groups if _alike(group[0], item)), None)
+        if same is None:
+            groups.append([item])
+        else:
+            same.append(item)
     body: list[list[str | Cell]] = [
         [
-            Cell(text=item.severity, tone=_SEVERITIES[item.severity]),
-            item.code,
-            item.where,
-            spell_out(agree(report, item.message)),
+            Cell(text=group[0].severity, tone=_SEVERITIES[group[0].severity]),
+            group[0].code,
+            ", ".join(dict.fromkeys(item.where for item in group)),
+            spell_out(_together([(item.where, agree(report, item.message)) for item in group])),
         ]
-        for item in gravest_first(report)
+        for group in groups
     ]
     return table("Findings of the verification, the gravest first.", ("severity", "code", "where", "finding"), body)
+
+
+def _alike(one: VerdictFinding, other: VerdictFinding) -> bool:
+    """Whether two findings have a code and most of their words in common."""
+    same = (one.severity, one.code) == (other.severity, other.code)
+    return same and _compared(one.message, other.message).ratio() > _ALIKE
+
+
+def _compared(one: str, other: str) -> difflib.SequenceMatcher[str]:
+    return difflib.SequenceMatcher(None, one.split(" "), other.split(" "), autojunk=False)
+
+
+def _together(found: Sequence[tuple[str, str]]) -> str:
+    """The first message, and of the others where they are and the words that differ."""
+    (_, first), others = found[0], []
+    for where, message in found[1:]:
+        words = message.split(" ")
+        parts = [" ".join(words[a:b]) for tag, _, _, a, b in _compared(first, message).get_opcodes() if tag != "equal"]
+        told = ", ".join(part.strip(":.,;") for part in parts if part)
+        others.append(f"{where}: {told}" if told else where)
+    return "; ".join([first, *([f"likewise {others[0]}", *others[1:]] if others else [])])
 
 
 def gravest_first(report: Report) -> list[VerdictFinding]:
