@@ -5,6 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import accessible
 import example_pages
 import reading
 from sphinx.application import Sphinx
@@ -28,3 +29,4 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", example_pages.write_examples)
     app.connect("autodoc-process-docstring", reading.escape)
     app.connect("env-check-consistency", reading.check_names)
+    app.connect("build-finished", accessible.complete)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import sync_playwright
 
+from accessibility import violations
 from privcheck.cli import demo
 from privcheck.ledger import Book, create_store
 from privcheck.service.app import Settings, create_app
@@ -67,6 +68,7 @@ def _failure(request):
 def check(page, complaints):
     """Asserts that a page is one that Chromium has nothing against, and that fits its screen."""
     assert complaints == [], page.url
+    assert violations(page) == [], page.url
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide == 0, f"{page.url} is {wide} pixels wider than the screen"
     assert page.locator("h1, h2").count() > 0, page.url

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from playwright.sync_api import sync_playwright
 
+from accessibility import violations
 from privcheck import api
 from privcheck.cli.main import main
 from privcheck.reports.files import load_report
@@ -42,7 +43,7 @@ def measure(chromium, path, width, scheme):
             "[document.documentElement.scrollHeight, document.documentElement.scrollWidth,"
             " getComputedStyle(document.body).backgroundColor]"
         )
-        return high, wide - width, complaints, paper
+        return high, wide - width, complaints + violations(page), paper
     finally:
         context.close()
 

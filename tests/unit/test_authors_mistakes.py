@@ -334,7 +334,7 @@ MISTAKES = {
     ),
     "a statistic without methods": (lambda: of(statistic=type("M", (), {"name": "x"})()), "which has no latex"),
     "a statistic's symbols in words": (lambda: judged(statistic=Own(symbols="H")), "write symbols = frozenset("),
-    "a statistic's name": (lambda: judged(statistic=Own(name=None)), "name is no text"),
+    "a statistic's name": (lambda: judged(statistic=Own(name=None)), "the statistic's name is not a text"),
     "a statistic's preconditions": (lambda: judged(statistic=Own(preconditions="clipped")), "write preconditions = ("),
     **{
         f"a sensitivity that is {answer!s:.20}": (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -112,8 +112,13 @@ class BatchRuns:
         self.request = request
         self.ends = schedule(request.episodes, first=first, growth=float(growth))
         self.sizes = np.diff(self.ends, prepend=0)
-        self.w, self.optimal = compress(request.world.mdp), solve(request.world.mdp).value
+        self.w = compress(request.world.mdp)
         self._points = grid(request.episodes)
+
+    @cached_property
+    def optimal(self) -> float:
+        """Value of the best policy, computed when an agent plays: agents refuse sizes beyond their memory before."""
+        return solve(self.request.world.mdp).value
 
     def start(self, number: int, *, agent: BatchAgent, draws: str) -> Replicate:
         """Make a replicate before its first user; `draws` names the stream of the agent's public randomness."""
