@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo serve-demo dist test test-fast test-all fuzz corpus locks lint docs pictures speed bench clean
+.PHONY: demo serve-demo dist test test-fast coverage test-all fuzz corpus locks lint docs pictures speed bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -34,6 +34,11 @@ test: $(VENV)/.developing
 
 test-fast: $(VENV)/.developing
 	@$(PYTEST) $(WORKERS) $(CHOSEN) -m "not slow and not nightly" .
+
+coverage: $(VENV)/.developing
+	@$(PYTEST) $(WORKERS) -m "not slow and not nightly" --cov=privcheck --cov=privcheck_algorithms --cov=privcheck_audits \
+	  --cov=privcheck_check --cov-report=json:../$(VENV)/coverage.json --cov-report= .
+	$(BIN)/python benchmarks/coverage.py $(VENV)/coverage.json
 
 # all tiers, and the tests of random examples again with 3 000 new ones each; a stopped run goes on where it was. The
 # tables of results and the seconds by which tests are put into tiers are committed

@@ -282,7 +282,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False, protocol: Protoco
         return servers[initial.tobytes()]
 
     first = serve_from(mdp.initial)
-    w, truth, points, ends = compress(mdp), solve(mdp), grid(K), [one.last for one in segments]
+    w, points, ends = compress(mdp), grid(K), [one.last for one in segments]
     crude, fine = S * A * (1 + S), H * S * A * (2 + S)
     counters = {"crude": crude, "fine": fine, "auxiliary": fine}
     room = _find_room(segments, shuffled, counters)
@@ -294,6 +294,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False, protocol: Protoco
         what="tables and users' bits",
         remedy="fewer --replicates, or messages smaller",
     )
+    truth = solve(mdp)  # not of sizes that are refused
 
     def start(number: int) -> Replicate:
         own = seeds(request.seed, number, "users", "noise", "ties", "deal")
