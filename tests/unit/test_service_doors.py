@@ -64,8 +64,10 @@ def line(tmp_path_factory):
             made = Line(client.base_url, token)
             grant = {"name": "G", "dataset": "people", "currency": "rho", "cap": "1", "delta": "1e-6"}
             policy = budget_stores.policy_body(grant)
-            assert made.ask("POST", "/v1/datasets", json.dumps(policy).encode())[0] == 201
-            assert made.ask("POST", "/v1/grants", json.dumps(grant).encode())[0] == 201
+            for path, body in (("/v1/datasets", policy), ("/v1/grants", grant)):
+                asked = (made.ask("POST", path, json.dumps(body).encode())[0] for _ in range(60))
+                # on a busy machine the answer takes more than the second allowed here, and the next finds it made
+                assert next(status for status in asked if status != 503) in (201, 409)
             headers = {"Authorization": f"Bearer {token}"}
 
             def spent():
