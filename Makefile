@@ -38,7 +38,7 @@ test-fast: $(VENV)/.developing
 coverage: $(VENV)/.developing
 	@$(PYTEST) $(WORKERS) -m "not slow and not nightly" --cov=privcheck --cov=privcheck_algorithms --cov=privcheck_audits \
 	  --cov=privcheck_check --cov-report=json:../$(VENV)/coverage.json --cov-report= .
-	$(BIN)/python benchmarks/coverage.py $(VENV)/coverage.json
+	$(BIN)/python benchmarks/lines_run.py $(VENV)/coverage.json
 
 # all tiers, and the tests of random examples again with 3 000 new ones each; a stopped run goes on where it was. The
 # tables of results and the seconds by which tests are put into tiers are committed

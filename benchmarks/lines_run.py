@@ -1,6 +1,6 @@
-"""The share of lines that the fast tests run, room by room: `make coverage`, `benchmarks/coverage.md`.
+"""The share of lines that the fast tests run, room by room: `make coverage`, `benchmarks/lines_run.md`.
 
-    python benchmarks/coverage.py COVERAGE_JSON
+    python benchmarks/lines_run.py COVERAGE_JSON
 
 Lines that Numba compiles are counted as missed, as it runs them out of sight: they are tested beside slow twins.
 """
