@@ -25,7 +25,7 @@ from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import expit, logit, ndtr, ndtri
 
 from privcheck.errors import ParameterError
 from privcheck.support.kernels import njit
@@ -40,6 +40,7 @@ _LARGEST: Final = {"epsilon": 60.0, "mu": 40.0, "rho": 800.0}  # beyond, a guess
 _LEAST_LOG: Final = -690.0  # of a probability
 # more towards 0 and 1, where events of a few guesses lie
 _CHANCES: Final = expit(np.linspace(-25, 25, 1_501))
+_APART: Final = 1e-3  # of the logarithms of odds; chances are 1/30 apart
 _FEWER: Final = expit(np.linspace(-20, 20, 301))  # for ρ, of which each takes a search
 _ORDERS: Final = 1 + np.geomspace(0.02, 300, 32)  # Rényi orders
 
@@ -61,7 +62,11 @@ class Neighbouring:
     @classmethod
     def approximate(cls, epsilon: float, delta: float) -> Self:
         """Under (ε, δ)-DP: y ≤ e^ε·x + δ and 1 − x ≤ e^ε(1 − y) + δ."""
-        y = np.unique(np.concatenate([_CHANCES, [delta, 1 - (1 - delta) / (1 + math.exp(epsilon))]]))
+        bends = np.array([delta, 1 - (1 - delta) / (1 + math.exp(epsilon))])
+        inner = bends[(bends > 0) & (bends < 1)]
+        # a chord between a bend and a chance beside it would have the slope of its rounding
+        apart = np.abs(logit(_CHANCES)[:, None] - logit(inner)).min(axis=1, initial=np.inf) > _APART
+        y = np.unique(np.concatenate([_CHANCES[apart], bends]))
         return cls._rounded(y, np.maximum((y - delta) * math.exp(-epsilon), 1 - delta - math.exp(epsilon) * (1 - y)))
 
     @classmethod
@@ -204,8 +209,11 @@ class OneRun:
         check_counts(self.errors, self.guesses, alpha)
         if delta == 0:
             return CoinFlip(errors=self.errors, guesses=self.guesses).epsilon(alpha=alpha)
-        test = lambda epsilon: self.refutes(Neighbouring.approximate(epsilon, delta), alpha=alpha)  # noqa: E731
-        return _largest(test, above, _LARGEST["epsilon"])
+        return _largest(
+            lambda epsilon: self.refutes(Neighbouring.approximate(epsilon, delta), alpha=alpha),
+            above,
+            _LARGEST["epsilon"],
+        )
 
     def mu(self, *, alpha: float, above: float = 0.0) -> float:
         """Lower bound on μ of a μ-GDP mechanism at confidence 1 − α, rounded down; 0 if nothing above is refuted.
