@@ -188,7 +188,6 @@ def test_curves_are_convex_and_below_what_they_stand_for(mu):
         assert (np.diff(slopes) >= -1e-6 * (1 + np.abs(slopes[1:]))).all()
 
 
-# [lemma concentrated-event]
 @pytest.mark.parametrize("delta", [0.0, 1e-17, 1e-16, 1e-15, 1e-13, 1e-9])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5 / 3, 5.0])
 def test_a_bend_beside_a_chance_has_no_slope_of_its_rounding(epsilon, delta):
@@ -198,6 +197,7 @@ def test_a_bend_beside_a_chance_has_no_slope_of_its_rounding(epsilon, delta):
     assert (ends <= curve.least[2:] + 1e-14).all()
 
 
+# [lemma concentrated-event]
 @given(st.floats(1e-6, 1 - 1e-6), st.floats(1e-3, 4.0))
 def test_an_event_of_zcdp_has_at_least_that_probability_under_a_neighbour(y, rho):
     # a root of each order alone, by a search over a grid of x
