@@ -15,6 +15,7 @@ from privcheck.cli.options import columns, pages_of_columns, wrapped_columns
 from privcheck.commands.ledger_client import Desk
 from privcheck.errors import ParameterError
 from privcheck.ledger import Receipt, Spending, parse_event
+from privcheck.ledger.forecasts import say_forecast
 from privcheck.ledger.limits import STATED
 from privcheck.ledger.rows import REGISTRY
 from privcheck.ledger.values import BudgetPolicy
@@ -264,9 +265,13 @@ def describe_dataset(one: dict[str, Any]) -> str:
     if taken := one["taken_part_in_all"]:
         lost = f"a user who took part in all has lost ε ≤ {taken['epsilon']} at δ = {taken['delta']}"
         note = f"caps and the policy are those of one message; charges are recorded, not added: {lost}\n{note}"
+    left = [
+        f"{g['name']}: {say_forecast(g['forecast'], g['currency'], until=one['policy']['until'])}"
+        for g in one["grants"] if g.get("forecast") is not None
+    ]  # fmt: skip
     first = [f"{one['name']}: {_say_policy(one['policy'])}", one["support"]["sentence"]]
     first += [one["clock"]] if one.get("clock") else []
-    return "\n".join([*first, columns([heading, *lines]), *blocks, note])
+    return "\n".join([*first, columns([heading, *lines]), *blocks, *left, note])
 
 
 def _cost(result: dict[str, Any]) -> str:

@@ -137,11 +137,20 @@ def read_clock(transaction: Transaction, dataset: str, at: str) -> str:
     return at if last is None else max(at, str(last[0]))
 
 
-def last_of_grant(transaction: Transaction, grant: str) -> Entry | None:
-    """Last row about a grant, which has its balance."""
+def last_of_grant(transaction: Transaction, grant: str, *, until: int | None = None) -> Entry | None:
+    """Last row about a grant, which has its balance; or the last up to a place of its chain."""
+    if until is not None:
+        where = "WHERE budget = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
+        return _read(transaction.one(f"{_SELECT} {where}", (grant, until)))
     if (own := transaction.heads.get(("grant", grant))) is not None:
         return own
     return _read(transaction.one(f"{_SELECT} WHERE budget = ? ORDER BY seq DESC LIMIT 1", (grant,)))
+
+
+def newest_charge(transaction: Transaction, grant: str) -> Entry | None:
+    """The row that opened a grant's newest charge."""
+    where = "WHERE budget = ? AND kind = 'charge' ORDER BY seq DESC LIMIT 1"
+    return _read(transaction.one(f"{_SELECT} {where}", (grant,)))
 
 
 def last_of_charges(transaction: Transaction, dataset: str) -> Entry | None:

@@ -24,6 +24,7 @@ from privcheck.ledger.balances import (
     find_blocks,
 )
 from privcheck.ledger.exact import canonical
+from privcheck.ledger.forecasts import Forecast, forecast_of
 from privcheck.ledger.limits import explain_clock, read_charge
 from privcheck.ledger.signing import Signer, is_installed, unsigned
 from privcheck.ledger.store import Transaction
@@ -54,7 +55,9 @@ def show_dataset(transaction: Transaction, name: str, *, at: str) -> dict[str, A
         "name": name,
         "policy": policy.to_dict(),
         "blocks": blocks,
-        "grants": [_show_grant(grant, balance) for grant, balance in found],
+        "grants": [
+            _show_grant(grant, balance, forecast_of(transaction, grant, balance, at=at)) for grant, balance in found
+        ],
         "between_grants": concurrency_between(policy, [grant for grant, _ in found]),
         "taken_part_in_all": describe_all_taken(policy, found),
         "support": describe_support(policy, rows.rows_of_kind(transaction, name, "evidence")),
@@ -129,9 +132,10 @@ def _receipt_of(transaction: Transaction, row: Entry) -> Receipt:
     return Signer.of(transaction).sign_receipt(unsigned(row)) if is_installed() else unsigned(row)
 
 
-def _show_grant(grant: Grant, balance: Balance) -> dict[str, Any]:
+def _show_grant(grant: Grant, balance: Balance, forecast: Forecast | None) -> dict[str, Any]:
     shown = describe_balance(grant, balance)
     told = {"concurrency": concurrency_of(grant), "balance": shown, "remaining": shown["free"]}
+    told["forecast"] = None if forecast is None else forecast.to_dict()
     return {**grant.to_dict(), **told, "note": NOT_A_GUARANTEE}
 
 

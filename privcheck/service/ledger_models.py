@@ -354,6 +354,10 @@ class ShownGrant(Answer):
     cap: Decimal
     remaining: Decimal
     balance: dict[str, Any]
+    forecast: dict[str, Any] | None = Field(
+        description="How many more charges like the newest fit, and when all is spent at the recent rate; null before "
+        "the first charge and in the local model."
+    )
 
 
 class Quoted(Answer):

@@ -5,6 +5,7 @@ import json
 import re
 import time
 from dataclasses import replace
+from datetime import datetime
 from fractions import Fraction
 from urllib.parse import quote
 
@@ -273,13 +274,27 @@ def test_a_statement_has_policy_grants_charges_and_the_signed_head(officer, monk
 
 def test_a_drawing_is_level_between_points_and_ends_now():
     points = (("2026-01-01T00:00:00.000000Z", 0.0), ("2026-01-11T00:00:00.000000Z", 0.5))
-    wide, narrow = draw_courses([Course(grant="g", points=points)], now="2026-01-21T00:00:00.000000Z")
+    wide, narrow = draw_courses([Course(grant="g", points=points, spent_at=None)], now="2026-01-21T00:00:00.000000Z")
     left, top, right, bottom = wide.box
     y = [round(bottom - (bottom - top) * share / 1.05, 2) for share in (0, 0.5)]
     steps = [float(number) for number in re.findall(r"[\d.]+", wide.lines[1].path)]
     assert steps == [left, y[0], (left + right) / 2, y[1], right]
     assert [text for _, text in narrow.across] == ["01 Jan", "08 Jan", "15 Jan"]
     assert narrow.width < 390
+
+
+@pytest.mark.parametrize(("day", "reached"), [("02-10", 1.0), ("01-31", 1.0), ("04-21", 0.5 + 0.5 * 20 / 90)])
+def test_a_forecast_is_drawn_from_now_towards_the_cap_and_takes_half_of_the_width(day, reached):
+    points = (("2026-01-01T00:00:00.000000Z", 0.0), ("2026-01-11T00:00:00.000000Z", 0.5))
+    course = Course(grant="g", points=points, spent_at=f"2026-{day}T00:00:00.000000Z")
+    wide, _ = draw_courses([course], now="2026-01-21T00:00:00.000000Z")
+    left, top, right, bottom = wide.box
+    ahead = next(line for line in wide.lines if "ahead" in line.style)
+    x0, y0, x1, y1 = (float(number) for number in re.findall(r"[\d.]+", ahead.path))
+    far = min((datetime.fromisoformat(f"2026-{day}") - datetime(2026, 1, 1)).days, 40)  # noqa: DTZ001 - days only
+    assert x0 == pytest.approx(left + (right - left) * 20 / far, abs=0.02)
+    assert x1 == right
+    assert [y0, y1] == pytest.approx([bottom - (bottom - top) * share / 1.05 for share in (0.5, reached)], abs=0.02)
 
 
 def test_long_plans_and_long_events_make_no_long_pages(opened, officer):

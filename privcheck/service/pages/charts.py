@@ -88,24 +88,37 @@ class _Frame:
 
 
 def draw_courses(courses: Sequence[Course], *, now: str) -> list[Drawing]:
-    """Draw the spent shares of caps over time, as steps up to now."""
+    """Draw the spent shares of caps over time: steps up to now, then dashes at the recent rate to the cap.
+
+    The future takes at most half of the width.
+    """
     begin = min(_seconds(course.points[0][0]) for course in courses)
     end = max(_seconds(now), begin + 60)
-    top = 1.05
+    ends = [_seconds(course.spent_at) for course in courses if course.spent_at is not None]
+    right = min(max(ends, default=end), 2 * end - begin)
     drawings = []
     for size, width, height in SIZES:
-        frame = _Frame(size, width, height, begin, end, 0.0, top)
+        frame = _Frame(size, width, height, begin, max(right, end), 0.0, 1.05)
         lines = [
             Line(name=course.grant, style=f"series-{n}", path=_steps(frame, course, end))
             for n, course in enumerate(courses)
         ]
-        cap = Line(name="", style="limit", path=f"M{frame.x(begin)} {frame.y(1)}H{frame.x(end)}")
+        ahead = [
+            Line(name="", style=f"series-{n} ahead", path=_ahead(frame, course, end))
+            for n, course in enumerate(courses)
+            if course.spent_at is not None
+        ]
+        cap = Line(name="", style="limit", path=f"M{frame.x(begin)} {frame.y(1)}H{frame.x(frame.right)}")
+        today = Line(name="", style="today", path=f"M{frame.x(end)} {frame.y(0)}V{frame.y(1)}")
         drawings.append(
             frame.draw(
-                lines=(cap, *lines),
-                across=tuple((frame.x(at), text) for at, text in _times(begin, end, most=width // 90)),
+                lines=(cap, *([today] if ahead else []), *lines, *ahead),
+                across=tuple((frame.x(at), text) for at, text in _times(begin, frame.right, most=width // 90)),
                 up=tuple((frame.y(n / 4), f"{n * 25} %") for n in range(5)),
-                marks=((frame.x(end), frame.y(1) + 13, "cap", "end"),),
+                marks=(
+                    (frame.x(begin), frame.y(1) + 13, "cap", "start"),
+                    *([(frame.x(end), frame.y(1) + 13, "now", "end")] if ahead else []),
+                ),
                 names=("", ""),
             )
         )
@@ -153,6 +166,15 @@ def _steps(frame: _Frame, course: Course, end: float) -> str:
     for moment, value in rest:
         path.append(f"H{frame.x(_seconds(moment))}V{frame.y(value)}")
     return "".join([*path, f"H{frame.x(end)}"])
+
+
+def _ahead(frame: _Frame, course: Course, end: float) -> str:
+    """Path of a straight line from now to the moment at which all is spent, cut at the frame."""
+    assert course.spent_at is not None
+    share, spent_at = course.points[-1][1], _seconds(course.spent_at)
+    until = min(max(spent_at, end), frame.right)
+    reached = share + (1 - share) * (until - end) / (spent_at - end) if spent_at > end else share
+    return f"M{frame.x(end)} {frame.y(share)}L{frame.x(until)} {frame.y(reached)}"
 
 
 def _seconds(moment: str) -> float:

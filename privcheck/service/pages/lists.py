@@ -19,6 +19,7 @@ from privcheck.accounting.currencies import NOT_A_GUARANTEE
 from privcheck.ledger import Actor, rows
 from privcheck.ledger.balances import SHARES
 from privcheck.ledger.exact import write_number
+from privcheck.ledger.forecasts import say_forecast
 from privcheck.ledger.registry import may
 from privcheck.ledger.values import Charge, CurrencyName, Entry, Grant
 from privcheck.ledger.wire import Part, parse_event
@@ -289,6 +290,7 @@ async def show_dataset(dataset: InPath, request: Request, visitor: Visiting, bef
         "dataset": _dress(shown, now),
         "spending": draw_courses(courses, now=now) if courses else [],
         "drawn": len(courses),
+        "ahead": any(course.spent_at for course in courses),
         "frozen": frozen,
         "curve": _draw(shown["policy"], curve),
         "guaranteed": curve,
@@ -407,7 +409,10 @@ def _show_one(desk: LedgerSession, actor: Actor, name: str) -> dict[str, Any]:
 def _courses(desk: LedgerSession, shown: Json) -> tuple[list[Course], list[Entry]]:
     """Spending over time of the first grants, and the rows that froze grants."""
     with desk.book.store.read() as transaction:
-        drawn = [course_of(transaction, grant["name"]) for grant in shown["grants"][:_DRAWN]]
+        drawn = [
+            course_of(transaction, grant["name"], spent_at=(grant["forecast"] or {}).get("spent_at"))
+            for grant in shown["grants"][:_DRAWN]
+        ]
         return drawn, rows.rows_of_kind(transaction, shown["name"], "freeze")
 
 
@@ -421,9 +426,23 @@ def _history(desk: LedgerSession, charge: str, now: str) -> History:
         return history_of(transaction, charge, now=now)
 
 
+def _say_left(grant: Json, policy: Json) -> str:
+    """Charges and time that are left of a grant; empty before its first charge."""
+    found = grant["forecast"]
+    return "" if found is None else say_forecast(found, symbol(grant["currency"]), until=policy["until"])
+
+
 def _dress(dataset: Json, now: str) -> dict[str, Any]:
     """Dataset with the status texts and bars of itself and of its grants."""
-    grants = [{**grant, "bar": bar_of(grant), "standing": standing_of_grant(grant)} for grant in dataset["grants"]]
+    grants = [
+        {
+            **grant,
+            "bar": bar_of(grant),
+            "standing": standing_of_grant(grant),
+            "left": _say_left(grant, dataset["policy"]),
+        }
+        for grant in dataset["grants"]
+    ]
     return {
         **dataset,
         "grants": grants,
