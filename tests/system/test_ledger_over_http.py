@@ -34,6 +34,7 @@ MADE = {  # of every ledger its own: places in chains stay
     "revoked": r"20\d\d-.*Z",
     "charge": r"c-[0-9a-f]{16}",
     "expires": r"20\d\d-.*Z",
+    "since": r"20\d\d-.*Z",
 }
 
 
