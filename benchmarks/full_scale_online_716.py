@@ -37,7 +37,7 @@ def main() -> None:
         print(f"{episodes} of {total} episodes, peak {peak():.2f} GB", file=sys.stderr, flush=True)
 
     started, core = time.perf_counter(), time.process_time()
-    result = run_online(setting, world, replicates=1, seed=1, progress=report)
+    result = run_online(setting, world, replicates=1, seed=1, progress=lambda _: report)
     core = time.process_time() - core
     first, again = done[0][1] - started, "yes" if result.diagnostics["noise_drawn_again"] else "no"
     lines = [

@@ -44,17 +44,12 @@ from privcheck.runtime import registry
 from privcheck.runtime.registry import Algorithm
 from privcheck.runtime.results import AuditMethod, NoiseKind
 from privcheck.runtime.run_folders import folder_for, working_folder
-from privcheck.support.display import Progress, silent
+from privcheck.support.display import Progress, quiet
 from privcheck.terms.symbols import exact, to_float
 
 Value: TypeAlias = str | int | Fraction  # of a parameter: a reading's name, or an exact number
 Level: TypeAlias = str | float | Fraction  # an ε or δ that is asked about
 Data: TypeAlias = str | Path | Held
-
-
-def quiet(_: str) -> Progress:
-    """A progress callback that reports nothing, for any part of the work: the default."""
-    return silent
 
 
 def budget(
@@ -238,7 +233,7 @@ def run(
         return ran
     chosen, world = world_to_run([algorithm], given, place, seed=seed)
     with _charged(chosen[0], ledger, grant, continued=noise == "simulated", world=world.name, **how) as begin:
-        acted = online_runs.run_online(chosen[0], world, workers=workers, progress=progress(name), begin=begin, **how)
+        acted = online_runs.run_online(chosen[0], world, workers=workers, progress=progress, begin=begin, **how)
     if directory is not None:
         save_runs(acted, folder_for(directory, released=noise == "release"))
     return acted

@@ -32,6 +32,7 @@ from privcheck.cli.ledger_administration import (
     unit_option,
 )
 from privcheck.cli.options import Count, Place, finish, json_option, set_option, wants_json, write
+from privcheck.cli.progress import ProgressBars
 
 
 @click.group(cls=Front)
@@ -133,7 +134,10 @@ def charge(
     from privcheck.commands.settings import parse_sets
 
     of = blocks or None
-    _end(charge_algorithm(desk, grant_name, algorithm, parse_sets(sets), key=key, blocks=of))
+    with ProgressBars() as bars:
+        bars(f"verify {algorithm}")
+        decided = charge_algorithm(desk, grant_name, algorithm, parse_sets(sets), key=key, blocks=of)
+    _end(decided)
 
 
 @ledger.command()
@@ -280,7 +284,9 @@ def verify(
         taken = desk.accept(kept, freeze=freeze_lost)
         finish(taken, describe_accepted)
         sys.exit(0 if taken["accepted"] else 1)
-    result = desk.verify(kept, read_heads(place), checkpoint=checkpoint)
+    with ProgressBars() as bars:
+        bars("ledger verify")
+        result = desk.verify(kept, read_heads(place), checkpoint=checkpoint)
     finish(result, describe_checked)
     sys.exit(0 if result["ok"] else 1)
 

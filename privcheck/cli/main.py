@@ -5,6 +5,7 @@ Exit codes are in `privcheck.commands.failures`.
 
 from __future__ import annotations
 
+import collections
 import json
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,6 @@ from privcheck.cli.ledger import ledger
 from privcheck.cli.options import (
     VERDICTS,
     Place,
-    ProgressBars,
     certificate_option,
     complete_algorithms,
     delta_option,
@@ -32,6 +32,7 @@ from privcheck.cli.options import (
     write,
 )
 from privcheck.cli.prepare import prepare
+from privcheck.cli.progress import ProgressBars
 from privcheck.cli.reproduce import reproduce
 from privcheck.cli.runs import audit, check, run, sweep
 from privcheck.cli.serve import serve
@@ -107,7 +108,10 @@ def budget(name: str, *, sets: tuple[str, ...], delta: str | None, certificate: 
         from privcheck.commands.certificates import certificate_of_price
 
         keep_certificate(certificate_of_price(setting.priced, Fraction(at)), certificate)
-    finish(price_releases(setting, at), describe_budget)
+    with ProgressBars() as bars:
+        bars(f"budget {name}")
+        priced = price_releases(setting, at)
+    finish(priced, describe_budget)
 
 
 @main.command()
@@ -141,7 +145,9 @@ def verify(
         raise click.UsageError("--set and --certificate go with one NAME")
     if name is not None:
         setting = resolve_setting(name, parse_sets(sets))
-        result = verify_claim(setting)
+        with ProgressBars() as bars:
+            bars(f"verify {name}")
+            result = verify_claim(setting)
         if certificate is not None:
             keep_certificate(certificate_of(setting.priced), certificate)
         finish(result, describe_verdict)
@@ -159,26 +165,26 @@ def verify(
 
 
 def _verify_all(*, show: bool) -> AllVerified:
-    """Judge every registered claim, with a line per claim as soon as it is judged, or a progress bar."""
+    """Judge every registered claim, with a line per claim as soon as it is judged."""
     from privcheck.cli.printing import stream_verdicts
     from privcheck.commands.declarations import join_verdicts, verify_each
     from privcheck.runtime import registry
 
     names, found = registry.names("algorithms"), []
+    with ProgressBars() as bars:
+        progress = bars("verify")
 
-    def keep() -> Iterator[Verified | Unverified]:
-        for one in verify_each():
-            found.append(one)
-            yield one
-
-    if show:
-        for line in stream_verdicts(keep(), names):
-            click.echo(line)  # which flushes: the first verdict is there long before the last
-    else:
-        with ProgressBars() as bars:
-            progress = bars("verify")
-            for one in keep():
+        def keep() -> Iterator[Verified | Unverified]:
+            for one in verify_each():
+                found.append(one)
                 progress(names.index(one.algorithm) + 1, len(names))
+                yield one
+
+        if show:
+            for line in stream_verdicts(keep(), names):
+                bars.print(line)
+        else:
+            collections.deque(keep(), maxlen=0)
     return join_verdicts(found)
 
 
@@ -202,7 +208,9 @@ def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ..
     from privcheck.cli.printing import describe_calibration
     from privcheck.commands.settings import parse_sets, resolve_setting
 
-    result = api.calibrate(name, epsilon=epsilon, delta=delta, parameters=parse_sets(sets))
+    with ProgressBars() as bars:
+        bars(f"calibrate {name}")
+        result = api.calibrate(name, epsilon=epsilon, delta=delta, parameters=parse_sets(sets))
     if certificate is not None:
         from privcheck.commands.certificates import certificate_of_noise
 
@@ -283,7 +291,10 @@ def publish(directory: Path, *, out: Path, delta: str | None, **said: Any) -> No
     from privcheck import api
     from privcheck.cli.printing import describe_published
 
-    finish(api.publish(directory, out=out, delta=delta, **said), describe_published)
+    with ProgressBars() as bars:
+        bars("publish")
+        published = api.publish(directory, out=out, delta=delta, **said)
+    finish(published, describe_published)
 
 
 @main.command()

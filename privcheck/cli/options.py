@@ -1,4 +1,4 @@
-"""Shared parts of the commands: options, argument types, progress bars, columns of text, output of results."""
+"""Shared parts of the commands: options, argument types, columns of text, output of results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import click
 
@@ -21,7 +21,6 @@ from privcheck.support.plugins import list_entries
 
 if TYPE_CHECKING:
     from privcheck.commands.certificates import CheckedCertificate
-    from privcheck.support.display import Progress
 
 
 _MOST: Final = 10**18  # a count that no computation comes to, and that 64 bits hold
@@ -254,38 +253,6 @@ def write(text: str, *, nl: bool = True) -> None:
 def _coloured(headline: re.Match[str]) -> str:
     """The verdict in its colour; Click leaves colours out where the output is no terminal."""
     return click.style(headline[0], fg=_COLOURS[headline[0].lower()], bold=True)
-
-
-class ProgressBars:
-    """Progress bars on standard error, one after the other; none unless it is a terminal."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._close()
-
-    def __call__(self, name: str) -> Progress:
-        """The callback of a new bar, which replaces the one before."""
-        self._close()
-
-        def progress(done: int, total: int) -> None:
-            if self._bar is None:
-                from tqdm import tqdm
-
-                self._bar = tqdm(desc=name, total=total, file=sys.stderr, disable=not sys.stderr.isatty(), leave=False)
-            self._bar.total = total
-            self._bar.update(done - self._bar.n)
-
-        return progress
-
-    def _close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
 
 
 _GAP: Final = "  "

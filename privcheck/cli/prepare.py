@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from privcheck.cli.options import Count, Place, ProgressBars, finish, json_option, seed_option
+from privcheck.cli.options import Count, Place, finish, json_option, seed_option
+from privcheck.cli.progress import ProgressBars
 from privcheck.support.files import write_whole
 
 _CONFIRM = (

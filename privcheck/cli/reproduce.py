@@ -9,7 +9,6 @@ import click
 
 from privcheck.cli.options import (
     Count,
-    ProgressBars,
     columns,
     finish,
     json_option,
@@ -18,6 +17,7 @@ from privcheck.cli.options import (
     wrap,
     wrapped_columns,
 )
+from privcheck.cli.progress import ProgressBars
 
 if TYPE_CHECKING:
     from privcheck.reports.values import ListedFigures, Reproduced, Reproduction

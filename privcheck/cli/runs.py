@@ -12,7 +12,6 @@ import click
 from privcheck.cli.options import (
     VERDICTS,
     Count,
-    ProgressBars,
     certificate_option,
     common_delta_option,
     complete_algorithms,
@@ -40,6 +39,7 @@ from privcheck.cli.options import (
     workers_option,
     yes_option,
 )
+from privcheck.cli.progress import ProgressBars
 
 if TYPE_CHECKING:
     from privcheck.commands.dry_run import Foreseen

@@ -158,6 +158,7 @@ def check(
         refuse_mixed(out, released=noise == "release")
     drawn = setting.with_noise(noise)  # what cannot be drawn is refused before the audits run
     judged, charged = drawn.judged, drawn.charged
+    progress("verify")
     verdict = verify_claim(judged)  # of the discrete mechanism, where that is what is released
     plan = registry.plan_for(setting.algorithm)
 
@@ -188,7 +189,6 @@ def check(
         "noise": noise,
         "seed": seed,
         "out": out,
-        "progress": progress("run"),
         "begin": payer,
         "compared": say_compared(views.get(LOCKSTEP)),
     }
@@ -197,9 +197,9 @@ def check(
     if not payer.judge(views.values()) or (noise == "release" and refuted):
         source = None  # what an audit refuted is released to nobody
     if isinstance(source, World):
-        learned = run_online(setting, source, workers=workers, **how)
+        learned = run_online(setting, source, workers=workers, progress=progress, **how)
     elif source is not None:
-        learned = run(setting, source, **how)
+        learned = run(setting, source, progress=progress("run"), **how)
     return replace(
         begin_report(setting),
         verdict=take_fields(VerdictBrief, verdict),

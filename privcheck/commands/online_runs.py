@@ -36,7 +36,7 @@ from privcheck.runtime.results import NoiseKind, OnlineRequest, OnlineResult, Wo
 from privcheck.runtime.run_folders import find_file, refuse_mixed
 from privcheck.runtime.setting import Setting
 from privcheck.runtime.spending import check_entries
-from privcheck.support.display import Progress, silent
+from privcheck.support.display import Progress, quiet
 
 _CHEAP = 10**11  # counters times episodes up to which a twin is run too: it plans in some seconds, or a minute
 
@@ -102,7 +102,9 @@ def twin_of(setting: Chosen) -> Algorithm | None:
     return algorithm if _differ_in_constants(setting, twin) else twin
 
 
-def run_twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
+def run_twin(
+    setting: Chosen, asked: OnlineRequest, play: PlayTwin, progress: Callable[[str], Progress] = quiet
+) -> Twin:
     """Run the twin of an algorithm by `play`, if it has an online twin; an empty `Twin` otherwise."""
     algorithm, twin = setting.algorithm, twin_of(setting)
     if twin is None:
@@ -114,7 +116,7 @@ def run_twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
     if counters * asked.episodes * asked.replicates <= _CHEAP:
         with suppress(ParameterError):
             own = settle_twin(twin, algorithm, asked)
-            played = play(twin, replace(asked, setting=own, noise="simulated", directory=None, progress=silent))
+            played = play(twin, replace(asked, setting=own, noise="simulated", directory=None, progress=progress(name)))
             regret, value = (float(curve[:, -1].mean()) for curve in (played.regret, played.value))
             chosen = {f"{reading}={way}" for reading, way in asked.readings.items()}
             told = " ".join(why for reading, why in algorithm.twin_differs.items() if reading in chosen)
@@ -231,7 +233,7 @@ def run_online(
     seed: int = 0,
     workers: int | None = None,
     out: Path | None = None,
-    progress: Progress = silent,
+    progress: Callable[[str], Progress] = quiet,
     trivial: TrivialValues | None = None,
     begin: Callable[[], None] = nothing,
     compared: str | None = None,
@@ -250,7 +252,7 @@ def run_online(
         seed: Seed of the users' responses and of simulated noise.
         workers: Threads; None for all cores. The result does not depend on it.
         out: Folder of the first replicate's ledger and of the checkpoint.
-        progress: Called as the work goes on.
+        progress: Makes a callback (done, total) for the named agent, and for its twin without noise.
         trivial: Values of the policies that learn nothing in this environment; None to compute them.
         begin: Called before the first draw.
         play_twin: Runs the non-private twin.
@@ -282,7 +284,7 @@ def run_online(
         noise=noise,
         directory=out,
         workers=workers or os.cpu_count() or 1,
-        progress=progress,
+        progress=progress(setting.algorithm.name),
     )
     if compared is None and noise == "release":
         ready(agent, asked)  # what it refuses is refused before anything is compared
@@ -302,7 +304,7 @@ def run_online(
         compared=compared or "",
     )
     nothing = trivial or judge_trivial_policies(world.mdp, world.features)
-    twin = run_twin(setting, asked, play_twin)
+    twin = run_twin(setting, asked, play_twin, progress)
     regret = _regret(result, K, nothing, twin)
     return RanOnline(
         algorithm=setting.algorithm.name,
@@ -373,7 +375,7 @@ def compare(
     world: World,
     *,
     out: Path | None = None,
-    progress: Callable[[str], Progress] = lambda _: silent,
+    progress: Callable[[str], Progress] = quiet,
     delta: str | float | Fraction | None = None,
     command: Sequence[str] = (),
     noise: NoiseKind = "simulated",
@@ -401,7 +403,7 @@ def compare(
     trivial = judge_trivial_policies(world.mdp, world.features)
     how |= {"trivial": trivial, "noise": noise, "seed": seed}
     results = tuple(
-        run_online(setting, world, out=own, progress=progress(setting.algorithm.name), **how)
+        run_online(setting, world, out=own, progress=progress, **how)
         for setting, own in zip(settings, places, strict=True)
     )
     standings = tuple(

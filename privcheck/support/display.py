@@ -67,3 +67,8 @@ Progress = Callable[[int, int], None]  # (done, of how many)
 
 def silent(done: int, total: int) -> None:
     """Report nothing: the default callback."""
+
+
+def quiet(_: str) -> Progress:
+    """A callback that reports nothing, for any part of the work: the default."""
+    return silent

@@ -80,9 +80,11 @@ def try_mechanism(declaration: Declaration, one: OwnMechanism, values: Mapping[s
     pairs = one.pairs(declaration.relation, values)
     at, rng, tried = one.at(values), np.random.default_rng(0), 0
     size = _DRAWN if one.outputs is None else _DRAWN_OF_FEW
-    for known in pairs:
+    for place, known in enumerate(pairs):
         assert isinstance(known.sampler, OwnRuns)
-        if fault := _find_fault(one, known.sampler, at, rng, size):
+        # the same neighbours in the other order have the same faults
+        drawn = any(known.data[0] is q and known.data[1] is p for p, q in (earlier.data for earlier in pairs[:place]))
+        if not drawn and (fault := _find_fault(one, known.sampler, at, rng, size)):
             raise DeclarationError(f"{one.name}: {fault}")
         if known.outcomes is not None:
             _check_price((one.name, known.words), (known.outcomes, 1), cost, events, values, near=_NEAR)
@@ -343,15 +345,16 @@ def _find_fault(one: OwnMechanism, runs: OwnRuns, at: Mapping[str, float], rng: 
     density, each comparison fails with a probability of at most `_FAILURE`: all of them below 1e-9.
     """
     losses = []
-    for data in runs.pair:
+    for data, other, sign in ((*runs.pair, 1), (*runs.pair[::-1], -1)):
         if _is_frozen(one, data, at):
             return (
                 f"its sampler draws the same outputs from two generators, on {data!s:.120}: draw all noise from `rng`"
             )
         drawn = one.draw(rng, data, size, at)
-        if np.isneginf(one.log_densities(drawn, data, at)).any():
+        here = one.log_densities(drawn, data, at)
+        if np.isneginf(here).any():
             return f"its sampler draws outputs whose log_density is −∞ on {data!s:.120}"
-        losses.append(runs.log_ratio(drawn))
+        losses.append(sign * (here - one.log_densities(drawn, other, at)))  # ±∞ where the other's density is 0
         if why := _differ(one, drawn, data, at):
             return f"the draws of its sampler do not have the density of its log_density, on {data!s:.120}: {why}"
     for low, high in (_PART, (-_PART[1], -_PART[0])):

@@ -120,7 +120,7 @@ def interrupted(*_, **__):
 
 
 def test_an_interrupted_audit_says_which_blocks_are_kept(tmp_path, monkeypatch):
-    from privcheck.cli.options import ProgressBars
+    from privcheck.cli.progress import ProgressBars
 
     out = tmp_path / "out"
     given = ("audit", "dp-apvi", *TINY, "--trials", "100000", "--workers", "1")
@@ -142,7 +142,7 @@ def test_an_interrupted_audit_says_which_blocks_are_kept(tmp_path, monkeypatch):
 
 
 def test_an_interrupted_run_says_what_is_kept(tmp_path, monkeypatch):
-    from privcheck.cli.options import ProgressBars
+    from privcheck.cli.progress import ProgressBars
     from privcheck.runtime import replicates
 
     monkeypatch.setattr(replicates, "_SAVE_EVERY", 0.0)
