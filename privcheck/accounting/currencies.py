@@ -66,7 +66,7 @@ CONCURRENCY: Final[dict[Name, str]] = {
     "renyi": "interactions that overlap too (Haney et al. 2023, for filters at one Rényi order)",
 }
 NOT_A_GUARANTEE: Final = (
-    "the guarantee is the cap's; the amount spent so far is no guarantee at a time that depends on the answers"
+    "the guarantee is that of the cap, not of the amount spent so far, because when to stop may depend on the answers"
 )
 UNITS: Final[dict[Name, str]] = {"pure": "ε", "zcdp": "ρ", "gdp": "μ²", "renyi": "D"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +35,7 @@ def describe_new(result: dict[str, Any]) -> str:
         f"a new ledger: {result['store']}",
         f"the officer's token, which is not shown again: {result['officer_token']}",
         "keep it in a file that only you can read, for --token-file, or in PRIVCHECK_LEDGER_TOKEN",
+        "next: privcheck ledger policy, for the (ε, δ) of a dataset; then privcheck ledger grant and charge",
     ])  # fmt: skip
 
 
@@ -42,7 +44,7 @@ def describe_granted(result: dict[str, Any]) -> str:
     grant = result["grant"]
     head = f"grant {grant['name']}: {grant['currency']} ≤ {grant['cap']} of {grant['dataset']}"
     head += ", from the remainder" if grant["late"] else ""
-    at = f"ε ≤ {float(grant['epsilon']):.6g} at δ = {grant['delta']}, by {grant['theorem']}"
+    at = f"ε ≤ {float(grant['epsilon']):.6g} at δ = {_small(grant['delta'])}, by {grant['theorem']}"
     plan = [] if grant["unit"] is None else [f"unit of its events' price: {_say_unit(grant['unit'])}"]
     return "\n".join([head, at, *plan, f"policy, {_say_policy(result['policy'])}"])
 
@@ -77,12 +79,13 @@ def describe_decision(result: dict[str, Any]) -> str:
             f"{recorded['delta']}"
         )
     if result["state"] == "refused":
-        return f"refused: {result['reason']}; {left}"
+        return f"refused: {result['reason']}" + ("" if "is left" in result["reason"] else f"; {left}")
     lines = [f"{result['state']}: {result['id']}, {_cost(result)}; {left}"]
     if result["expires"] is not None:
         lines.append(f"until {result['expires']}; afterwards it counts as spent until an officer releases it")
     receipt = result["receipt"]
-    return "\n".join([*lines, f"receipt: {receipt['dataset']}, row {receipt['seq']}, {receipt['hash']}"])
+    lines.append(f"receipt: {receipt['dataset']}, row {receipt['seq']}, {receipt['hash']}; --json prints it signed")
+    return "\n".join(lines)
 
 
 def describe_shown(result: dict[str, Any]) -> str:
@@ -235,7 +238,7 @@ def _chain(name: str) -> str:
 
 
 def _say_policy(policy: dict[str, Any]) -> str:
-    keeps = f"({float(policy['epsilon']):.6g}, {policy['delta']})-DP"
+    keeps = f"({float(policy['epsilon']):.6g}, {_small(policy['delta'])})-DP"
     until = "" if policy["until"] is None else f", until {policy['until']}"
     read = BudgetPolicy.of(policy)
     asserted = "; asserted units are charged too" if read.asserted_units else ""
@@ -253,7 +256,7 @@ def describe_dataset(one: dict[str, Any]) -> str:
     heading = ("grant", "currency", "cap", "committed", "reserved", "free", "state", "ε of the cap")
     lines = [
         (g["name"], g["currency"], g["cap"], *(_short(g["balance"][n]) for n in ("committed", "reserved", "free")),
-         g["balance"]["state"], f"{float(g['epsilon']):.6g} at δ = {g['delta']}")
+         g["balance"]["state"], f"{float(g['epsilon']):.6g} at δ = {_small(g['delta'])}")
         for g in one["grants"]
     ]  # fmt: skip
     divided = [
@@ -282,6 +285,12 @@ def _cost(result: dict[str, Any]) -> str:
 
 def _days(token: dict[str, Any]) -> list[str]:
     return [(token[end] or "")[:19] for end in ("expires", "revoked")]
+
+
+def _small(delta: str) -> str:
+    """δ as people write it: 1e-06 for 0.000001; an exact text that a float rounds stays as it is."""
+    short = f"{float(Fraction(delta)):g}"
+    return short if Fraction(short) == Fraction(delta) else delta
 
 
 def _short(number: str) -> str:

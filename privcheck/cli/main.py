@@ -118,38 +118,49 @@ def budget(name: str, *, sets: tuple[str, ...], delta: str | None, certificate: 
 @click.argument("name", required=False, shell_complete=complete_algorithms)
 @click.option("--all", "everything", is_flag=True, help="Every declared algorithm, at its defaults.")
 @click.option("--pages", type=Place(), help="With --all: write one page of findings per paper to this directory.")
+@click.option("--out", type=Place(), metavar="FILE", help="Write the verdict as a page (.html) or as JSON (.json).")
 @set_option
 @certificate_option
 @json_option
 def verify(
-    name: str | None, *, everything: bool, pages: Path | None, sets: tuple[str, ...], certificate: Path | None,
+    name: str | None, *, everything: bool, pages: Path | None, out: Path | None, sets: tuple[str, ...],
+    certificate: Path | None,
 ) -> None:  # fmt: skip
     """Judge the claim of NAME, or of all: does it hold?
 
     \b
     Examples:
-      privcheck verify sdp-pe-as-printed
+      privcheck verify sdp-pe-as-printed --out sdp-pe.html
       privcheck verify dp-apvi --certificate dp-apvi.json
       privcheck verify --all --json
     """
     from privcheck.cli.printing import describe_verdict, describe_verdicts
     from privcheck.commands.certificates import certificate_of
+    from privcheck.commands.checks import report_verdict
     from privcheck.commands.declarations import verify_claim
+    from privcheck.commands.provenance import Began
     from privcheck.commands.settings import parse_sets, resolve_setting
+    from privcheck.reports.files import check_page, keep
 
     if everything == (name is not None):
         raise click.UsageError("give one algorithm's NAME or --all")
     if name is not None and pages is not None:
         raise click.UsageError("--pages goes with --all: a page is about a whole paper")
-    if everything and (sets or certificate is not None):
-        raise click.UsageError("--set and --certificate go with one NAME")
+    if everything and (sets or certificate is not None or out is not None):
+        raise click.UsageError("--set, --certificate and --out go with one NAME; --pages writes pages of all")
     if name is not None:
+        began = Began()
+        if out is not None:
+            check_page(out)
         setting = resolve_setting(name, parse_sets(sets))
         with ProgressBars() as bars:
             bars(f"verify {name}")
             result = verify_claim(setting)
         if certificate is not None:
             keep_certificate(certificate_of(setting.priced), certificate)
+        if out is not None:
+            made = report_verdict(setting, result, began=began, command=["privcheck", *sys.argv[1:]])
+            click.echo(f"page: {keep(made, out)}", err=True)
         finish(result, describe_verdict)
         sys.exit(VERDICTS[result.verdict])
     every = _verify_all(show=not wants_json())

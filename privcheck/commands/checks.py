@@ -11,11 +11,11 @@ from typing import Any
 from privcheck.accounting import claim_epsilon
 from privcheck.commands.datasets import Source
 from privcheck.commands.declarations import calibrate_noise, price_releases, show, verify_claim
-from privcheck.commands.online_runs import run_online
+from privcheck.commands.online_runs import refuse_early, run_online
 from privcheck.commands.provenance import Began, about, exact_parameters, provenance
 from privcheck.commands.run_budget import Nobody, Paying
 from privcheck.commands.runs import LOCKSTEP, audit, refuse_second_release, run, say_compared
-from privcheck.commands.settings import Chosen
+from privcheck.commands.settings import Chosen, parse_delta
 from privcheck.declare.mechanisms import LAWS
 from privcheck.errors import ParameterError
 from privcheck.reports import load_report
@@ -28,6 +28,7 @@ from privcheck.reports.values import (
     RanOnline,
     Report,
     VerdictBrief,
+    Verified,
     take_fields,
     together,
 )
@@ -105,6 +106,25 @@ def begin_report(setting: Chosen) -> Report:
     )
 
 
+def report_verdict(setting: Chosen, found: Verified, *, began: Began, command: Sequence[str]) -> Report:
+    """Report of a verdict alone: with the declaration and its price, without audits and a run.
+
+    Args:
+        setting: The algorithm that was judged.
+        found: Its verdict.
+        began: Start of the work.
+        command: The command line or call, for the record.
+    """
+    return replace(
+        begin_report(setting),
+        verdict=take_fields(VerdictBrief, found),
+        show=show(setting),
+        budget=price_releases(setting, parse_delta(None, setting), full=True),
+        verify=found,
+        provenance=provenance(began, command=command, seeds={}),
+    )
+
+
 SAMPLED = ("releases", "policy")
 SECOND = 1_000_000_007  # added to the seed of an audit that is run again
 PURE_DELTA = 1e-5  # at which a pure claim is compared with what composition really needs
@@ -158,6 +178,8 @@ def check(
         refuse_mixed(out, released=noise == "release")
     drawn = setting.with_noise(noise)  # what cannot be drawn is refused before the audits run
     judged, charged = drawn.judged, drawn.charged
+    if isinstance(source, World):
+        refuse_early(drawn, source, replicates=repeated, noise=noise, seed=seed)
     progress("verify")
     verdict = verify_claim(judged)  # of the discrete mechanism, where that is what is released
     plan = registry.plan_for(setting.algorithm)

@@ -25,6 +25,7 @@ from privcheck.reports import values as report
 from privcheck.reports.wording import ratio
 from privcheck.runtime import registry
 from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import PureDP
 from privcheck.verification import PlainWitness, Verification, Witness, judge
 from privcheck.verification.comparisons import monotone
 from privcheck.verification.findings import Change
@@ -204,7 +205,7 @@ def price_releases(setting: Chosen, delta: float, *, full: bool = False) -> repo
             pure_epsilon=finite(numbers.pure),
         ),
         methods=tuple(methods),
-        curve=_curve(setting) if full else None,
+        curve=_curve(setting, delta) if full else None,
     )
 
 
@@ -284,18 +285,21 @@ def calibrate_noise(setting: Chosen, *, epsilon: float, delta: float) -> report.
     )
 
 
-def _curve(setting: Chosen) -> report.DeltaCurve:
+def _curve(setting: Chosen, delta: float) -> report.DeltaCurve:
     """δ against ε for the accountant and for the claim, from ε = 0 to where the accountant's δ is about 1e-10."""
     numbers = setting.priced.numbers
     claim = setting.declared.claim.guarantee
     furthest = numbers.epsilon(1e-10)
     if not math.isfinite(furthest):  # no ε holds at such a δ: as far as the claim reaches
         furthest = claim_epsilon(claim, setting.values, 0.5) * 2
+    at = 0.0 if isinstance(claim, PureDP) else delta
     epsilons = np.linspace(0.0, furthest * 1.05, 61).tolist()
     return report.DeltaCurve(
         epsilon=tuple(epsilons),
         delta_upper=tuple(numbers.delta(e) for e in epsilons),
         delta_claim=tuple(claim_delta(claim, setting.values, e) for e in epsilons),
+        claimed=finite(claim_epsilon(claim, setting.values, at)),
+        claimed_at=at,
     )
 
 

@@ -224,6 +224,26 @@ def episodes_of(setting: Chosen) -> int:
     return int(episodes)
 
 
+def refuse_early(setting: Chosen, world: World, *, replicates: int, noise: NoiseKind, seed: int) -> None:
+    """Make the agent of a run and drop it, so that a long check does not end in what the agent refuses.
+
+    Raises:
+        ParameterError: The agent refuses the world, or a parameter.
+    """
+    if setting.algorithm.online is not None:
+        asked = OnlineRequest(
+            setting=setting.setting,
+            world=world,
+            episodes=episodes_of(setting),
+            replicates=replicates,
+            seed=seed,
+            noise=noise,
+            directory=None,
+            workers=1,
+        )
+        ready(setting.algorithm.online, asked)
+
+
 def run_online(
     setting: Chosen,
     world: World,

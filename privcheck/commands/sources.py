@@ -94,7 +94,7 @@ def refuse_files(algorithms: Sequence[Algorithm], place: Place) -> None:
     """
     if online_only(algorithms) and (place.env is None or place.files):
         names = ", ".join(algorithm.name for algorithm in algorithms)
-        raise ParameterError(f"{names} learns as it acts: give --env ENV, not {_FILES}", name="env")
+        raise ParameterError(f"{names} learns as it acts: give --env ENV, such as riverswim, not {_FILES}", name="env")
 
 
 def anything_to_check(

@@ -18,7 +18,7 @@ from privcheck.ledger.balances import SHARES, Balance
 from privcheck.ledger.exact import write_time
 from privcheck.ledger.limits import how_often, lines_of
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Entry, Grant, read_cost, write_cost
+from privcheck.ledger.values import Entry, Grant, complete_event, read_cost, write_cost
 from privcheck.ledger.wire import parse_event
 
 _WINDOW: Final = timedelta(days=30)
@@ -82,7 +82,7 @@ def forecast_of(transaction: Transaction, grant: Grant, balance: Balance, *, at:
     took = (now - begin).total_seconds() if now - begin >= _LEAST and not balance.frozen else math.inf
     lasts = min((SHARES - now_) / (now_ - then) * took if now_ > then else math.inf for then, now_ in shares)
     cost, places = read_cost(newest.body["cost"]), tuple(newest.body.get("blocks", ())) or grant.places
-    lines = lines_of(grant, parse_event(newest.body["event"])) if grant.plan else ()
+    lines = lines_of(grant, parse_event(complete_event(newest.body["event"]))) if grant.plan else ()
     fits = [how_often(grant, balance, place, lines, cost) for place in places]
     return Forecast(
         charge=str(newest.charge),

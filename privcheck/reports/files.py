@@ -219,10 +219,19 @@ def as_report(result: object) -> Report:
     return Report(privcheck=About(), algorithm=name, unit=getattr(result, "unit", None), **sections)
 
 
+def check_page(path: Path) -> None:
+    """Refuse a path that `keep` could not write, before the work whose result it is for.
+
+    Raises:
+        ParameterError: The name ends neither in .json nor in .html, or the path is a folder.
+    """
+    if path.suffix not in (".json", ".html") or path.is_dir():
+        raise ParameterError(f"{path}: expected a name that ends in .json or .html", name="path", given=str(path))
+
+
 def keep(result: object, path: Path) -> Path:
     """Write a result's JSON document or its page, by the path's ending, and return the path; see `Result.save`."""
-    if path.suffix not in (".json", ".html"):
-        raise ParameterError(f"{path}: expected a name that ends in .json or .html", name="path", given=str(path))
+    check_page(path)
     if path.suffix == ".json":
         save_result(result, path)
         return path

@@ -82,6 +82,8 @@ def _brief(report: Report) -> Facts:
     """Rows of the verdict box: guarantee in plain words, parameters, protected unit, neighbours, readers concerned."""
     promised, run = promise(report), report.run
     parameters = ", ".join(tables.assign(name, value) for name, value in report.parameters.items())
+    readings = ", ".join(f"{name} = {way}" for name, way in report.choices.items())
+    parameters = "; ".join(part for part in (parameters, readings) if part)
     relation = report.show.relation if report.show else report.budget.relation if report.budget else ""
     if run is not None and run.preset is not None:
         parameters += f"{'; ' if parameters else ''}preset {run.preset.words}"

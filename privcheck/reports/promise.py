@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from privcheck.reports.summary import audit_views
+from privcheck.reports.summary import audit_views, claimed_epsilon
 from privcheck.reports.values import Report
 from privcheck.reports.wording import capitalise, figure, percent
 
@@ -81,11 +81,8 @@ def promise(report: Report) -> Promise | None:
     if epsilon is None or math.isinf(epsilon):
         text = "No finite ε is known for the declaration, so an attacker may be right every time."
         return Promise(strength="none", text=text)
-    said = [capitalise(_say(epsilon, delta, _distance(report)))]
-    failed = report.verify is not None and report.verify.verdict == "fails"
-    if failed and audit is not None and audit.epsilon_claimed is not None and audit.epsilon_claimed < epsilon:
-        claimed = percent(guess_right(audit.epsilon_claimed, audit.delta), rounding="up")
-        said.append(f"By ε alone the claim would allow {claimed}.")
+    failed, claim = report.verify is not None and report.verify.verdict == "fails", claimed_epsilon(report)
+    said = [capitalise(_say(epsilon, delta, _distance(report), claim if failed else None))]
     caught = any(view.verdict == "violation" and view.agent_ran for _, view in audit_views(report))
     if caught:
         said.append("An audit found that the running code loses more: none of this applies to it.")
@@ -108,9 +105,19 @@ def grade(epsilon: float, delta: float) -> Strength:
     return "strong" if right <= _STRONG else "moderate" if right <= _MODERATE else "weak"
 
 
-def _say(epsilon: float, delta: float, distance: float | None = None) -> str:
-    """How often an attacker is right, by ε and δ alone and, if it is sharper, by the whole curve, as text."""
+def _say(epsilon: float, delta: float, distance: float | None = None, claim: tuple[float, float] | None = None) -> str:
+    """How often an attacker is right, by ε and δ alone and, if it is sharper, by the whole curve, as text.
+
+    Args:
+        epsilon: ε of the guarantee.
+        delta: Its δ.
+        distance: Total variation distance by the whole curve.
+        claim: ε and δ of a claim that fails, for comparison in the same terms.
+    """
     alone, at = guess_right(epsilon, delta), f"ε = {figure(epsilon, rounding='up')}"
+    allowed = "" if claim is None else percent(guess_right(*claim), rounding="up")
+    if allowed and (claim is None or claim[0] >= epsilon or claim[1] != delta):
+        allowed = ""
     who = (
         "an attacker who sees everything that is released, and knows all but which of two records a user has (50 : 50 "
         "before), names the right one at most"
@@ -119,10 +126,13 @@ def _say(epsilon: float, delta: float, distance: float | None = None) -> str:
         alone_said = f"no output lifts the belief in one of them above {percent(alone, rounding='up')} (pure {at})"
     else:
         alone_said = f"{at} at δ = {figure(delta)} alone would allow {percent(alone, rounding='up')}"
+    if allowed:
+        alone_said += f", where the claim allows {allowed}"
     whole = 1.0 if distance is None else min(1.0, (1 + distance) / 2 * _SLACK)
     if whole < alone:
         return f"{who} {percent(whole, rounding='up')} of the time, by the whole curve δ(ε); {alone_said}."
-    return f"{who} {percent(alone, rounding='up')} of the time, at {at}{f' and δ = {figure(delta)}' if delta else ''}."
+    told = f"{who} {percent(alone, rounding='up')} of the time, at {at}{f' and δ = {figure(delta)}' if delta else ''}"
+    return f"{told}; the claim allows {allowed}." if allowed else f"{told}."
 
 
 def concerned(report: Report) -> str:

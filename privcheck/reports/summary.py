@@ -98,19 +98,27 @@ class PureBar:
 
 def pure_bars(report: Report) -> tuple[PureBar, ...]:
     """ε of a pure claim, of the accountant, of the worst known pair and of the audit; empty for other claims."""
-    audit, total = report.audit, report.budget.guarantee if report.budget else None
-    if total is None or audit is None or audit.epsilon_claimed is None or audit.delta:
+    audit, total, claim = report.audit, report.budget.guarantee if report.budget else None, claimed_epsilon(report)
+    if total is None or claim is None or claim[1]:
         return ()
-    claimed = audit.epsilon_claimed
+    claimed = claim[0]
     upper = math.inf if total.pure_epsilon is None else total.pure_epsilon
     bars = [PureBar(text="claimed", epsilon=claimed, side="claim")]
     bars.append(PureBar(text="accountant: at most", epsilon=upper, side="upper"))
     if report.verify is not None and math.isfinite(report.verify.lower_ratio) and report.verify.lower_ratio > 0:
         pair = report.verify.lower_ratio * claimed
         bars.append(PureBar(text="worst known pair: at least", epsilon=pair, side="lower"))
-    if audit.epsilon_lower is not None and _here(report, audit):
+    if audit is not None and audit.epsilon_lower is not None and not audit.delta and _here(report, audit):
         bars.append(PureBar(text="audit: at least", epsilon=audit.epsilon_lower, side="lower"))
     return tuple(bars)
+
+
+def claimed_epsilon(report: Report) -> tuple[float, float] | None:
+    """ε that the claim allows, and the δ at which it does, 0 for a pure claim; None if no finite ε follows."""
+    audit, curve = report.audit, report.budget.curve if report.budget else None
+    if audit is not None and audit.epsilon_claimed is not None:
+        return audit.epsilon_claimed, audit.delta
+    return None if curve is None or curve.claimed is None else (curve.claimed, curve.claimed_at)
 
 
 def _here(report: Report, view: Audited) -> bool:
@@ -168,6 +176,18 @@ _METHODS = {
     "given": "by the accountant, provided that the author's statements are true",
     "witness": "by two neighbouring datasets whose exact privacy loss was computed",
 }
+_REASONS = {  # of a claim that fails, by the code of a finding
+    "wrong-relation": "the noise is sized for another neighbouring relation than the claim's",
+    "noise-shared": "several values share one draw of noise",
+    "message-as-sum": "the noise of all users is counted for the message of one",
+    "tree-levels": "the proof counts fewer nodes of the tree for one user than there are",
+    "release-uncounted": "the proof leaves out one of the releases",
+    "release-repeated": "a release is made more often than the proof charges it",
+    "epsilon-sum": "the budgets of the releases add up to more than the claim",
+    "stated-sensitivity-refuted": "one user can change a statistic by more than is stated",
+    "assumption-violated": "the paper's own data break a bound that its proof assumes",
+    "joint-precondition": "actions depend on other users' data outside the billboard",
+}
 _JOINT = {
     "follows": "Joint differential privacy follows by the billboard lemma.",
     "unproved": "Joint differential privacy is unproved: the billboard lemma's premise fails, and it has no converse.",
@@ -188,6 +208,7 @@ class Verdict:
         sentence: The verdict's own sentence.
         repair: The smallest change that makes a failing claim true or removes the slack; empty if there is none.
         joint: What follows for joint DP; empty if joint DP is not claimed.
+        why: The steps of the proof that are wrong, in plain words; empty if none is known.
         statements: Verdict on each printed statement; empty if none applies to this system.
         origin: Origin of the judged text; empty if unknown.
         meaning: What the verdict of an audit alone does not mean; empty for other verdicts.
@@ -202,6 +223,7 @@ class Verdict:
     sentence: str
     repair: str
     joint: str
+    why: str = ""
     statements: str = ""
     origin: str = ""
     meaning: str = ""
@@ -262,12 +284,20 @@ def verdict(report: Report) -> Verdict:
         claim=spell_out(verify.claim if verify else report.show.claim if report.show else ""),
         ratios=_ratios(kind, verify) if verify else "",
         sentence="" if own is None else agree(report, own.sentence),
+        why=_why(verify) if verify and kind == "fails" else "",
         repair=as_sentence(agree(report, verify.repair)) if verify else "",
         joint=_JOINT[verify.joint] if verify and verify.joint else "",
         statements=say_statements(verify.statements) if verify else "",
         origin=say_origin(verify.origin) if verify and verify.origin else "",
         certificate=say_certificate(verify.certificate) if verify and verify.certificate else "",
     )
+
+
+def _why(verify: Verified) -> str:
+    """The critical findings about steps of the proof, in plain words; empty if none has a plain reason."""
+    found = (_REASONS.get(item.code) for item in verify.findings if item.severity == "critical")
+    reasons = list(dict.fromkeys(reason for reason in found if reason))
+    return f"Why: {'; '.join(reasons)}." if reasons else ""
 
 
 def _run_verdict(run: Ran | RanOnline) -> Verdict:
@@ -322,11 +352,10 @@ def at_delta(delta: float) -> str:
 
 
 def _claim(report: Report) -> KeyFigure | None:
-    audit = report.audit
-    if audit is None or audit.epsilon_claimed is None:
+    claim = claimed_epsilon(report)
+    if claim is None:
         return None
-    epsilon = figure(audit.epsilon_claimed, rounding="up")
-    return KeyFigure(label="Claimed", value=f"ε = {epsilon}", note=at_delta(audit.delta))
+    return KeyFigure(label="Claimed", value=f"ε = {figure(claim[0], rounding='up')}", note=at_delta(claim[1]))
 
 
 def _upper(report: Report) -> KeyFigure | None:
@@ -493,7 +522,11 @@ def _contradictions(report: Report, name: str, view: Audited) -> Iterator[Notice
         if name == "releases" and (elsewhere := words(view.evidence, "audited_at")):
             against = f", at {elsewhere}; at the parameters above the claim was found to hold"
         holds = verdict(report).tone == "good"
-        text = f"The audit of the view “{name}” found a violation{against if holds else ''}."
+        if report.verify.verdict == "fails" and not view.agent_ran:
+            against = ": the declared releases lose more than the claim, as the verdict says. No agent ran in it"
+        else:
+            against = against if holds else ""
+        text = f"The audit of the view “{name}” found a violation{against}."
         yield Notice(tone="bad", title="Audit: violation", text=text)
     if isinstance(first := view.evidence.get("first_run"), Mapping):
         lower = first.get("epsilon_lower")

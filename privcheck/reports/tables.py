@@ -29,6 +29,7 @@ from privcheck.verification import PlainWitness
 _SEVERITIES: dict[str, Tone] = {"critical": "bad", "theoretical": "open", "negligible": "plain"}
 _SPREADS = {"gaussian": "std", "laplace": "b"}
 _ALIKE = 0.75  # share of words that findings of one row have in common
+_BEFORE = 3  # words that say what a differing word is
 _ASKED = re.compile(r" \(asked: [^)]*\)")
 _AUDIT_TONES: dict[str, Tone] = {"violation": "bad", "consistent": "plain"}
 
@@ -194,9 +195,12 @@ def _together(found: Sequence[tuple[str, str]]) -> str:
     """The first message, and of the others where they are and the words that differ."""
     (_, first), others = found[0], []
     for where, message in found[1:]:
-        words = message.split(" ")
-        parts = [" ".join(words[a:b]) for tag, _, _, a, b in _compared(first, message).get_opcodes() if tag != "equal"]
-        told = ", ".join(part.strip(":.,;") for part in parts if part)
+        words, parts, end = message.split(" "), list[str](), 0
+        for tag, _, _, a, b in _compared(first, message).get_opcodes():
+            if tag != "equal" and b > a:
+                parts.append(" ".join(words[max(a - _BEFORE, end) : b]))
+                end = b
+        told = ", ".join(part.strip(":.,;") for part in parts)
         others.append(f"{where}: {told}" if told else where)
     return "; ".join([first, *([f"likewise {others[0]}", *others[1:]] if others else [])])
 

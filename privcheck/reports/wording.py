@@ -396,7 +396,8 @@ def rank(standing: str) -> int:
 def say_certificate(brief: CertificateBrief) -> str:
     """What the independent checker said of a certificate, in a sentence."""
     said = brief.says.removeprefix("accepted: ")
-    return as_sentence(f"Checked independently ({brief.kind}): {said}" if brief.accepted else said)
+    who = "Checked independently, by a program that shares no code with privcheck: "
+    return as_sentence(f"{who}{said}" if brief.accepted else said)
 
 
 def say_origin(origin: Origin) -> str:

@@ -58,7 +58,7 @@ def test_a_statement_says_what_was_lost_by_who_took_part_in_everything(book):
         book.charge(OTTO, grant="H", unit="dataset", event=RHO)
     everything = book.show(OTTO)["datasets"][0]["taken_part_in_all"]
     assert float(everything["epsilon"]) == pytest.approx(zcdp_to_epsilon(2.4, 1e-6).value)
-    assert "no guarantee at a time that depends on the answers" in everything["note"]
+    assert "not of the amount spent so far" in everything["note"]
     book.charge(OTTO, grant="E", unit="dataset", event={"type": "pure", "epsilon": "2"})
     both = float(book.show(OTTO)["datasets"][0]["taken_part_in_all"]["epsilon"])
     assert both == pytest.approx(2 + zcdp_to_epsilon(2.4, 5e-7).value)

@@ -22,7 +22,12 @@ def test_findings_that_differ_in_a_number_share_a_row_with_every_number():
         *(("critical", "budget-exceeded", where, said.format(x)) for where, x in (("a", 1.9), ("b", 1.95), ("c", 2))),
     )
     assert found == [
-        ["critical", "budget-exceeded", "a, b, c", f"{said.format(1.9)}; likewise b: 1.95; c: 2"],
+        [
+            "critical",
+            "budget-exceeded",
+            "a, b, c",
+            f"{said.format(1.9)}; likewise b: this release costs 1.95; c: this release costs 2",
+        ],
         ["theoretical", "claim-slack", "claim", "the releases cost half of the claim"],
     ]
 

@@ -258,11 +258,21 @@ class TotalCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaCurve:
-    """δ against ε: the accountant's upper bound and the claim."""
+    """δ against ε: the accountant's upper bound and the claim.
+
+    Attributes:
+        epsilon: ε, ascending.
+        delta_upper: The accountant's δ at each.
+        delta_claim: The claim's δ at each.
+        claimed: ε that the claim allows at `claimed_at`; None if it allows every finite ε, and in older reports.
+        claimed_at: 0 for a pure claim, else the δ of the budget.
+    """
 
     epsilon: tuple[float, ...]
     delta_upper: tuple[float, ...]
     delta_claim: tuple[float, ...]
+    claimed: float | None = None
+    claimed_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
