@@ -127,16 +127,20 @@ def run_point(
         PrivcheckError: The data are refused, or the run deviated from its declaration.
     """
     algorithm = registry.algorithm(task.algorithm)
-    how: dict[str, Any] = {"replicates": task.replicates, "seed": task.seed, "out": directory, "progress": progress}
+    how: dict[str, Any] = {"replicates": task.replicates, "seed": task.seed, "out": directory}
     ran: Ran | RanOnline
     try:
         if algorithm.online is not None:
             chosen, world = world_to_run([algorithm], task.given, task.place, seed=task.seed)
             setting = chosen[0]
-            ran = online_runs.run_online(setting, world, workers=task.workers, play_twin=play_twin, **how)
+            own = {setting.algorithm.name: progress}  # of the twin, which several points share, nothing is reported
+            ran = online_runs.run_online(
+                setting, world, workers=task.workers, play_twin=play_twin,
+                progress=lambda name: own.get(name, silent), **how,
+            )  # fmt: skip
         else:
             setting, source = source_to_run(algorithm, task.given, task.place, seed=task.seed)
-            ran = runs.run(setting, source, **how)
+            ran = runs.run(setting, source, progress=progress, **how)
     except ParameterError as error:
         return _refused(task, str(error)), None
     return _describe(task, ran, stand(ran, price_claim(setting, task.delta))), ran

@@ -60,6 +60,32 @@ def test_the_packages_figures_at_twenty_steps() -> None:
     assert references["optimum"] == pytest.approx(0.79222, abs=5e-6)
 
 
+def test_what_groups_of_states_can_reach_is_a_plan_on_their_means_acted_out_state_by_state() -> None:
+    model, S, H = load(), 9, 6
+    group = groups(model.sofa, S)
+    moves = np.array([  # (S, A, S): patients of a group count alike
+        [np.bincount(group, weights=model.mdp.transition[0][group == g, a].mean(axis=0), minlength=S)
+         for a in range(25)] for g in range(S)
+    ])  # fmt: skip
+    moves /= moves.sum(axis=2, keepdims=True)
+    ahead, plan = np.zeros(S), []
+    for _ in range(H):
+        q = np.array([[m @ ahead + (g < S - 3) * m[S - 2] for m in moves[g]] for g in range(S)])
+        plan.insert(0, q.argmax(axis=1))
+        ahead = q.max(axis=1)
+    law, survived = model.mdp.initial.copy(), 0.0
+    for actions in plan:
+        after = np.zeros(716)
+        for s in np.flatnonzero(law):
+            after += law[s] * model.mdp.transition[0][s, actions[group[s]]]
+            survived += law[s] * model.mdp.transition[0][s, actions[group[s]], 714] * (s < 713)
+        law = after
+    references = icu(5, H, S).references
+    assert references["plan of the true groups"] == pytest.approx(survived, abs=1e-9)
+    assert references["random"] < references["plan of the true groups"] < references["optimum"]
+    assert "plan of the true groups" not in icu(5, H, 716).references
+
+
 def test_the_package_is_read_but_not_imported() -> None:
     load.cache_clear()
     load()

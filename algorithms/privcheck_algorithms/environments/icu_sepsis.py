@@ -133,7 +133,7 @@ def _sample(values: Mapping[str, int], seed: int) -> Dataset:
         ),
         reward=reward,
         evaluate=lambda policy: evaluate(mdp, _lift(policy, group, states)),
-        references=dict(_references(H)),
+        references=dict(_references(H, states)),
         public=True,
         facts={
             "users": users,
@@ -172,11 +172,21 @@ def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the
 
 
 @functools.lru_cache(maxsize=8)
-def _references(H: int) -> dict[str, float]:
-    """Exact expected returns in the full model: survival within H steps."""
+def _references(H: int, states: int) -> dict[str, float]:
+    """Exact expected returns in the full model: survival within H steps.
+
+    The optimum treats each of the 716 states by itself. A policy that sees groups cannot: what planning on the groups'
+    true means reaches is a bound from below on the best of those.
+    """
     model = load()
     mdp = model.of_steps(H)
+    if states < STATES:
+        plan = np.eye(ACTIONS)[solve(_model({"H": H, "S": states}, 0).mdp).actions]
+        grouped = {"plan of the true groups": evaluate(mdp, _lift(plan, groups(model.sofa, states), states))}
+    else:
+        grouped = {}
     return {
+        **grouped,
         "clinicians": evaluate(mdp, np.broadcast_to(model.clinicians, (H, STATES, ACTIONS))),
         "random": evaluate(mdp, uniform(H, STATES, ACTIONS)),
         "optimum": solve(mdp).value,
