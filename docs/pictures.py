@@ -76,6 +76,11 @@ PICTURES: Final = (
         "--seeds 5 --out runs/frontier",
         page="runs/frontier/sweep.html",
     ),
+    Picture(
+        name="users",
+        command="privcheck sweep dp-apvi --over n=1e4,2e4,4e4,8e4,16e4 --env riverswim --seeds 5 --out runs/users",
+        page="runs/users/sweep.html",
+    ),
     Picture(name="policy", command="privcheck policy runs/check/policy.npz --out policy.svg", page="policy.svg"),
     Picture(
         name="budget",
