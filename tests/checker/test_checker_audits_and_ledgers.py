@@ -234,6 +234,18 @@ def test_a_tail_is_above_the_exact_one_whatever_it_is_rounded_to(digits: int, mo
                     assert found <= exact * (1 + Fraction(1, 10**25))
 
 
+@pytest.mark.parametrize("digits", [3, 5, 192])
+def test_a_number_of_choices_is_rounded_up(digits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "DIGITS", digits)
+    for runs in (1, 9, 40, 1000):
+        for few in range(0, runs // 2 + 1, 1 + runs // 50):
+            top, shift = counts._binomial(runs, few)
+            assert comb(runs, few) <= top << shift
+            assert top.bit_length() <= 2 * digits
+            if digits == 192:
+                assert top << shift <= comb(runs, few) * (1 + Fraction(few + 1, 2**191))
+
+
 @pytest.mark.parametrize("currency", ["epsilon", "mu2", "rho"])
 def test_a_policy_is_not_negative(currency: str) -> None:
     policy = {"epsilon": "-1/2", "delta": 1, "order": 2}

@@ -329,6 +329,7 @@ def test_a_selection_is_no_crossing_and_a_crossing_no_selection() -> None:
 )  # fmt: skip
 def test_two_groups_of_three_numbers_say_what_is_crossed(groups: Any) -> None:
     assert crossing(groups) == "L-SPARSE"
+    assert crossing(groups, threshold_scale=2) == "L-SPARSE"
 
 
 def test_a_group_has_up_to_sixty_queries() -> None:
@@ -358,7 +359,7 @@ def test_scales_of_a_sparse_vector_are_positive_fractions(name: str, wrong: Any)
     assert verdict([part], PURE_0, {"crossing": {"r": [[1, 0, 1], [1, 0, -1]]}}) == "L-SPARSE"
 
 
-@pytest.mark.parametrize("law", [[["1/2", "1/2"]], [["1/2"], ["1/2"], ["1"]], []])
+@pytest.mark.parametrize("law", [[["1/2", "1/2"]], [["1/2", "1/2"], ["1/4", "3/4"], ["0", "1"]], []])
 def test_a_stated_law_has_two_sides(law: Any) -> None:
     own = samples.release("r", {"kind": "stated", "l1": 0, "l2": 0}, "theorem", cost=1, currency="pure", theorem="x")
     assert verdict([own], PURE_0, {"laws": {"r": law}}) == "L-STATED"
