@@ -266,7 +266,7 @@ class Prover:
         else:
             base = _add(lower if lower is not None else {(): floor} if floor else {}, more)
         shift = ZERO
-        if scale and (floor > 0 or name in self.above or min(found) < 0):  # negative powers: proved positive there
+        if scale and (floor > 0 or name in self.above):  # so are all factors with negative powers
             shift = max(found) if falls else min(found)
         halves = 1
         if any((each - shift).denominator == 2 for each in found):
