@@ -1,0 +1,342 @@
+"""Numeric compositions at their edges: every limit on both sides, curves against floats, mixtures with given ends."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from certificate_verdicts import refused
+from privcheck_check import numeric
+from privcheck_check.enclosures import ONE, enclose
+from privcheck_check.values import Rejected
+
+F = Fraction
+Event = dict[str, Any]
+
+
+# ── Curves against floats ──
+
+
+def phi(x: float) -> float:
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
+def root(ratio: Callable[[float], float], t: float) -> float:
+    low, high = -60.0, 60.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (low, middle) if ratio(middle) > t else (middle, high)
+    return low
+
+
+def normal_curve(top: list[tuple[float, float]], bottom: list[tuple[float, float]], t: float) -> float:
+    """P(X > x) − t·Q(X > x) at the x where the ratio of densities, which grows, is t."""
+
+    def ratio(x: float) -> float:
+        return sum(w * math.exp(m * x - m * m / 2) for w, m in top) / sum(
+            w * math.exp(m * x - m * m / 2) for w, m in bottom
+        )
+
+    x = root(ratio, t)
+    return sum(w * phi(m - x) for w, m in top) - t * sum(w * phi(m - x) for w, m in bottom)
+
+
+def outcomes(event: Event) -> list[tuple[float, float]]:
+    law, e = event["law"], float(F(event.get("epsilon", 0)))
+    if law == "discrete":
+        return [(float(F(p)), float(F(q))) for p, q in zip(event["p"], event["q"], strict=True)]
+    if law == "randomised response":
+        other = 1 / (math.exp(e) + event["values"] - 1)
+        return [(math.exp(e) * other, other), (other, math.exp(e) * other), *[(other, other)] * (event["values"] - 2)]
+    if law == "approximate":
+        lost, true = float(F(event["lost"])), math.exp(e) / (1 + math.exp(e))
+        bit = [((1 - lost) * true, (1 - lost) * (1 - true)), ((1 - lost) * (1 - true), (1 - lost) * true)]
+        return [(lost, 0.0), (0.0, lost), *bit]
+    if law == "binomial":
+        m = event["trials"]
+        coins = [math.comb(m, k) / 2**m for k in range(m + 1)]
+        return list(zip([0.0, *coins], [*coins, 0.0], strict=True))
+    norm = (1 - math.exp(-e)) / (1 + math.exp(-e))
+    far = [norm * math.exp(-e * abs(x)) for x in range(-300, 300 + event["distance"])]
+    return [(far[i - event["distance"]], far[i]) for i in range(event["distance"], len(far))]
+
+
+def true_curve(event: Event, t: float) -> float:
+    if "rate" in event:
+        rate = float(F(event["rate"]))
+        s = (t - 1 + rate) / rate
+        single = {key: value for key, value in event.items() if key != "rate"}
+        return rate * (true_curve(single, s) if s > 0 else 1 - s)
+    if "squared_ratio" in event:
+        m = math.sqrt(F(event["squared_ratio"]))
+        if event["law"] == "gaussian":
+            return phi(m / 2 - math.log(t) / m) - t * phi(-m / 2 - math.log(t) / m)
+        if event["law"] == "opposite gaussians":
+            q = float(F(event["share"]))
+            return normal_curve([(1 - q, 0.0), (q, m)], [(1 - q, 0.0), (q, -m)], t)
+        weights = [float(F(w)) for w in event["weights"]]
+        return 1 - t if t <= weights[0] else normal_curve([(w, k * m) for k, w in enumerate(weights)], [(1.0, 0.0)], t)
+    if event["law"] == "laplace":
+        return max(0.0, 1 - t, 1 - math.sqrt(t * math.exp(-float(F(event["ratio"])))))
+    return sum(max(0.0, p - t * q) for p, q in outcomes(event))
+
+
+CURVES: list[Event] = [
+    {"law": "gaussian", "squared_ratio": "1/9"},
+    {"law": "gaussian", "squared_ratio": 4, "rate": "1/3"},
+    {"law": "opposite gaussians", "squared_ratio": "2/3", "share": "1/5"},
+    {"law": "opposite gaussians", "squared_ratio": 3, "share": 1},
+    {"law": "opposite gaussians", "squared_ratio": 2, "share": "3/4"},
+    {"law": "gaussian mixture", "squared_ratio": "2/3", "weights": ["1/4", "1/2", "1/4"]},
+    {"law": "gaussian mixture", "squared_ratio": 1, "weights": ["1/4", 0, "1/4", "1/4", "1/4"]},
+    {"law": "gaussian mixture", "squared_ratio": "1/2", "weights": [0, "1/3", "2/3"]},
+    {"law": "gaussian mixture", "squared_ratio": "1/2", "weights": [0, 1]},
+    {"law": "gaussian mixture", "squared_ratio": "1/2", "weights": ["1/3", "2/3", 0]},
+    {"law": "gaussian mixture", "squared_ratio": 1, "weights": ["1/2", "1/2"], "rate": "1/2"},
+    {"law": "laplace", "ratio": "1/2"},
+    {"law": "laplace", "ratio": 3, "rate": "1/5"},
+    {"law": "geometric", "epsilon": "1/2", "distance": 1},
+    {"law": "geometric", "epsilon": "1/3", "distance": 2},
+    {"law": "geometric", "epsilon": "2/3", "distance": 5},
+    {"law": "randomised response", "epsilon": 1, "values": 2},
+    {"law": "randomised response", "epsilon": "3/2", "values": 5},
+    {"law": "approximate", "epsilon": "1/2", "lost": "1/7"},
+    {"law": "approximate", "epsilon": 2, "lost": 0},
+    {"law": "approximate", "epsilon": 2, "lost": 1},
+    {"law": "discrete", "p": ["1/2", "1/2", 0], "q": ["1/4", "1/2", "1/4"]},
+    {"law": "binomial", "trials": 1},
+    {"law": "binomial", "trials": 2},
+    {"law": "binomial", "trials": 3},
+    {"law": "binomial", "trials": 40},
+    {"law": "binomial", "trials": 41},
+    {"law": "binomial", "trials": 900},
+]
+NAMES = ["-".join(str(value) for value in event.values()) for event in CURVES]
+
+
+def bounded(event: Event) -> Callable[[Fraction], tuple[Fraction, Fraction]]:
+    curve = numeric._read_event(event | {"count": 1})[1]
+
+    def at(t: Fraction) -> tuple[Fraction, Fraction]:
+        low, high = numeric._bounded(curve, enclose(t))
+        return F(low, ONE), F(high, ONE)
+
+    return at
+
+
+@pytest.mark.parametrize("event", CURVES, ids=NAMES)
+def test_a_curve_is_narrow_about_its_value_in_floats(event: Event) -> None:
+    at = bounded(event)
+    for t in (F(1, 50), F(1, 4), F(2, 3), F(17, 20), F(1), F(21, 20), F(3, 2), F(11, 4), F(8), F(60)):
+        low, high = at(t)
+        assert 0 <= high - low < F(1, 2**85)
+        assert float(low) == pytest.approx(true_curve(event, float(t)), abs=2e-12)
+
+
+@pytest.mark.parametrize("event", CURVES, ids=NAMES)
+def test_a_curve_falls_by_at_most_one_a_unit_and_is_convex(event: Event) -> None:
+    """Points in the other order, from the right: what the last point proposes does not matter."""
+    at = bounded(event)
+    points = [F(k, 7) for k in range(1, 40, 3)]
+    found = {t: at(t) for t in reversed(points)}
+    for one, other in itertools.pairwise(points):
+        assert found[other][0] <= found[one][1]
+        assert found[one][0] - found[other][1] <= other - one
+    for a, b, c in zip(points, points[1:], points[2:], strict=False):
+        assert 2 * found[b][0] <= found[a][1] + found[c][1]
+
+
+# ── Limits ──
+
+GAUSSIAN: Event = {"law": "gaussian", "squared_ratio": 1, "count": 1}
+LIMITS: list[tuple[Event, str, list[Any], list[Any]]] = [
+    (GAUSSIAN, "squared_ratio", ["1/1000", 4096], [0, -1, "-1/2", 4097, "8193/2"]),
+    (GAUSSIAN, "count", [1, 10**9], [0, -1, 10**9 + 1, "1"]),
+    (GAUSSIAN, "rate", ["1/1000", 1], [0, "-1/2", "3/2", 2]),
+    ({"law": "opposite gaussians", "squared_ratio": 1, "share": 1, "count": 1}, "share", ["1/9", 1],
+     [0, "-1/2", "3/2"]),
+    ({"law": "laplace", "ratio": 1, "count": 1}, "ratio", ["1/9", 64], [0, "-1/2", 65, "129/2"]),
+    ({"law": "geometric", "epsilon": 1, "distance": 1, "count": 1}, "distance", [1, 2, 64], [0, -1, 65]),
+    ({"law": "geometric", "epsilon": 1, "distance": 1, "count": 1}, "epsilon", ["1/9", 64], [0, "-1/2", "129/2"]),
+    ({"law": "randomised response", "epsilon": 1, "values": 2, "count": 1}, "values", [2, 10**9], [1, 0, 10**9 + 1]),
+    ({"law": "randomised response", "epsilon": 1, "values": 2, "count": 1}, "epsilon", ["1/9", 64], [0, "-1/2", 65]),
+    ({"law": "approximate", "epsilon": 1, "lost": 0, "count": 1}, "lost", [0, "1/2", 1], ["-1/2", -1, "3/2", 2]),
+    ({"law": "approximate", "epsilon": 1, "lost": 0, "count": 1}, "epsilon", ["1/9", 64], [0, "-1/2", 65]),
+    ({"law": "binomial", "trials": 1, "count": 1}, "trials", [1, 2], [0, -1, 10**7 + 1]),
+    ({"law": "gaussian mixture", "squared_ratio": 1, "weights": [0, 1], "count": 1}, "weights",
+     [[0, 1], ["1/64"] * 64], [[1], [1, 0], ["1/65"] * 65, ["1/2", "1/4"], ["1/2", "3/4"], ["3/2", "-1/2"], []]),
+    ({"law": "discrete", "p": [1], "q": [1], "count": 1}, "p", [[1]],
+     [["1/2"], [2], [0], ["1/2", "1/2"], [], ["3/2", "-1/2"]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("event", "field", "good", "bad"), LIMITS, ids=[f"{e['law']}-{f}" for e, f, *_ in LIMITS])
+def test_every_field_of_an_event_has_its_limits(event: Event, field: str, good: list[Any], bad: list[Any]) -> None:
+    for value in good:
+        numeric._read_event(event | {field: value})
+    for value in bad:
+        assert refused(numeric._read_event, event | {field: value}), value
+
+
+def test_ten_million_coins_are_counted() -> None:
+    curve = numeric._read_event({"law": "binomial", "trials": 10**7, "count": 1})[1]
+    low, high = curve((ONE, ONE))
+    assert low / ONE == pytest.approx(1 / math.sqrt(math.pi * 10**7 / 2), rel=1e-4)  # the largest mass
+    assert high - low < ONE >> 100
+
+
+def test_limits_of_sizes() -> None:
+    assert (numeric.MOST_COINS, numeric.MOST_COUNT, numeric.MOST_EPSILON) == (10**7, 10**9, 64)
+    assert (numeric.MOST_EVENTS, numeric.MOST_OUTCOMES) == (32, 64)
+
+
+def test_sixty_four_outcomes_are_listed() -> None:
+    for number, found in ((64, False), (65, True)):
+        listed = [f"1/{number}"] * number
+        assert refused(numeric._read_event, {"law": "discrete", "p": listed, "q": listed, "count": 1}) is found
+
+
+SMALL: Event = {"law": "laplace", "ratio": "1/10000", "count": 1}
+
+
+def bound(*events: Event, epsilon: Any = 1, **grid: Any) -> Fraction:
+    hints = {"steps": 100, "digits": 20, "trim": "1/1000000"} | grid
+    return numeric.upper_delta({"events": list(events), "grid": hints, "epsilon": epsilon, "delta": "1/2"})
+
+
+@pytest.mark.parametrize(
+    ("hints", "found"),
+    [({"steps": 1}, False), ({"steps": "3/2"}, False), ({"steps": "1/2"}, True), ({"steps": 0}, True),
+     ({"steps": 1 << 17}, False), ({"steps": (1 << 17) + 1}, True), ({"digits": 4}, False), ({"digits": 3}, True),
+     ({"digits": 50}, False), ({"digits": 51}, True), ({"trim": 0}, False), ({"trim": "-1/2"}, True),
+     ({"trim": 1}, False), ({"trim": "3/2"}, True), ({"epsilon": 0}, False), ({"epsilon": "-1/2"}, True),
+     ({"epsilon": 64}, False), ({"epsilon": 65}, True), ({"epsilon": "129/2"}, True)],
+)  # fmt: skip
+def test_every_hint_has_its_limits(hints: dict[str, Any], found: bool) -> None:
+    assert refused(bound, SMALL, **hints) is found
+
+
+def test_thirty_two_events_are_composed() -> None:
+    few: Event = {"law": "discrete", "p": [1], "q": [1], "count": 1}
+    assert bound(*[few] * 32) < F(1, 10**5)
+    assert refused(bound, *[few] * 33)
+    assert refused(bound)
+
+
+def test_a_claim_is_met_by_the_bound_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    document = {"events": [SMALL], "grid": {"steps": 100, "digits": 20, "trim": 0}, "epsilon": 1}
+    for delta, found in (
+        ("1/2", False),
+        ("1/3", False),
+        ("33/100", True),
+        (1, False),
+        (0, True),
+        ("-1/2", True),
+        (2, True),
+    ):
+        monkeypatch.setattr(numeric, "upper_delta", lambda _: F(1, 3))
+        assert refused(numeric.check_numeric, document | {"delta": delta}) is found
+    monkeypatch.undo()
+    assert not refused(numeric.check_numeric, document | {"delta": 1})
+
+
+def test_fields_of_other_laws_are_refused() -> None:
+    for event in (
+        GAUSSIAN | {"ratio": 1},
+        {"law": "gaussian", "count": 1},
+        GAUSSIAN | {"law": "cauchy"},
+        GAUSSIAN | {"x": 1},
+    ):
+        assert refused(numeric._read_event, event)
+
+
+def test_what_is_known_of_an_event() -> None:
+    """Squared ratios of Gaussians without a sample, times the count; the work of a point; whether it is symmetric."""
+    for event, squared, terms, symmetric in (
+        (GAUSSIAN | {"count": 3}, 3, 2, True), (GAUSSIAN | {"rate": "1/2"}, 0, 2, False),
+        ({"law": "opposite gaussians", "squared_ratio": 1, "share": 1, "count": 1}, 0, 4, True),
+        ({"law": "gaussian mixture", "squared_ratio": 1, "weights": [0, 1], "count": 1}, 0, 2, False),
+        ({"law": "gaussian mixture", "squared_ratio": 1, "weights": ["1/7"] * 7, "count": 1}, 0, 7, False),
+        ({"law": "laplace", "ratio": 1, "count": 1}, 0, 2, True),
+        ({"law": "geometric", "epsilon": 1, "distance": 1, "count": 1}, 0, 8, True),
+        ({"law": "randomised response", "epsilon": 1, "values": 2, "count": 1}, 0, 2, True),
+        ({"law": "approximate", "epsilon": 1, "lost": 0, "count": 1}, 0, 2, True),
+        ({"law": "discrete", "p": [1], "q": [1], "count": 1}, 0, 2, False),
+        ({"law": "binomial", "trials": 1, "count": 9}, 0, 2, True),
+    ):  # fmt: skip
+        found = numeric._read_event(event)
+        assert (found[0], found[2:]) == (squared, (event["count"], terms, symmetric))
+
+
+# ── Curves of intervals ──
+
+
+def test_a_curve_is_cut_to_what_every_curve_keeps() -> None:
+    """max(0, 1 − t) ≤ D(t) ≤ max(1, 1 − t), at both ends of t."""
+    for value, t, cut in (
+        ((-5, 2 * ONE), (ONE // 2, ONE), (0, ONE)), ((-5, 2 * ONE), (ONE // 4, ONE // 2), (ONE // 2, ONE)),
+        ((ONE // 3, ONE // 2), (ONE, 2 * ONE), (ONE // 3, ONE // 2)), ((0, 0), (-ONE, ONE // 2), (ONE // 2, 2 * ONE)),
+        ((0, 0), (0, 0), (ONE, ONE)), ((0, 7), (1, 1), (ONE - 1, 7)),
+    ):  # fmt: skip
+        assert numeric._bounded(lambda _, found=value: found, t) == cut
+
+
+def test_a_sampled_curve_is_that_of_the_other_point() -> None:
+    asked: list[Any] = []
+
+    def curve(t: tuple[int, int]) -> tuple[int, int]:
+        asked.append(t)
+        return ONE // 4, ONE // 3
+
+    found = numeric._sampled(curve, F(1, 3))((ONE, 2 * ONE))
+    third = enclose(F(1, 3))
+    assert F(asked[0][0], ONE) <= 1 < F(asked[0][0] + 9, ONE)
+    assert F(asked[0][1] - 9, ONE) < 4 <= F(asked[0][1], ONE)
+    assert found == ((third[0] * (ONE // 4)) >> 192, -((-third[1] * (ONE // 3)) >> 192))
+
+
+def test_finite_outcomes_are_enclosed_by_both_ends() -> None:
+    p, q = (ONE // 2, ONE // 2 + 9), (ONE // 5, ONE // 5 + 7)
+    low, high = numeric._finite([(p, q), ((0, 3), (ONE, ONE))])((ONE, ONE + 8))
+    assert F(p[0], ONE) - F(ONE + 8, ONE) * F(q[1], ONE) - F(3, ONE) <= F(low, ONE)
+    assert F(low, ONE) <= F(p[0], ONE) - F(ONE + 8, ONE) * F(q[1], ONE)
+    assert F(high, ONE) >= F(p[1], ONE) - F(q[0], ONE)
+    assert high <= p[1] - q[0] + 2
+    assert numeric._finite([])((ONE, ONE)) == (0, 0)
+
+
+def test_the_limit_on_newtons_steps_is_shared_by_all_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    event = {"law": "gaussian mixture", "squared_ratio": 1, "weights": ["1/2", "1/4", "1/4"], "count": 1}
+    monkeypatch.setattr(numeric, "MOST_NEWTON", 3 * 40)
+    curve = numeric._read_event(event)[1]
+    points = [enclose(F(100 + k * k, 100)) for k in range(60)]
+    with pytest.raises(ValueError, match="no root"):
+        list(map(curve, points))
+    monkeypatch.setattr(numeric, "MOST_NEWTON", 3 * 10**6)
+    assert len(list(map(numeric._read_event(event)[1], points))) == 60
+
+
+@pytest.mark.parametrize("off", [F(1, 10**20), F(-1, 10**20), F(1, 2), F(-1, 2)])
+def test_a_root_is_proved_by_the_signs_about_it(off: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the logarithm is asked of another place than the root's, the curve is that of a worse set, never above."""
+    event = {"law": "gaussian mixture", "squared_ratio": 1, "weights": ["1/2", "1/4", "1/4"], "count": 1}
+    low, high = numeric._read_event(event)[1](enclose(F(3, 2)))
+    exact = numeric.log
+    monkeypatch.setattr(numeric, "log", lambda x: tuple(end + int(off * ONE) for end in exact(x)))
+    other = numeric._read_event(event)[1](enclose(F(3, 2)))
+    assert other[0] < high
+    assert other[0] <= low + 40
+
+
+def test_what_the_checker_says_of_an_enclosure_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> Fraction:
+        raise ValueError("no")
+
+    monkeypatch.setattr(numeric, "upper_delta", fails)
+    with pytest.raises(Rejected, match="numeric: no"):
+        numeric.check_numeric({"events": [], "grid": {}, "epsilon": 0, "delta": 1})
