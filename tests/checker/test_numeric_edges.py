@@ -340,3 +340,200 @@ def test_what_the_checker_says_of_an_enclosure_that_fails(monkeypatch: pytest.Mo
     monkeypatch.setattr(numeric, "upper_delta", fails)
     with pytest.raises(Rejected, match="numeric: no"):
         numeric.check_numeric({"events": [], "grid": {}, "epsilon": 0, "delta": 1})
+
+
+# ── The same at a coarse scale, where one rounding in the wrong direction is seen ──
+
+
+@pytest.fixture
+def coarse(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(numeric, "BITS", 9)
+    monkeypatch.setattr(numeric, "ONE", 1 << 9)
+    return 1 << 9
+
+
+@pytest.mark.parametrize("trials", [1, 2, 3, 4, 9, 10, 40, 41, 60, 61])
+def test_tails_of_coins_contain_the_exact_ones_at_any_scale(trials: int, coarse: int) -> None:
+    """At 2⁻⁹ the weights end long before the last coin, so that the rest of the series counts."""
+    curve = numeric._binomial({"trials": trials})
+    coins = [F(math.comb(trials, k), 2**trials) for k in range(trials + 1)]
+    for t in [*range(1, 3 * coarse, 61), coarse, 20 * coarse, trials * coarse, trials * coarse + 1, 90 * coarse]:
+        exact = sum(
+            (max(F(0), p - F(t, coarse) * q) for p, q in zip([F(0), *coins], [*coins, F(0)], strict=True)), F(0)
+        )
+        low, high = curve((t, t))
+        assert low <= exact * coarse <= high
+        assert high - low <= 14 + 8 * t // coarse
+    low, high = curve((coarse // 2, 2 * coarse))
+    assert low <= curve((2 * coarse, 2 * coarse))[0]
+    assert high >= curve((coarse // 2, coarse // 2))[1]
+
+
+def test_outcomes_contain_the_exact_ones_at_any_scale(coarse: int) -> None:
+    for p, q, t in itertools.product((5, 77, 300), (0, 3, 211), (1, 100, 511, 513, 1000)):
+        low, high = numeric._finite([((p, p), (q, q))])((t, t))
+        exact = max(F(0), p - F(t * q, coarse))
+        assert low <= exact <= high
+        assert (low, high) in ((low, low), (low, low + 1), (low, low + 2))
+
+
+# ── Given ends ──
+
+
+def test_ends_of_a_response_are_those_of_its_exponential(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+    monkeypatch.setattr(numeric, "_finite", found.append)
+    monkeypatch.setattr(numeric, "exp", lambda _: (2 * ONE, 3 * ONE))
+    numeric._randomised_response({"epsilon": 1, "values": 5})
+    ((true, other), (turned, truth), (rest, same)) = found[0]
+    assert (turned, truth, same) == (other, true, rest)
+    for (low, high), (least, most), slack in (
+        (other, (F(1, 7), F(1, 6)), 1), (true, (F(2, 7), F(1, 2)), 4), (rest, (F(3, 7), F(1, 2)), 3),
+    ):  # fmt: skip
+        assert least - F(slack, ONE) <= F(low, ONE) <= least
+        assert most <= F(high, ONE) <= most + F(slack, ONE)
+
+
+MIXTURE: Event = {"law": "gaussian mixture", "squared_ratio": 1, "weights": ["1/3", "1/3", "1/3"], "count": 1}
+
+
+def test_a_mixture_of_wide_means_contains_the_narrow_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [enclose(F(k, 5)) for k in (2, 4, 5, 6, 9, 30)]
+    narrow = [numeric._mixture(MIXTURE)(t) for t in points]
+    exact = numeric.sqrt
+    for below, above in ((1, 0), (0, 1), (1, 1)):
+        monkeypatch.setattr(
+            numeric, "sqrt", lambda x, a=below, b=above: (exact(x)[0] - a * (ONE >> 12), exact(x)[1] + b * (ONE >> 12))
+        )
+        curve = numeric._mixture(MIXTURE)
+        for t, (low, high) in zip(points, narrow, strict=True):
+            wide = curve(t)
+            assert wide[0] <= low
+            assert high <= wide[1] <= high + (ONE >> 8)
+            assert wide[1] - wide[0] >= ONE >> 16
+
+
+def test_a_mixture_is_a_line_up_to_its_first_weight() -> None:
+    """P/Q ≥ w₀: D(t) = 1 − t up to w₀, and at most 1 − w₀ beyond, where t meets the enclosure of w₀."""
+    low, high = numeric.multiply(enclose(F(1, 3)), numeric.exp((0, 0)))
+    assert low < high
+    curve = numeric._mixture(MIXTURE)
+    for t in (
+        (high, high + 9),
+        (high, high),
+        (low, low),
+        (low, high + 5),
+        (5, 7),
+        (high - 1, high),
+        (high - 1, ONE // 2),
+    ):
+        assert curve(t) == (ONE - t[1], ONE - min(t[0], low))
+    beyond = curve((high + ONE // 99, high + ONE // 99))
+    assert beyond[1] < ONE - low
+    assert beyond[1] - beyond[0] < ONE >> 90
+
+
+def test_a_root_is_refused_where_coefficients_are_too_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = numeric.exp
+    t = enclose(F(3, 2))
+    monkeypatch.setattr(numeric, "exp", lambda x: (exact(x)[0], exact(x)[1] + (exact(x)[1] >> 60)))
+    with pytest.raises(ValueError, match="no root"):
+        numeric._mixture(MIXTURE)(t)
+    # ½ + z/2 at t = 5/8: a wide t moves the root by more than the margin
+    one = {"squared_ratio": 1, "weights": ["1/2", "1/2"]}
+    start = 5 * ONE // 8
+    monkeypatch.setattr(numeric, "exp", lambda x: (exact(x)[0], exact(x)[1] + (exact(x)[1] >> 31)))
+    with pytest.raises(ValueError, match="no root"):
+        numeric._mixture(one)((start, start + (start >> 30)))
+
+
+def test_a_mixture_with_a_tiny_last_weight_has_its_root() -> None:
+    """z is some 10¹⁵ there: a unit of 2⁻¹⁹² in a coefficient would be seen."""
+    tiny = F(1, 10**15)
+    curve = numeric._mixture({"squared_ratio": 1, "weights": [str(1 - tiny), str(tiny)]})
+    low, high = numeric._bounded(curve, enclose(F(2)))
+    assert 0 <= low <= high < ONE >> 80
+
+
+def test_laplace_noise_far_out_is_nothing_at_all() -> None:
+    curve = numeric._read_event({"law": "laplace", "ratio": "1/2", "count": 1})[1]
+    assert numeric._bounded(curve, enclose(F(60))) == (0, 0)
+    assert curve(enclose(F(60)))[1] == 0
+    assert numeric._bounded(lambda _: (-9, 5), (2 * ONE, 3 * ONE)) == (0, 5)
+
+
+# ── The grid ──
+
+
+def grid(**changed: Any) -> numeric.Grid:
+    return numeric.Grid(**{"steps": F(5, 2), "unit": 1000, "trim": F(1, 100)} | changed)
+
+
+def test_masses_are_the_formula_of_the_polygon_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H d_(i+1) − (2H + 1) d_i + (H + 1) d_(i−1) by the ends that make it largest; over t, by the upper end of 1/t."""
+    h, unit = F(5, 2), 1000
+    points = [(ONE * a // 100, ONE * b // 100) for a, b in ((70, 75), (40, 42), (22, 23), (20, 24), (19, 19), (1, 3))]
+    inverse = {k: enclose(F(7, 5) ** k) for k in range(-9, 10)}
+
+    class Wide(numeric.Grid):
+        def ladder(self, low: int, high: int) -> list[tuple[int, int]]:
+            return [(inverse[k][0] - (ONE >> 6), inverse[k][1] + (ONE >> 6)) for k in range(low, high + 1)]
+
+        def power(self, index: int) -> tuple[int, int]:
+            return inverse[index][0] - (ONE >> 6), inverse[index][1]
+
+    low = -3
+    monkeypatch.setattr(numeric, "_points", lambda *_: (low, points))
+    given = Wide(steps=h, unit=unit, trim=F(0))
+    forward, backward = numeric.discretise(lambda t: t, given, terms=1)
+    masses, turned = [], []
+    for i, (least, _) in enumerate(points):
+        rise = h * (points[i + 1][1] - least) if i + 1 < len(points) else F(0)
+        fall = (h + 1) * (points[i - 1][1] - least) if i else F(ONE - least)
+        mass = max(F(0), rise + fall) * unit / ONE
+        masses.append(math.ceil(mass))
+        turned.append(math.ceil(mass * F(inverse[-low - i][1] + (ONE >> 6), ONE)))
+    assert min(masses) == 0
+    assert (forward.start, forward.masses, forward.stride, forward.count) == (low, masses, 1, 1)
+    assert (backward.start, backward.masses, backward.stride, backward.count) == (1 - low - 6, turned[::-1], 1, 1)
+    assert forward.infinite == math.ceil(F(points[-1][1] * unit, ONE))
+    lost = ONE - ((ONE - points[0][1]) * (inverse[3][0] - (ONE >> 6)) >> 192)
+    assert backward.infinite == math.ceil(F(lost * unit, ONE))
+
+
+def test_points_are_paid_for_and_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    curve = numeric._read_event({"law": "laplace", "ratio": 1, "count": 1})[1]
+    given = grid(steps=F(9))
+    low, points = numeric._points(curve, given, 4)
+    assert low < 0 < low + len(points) - 1
+    assert given.work == numeric.MOST_WORK - 300 * 4 * len(points)
+    for most, found in ((len(points) - 1, False), (len(points) - 2, True)):
+        monkeypatch.setattr(numeric, "MOST_CELLS", most)
+        assert refused(numeric._points, curve, grid(steps=F(9)), 4) is found
+
+
+def test_wider_cells_keep_what_is_on_their_points() -> None:
+    for start, masses, expected in (
+        (0, [5, 0, 7], [5, 7]), (-2, [5, 0, 7, 0], [5, 7, 0]), (4, [9], [9]), (-1, [0, 3], [0, 3]),
+        (3, [0, 3, 0, 4], [0, 3, 4]),
+    ):  # fmt: skip
+        wide = numeric.coarsen(numeric.Loss(start=start, masses=masses, infinite=2, count=1), grid())
+        assert wide.masses == expected
+        assert wide.start == start - start % 2
+
+
+def test_losses_below_epsilon_count_nothing() -> None:
+    loss = numeric.Loss(start=-50, masses=[1000, 7, 9], infinite=0, count=1)
+    assert numeric.delta_at(loss, F(1), grid()) == 0
+    assert numeric.delta_at(numeric.Loss(start=-50, masses=[9], infinite=3, count=1), F(0), grid()) == F(3, 1000)
+
+
+def test_a_count_is_reached() -> None:
+    one = numeric.Loss(start=1, masses=[10**20], infinite=0, count=1)
+    for count in (1, 2, 3, 4, 5, 6, 7, 11, 12, 22):
+        found = numeric.repeat(one, count, grid(unit=10**20, trim=F(0)))
+        assert (found.count, found.start, found.masses) == (count, count, [10**20])
+
+
+def test_documented_limits() -> None:
+    assert (numeric.MOST_CELLS, numeric.MOST_DIGITS) == (2**17, 2**24)
