@@ -171,7 +171,7 @@ LIMITS: list[tuple[Event, str, list[Any], list[Any]]] = [
     ({"law": "gaussian mixture", "squared_ratio": 1, "weights": [0, 1], "count": 1}, "weights",
      [[0, 1], ["1/64"] * 64], [[1], [1, 0], ["1/65"] * 65, ["1/2", "1/4"], ["1/2", "3/4"], ["3/2", "-1/2"], []]),
     ({"law": "discrete", "p": [1], "q": [1], "count": 1}, "p", [[1]],
-     [["1/2"], [2], [0], ["1/2", "1/2"], [], ["3/2", "-1/2"]]),
+     [["1/2"], [2], [0], ["1/2", "1/2"], [], ["3/2", "-1/2"], [1, "1/2", "-1/2"]]),
 ]  # fmt: skip
 
 
@@ -230,6 +230,9 @@ def test_thirty_two_events_are_composed() -> None:
 
 def test_a_claim_is_met_by_the_bound_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     document = {"events": [SMALL], "grid": {"steps": 100, "digits": 20, "trim": 0}, "epsilon": 1}
+    monkeypatch.setattr(numeric, "upper_delta", lambda _: F(0))
+    assert refused(numeric.check_numeric, document | {"delta": 0})
+    assert not refused(numeric.check_numeric, document | {"delta": "1/1000"})
     for delta, found in (
         ("1/2", False),
         ("1/3", False),
@@ -295,8 +298,10 @@ def test_a_sampled_curve_is_that_of_the_other_point() -> None:
 
     found = numeric._sampled(curve, F(1, 3))((ONE, 2 * ONE))
     third = enclose(F(1, 3))
-    assert F(asked[0][0], ONE) <= 1 < F(asked[0][0] + 9, ONE)
-    assert F(asked[0][1] - 9, ONE) < 4 <= F(asked[0][1], ONE)
+    two = enclose(F(2, 3))
+    assert asked[0] == numeric.divide((ONE - two[1], 2 * ONE - two[0]), third)
+    assert F(asked[0][0], ONE) <= 1
+    assert F(asked[0][1], ONE) >= 4
     assert found == ((third[0] * (ONE // 4)) >> 192, -((-third[1] * (ONE // 3)) >> 192))
 
 
@@ -308,6 +313,7 @@ def test_finite_outcomes_are_enclosed_by_both_ends() -> None:
     assert F(high, ONE) >= F(p[1], ONE) - F(q[0], ONE)
     assert high <= p[1] - q[0] + 2
     assert numeric._finite([])((ONE, ONE)) == (0, 0)
+    assert numeric._finite([((0, 0), (ONE, ONE))])((ONE, ONE)) == (0, 0)
 
 
 def test_the_limit_on_newtons_steps_is_shared_by_all_points(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -537,3 +543,154 @@ def test_a_count_is_reached() -> None:
 
 def test_documented_limits() -> None:
     assert (numeric.MOST_CELLS, numeric.MOST_DIGITS) == (2**17, 2**24)
+
+
+@pytest.mark.parametrize("scale", [9, 4])
+@pytest.mark.parametrize("trials", [1, 2, 3, 4, 5, 6, 30, 31, 60, 61, 400, 401])
+def test_weights_of_coins_contain_the_exact_ones_at_any_scale(
+    trials: int, scale: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the largest, from the middle on; the last one is that of all that are not listed."""
+    one = 1 << scale
+    monkeypatch.setattr(numeric, "ONE", one)
+    tails, total = numeric._tails(trials)
+    half = (trials + 1) // 2
+    largest = math.comb(trials, half)
+    weights = [F(one * math.comb(trials, k), largest) for k in range(trials + 1)]
+    assert len(tails) <= trials - half + 2
+    for i, (low, high) in enumerate(tails):
+        assert 0 <= low <= sum(weights[half + i :]) <= high
+        assert high - low <= 4 * len(tails)
+    if len(tails) == trials - half + 2:
+        assert tails[-1] == (0, 0)
+    else:
+        assert weights[half + len(tails) - 2] <= 1
+        assert tails[-1][0] == 0 < tails[-1][1] <= 1 + 2 * one
+    assert total[0] <= sum(weights) <= total[1]
+    assert total[0] == 2 * tails[0][0] - (one if trials % 2 == 0 else 0)
+    assert total[1] == 2 * tails[0][1] - (one if trials % 2 == 0 else 0)
+
+
+@pytest.mark.parametrize("trials", [6, 7])
+def test_the_curve_of_coins_takes_the_ends_of_weights(trials: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P[X ≥ k − 1] − t·P[X ≥ k], of wide tails and a wide total, the lower half turned round."""
+    half = (trials + 1) // 2
+    tails = [(ONE * a // 64, ONE * b // 64) for a, b in ((170, 200), (90, 120), (30, 50), (9, 11), (0, 1))]
+    total = (ONE * 250 // 64, ONE * 300 // 64)
+    monkeypatch.setattr(numeric, "_tails", lambda _: (tails, total))
+    curve = numeric._binomial({"trials": trials})
+
+    def above(k: int) -> tuple[Fraction, Fraction]:
+        if k < half:
+            low, high = above(trials - k + 1)
+            return 1 - high, 1 - low
+        if k > trials:
+            return F(0), F(0)
+        low, high = tails[min(k - half, len(tails) - 1)]
+        return F(low, total[1]), F(high, total[0])
+
+    for t in (F(1, 40), F(1, 3), F(3, 4), F(1), F(9, 8), F(2), F(5), F(trials), F(trials) + F(1, 9), F(70)):
+        k = math.ceil(t * (trials + 1) / (1 + t))
+        before, at = above(k - 1), above(k)
+        low, high = curve((int(t * ONE), int(t * ONE)))
+        for found, exact in ((low, before[0] - t * at[1]), (high, before[1] - t * at[0])):
+            assert abs(F(found, ONE) - exact) < F(t + 9, ONE)
+
+
+def test_polynomials_are_enclosed_at_any_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numeric, "BITS", 3)
+    assert numeric._polynomial([], 5) == (0, 0)
+    for z in (0, 1, 3, 8, 11, 30, 1000):
+        for coefficients in ([(5, 6)], [(1, 1), (3, 4)], [(7, 9), (0, 0), (5, 5)], [(0, 1), (2, 2), (3, 3), (11, 12)]):
+            low, high = numeric._polynomial(coefficients, z)
+            least, most = (sum(c[i] * F(z, 8) ** k for k, c in enumerate(coefficients)) for i in (0, 1))
+            assert low <= least
+            assert most <= high
+            assert high - low <= most - least + 2 * sum(F(z, 8) ** k for k in range(len(coefficients) - 1))
+            if not z:
+                assert (low, high) == coefficients[0]
+
+
+# ── What the half-line of a curve is asked about ──
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    found: list[Any] = []
+
+    def above(*given: Any) -> tuple[int, int]:
+        found.append(given)
+        return 0, ONE
+
+    monkeypatch.setattr(numeric, "_above", above)
+    return found
+
+
+def test_the_half_line_of_opposite_gaussians(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """x = log z / m with a z² − (1 − s)(t − 1) z − a t = 0, for all t of an interval; b may be 0 about t = 1."""
+    squared, share = F(2), F(1, 3)
+    m, q, rest = numeric.sqrt(enclose(squared)), enclose(share), enclose(1 - share)
+    roots: list[Any] = []
+    exact = numeric.sqrt
+    monkeypatch.setattr(numeric, "sqrt", lambda x: (roots.append(x), exact(x))[1])
+    curve = numeric._opposite({"squared_ratio": str(squared), "share": str(share)})
+    a = float(share) * math.exp(-float(squared) / 2)
+
+    def place(t: float) -> float:
+        b = float(1 - share) * (t - 1) / 2
+        return math.log((b + math.sqrt(b * b + a * a * t)) / a) / math.sqrt(2)
+
+    for low, high in (
+        (F(1, 2), F(9, 10)),
+        (F(9, 10), F(6, 5)),
+        (F(6, 5), F(3)),
+        (F(1), F(2)),
+        (F(1, 2), F(1)),
+        (F(1), F(1)),
+    ):
+        roots.clear()
+        curve((int(low * ONE), int(high * ONE)))
+        t, x, top, bottom = asked[-1]
+        assert t == (int(low * ONE), int(high * ONE))
+        assert top == [(rest, (0, 0)), (q, m)]
+        assert bottom == [(rest, (0, 0)), (q, (-m[1], -m[0]))]
+        for at in (low, (low + high) / 2, high):
+            assert x[0] / ONE - 1e-12 <= place(float(at)) <= x[1] / ONE + 1e-12
+        if low <= 1 <= high:
+            part = numeric.multiply(q, numeric.exp(enclose(-squared / 2)))
+            assert roots[0][0] == numeric.multiply(numeric.multiply(part, part), t)[0]
+
+
+def test_the_half_line_of_a_mixture(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """x = K m/2 + log z / m, K the last index; the means k·m of the weights that are not 0."""
+    m = (ONE + 7, 2 * ONE)
+    monkeypatch.setattr(numeric, "sqrt", lambda _: m)
+    monkeypatch.setattr(numeric, "log", lambda _: (3 * ONE, 5 * ONE))
+    weights = ["1/2", 0, "1/4", "1/4"]
+    numeric._mixture({"squared_ratio": 1, "weights": weights})(enclose(F(3, 2)))
+    t, x, top, bottom = asked[0]
+    assert t == enclose(F(3, 2))
+    assert top == [(enclose(F(w)), (k * m[0], k * m[1])) for k, w in enumerate(weights) if w]
+    assert bottom == [((ONE, ONE), (0, 0))]
+    low, high = numeric.divide((3 * ONE, 5 * ONE), m)
+    assert x == (low + 3 * m[0] // 2, high + 3 * m[1] // 2)
+
+
+def test_a_root_is_refused_where_its_sign_is_seen_at_the_other_end_of_t_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """½ + z/2 at t = 3/2, a relative 2⁻³⁰ wide, with coefficients thrice as wide: above t's low end only."""
+    exact, start = numeric.exp, 3 * ONE // 2
+    monkeypatch.setattr(numeric, "exp", lambda x: (exact(x)[0], exact(x)[1] + 3 * (exact(x)[1] >> 30)))
+    with pytest.raises(ValueError, match="no root"):
+        numeric._mixture({"squared_ratio": 1, "weights": ["1/2", "1/2"]})((start, start + (start >> 30)))
+
+
+def test_the_last_mass_is_rounded_up_by_any_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """(H + 1)·d at the last point, one unit of 2⁻¹⁹² more than a whole number, and exactly one."""
+    inverse = pow(3, -1, ONE)
+    for before, mass in ((inverse, 3 * inverse // ONE + 1), (ONE // 3 + 1, 2), (ONE // 2, 2)):
+        monkeypatch.setattr(numeric, "_points", lambda *_, d=before: (-1, [(ONE, ONE), (d, d), (0, 0)]))
+        forward, _ = numeric.discretise(lambda t: t, numeric.Grid(steps=F(2), unit=1, trim=F(0)), terms=1)
+        assert forward.masses[-1] == mass
+    monkeypatch.setattr(numeric, "_points", lambda *_: (-1, [(ONE, ONE), (ONE // 2, ONE // 2), (0, 0)]))
+    forward, _ = numeric.discretise(lambda t: t, numeric.Grid(steps=F(1), unit=1, trim=F(0)), terms=1)
+    assert forward.masses[-1] == 1
