@@ -169,7 +169,7 @@ LIMITS: list[tuple[Event, str, list[Any], list[Any]]] = [
     ({"law": "approximate", "epsilon": 1, "lost": 0, "count": 1}, "epsilon", ["1/9", 64], [0, "-1/2", 65]),
     ({"law": "binomial", "trials": 1, "count": 1}, "trials", [1, 2], [0, -1, 10**7 + 1]),
     ({"law": "gaussian mixture", "squared_ratio": 1, "weights": [0, 1], "count": 1}, "weights",
-     [[0, 1], ["1/64"] * 64], [[1], [1, 0], ["1/65"] * 65, ["1/2", "1/4"], ["1/2", "3/4"], ["3/2", "-1/2"], []]),
+     [[0, 1], ["1/64"] * 64], [[1], [1, 0], ["1/65"] * 65, ["1/2", "1/4"], ["1/2", "3/4"], ["3/2", "-1/2"], ["1/2", 1, "-1/2"], []]),
     ({"law": "discrete", "p": [1], "q": [1], "count": 1}, "p", [[1]],
      [["1/2"], [2], [0], ["1/2", "1/2"], [], ["3/2", "-1/2"], [1, "1/2", "-1/2"]]),
 ]  # fmt: skip
@@ -571,7 +571,7 @@ def test_weights_of_coins_contain_the_exact_ones_at_any_scale(
     assert total[1] == 2 * tails[0][1] - (one if trials % 2 == 0 else 0)
 
 
-@pytest.mark.parametrize("trials", [6, 7])
+@pytest.mark.parametrize("trials", [6, 7, 20])
 def test_the_curve_of_coins_takes_the_ends_of_weights(trials: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """P[X ≥ k − 1] − t·P[X ≥ k], of wide tails and a wide total, the lower half turned round."""
     half = (trials + 1) // 2
