@@ -36,6 +36,17 @@ def _power(base: Fraction, exponent: int) -> Fraction:
     return value
 
 
+def _binomial(runs: int, few: int) -> tuple[int, int]:
+    """(top, shift), C(runs, few) ≤ top·2^shift."""
+    top, shift = 1, 0
+    for i in range(few):
+        top = -(-top * (runs - i) // (i + 1))
+        if top.bit_length() > 2 * DIGITS:
+            excess = top.bit_length() - DIGITS
+            top, shift = -(-top >> excess), shift + excess
+    return top, shift
+
+
 def tail(runs: int, least: int, probability: Fraction) -> Fraction:
     """Upper bound on P[Bin(runs, p) ≥ least] for every p ≤ `probability` (A-TAIL)."""
     if least <= 0 or probability >= 1:
@@ -44,12 +55,7 @@ def tail(runs: int, least: int, probability: Fraction) -> Fraction:
     few = min(least, runs - least)
     if few < 0:
         return ZERO
-    top, shift = 1, 0  # C(runs, least) ≤ top·2^shift
-    for i in range(few):
-        top = -(-top * (runs - i) // (i + 1))
-        if top.bit_length() > 2 * DIGITS:
-            excess = top.bit_length() - DIGITS
-            top, shift = -(-top >> excess), shift + excess
+    top, shift = _binomial(runs, few)
     first = _power(_up(probability), least) * _power(_up(1 - probability), runs - least) * (top << shift)
     odds = _up(probability / (1 - probability))
     up, down = odds.numerator, odds.denominator

@@ -12,7 +12,19 @@ from math import comb, factorial
 from math import log as float_log
 
 from privcheck_check import enclosures
-from privcheck_check.terms import ONE, ZERO, Ends, add, exponential, invert, logarithm, multiply, spend, square_root
+from privcheck_check.terms import (
+    HALF,
+    ONE,
+    ZERO,
+    Ends,
+    add,
+    exponential,
+    invert,
+    logarithm,
+    multiply,
+    spend,
+    square_root,
+)
 from privcheck_check.values import Rejected
 
 BITS = 512  # probabilities are whole multiples of 2^-512
@@ -137,7 +149,7 @@ def divergence(law: Law, order: Fraction) -> Fraction:
 
 def gaussian(square: Ends) -> Law:
     """N(μ, 1) against N(0, 1) in cells of the line, μ² at the lower end."""
-    mean = square_root((square[0], square[0]))[0]
+    mean = square_root((square[0],) * 2)[0]
     low, width = -9 - mean / 2, (18 + 2 * mean) / CELLS
     edges = [low + width * i for i in range(1, CELLS)]
 
@@ -232,11 +244,9 @@ def crossing(scales: tuple[Fraction, Fraction], below: tuple[int, Fraction], abo
         for level, count, side, likely in ((a, n, right[1], right[1]), (b, m, right[2], not right[2])):
             slope = -each if side else each  # e^(slope·(z − level))/2 is the tail on this side
             if likely:
-                factors = [
-                    (comb(count, j) * Fraction(-1, 2) ** j, j * slope, -j * slope * level) for j in range(count + 1)
-                ]
+                factors = [(comb(count, j) * (-HALF) ** j, j * slope, -j * slope * level) for j in range(count + 1)]
             else:
-                factors = [(Fraction(1, 2) ** count, count * slope, -count * slope * level)]
+                factors = [(HALF**count, count * slope, -count * slope * level)]
             terms = [(c * d, k + x, o + y) for c, k, o in terms for d, x, y in factors]
         for c, k, o in terms:
             if k:

@@ -150,6 +150,14 @@ def _plus(x: Interval, y: Interval) -> Interval:
     return x[0] + y[0], x[1] + y[1]
 
 
+def _polynomial(coefficients: list[Interval], z: int) -> Interval:
+    """The sum of c_k z^k, c_k >= 0 and z >= 0, by Horner's rule."""
+    low = high = 0
+    for c in reversed(coefficients):
+        low, high = c[0] + (low * z >> BITS), c[1] - (-high * z >> BITS)
+    return low, high
+
+
 def _mixture(event: Event) -> Curve:
     """The mixture of N(k m, 1) with weights w_k, k >= 0, against N(0, 1).
 
@@ -165,12 +173,6 @@ def _mixture(event: Event) -> Curve:
     centre = _half((last * m[0], last * m[1]))
     iterations = iter(range(MOST_NEWTON // (last + 1)))
     guess = ONE
-
-    def value(z: int) -> Interval:
-        low = high = 0
-        for c in reversed(coefficients):
-            low, high = c[0] + (low * z >> BITS), c[1] - (-high * z >> BITS)
-        return low, high
 
     def curve(t: Interval) -> Interval:
         nonlocal guess
@@ -189,7 +191,7 @@ def _mixture(event: Event) -> Curve:
         guess = z
         margin = (z >> 120) + 4 * z * (t[1] - t[0]) // t[0] + 1  # the root moves with t
         low, high = z - margin, z + margin
-        if low < 1 or value(low)[1] > t[0] or value(high)[0] < t[1]:
+        if low < 1 or _polynomial(coefficients, low)[1] > t[0] or _polynomial(coefficients, high)[0] < t[1]:
             raise ValueError("no root of a mixture's ratio is found")
         return _above(t, _plus(centre, divide(log((low, high)), m)), parts, [((ONE, ONE), (0, 0))])
 
@@ -431,22 +433,26 @@ def delta_at(loss: Loss, epsilon: Fraction, grid: Grid) -> Fraction:
 # ── The certificate ──
 
 
-def _binomial(event: Event) -> Curve:
-    """X + 1 against X, X of m fair coins: the ratio x / (m - x + 1) rises, so the best sets are x >= k."""
-    m = read_integer(event["trials"], RULE, least=1, most=MOST_COINS)
+def _tails(m: int) -> tuple[list[Interval], Interval]:
+    """Weights of half + i ones and more among m coins, i = 0, 1, ..., over that of half = ceil(m / 2), and of all."""
     half, low, high = (m + 1) // 2, [ONE], [ONE]  # weights of half, half + 1, ..., over that of half, the largest
     while high[-1] > 1 and half + len(low) <= m:
         k = half + len(low)  # C(m, k) = C(m, k - 1) (m - k + 1) / k
         low.append(low[-1] * (m - k + 1) // k)
         high.append(_up(high[-1] * (m - k + 1), k))
     last = half + len(low) - 1  # beyond: a geometric series of the ratio (m - last) / (last + 1)
-    rest = _up(high[-1] * (m - last), 2 * last + 1 - m) if last < m else 0
-    tails = [(0, rest)]
+    tails = [(0, _up(high[-1] * (m - last), 2 * last + 1 - m))]
     for least, most in zip(reversed(low), reversed(high), strict=True):
         tails.append((tails[-1][0] + least, tails[-1][1] + most))
-    tails.reverse()  # tails[i]: weights of half + i and above
+    tails.reverse()
     even = ONE if m % 2 == 0 else 0  # the middle of an odd number of weights is counted once
-    total = (2 * tails[0][0] - even, 2 * tails[0][1] - even)
+    return tails, (2 * tails[0][0] - even, 2 * tails[0][1] - even)
+
+
+def _binomial(event: Event) -> Curve:
+    """X + 1 against X, X of m fair coins: the ratio x / (m - x + 1) rises, so the best sets are x >= k."""
+    m = read_integer(event["trials"], RULE, least=1, most=MOST_COINS)
+    half, (tails, total) = (m + 1) // 2, _tails(m)
 
     def above(k: int) -> Interval:
         """P(X >= k)."""

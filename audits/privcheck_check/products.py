@@ -217,23 +217,22 @@ class Prover:
                 return min(known)
             if operation == "log" and known[0] >= 1:
                 return max(ZERO, logarithm((known[0], known[0]))[0])
-            if operation == "bit_length" and known[0] >= 0 and self.whole(parts[0]):
+            if operation == "bit_length" and known[0] >= 0 and self.whole(parts[0][0]):
                 return Fraction(ceil(known[0]).bit_length())
         raise Rejected(RULE, f"{operation}: no lower bound of its argument")
 
-    def whole(self, value: Quotient) -> bool:
+    def whole(self, value: Sum) -> bool:
         """Whether the value is known to be an integer: integers' sums and products."""
-        top, bottom = value
-        return bottom == UNIT and all(
+        return all(
             coefficient.denominator == 1
             and all(e.denominator == 1 and e > 0 and name in self.integers for name, e in product)
-            for product, coefficient in top.items()
+            for product, coefficient in value.items()
         )
 
     def _over_steps(self, count: Quotient, body: Quotient) -> Quotient:
         """Σ over h = 1 … n, powers of h by Faulhaber's polynomials (A-STEPS)."""
         n, bottom = count
-        if bottom != UNIT or not self.whole(count) or not self.not_negative(n) or _exponents(body[1], "h") != {ZERO}:
+        if bottom != UNIT or not self.whole(n) or not self.not_negative(n) or _exponents(body[1], "h") != {ZERO}:
             raise Rejected(RULE, "a sum over steps has a whole number of them, and no quotient in h")
         powers: list[Sum] = []
         total: Sum = {}
@@ -267,7 +266,7 @@ class Prover:
         else:
             base = _add(lower if lower is not None else {(): floor} if floor else {}, more)
         shift = ZERO
-        if scale and (floor > 0 or name in self.above or min(found) < 0):  # negative powers: proved positive there
+        if scale and (floor > 0 or name in self.above):  # so are all factors with negative powers
             shift = max(found) if falls else min(found)
         halves = 1
         if any((each - shift).denominator == 2 for each in found):
@@ -329,7 +328,7 @@ class Prover:
         if shifted is None or any(each < 0 for each in shifted.values()):
             return False
         strict = {f"+{name}" for name in self.above if not self._falls(name)}
-        return any(coefficient and strict.issuperset(name for name, _ in p) for p, coefficient in shifted.items())
+        return any(strict.issuperset(name for name, _ in product) for product in shifted)
 
     def at_least(self, left: Term, right: Term) -> bool:
         """Whether left ≥ right is proved for all parameters."""
@@ -357,17 +356,16 @@ class Prover:
             self.bounds.append((factor[0][0][0], right[0]))
 
     def _follows(self, rule: str, term: Term, lower: Term, left: Quotient, right: Quotient) -> bool:
-        match rule, term, lower:
+        match rule, term, lower:  # where there is a logarithm, `normal` has proved that it is of 1 or more
             case "B-MAX", ("max", *arguments), _:
                 return any(self.normal(each) == right for each in arguments)
             case "B-MIN", _, ("min", *arguments):
                 return any(self.normal(each) == left for each in arguments)
             case "B-BITS", ("bit_length", count), _:
-                same = self.normal(("/", ("log", count), ("log", Fraction(2)))) == right
-                return same and self.at_least(count, ONE)
+                return self.normal(("/", ("log", count), ("log", Fraction(2)))) == right
             case "B-POWER", ("log", count), _:
                 size: Term = ("*", ("-", ("bit_length", count), ONE), ("log", Fraction(2)))
-                return self.normal(size) == right and self.at_least(count, ONE)
+                return self.normal(size) == right
             case "B-LOG", ("log", x), ("log", y):
-                return self.at_least(x, y) and self.positive(self.normal(y)[0])
+                return self.at_least(x, y)
         return False

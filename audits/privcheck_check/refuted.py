@@ -163,7 +163,7 @@ def _add_vector(release: Release, at: Mapping[str, Fraction], total: Sums, data:
         sizes = evaluate(terms["l1"], at)[0], evaluate(("^", terms["l2"], 2 * ONE), at)[0]
         bounded_by = evaluate(terms["l2"], at)[1] >= 0 and l1 <= sizes[0] and square <= sizes[1]
         _within(release, bounded_by, "a norm above its bound")
-        known = release.statistic.kind == "bounded" or (sign > 0 and not total)
+        known = release.statistic.kind == "bounded" or not total
         _within(release, known, "a stated change is that of the whole unit, on the first side")
     for i, x in enumerate(vector):
         _put(total, i, sign * x)
@@ -255,11 +255,11 @@ def _touch(loss: Loss, release: Release, declared: Declared, change: Sums) -> No
             (loss.laplace if law == "laplace" else loss.discrete)[ratio] += coordinates * count
     elif law == "randomised-response":
         keep, answers = terms["keep"], whole(terms["answers"])
-        known = release.statistic.kind == "bits" and release.schedule.kind != "sampled" and answers > 1
-        _require(known and 0 < keep[0] <= keep[1] < 1 <= keep[0] * answers, law, "a truth with the larger odds")
+        known = release.statistic.kind == "bits" and release.schedule.kind != "sampled"
+        _require(known and keep[1] < 1 <= keep[0] * answers, law, "a truth with the larger odds")
         loss.finite.append((laws.response(keep, answers), len(change) * count))
     elif law in ("shuffled-bits", "shuffled-integers"):
-        _shuffle(loss, release, change, terms, count)
+        _shuffle(loss, release, change, terms)
     elif law in ("gaussian", "discrete-gaussian", "gaussian-matrix"):
         _require(terms["variance"][0] > 0, law, "a variance is not positive")
         outer = release.statistic.fields.get("part") == "outer"
@@ -288,7 +288,7 @@ def _sample(loss: Loss, release: Release, square: Ends, law: laws.Law) -> None:
     loss.samples[sample] = (add(before[0], square), laws.product(before[1], law), release)
 
 
-def _shuffle(loss: Loss, release: Release, change: Sums, terms: Mapping[str, Ends], count: int) -> None:
+def _shuffle(loss: Loss, release: Release, change: Sums, terms: Mapping[str, Ends]) -> None:
     """L-SHUFFLED: counters behind shufflers of their own, all other users' bits 0."""
     rule, law = "L-SHUFFLED", release.mechanism.kind
     _require(release.schedule.kind in ("once", "disjoint"), rule, f"{release.name}: more than one value a unit")
@@ -300,14 +300,14 @@ def _shuffle(loss: Loss, release: Release, change: Sums, terms: Mapping[str, End
     else:
         more = laws.shuffled_integers(whole(terms["users"]), bits, chance[0])
     risen = sum(x > 0 for x in change.values())
-    loss.finite += [(more, risen * count), (laws.turned(more), (len(change) - risen) * count)]
+    loss.finite += [(more, risen), (laws.turned(more), len(change) - risen)]
 
 
 def _sampled(loss: Loss, declared: Declared, *, first: bool) -> None:
     """T-SAMPLED: the values of one sample, of the unit alone, which is in it or not."""
     for square, law, release in loss.samples.values():
         rate = evaluate(release.schedule.terms["rate"], declared.values)
-        _require(0 <= rate[0] == rate[1] <= 1, "T-TOUCH", "a rate that is a fraction")
+        _require(rate[0] == rate[1], "T-TOUCH", "a rate that is a fraction")  # from 0 to 1, by `times`
         count = whole(evaluate(release.schedule.terms["times"], declared.values))
         loss.unbounded |= count > 0 and rate[0] > 0 and square[0] > 0
         if declared.claim.kind == "zcdp" and first and law == laws.CERTAIN:

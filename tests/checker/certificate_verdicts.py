@@ -8,6 +8,7 @@ from typing import Any
 
 import certificate_mutations as mutations
 import certificate_samples as samples
+from privcheck_check import terms
 from privcheck_check.check import check
 from privcheck_check.values import Rejected
 
@@ -19,6 +20,17 @@ def refused(call: Callable[..., object], *arguments: Any, **more: Any) -> bool:
     except Rejected:
         return True
     return False
+
+
+def work(call: Callable[..., object], *arguments: Any) -> int:
+    """The least number of steps of arithmetic that have to be left for the call."""
+    low, high = 0, 10**6
+    while low < high:
+        middle = (low + high) // 2
+        terms._left[0] = middle
+        low, high = (middle + 1, high) if refused(call, *arguments) else (low, middle)
+    terms.allow()
+    return low
 
 
 def verdict(document: dict[str, Any]) -> str:

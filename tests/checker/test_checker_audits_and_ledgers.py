@@ -1,6 +1,7 @@
 """Audits and ledgers at their edges: limits of counts, the safe end of every enclosure, every change of a charge."""
 
 from fractions import Fraction
+from math import comb
 from typing import Any
 
 import mpmath
@@ -8,6 +9,8 @@ import pytest
 
 import certificate_samples as samples
 from certificate_verdicts import verdict
+from privcheck_check import counts
+from privcheck_check.terms import allow
 
 FINE = 10**65  # finer than the width of an enclosure
 
@@ -111,6 +114,11 @@ def test_events_are_counted(first: tuple[int, int], second: tuple[int, int], rul
     assert events(first, second, "9/10", "1/10") == rule
 
 
+def test_one_run_is_enough_for_an_event() -> None:
+    assert events((1, 1), (50, 0), "1/2", "1/10") == "accepted"
+    assert events((50, 50), (1, 0), "9/10", "1/10", APPROX, "91/100") == "accepted"
+
+
 def test_events_of_both_sides_are_as_likely_as_their_tails() -> None:
     """P[Bin(2, 1/2) ≥ 2] + P[Bin(3, 1/4) ≤ 0] = 1/4 + 27/64; under (0, 1/5)-DP the limits contradict each other."""
     guarantee = {"currency": "approx", "epsilon": 0, "delta": "1/5"}
@@ -208,3 +216,38 @@ def test_caps_keep_the_policy_by_the_upper_end() -> None:
             assert ledger([], currency="mu2", policy={"epsilon": 1, "delta": form(delta)}, grants={"a": 1}) == rule
             policy = {"epsilon": form(epsilon), "delta": "1/10", "order": 2}
             assert ledger([], currency="rho", policy=policy, grants={"a": 1}) == rule
+
+
+@pytest.mark.parametrize("digits", [3, 4, 8, 192])
+def test_a_tail_is_above_the_exact_one_whatever_it_is_rounded_to(digits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every rounding of the sum is upward: with few digits a single one downward is seen."""
+    monkeypatch.setattr(counts, "DIGITS", digits)
+    allow()
+    for runs in (1, 2, 7, 20, 47):
+        for p in (Fraction(1, 2), Fraction(1, 3), Fraction(9, 10), Fraction(1, 64)):
+            masses = [comb(runs, k) * p**k * (1 - p) ** (runs - k) for k in range(runs + 1)]
+            for least in range(runs + 2):
+                exact = sum(masses[least:], Fraction(0))
+                found = counts.tail(runs, least, p)
+                assert exact <= found <= 1
+                if digits == 192:
+                    assert found <= exact * (1 + Fraction(1, 10**25))
+
+
+@pytest.mark.parametrize("digits", [3, 5, 192])
+def test_a_number_of_choices_is_rounded_up(digits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "DIGITS", digits)
+    for runs in (1, 9, 40, 1000):
+        for few in range(0, runs // 2 + 1, 1 + runs // 50):
+            top, shift = counts._binomial(runs, few)
+            assert comb(runs, few) <= top << shift
+            assert top.bit_length() <= 2 * digits
+            if digits == 192:
+                assert top << shift <= comb(runs, few) * (1 + Fraction(few + 1, 2**191))
+
+
+@pytest.mark.parametrize("currency", ["epsilon", "mu2", "rho"])
+def test_a_policy_is_not_negative(currency: str) -> None:
+    policy = {"epsilon": "-1/2", "delta": 1, "order": 2}
+    assert verdict(samples.ledger([], currency=currency, grants={}, policy=policy)) == "G-CAPS"
+    assert verdict(samples.ledger([], currency=currency, grants={}, policy=policy | {"epsilon": 0})) == "accepted"

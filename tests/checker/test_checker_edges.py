@@ -16,6 +16,7 @@ from certificate_verdicts import edited, refused, verdict
 from privcheck_check import curves
 from privcheck_check.check import check, needed
 from privcheck_check.declared import WEIGHTS
+from privcheck_check.terms import allow, evaluate
 from privcheck_check.values import DEPTH, Rejected, UnknownKind, parse
 from test_checker_costs import BITS, GRID, SCORES, VECTOR, cost, made
 from test_checker_costs import document as at_numbers
@@ -486,15 +487,21 @@ def test_the_command_says_one_line_and_the_status(tmp_path: Path, capsysbinary: 
     assert "none.json" in err
 
 
-def test_the_command_reads_a_byte_more_than_a_certificate_may_have(tmp_path: Path, capsysbinary: Any) -> None:
-    from privcheck_check.__main__ import main
+def test_the_command_reads_a_byte_more_than_a_certificate_may_have(tmp_path: Path, monkeypatch: Any) -> None:
+    from privcheck_check import __main__ as command
 
-    whole = mutations.data(samples.sealed(samples.DP_APVI))
-    for size, status in ((2**20, 0), (2**20 + 1, 1), (2**20 + 9, 1)):
-        file = tmp_path / f"{size}.json"
-        file.write_bytes(whole + b" " * (size - len(whole)))
-        assert main([str(file)]) == status
-    assert capsysbinary.readouterr().out.count(b"\n") == 3
+    read: list[int] = []
+    monkeypatch.setattr(command, "check", lambda data: str(read.append(len(data))))
+    file = tmp_path / "long.json"
+    for size in (2**20, 2**20 + 1, 2**20 + 9):
+        file.write_bytes(b" " * size)
+        assert command.main([str(file)]) == 0
+    assert read == [2**20, 2**20 + 1, 2**20 + 1]
+
+
+def test_a_certificate_has_at_most_a_mebibyte() -> None:
+    assert refused(parse, b"0" + b" " * 2**20)
+    assert parse(b"0" + b" " * (2**20 - 1)) == 0
 
 
 def test_what_a_certificate_says_is_printed_without_what_steers_a_terminal(monkeypatch: Any, capsysbinary: Any) -> None:
@@ -503,3 +510,12 @@ def test_what_a_certificate_says_is_printed_without_what_steers_a_terminal(monke
     monkeypatch.setattr(command, "check", lambda _: "a\u001b[31mb\nc é")
     assert command.main([__file__]) == 0
     assert capsysbinary.readouterr().out == "accepted: a?[31mb?c é\n".encode()
+
+
+# ── Sums over steps ──
+
+
+def test_a_sum_has_at_most_its_number_of_steps() -> None:
+    allow()
+    assert evaluate(("sum", F(4000), "h"), {}) == (F(4000 * 4001 // 2),) * 2
+    assert refused(evaluate, ("sum", F(4001), "h"), {})
