@@ -14,6 +14,7 @@ from typing import Any, Final
 from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms import PRICED
 from privcheck.declare.procedures import (
+    GaussianSparseVector,
     OURS,
     MatrixMechanism,
     NoisyVotes,
@@ -280,7 +281,7 @@ def _is_adaptive(declaration: Declaration) -> bool:
     (only,) = declaration.releases
     if is_additive(only):
         return not isinstance(only.schedule, Once | PerUser)
-    return isinstance(only, SparseVector | NoisyVotes | MatrixMechanism) or only.facts.rounds != expression(1)
+    return isinstance(only, SparseVector | GaussianSparseVector | NoisyVotes | MatrixMechanism) or only.facts.rounds != expression(1)
 
 
 def _from_comparison(*, proved: bool) -> Ground:

@@ -23,6 +23,7 @@ import numpy as np
 from privcheck.data.trajectories import Regressors, Trajectories
 from privcheck.declare.declaration import Declaration
 from privcheck.declare.procedures import (
+    GaussianSparseVector,
     KnownPair,
     NoisyMax,
     NoisyVotes,
@@ -57,7 +58,7 @@ from privcheck.verification.shuffled_loss import shuffled_epsilon
 from privcheck.verification.units import LossUnit, order_of, unit_of
 
 _ANY_DATA: Final = (
-    NoisyMax, ScoredChoice, SparseVector, NoisyVotes, RandomisedResponse, UnaryEncoding, PlanarLaplace, SmoothNoise,
+    NoisyMax, ScoredChoice, SparseVector, GaussianSparseVector, NoisyVotes, RandomisedResponse, UnaryEncoding, PlanarLaplace, SmoothNoise,
     ShuffledRandomizer,
 )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from privcheck.declare.procedures.base import Cost, Facts, KnownPair, Outcomes, Procedure, Sampler, check_releases
 from privcheck.declare.procedures.encoders import Encoder, banded_square_root, binary_tree, prefix_sums, square_root
+from privcheck.declare.procedures.gaussian_sparse_vector import GaussianSparseVector
 from privcheck.declare.procedures.histogram import StabilityHistogram
 from privcheck.declare.procedures.matrices import MatrixMechanism
 from privcheck.declare.procedures.normalised_sums import NormalisedSum
@@ -29,6 +30,7 @@ OURS = (
     NormalisedSum,
     ScoredChoice,
     SparseVector,
+    GaussianSparseVector,
     NoisyVotes,
     RandomisedResponse,
     UnaryEncoding,
@@ -48,6 +50,7 @@ OF_SEVERAL = (
     NoisyMax,
     ScoredChoice,
     SparseVector,
+    GaussianSparseVector,
     OwnMechanism,
 )
 
@@ -56,6 +59,7 @@ __all__ = [
     "OURS",
     "Cost",
     "Encoder",
+    "GaussianSparseVector",
     "Facts",
     "KnownPair",
     "MatrixMechanism",

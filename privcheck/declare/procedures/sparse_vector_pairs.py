@@ -264,6 +264,14 @@ def _tell_rest(of: Comparisons, asked: int) -> str:
 _EDGES: Final = (-math.inf, -1.0, 0.0, 1.0, 2.0, 4.0, math.inf)  # in scales of the queries' noise
 
 
+class CountsLaw(Protocol):
+    """Law of the answers to queries of two values, given a noisy threshold of any kind."""
+
+    def log_counts(self, levels: tuple[float, float], counts: NDArray[np.int64]) -> Array:
+        """Compute ln P of patterns of answers; see `NoisyThreshold.log_counts`."""
+        ...
+
+
 class AnswerCodes(Protocol):
     """An observation of the answers."""
 
@@ -316,7 +324,7 @@ class CountsSeen:
         first, second = answers[:, : self.lifted], answers[:, self.lifted :]
         return self._code(*(count.sum(axis=1) for one in (first, second) for count in (one == -np.inf, one > -np.inf)))
 
-    def log_masses(self, threshold: NoisyThreshold, queries: Array) -> dict[int, float]:
+    def log_masses(self, threshold: CountsLaw, queries: Array) -> dict[int, float]:
         """Compute ln P of every four counts: one integral each, times the number of patterns with these counts."""
         levels = (float(queries[0]), float(queries[-1]))
         patterns = [*self._patterns()]
