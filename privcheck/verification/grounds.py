@@ -14,8 +14,8 @@ from typing import Any, Final
 from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms import PRICED
 from privcheck.declare.procedures import (
-    GaussianSparseVector,
     OURS,
+    GaussianSparseVector,
     MatrixMechanism,
     NoisyVotes,
     OnSample,
@@ -281,7 +281,8 @@ def _is_adaptive(declaration: Declaration) -> bool:
     (only,) = declaration.releases
     if is_additive(only):
         return not isinstance(only.schedule, Once | PerUser)
-    return isinstance(only, SparseVector | GaussianSparseVector | NoisyVotes | MatrixMechanism) or only.facts.rounds != expression(1)
+    answers = isinstance(only, SparseVector | GaussianSparseVector | NoisyVotes | MatrixMechanism)
+    return answers or only.facts.rounds != expression(1)
 
 
 def _from_comparison(*, proved: bool) -> Ground:

@@ -58,8 +58,8 @@ from privcheck.verification.shuffled_loss import shuffled_epsilon
 from privcheck.verification.units import LossUnit, order_of, unit_of
 
 _ANY_DATA: Final = (
-    NoisyMax, ScoredChoice, SparseVector, GaussianSparseVector, NoisyVotes, RandomisedResponse, UnaryEncoding, PlanarLaplace, SmoothNoise,
-    ShuffledRandomizer,
+    NoisyMax, ScoredChoice, SparseVector, GaussianSparseVector, NoisyVotes, RandomisedResponse, UnaryEncoding,
+    PlanarLaplace, SmoothNoise, ShuffledRandomizer,
 )  # fmt: skip
 
 

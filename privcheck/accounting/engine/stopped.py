@@ -32,9 +32,9 @@ def stopped_delta(shift: float, queries: int, epsilon: float) -> float:
     """Upper bound on δ(ε) of a run that stops at the first of m queries above, at a known threshold.
 
     Lemma stopped-run: Let a run answer "below" to query i with probability Φ(tᵢ), and else stop, with tᵢ chosen from
-    the answers before. Let R have the same probabilities of "below", and Φ̄(tᵢ + b) ≤ Φ̄(tᵢ) for stopping at i, 0 ≤ b ≤ a.
-    Then P(S) − xR(S) ≤ 1 − W for every set S of outcomes, where W₀ = min(1, x) and Wⱼ₊₁ = Wⱼ·(1 − δₐ(ln(x/Wⱼ))), j < m,
-    with δₐ the curve of N(0, 1) against N(a, 1). It is attained by some tᵢ. Proof: docs/programs.md.
+    the answers before. Let R have the same probabilities of "below", and Φ̄(tᵢ + b), 0 ≤ b ≤ a, of stopping at i. Then
+    P(S) − xR(S) ≤ 1 − W for every set S of outcomes, where W₀ = min(1, x) and Wⱼ₊₁ = Wⱼ·(1 − δₐ(ln(x/Wⱼ))), j < m, with
+    δₐ the curve of N(0, 1) against N(a, 1). Some tᵢ attain it. Proof: docs/programs.md.
 
     Several steps are taken together: W·δₐ(ln(x/W)) grows with W, so n steps lower W by at most n times the first.
 

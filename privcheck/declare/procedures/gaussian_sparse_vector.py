@@ -28,12 +28,16 @@ if TYPE_CHECKING:
     from privcheck.accounting.events import Event
 
 GaussianAnswers = Literal["above or below", "gaps", "fresh values"]
-_THEOREM: Final = "docs/programs.md, lemma gaussian-sparse-vector; or all noisy queries: a Gaussian mechanism of √m·Δ/s₂"
-_MOST_SEEN: Final = 256  # queries near the threshold in pairs
+_THEOREM: Final = "docs/programs.md, lemma gaussian-sparse-vector; or all noisy queries: Gaussian with μ = √m·Δ/s₂"
+_MOST_SEEN: Final = 64  # queries near the threshold in pairs
 _COUNTED: Final = 12  # of them where several answers above are observed
 _GAPS: Final = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # edges of the cells of a gap, in standard deviations of the queries
 _VALUE_CELLS: Final = np.linspace(-4.0, 4.0, 17)  # edges of the cells of a fresh value, in its standard deviations
-_AT: Final = (-1.0, 0.0, 1.0)  # levels of the two kinds of queries, in standard deviations of the noise in all
+_TARGETS: Final = (1e-2, 1e-5, 1e-9)  # δ of the upper bound at which pairs are chosen, …
+_PART: Final = 0.6  # … at this part of its ε
+_COARSE: Final = (-3.0, -1.0, 1.0, 3.0)
+_AROUND: Final = ((1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0))
+_STEPS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +138,7 @@ class GaussianSparseVector:
 
     def _conditions(self) -> tuple[Condition, ...]:
         conditions = [
-            Condition(
-                what="the standard deviation of its threshold's noise", of=self.threshold_std, domain="positive"
-            ),
+            Condition(what="the standard deviation of its threshold's noise", of=self.threshold_std, domain="positive"),
             Condition(what="the standard deviation of its queries' noise", of=self.query_std, domain="positive"),
             Condition(what="the number of queries", of=self.queries, domain="count"),
             Condition(what="the number of answers after which it stops", of=self.positives, domain="count"),
@@ -182,33 +184,37 @@ class GaussianSparseVector:
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
         """Curve of lemma `gaussian-sparse-vector`, or of all noisy queries where that is lower, at many ε."""
-        from privcheck.accounting.engine.stopped import sparse_vector_profile
         from privcheck.accounting.events import privacy_profile
+
+        points = self._points(relation, values)
+        return (privacy_profile(points.items()),) if points else ()
+
+    def _points(self, relation: Relation, values: Mapping[str, Fraction]) -> Mapping[float, float]:
+        """Points (ε, δ) of the upper bound; empty if no user changes a query."""
+        from privcheck.accounting.engine.stopped import sparse_vector_profile
 
         moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="up")
         if moved == 0:
-            return ()
+            return {}
 
         def over(std: Expr) -> float:
             return math.nextafter(moved / std.number(values, rounding="down"), math.inf)
 
-        queries = int(self.queries.number(values))
         squared = self.cost(relation).dominating_mu_squared
         assert squared is not None
-        points = sparse_vector_profile(
+        return sparse_vector_profile(
             threshold=over(self.threshold_std),
             shift=over(self.query_std) * (1 if self.monotone else 2),
-            queries=queries,
+            queries=int(self.queries.number(values)),
             positives=int(self.positives.number(values)),
             values=0.0 if self.value_std is None else over(self.value_std),
             all_noisy=math.nextafter(math.sqrt(squared.number(values, rounding="up")), math.inf),
         )
-        return (privacy_profile(points),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
         """Queries near the threshold: one user raises the first and, unless monotone, lowers the others."""
-        moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="down")
-        if moved == 0:
+        points = self._points(relation, values)
+        if not points:
             return ()
         of = GaussianComparisons(
             threshold_std=self.threshold_std.number(values, rounding="up"),
@@ -218,7 +224,8 @@ class GaussianSparseVector:
             answers=self.answers,
             value_std=0.0 if self.value_std is None else self.value_std.number(values, rounding="up"),
         )
-        return tuple(_pairs(of, moved, monotone=self.monotone))
+        moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="down")
+        return tuple(_pairs(of, moved, points, monotone=self.monotone))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,42 +348,121 @@ class GaussianRuns:
         return scores
 
 
-def _pairs(of: GaussianComparisons, moved: float, *, monotone: bool) -> Iterator[KnownPair]:
-    """Yield pairs of `n` queries that rise and then `k` that fall, at several levels, observed in two ways."""
+def _pairs(
+    of: GaussianComparisons, moved: float, points: Mapping[float, float], *, monotone: bool
+) -> Iterator[KnownPair]:
+    """Yield pairs of `n` queries that rise and then `k` that fall, at the levels with the largest δ(ε) at some ε.
+
+    Args:
+        of: The algorithm.
+        moved: Δ.
+        points: Points (ε, δ) of the upper bound, from which the ε are chosen.
+        monotone: Whether all queries rise.
+    """
     most = min(of.queries, _MOST_SEEN)
-    sizes = sorted({(n, k) for n in {1, 2, 8, 32, most} for k in {0, 1, n} if 1 <= n + k <= most} | {(most, 0)})
-    if most > 1:
-        sizes += [(most - 1, 1), ((most + 1) // 2, most // 2)]
-    for n, k in dict.fromkeys(sizes):
-        for queries in _queries(of, moved, n, k, monotone=monotone):
-            yield from _both(of, queries, FirstSeen(of=of, edges=_edges(of)), n)
+    sizes = {(most, 0), (1, 0)} | ({(most - 1, 1), ((most + 1) // 2, most // 2)} if most > 1 else set())
+    seen: list[tuple[int, int, FirstSeen | CountsSeen]] = [(n, k, FirstSeen(of=of, edges=_edges(of))) for n, k in sizes]
     if of.positives > 1 and of.queries > 1:
-        size = min(of.queries, _COUNTED)
-        n, k = (size + 1) // 2, size // 2
-        counted = CountsSeen(lifted=n, lowered=k, positives=of.positives)
-        for queries in _queries(of, moved, n, k, monotone=monotone):
-            yield from _both(of, queries, counted, n)
+        n, k = (min(of.queries, _COUNTED) + 1) // 2, min(of.queries, _COUNTED) // 2
+        seen.append((n, k, CountsSeen(lifted=n, lowered=k, positives=of.positives)))
+    for n, k, one in sorted(seen, key=lambda of_size: of_size[:2]):
+        for target in _TARGETS:
+            epsilon = _PART * next((e for e, d in points.items() if d <= target), max(points))
+            law = _Levels(of=of, moved=moved, n=n, k=k, monotone=monotone, seen=one)
+            yield from law.pairs(_climb(law, epsilon))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Levels:
+    """Pairs of one size and observation, by the levels of both kinds of queries.
+
+    Attributes:
+        of: The algorithm.
+        moved: Δ.
+        n: Number of queries that rise, asked first.
+        k: Number of queries that fall, or rise too if monotone.
+        monotone: Whether all queries rise.
+        seen: The observation.
+    """
+
+    of: GaussianComparisons
+    moved: float
+    n: int
+    k: int
+    monotone: bool
+    seen: FirstSeen | CountsSeen
+
+    def queries(self, levels: tuple[float, float]) -> Array:
+        """Build the (2, n + k) queries of both neighbours.
+
+        Args:
+            levels: Of either kind, in standard deviations of the noise in all, from where the largest noisy query of
+                its kind is near the threshold.
+        """
+        noise = math.hypot(self.of.threshold_std, self.of.query_std / math.sqrt(1 + math.log(self.n + self.k)))
+        first, second = (
+            level * noise - self.of.query_std * _top(size) for level, size in zip(levels, (self.n, self.k), strict=True)
+        )
+        low = np.repeat([first, second if self.monotone else second + self.moved], [self.n, self.k])
+        high = np.repeat([first + self.moved, second + self.moved if self.monotone else second], [self.n, self.k])
+        return np.stack([low, high])
+
+    def logs(self, queries: Array) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Compute ln P of the outcomes under both, and their codes."""
+        if isinstance(self.seen, FirstSeen):
+            one, other = (self.seen.log_masses(row, queries.min(axis=0)) for row in queries)
+            return one, other, np.arange(one.size)
+        law = GaussianThreshold(threshold_std=self.of.threshold_std, query_std=self.of.query_std)
+        masses = [self.seen.log_masses(law, row) for row in queries]
+        codes = np.array(sorted(masses[0]))
+        one, other = (np.array([of[code] for code in codes.tolist()]) for of in masses)
+        return one, other, codes
+
+    def delta(self, levels: tuple[float, float], epsilon: float) -> float:
+        """Approximate δ(ε), the larger of both directions."""
+        one, other, _ = self.logs(self.queries(levels))
+        p, q, ratio = np.exp(one), np.exp(other), math.exp(epsilon)
+        return max(float(np.maximum(p - ratio * q, 0).sum()), float(np.maximum(q - ratio * p, 0).sum()))
+
+    def pairs(self, levels: tuple[float, float]) -> Iterator[KnownPair]:
+        """Yield the pair in both directions."""
+        queries = self.queries(levels)
+        one, other, codes = self.logs(queries)
+        told = [_tell(row, self.n) for row in queries]
+        rest = self.of.queries - queries.shape[1]
+        others = f"; the other {rest} are far below it" if rest else ""
+        for i, j, log_p, log_q in ((0, 1, one, other), (1, 0, other, one)):
+            outcomes = outcomes_of(log_p, log_q)
+            ratios = np.zeros(self.seen.codes if isinstance(self.seen, CountsSeen) else codes.size)
+            ratios[codes] = outcomes.log_p - outcomes.log_q
+            yield KnownPair(
+                words=f"in D the queries are {told[i]} above the threshold; in D′ {told[j]}{others}; "
+                f"seen: {self.seen.words}",
+                data=(told[i], told[j]),
+                outcomes=outcomes,
+                sampler=GaussianRuns(of=self.of, queries=queries[[i, j]], seen=self.seen, log_ratios=ratios),
+            )
+
+
+def _climb(law: _Levels, epsilon: float) -> tuple[float, float]:
+    """Levels with a large δ(ε): the best of a coarse grid, then ever smaller steps."""
+    coarse = [(x, y) for x in _COARSE for y in (_COARSE if law.k else (0.0,))]
+    best = max(coarse, key=lambda at: law.delta(at, epsilon))
+    most, step = law.delta(best, epsilon), 1.0
+    for _ in range(_STEPS):
+        around = [(best[0] + x * step, best[1] + y * step) for x, y in _AROUND[: 4 if law.k else 2]]
+        found, at = max((law.delta(one, epsilon), one) for one in around)
+        if found > most:
+            most, best = found, at
+        else:
+            step /= 2
+    return best
 
 
 def _edges(of: GaussianComparisons) -> Array:
     if of.answers == "gaps":
         return np.array(_GAPS) * of.query_std
     return _VALUE_CELLS * of.value_std if of.answers == "fresh values" else np.zeros(0)
-
-
-def _queries(of: GaussianComparisons, moved: float, n: int, k: int, *, monotone: bool) -> Iterator[Array]:
-    """Yield (2, n + k) queries: the first n rise by Δ, the others fall by Δ, or rise too if monotone.
-
-    Levels are such that the largest noisy query of a group is near the threshold.
-    """
-    all_noise = math.hypot(of.threshold_std, of.query_std / math.sqrt(1 + math.log(n + k)))
-    for x in _AT:
-        for y in _AT if k else (0.0,):
-            first = -of.query_std * _top(n) + x * all_noise
-            second = -of.query_std * _top(k) + y * all_noise if k else 0.0
-            low = np.repeat([first, second if monotone else second + moved], [n, k])
-            high = np.repeat([first + moved, second + moved if monotone else second], [n, k])
-            yield np.stack([low, high])
 
 
 def _top(size: int) -> float:
@@ -386,32 +472,6 @@ def _top(size: int) -> float:
     return float(ndtri(1 - 0.6 / (size + 0.2))) if size > 1 else 0.0
 
 
-def _both(of: GaussianComparisons, queries: Array, seen: FirstSeen | CountsSeen, n: int) -> Iterator[KnownPair]:
-    if isinstance(seen, CountsSeen):
-        law = GaussianThreshold(threshold_std=of.threshold_std, query_std=of.query_std)
-        masses = [seen.log_masses(law, one) for one in queries]
-        codes = np.array(sorted(masses[0]))
-        logs = [np.array([one[code] for code in codes.tolist()]) for one in masses]
-        size = seen.codes
-    else:
-        logs = [seen.log_masses(one, queries.min(axis=0)) for one in queries]
-        codes, size = np.arange(logs[0].size), logs[0].size
-    told = [_tell(one, n) for one in queries]
-    rest = of.queries - queries.shape[1]
-    others = f"; the other {rest} are far below it" if rest else ""
-    for i, j in ((0, 1), (1, 0)):
-        outcomes = outcomes_of(logs[i], logs[j])
-        ratios = np.zeros(size)
-        ratios[codes] = outcomes.log_p - outcomes.log_q
-        yield KnownPair(
-            words=f"in D the queries are {told[i]} above the threshold; in D′ {told[j]}{others}; seen: {seen.words}",
-            data=(told[i], told[j]),
-            outcomes=outcomes,
-            sampler=GaussianRuns(of=of, queries=queries[[i, j]], seen=seen, log_ratios=ratios),
-        )
-
-
 def _tell(queries: Array, n: int) -> str:
     parts = [(n, queries[0]), (queries.size - n, queries[-1])]
     return ", ".join(f"{times} × {value:.6g}" for times, value in parts if times)
-

@@ -15,6 +15,7 @@ e^{−270} nothing is missing; those below it are raised to it (`outcomes_of`).
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Final
@@ -66,14 +67,12 @@ class GaussianThreshold:
             (m, k) ln P, and ln P that no query is above.
         """
         z, weights = self._nodes(queries.size)
-        scaled = (z - queries[:, np.newaxis]) / self.query_std
-        below = log_cdf(scaled)
-        until = np.concatenate([np.zeros((1, z.size)), np.cumsum(below, axis=0)])
+        levels, places = np.unique(queries, return_inverse=True)
+        scaled = (z - levels[:, np.newaxis]) / self.query_std
+        until = np.concatenate([np.zeros((1, z.size)), np.cumsum(log_cdf(scaled)[places], axis=0)])
         ends = np.concatenate([[0.0], edges, [math.inf]]) / self.query_std if gap else np.array([0.0, math.inf])
-        cells = np.stack(
-            [log_interval(scaled + low, scaled + high) for low, high in zip(ends[:-1], ends[1:], strict=True)]
-        )
-        logs = _log_sum(until[:-1] + cells + weights)
+        cells = np.stack([log_interval(scaled + low, scaled + high) for low, high in itertools.pairwise(ends.tolist())])
+        logs = _log_sum(until[:-1] + cells[:, places] + weights)
         return np.ascontiguousarray(logs.T), float(_log_sum(until[-1] + weights))
 
     def _nodes(self, queries: int) -> tuple[Array, Array]:
@@ -81,9 +80,10 @@ class GaussianThreshold:
         curvature = 1 / self.threshold_std**2 + queries / self.query_std**2
         step = math.pi / math.sqrt(20 * curvature)
         count = math.ceil(_REACH * self.threshold_std / step)
-        z = step * np.arange(-count, count + 1)
+        z: Array = step * np.arange(-count, count + 1, dtype=np.float64)
         u = z / self.threshold_std
-        return z, math.log(step / self.threshold_std) - 0.5 * math.log(2 * math.pi) - u * u / 2
+        weights: Array = math.log(step / self.threshold_std) - 0.5 * math.log(2 * math.pi) - u * u / 2
+        return z, weights
 
 
 def log_cdf(t: Array) -> Array:
