@@ -15,6 +15,7 @@ from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms import PRICED
 from privcheck.declare.procedures import (
     OURS,
+    AdaptiveSparseVector,
     GaussianSparseVector,
     MatrixMechanism,
     NoisyVotes,
@@ -281,7 +282,9 @@ def _is_adaptive(declaration: Declaration) -> bool:
     (only,) = declaration.releases
     if is_additive(only):
         return not isinstance(only.schedule, Once | PerUser)
-    answers = isinstance(only, SparseVector | GaussianSparseVector | NoisyVotes | MatrixMechanism)
+    answers = isinstance(
+        only, SparseVector | AdaptiveSparseVector | GaussianSparseVector | NoisyVotes | MatrixMechanism
+    )
     return answers or only.facts.rounds != expression(1)
 
 

@@ -86,6 +86,25 @@ class GaussianThreshold:
         return z, weights
 
 
+def log_winner(ahead: float, first: int, second: int) -> Array:
+    """Compute ln P that the largest of n + k noisy scores is one of the first n, and one of the other k.
+
+    The winner's noise is shared by all comparisons: n∫φ(z)Φ(z)ⁿ⁻¹Φ(z + a)ᵏ dz, by `trapezoid-of-answers`.
+
+    Args:
+        ahead: a, by how many standard deviations of the noise the first scores are above the others.
+        first: n.
+        second: k.
+    """
+    step = math.pi / math.sqrt(20 * (first + second))
+    z = step * np.arange(-math.ceil(_REACH / step), math.ceil(_REACH / step) + 1, dtype=np.float64)
+    weights = math.log(step) - 0.5 * math.log(2 * math.pi) - z * z / 2
+    own, up, down = log_cdf(z), log_cdf(z + ahead), log_cdf(z - ahead)
+    rows = np.stack([(first - 1) * own + second * up, (second - 1) * own + first * down]) + weights
+    logs: Array = _log_sum(rows) + np.log([float(first), float(second)])
+    return logs
+
+
 def log_cdf(t: Array) -> Array:
     """Compute ln Φ(t)."""
     from scipy.special import log_ndtr

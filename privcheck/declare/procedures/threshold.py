@@ -113,22 +113,32 @@ class NoisyThreshold:
         Args:
             groups: (value, number of queries of that value below, number above).
         """
-        points = np.array([0.0, *(level for level, _, _ in groups)])
+        return self.log_mixed_pattern([(level, self.query_scale, below, above) for level, below, above in groups])
+
+    def log_mixed_pattern(self, groups: Sequence[tuple[float, float, int, int]]) -> float:
+        """As `log_pattern`, for queries with noise of several scales.
+
+        Args:
+            groups: (value, scale of the noise, number of queries of that value below, number above).
+        """
+        points = np.array([0.0, *(level for level, _, _, _ in groups)])
+        largest = max(self.threshold_scale, *(scale for _, scale, _, _ in groups))
 
         def exponent(z: Array) -> Array:
             total: Array = -np.abs(z) / self.threshold_scale
-            for level, below, above in groups:
-                t = (z - level) / self.query_scale
+            for level, scale, below, above in groups:
+                t = (z - level) / scale
                 total = total + below * log_cdf(t) + above * log_cdf(-t)
             return total
 
-        reach = _FAR * max(self.threshold_scale, self.query_scale) * (1 + sum(b + a for _, b, a in groups))
+        reach = _FAR * largest * (1 + sum(b + a for _, _, b, a in groups))
         top = _find_top(exponent, points.min() - reach, points.max() + reach)
         highest = float(exponent(np.array([top]))[0])
         drops = np.arange(1.0, _DROP + 1)
         limits = (points.min() - 2 * reach, points.max() + 2 * reach)
         left, right = (_find_levels(exponent, top, limit, highest - drops) for limit in limits)
-        near = (points[:, np.newaxis] + self.query_scale * np.arange(-_FAR, _FAR + 1)).ravel()
+        scales = np.array([self.threshold_scale, *(scale for _, scale, _, _ in groups)])
+        near = (points[:, np.newaxis] + np.outer(scales, np.arange(-_FAR, _FAR + 1)).ravel()).ravel()
         edges = np.concatenate([left, [top], right, points, near])
         z, log_weights = _panels(np.unique(np.clip(edges, left.min(), right.max())))
         return float(_log_sum((exponent(z) + log_weights)[np.newaxis])[0]) - math.log(2 * self.threshold_scale)
