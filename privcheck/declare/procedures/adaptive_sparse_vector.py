@@ -88,6 +88,9 @@ class AdaptiveSparseVector:
         gaps = ", and by how much" if self.gaps else ""
         one_way = ("between neighbours all queries move one way",) if self.monotone else ()
         scales = {"threshold's": self.threshold_scale, "first": self.top_scale, "second": self.middle_scale}
+        positive = (
+            Condition(what=f"the scale of its {key} noise", of=one, domain="positive") for key, one in scales.items()
+        )
         return Facts(
             words=f"{self.queries} queries, {moves}, compared with a threshold with Laplace noise of scale "
             f"{self.threshold_scale}, first with noise of scale {self.top_scale} and a margin of {self.margin}, then "
@@ -100,10 +103,7 @@ class AdaptiveSparseVector:
             law="laplace",
             spread=self.middle_scale,
             conditions=(
-                *(
-                    Condition(what=f"the scale of its {k} noise", of=one, domain="positive")
-                    for k, one in scales.items()
-                ),
+                *positive,
                 Condition(what="its margin", of=self.margin, domain="nonnegative"),
                 Condition(what="the number of queries", of=self.queries, domain="count"),
                 Condition(what="the budget of its answers", of=self.budget, domain="positive"),
@@ -196,8 +196,9 @@ class AdaptiveSparseVector:
             told = [f"{below} × {far + up:.6g}, then {above} × {-far - low:.6g}" for up, low in ((0, 0), (moved, down))]
             laws = [np.array([one, math.log1p(-math.exp(one))]) for one in logs]
             yield KnownPair(
-                words=f"in D the queries are {told[0]} above the threshold, in D′ {told[1]}; distinguished by the answers "
-                f"{below} × below, then {above} × {name}, of probability e^{logs[0]:.6g} in D and e^{logs[1]:.6g} in D′",
+                words=f"in D the queries are {told[0]} above the threshold, in D′ {told[1]}; distinguished by the "
+                f"answers {below} × below, then {above} × {name}, of probability e^{logs[0]:.6g} in D and "
+                f"e^{logs[1]:.6g} in D′",
                 data=(told[0], told[1]),
                 outcomes=Outcomes(log_p=laws[0], log_q=laws[1]),
             )

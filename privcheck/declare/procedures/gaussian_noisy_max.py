@@ -7,7 +7,7 @@ that of all noisy scores together.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _THEOREM: Final = "docs/programs.md, lemma gaussian-noisy-max; or all noisy scores: Gaussian with μ = √m·Δ/s"
 _MOST_SEEN: Final = 256  # candidates near the maximum in pairs
 _TARGETS: Final = (1e-2, 1e-5, 1e-9)  # δ of the upper bound at which pairs are chosen, …
-_PART: Final = 0.8  # … at this part of its ε
-_AHEAD: Final = np.linspace(-8.0, 8.0, 65)  # by how many standard deviations the second group leads
+_PARTS: Final = (0.7, 0.85, 1.0)  # … at these parts of its ε
+_AHEAD: Final = np.linspace(-9.0, 9.0, 121)  # by how many standard deviations the second group leads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +75,12 @@ class GaussianNoisyMax:
         moves = f"each moved by at most {self.sensitivity}" + (", all one way" if self.monotone else "")
         shown = "; the gap to the next is released" if self.gap else ""
         one_way = ("between neighbours all scores move one way",) if self.monotone else ()
+        noise = rf"\mathcal{{N}}\left(0, ({self.std_of_noise.latex()})^2\right)"
         return Facts(
             words=f"Gaussian noise of standard deviation {self.std_of_noise} on {self.candidates} scores, {moves}"
             f"{shown}",
             output="the index of the largest noisy score" + (", and its gap to the next" if self.gap else ""),
-            latex=rf"\mathrm{{argmax}}_i\ \left(u_i + \mathcal{{N}}\left(0, ({self.std_of_noise.latex()})^2\right)\right)",
+            latex=rf"\mathrm{{argmax}}_i\ \left(u_i + {noise}\right)",
             law="gaussian",
             spread=self.std_of_noise,
             conditions=(
@@ -148,7 +149,7 @@ class GaussianNoisyMax:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianWinnerRuns:
-    """Runs of the selection on two groups of candidates, scored by the ratio of the probabilities of the winner's group.
+    """Runs of the selection on two groups of candidates, scored by the ratio of the group's probabilities.
 
     Attributes:
         std: s.
@@ -179,41 +180,74 @@ class GaussianWinnerRuns:
 def _pairs(
     std: float, candidates: int, moved: float, points: Mapping[float, float], *, monotone: bool
 ) -> Iterator[KnownPair]:
+    """Yield pairs of groups of n and k candidates, by how far the second leads where δ(ε) is largest at some ε."""
     most = min(candidates, _MOST_SEEN)
-    sizes = sorted({(1, 1), (1, most - 1), (most - 1, 1), ((most + 1) // 2, most // 2)})
-    for n, k in sizes:
-        rest = candidates - n - k
-        others = f"; the other {rest} are far behind" if rest else ""
-        for target in _TARGETS:
-            epsilon = _PART * next((e for e, d in points.items() if d <= target), max(points))
-            ahead = max(_AHEAD.tolist(), key=lambda x, n=n, k=k, e=epsilon: _delta(std, n, k, x, moved, monotone, e))  # type: ignore[misc] # bound by default
-            first, second = _scores(std, ahead, moved, monotone)
-            logs = [log_winner((one[0] - one[1]) / std, n, k) for one in (first, second)]
-            told = [f"{n} × {one[0]:.6g} and {k} × {one[1]:.6g}" for one in (first, second)]
-            for i, j in ((0, 1), (1, 0)):
-                outcomes = outcomes_of(logs[i], logs[j])
-                ratios = (outcomes.log_p - outcomes.log_q).tolist()
-                yield KnownPair(
-                    words=f"in D the best scores are {told[i]}; in D′ {told[j]}{others}; seen: the winner's group",
-                    data=(told[i], told[j]),
-                    outcomes=outcomes,
-                    sampler=GaussianWinnerRuns(
-                        std=std,
-                        sizes=(n, k),
-                        scores=((first, second)[i], (first, second)[j]),
-                        log_ratios=(ratios[0], ratios[1]),
-                    ),
-                )
+    targets = [
+        part * next((e for e, d in points.items() if d <= target), max(points))
+        for target in _TARGETS
+        for part in _PARTS
+    ]
+    for n, k in sorted({(1, 1), (1, most - 1), (most - 1, 1), ((most + 1) // 2, most // 2)}):
+        groups = _Groups(std=std, n=n, k=k, rest=candidates - n - k, moved=moved, monotone=monotone)
+        laws = [(ahead, *groups.logs(ahead)) for ahead in _AHEAD.tolist()]
+        for ahead in sorted({_worst(laws, epsilon) for epsilon in targets}):
+            yield from groups.pairs(ahead)
 
 
-def _scores(std: float, ahead: float, moved: float, monotone: bool) -> tuple[tuple[float, float], tuple[float, float]]:  # noqa: FBT001 - handed on
-    """Scores of both groups in D and in D′, where the first group gains on the second."""
-    first, second = 0.0, ahead * std
-    return (first, second), (first + moved, second if monotone else second - moved)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Groups:
+    """Pairs of two groups of equal candidates, the first of which gains on the second.
+
+    Attributes:
+        std: s.
+        n: Number of candidates of the first group.
+        k: Number of candidates of the second.
+        rest: Number of other candidates, far behind.
+        moved: Δ.
+        monotone: Whether only the first group's scores change.
+    """
+
+    std: float
+    n: int
+    k: int
+    rest: int
+    moved: float
+    monotone: bool
+
+    def scores(self, ahead: float) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Scores of both groups in D and in D′; the second leads by `ahead` standard deviations in D."""
+        second = ahead * self.std
+        return (0.0, second), (self.moved, second if self.monotone else second - self.moved)
+
+    def logs(self, ahead: float) -> tuple[Array, Array]:
+        """Compute ln P of the winner's group in D and in D′."""
+        one, other = (log_winner((a - b) / self.std, self.n, self.k) for a, b in self.scores(ahead))
+        return one, other
+
+    def pairs(self, ahead: float) -> Iterator[KnownPair]:
+        """Yield the pair in both directions."""
+        scores, logs = self.scores(ahead), self.logs(ahead)
+        told = [f"{self.n} × {one[0]:.6g} and {self.k} × {one[1]:.6g}" for one in scores]
+        others = f"; the other {self.rest} are far behind" if self.rest else ""
+        for i, j in ((0, 1), (1, 0)):
+            outcomes = outcomes_of(logs[i], logs[j])
+            first, second = (outcomes.log_p - outcomes.log_q).tolist()
+            yield KnownPair(
+                words=f"in D the best scores are {told[i]}; in D′ {told[j]}{others}; seen: the winner's group",
+                data=(told[i], told[j]),
+                outcomes=outcomes,
+                sampler=GaussianWinnerRuns(
+                    std=self.std, sizes=(self.n, self.k), scores=(scores[i], scores[j]), log_ratios=(first, second)
+                ),
+            )
 
 
-def _delta(std: float, n: int, k: int, ahead: float, moved: float, monotone: bool, epsilon: float) -> float:  # noqa: FBT001 - handed on
-    first, second = _scores(std, ahead, moved, monotone)
-    p, q = (np.exp(log_winner((one[0] - one[1]) / std, n, k)) for one in (first, second))
+def _worst(laws: Sequence[tuple[float, Array, Array]], epsilon: float) -> float:
+    """Lead with the largest δ(ε), approximately, in either direction."""
     ratio = math.exp(epsilon)
-    return max(float(np.maximum(p - ratio * q, 0).sum()), float(np.maximum(q - ratio * p, 0).sum()))
+
+    def delta(law: tuple[float, Array, Array]) -> float:
+        p, q = np.exp(law[1]), np.exp(law[2])
+        return max(float(np.maximum(p - ratio * q, 0).sum()), float(np.maximum(q - ratio * p, 0).sum()))
+
+    return max(laws, key=delta)[0]
