@@ -68,7 +68,9 @@ class NoisyMax:
         set_words(self, name=name, users=users, source=source)
         if noise not in get_args(MaxNoise):
             message = f"noise, of NoisyMax: expected one of {', '.join(map(repr, get_args(MaxNoise)))}, got {noise!r}"
-            raise DeclarationError(f"{message}; for Gaussian noise declare GaussianNoisyMax(…)")
+            raise DeclarationError(
+                f"{message}; no theorem here covers other noise; for Gaussian noise, GaussianNoisyMax(…)"
+            )
         for key, flag in {"monotone": monotone, "gap": gap}.items():
             truth(f"{key}, of NoisyMax", flag)
         if gap and noise != "laplace":
