@@ -385,9 +385,9 @@ answers above, {QUERIES} queries, {CANDIDATES} candidates, {NUMBERS} numbers to 
 The programs are those of the public repositories: CheckDP 17, ShadowDP 9, DPGen 8 functions. Papers count readings of
 them as more; the texts of the papers were not at hand. The claim (1.24, 0.01) is that of the scripts of Bhusal et al.
 2025; its noise, 2/ε on the threshold or scores and 4/ε on queries at ε = 1/2, is our reading. Bounds are on ε at the
-claim's δ, in nats. The audit runs a Python function of each program, on one pair of neighbours; its bound holds at 0.999
-confidence, and `consistent` says that these runs do not refute the claim. The exact pairs of `verify` are often events
-of tiny probability, which no number of runs would show.
+claim's δ, in nats. The audit runs a Python function of each program, on one pair of neighbours; its bound holds at
+0.999 confidence, and `consistent` says that these runs do not refute the claim. The exact pairs of `verify` are often
+events of tiny probability, which no number of runs would show.
 
 | of | program | claim | known | `verify` | lower | upper | seconds | audit, its lower bound | seconds |
 | --- | --- | --- | --- | --- | ---: | ---: | ---: | --- | ---: |
@@ -435,7 +435,7 @@ def main() -> None:
         print(rows[-1], flush=True)
         if not program.private:
             print("   ", pair[:300], flush=True)
-    least, gaussian_rows = list(scales()), list(least_gaussian())
+    least, needed = list(scales()), list(least_gaussian())
     lines = [
         *HEAD.format(
             trials=asked.trials, machine=platform.machine(), cores=os.cpu_count(), python=platform.python_version(),
@@ -450,7 +450,7 @@ def main() -> None:
             for name, printed, factor, best, verdict, (before, after) in least
         ),
         *GAUSSIAN.splitlines(),
-        *(f"| {name} | {std} | {ours:.2f} | {every:.2f} | {took:.1f} |" for name, std, ours, every, took in gaussian_rows),
+        *(f"| {name} | {std} | {ours:.2f} | {every:.2f} | {took:.1f} |" for name, std, ours, every, took in needed),
         "",
     ]  # fmt: skip
     print("\n".join(lines[-30:]))

@@ -24,6 +24,7 @@ from privcheck.declare.procedures import (
     NoisyMax,
     SparseVector,
 )
+from privcheck.declare.procedures.adaptive_sparse_vector import AdaptiveComparisons
 from privcheck.declare.procedures.gaussian_threshold import GaussianThreshold, log_winner
 from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import DeclarationError
@@ -281,6 +282,7 @@ PROCEDURES = [
     GaussianSparseVector("s", threshold_std=4, query_std=8, queries=5, positives=1, answers="gaps"),
     GaussianSparseVector("s", threshold_std=4, query_std=8, queries=4, positives=1, answers="fresh values",
                          value_std=8),
+    AdaptiveSparseVector("a", threshold_scale=2, top_scale=4, middle_scale=2, margin=3, queries=3, budget=2, gaps=False),
     GaussianNoisyMax("m", std=4, candidates=5),
     GaussianNoisyMax("m", std=4, candidates=2, monotone=True, gap=True),
 ]  # fmt: skip
@@ -291,7 +293,9 @@ def test_pairs_are_neighbours_that_lose_at_most_the_curve_and_runs_have_their_la
     """Finds a pair above the upper bound, or runs whose scores do not have the law of the pair."""
     curve = compose(*one.events(RELATION, {}))
     rng = np.random.default_rng(7)
-    for pair in list(one.pairs(RELATION, {}))[::5]:
+    run = [pair for pair in one.pairs(RELATION, {}) if pair.sampler is not None]
+    assert len(run) >= 6
+    for pair in run[::5]:
         p, q = np.exp(pair.outcomes.log_p), np.exp(pair.outcomes.log_q)
         assert math.isclose(p.sum(), 1, abs_tol=1e-12)
         for epsilon in (0.0, 0.3, 1.0):
@@ -403,6 +407,22 @@ def test_no_neighbours_lose_more_than_an_adaptive_sparse_vector_is_charged(data)
     price = one.cost(RELATION).pure.number({}, rounding="up")
     assert price <= 1 / b1 + budget + 1e-12
     assert loss_of(law_of(queries), law_of(other)) <= price * (1 + 1e-3)
+
+
+def test_the_first_answer_of_an_adaptive_sparse_vector_by_another_integral():
+    """Finds a wrong law of the first answer above and its kind."""
+    of = AdaptiveComparisons(threshold_scale=2.0, top_scale=5.0, middle_scale=1.5, margin=2.5)
+    queries = np.array([0.5, -1.0, 2.0])
+    z = np.linspace(-90, 90, 900_001)
+    until, parts = laplace.pdf(z, scale=2) * (z[1] - z[0]), {0: [], 1: []}
+    for x in queries:
+        top, middle = laplace.sf(z + 2.5 - x, scale=5), laplace.sf(z - x, scale=1.5)
+        parts[0].append((until * top).sum())
+        parts[1].append((until * (1 - top) * middle).sum())
+        until = until * (1 - top) * (1 - middle)
+    ours = np.exp(of.log_first(queries))
+    assert np.allclose(ours, [until.sum(), *parts[0], *parts[1]], rtol=1e-6)
+    assert math.isclose(ours.sum(), 1, abs_tol=1e-12)
 
 
 def test_the_price_of_an_adaptive_sparse_vector_is_attained():

@@ -13,9 +13,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privcheck.declare.procedures.base import Cost, Facts, KnownPair, Outcomes, moved_by_a_user, set_words
-from privcheck.declare.procedures.threshold import NoisyThreshold
+from privcheck.declare.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, moved_by_a_user, set_words
+from privcheck.declare.procedures.threshold import NoisyThreshold, log_cdf, log_sum
 from privcheck.declare.relations import Relation
 from privcheck.declare.statistics.base import Sensitivity
 from privcheck.terms.parameters import Condition, number, truth
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from privcheck.accounting.events import Event
 
 _THEOREM: Final = "Ding, Wang, Zhang & Kifer 2019: Δ/b₁ for the threshold, and the budget of the answers above"
+_LOOKED_AT: Final = 16  # queries near the threshold in pairs that are run
+_LEVELS: Final = (-2.0, -0.5, 1.0)  # of the queries, in scales of the second comparison's noise
 _FAR: Final = 200.0  # scales beyond the threshold, where an answer is all but impossible
 
 
@@ -160,11 +163,28 @@ class AdaptiveSparseVector:
         return (pure(epsilon=price.number(values, rounding="up")),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Queries far above the threshold answered "below", then far below it answered "above", of either kind."""
-        moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="down")
+        """Pairs with one unlikely pattern of answers, and pairs with the law of the first answer above, for runs."""
+        exactly = moved_by_a_user(self.sensitivity, relation)
+        moved = exactly.number(values, rounding="down")
         if moved == 0:
             return ()
-        return tuple(self._unlikely(moved, moved_by_a_user(self.sensitivity, relation), values))
+        of = AdaptiveComparisons(
+            threshold_scale=self.threshold_scale.number(values, rounding="up"),
+            top_scale=self.top_scale.number(values, rounding="up"),
+            middle_scale=self.middle_scale.number(values, rounding="up"),
+            margin=self.margin.number(values),
+        )
+        size = min(int(self.queries.number(values)), _LOOKED_AT)
+        seen = () if not self._answers_once(exactly, values) else _first_above(of, moved, size, monotone=self.monotone)
+        return (*self._unlikely(moved, exactly, values), *seen)
+
+    def _answers_once(self, moved: Expr, values: Mapping[str, Fraction]) -> bool:
+        """Whether the budget is enough for an answer above."""
+        ways = 1 if self.monotone else 2
+        costs = [(ways * moved / one).rational(values) for one in (self.top_scale, self.middle_scale)]
+        budget = self.budget.rational(values)
+        known = [one for one in costs if one is not None]
+        return budget is not None and len(known) == len(costs) and max(known) <= budget
 
     def _unlikely(self, moved: float, exactly: Expr, values: Mapping[str, Fraction]) -> Iterator[KnownPair]:
         """Yield pairs with one pattern of answers of exact probability, in the limit of distant queries."""
@@ -201,4 +221,89 @@ class AdaptiveSparseVector:
                 f"e^{logs[1]:.6g} in D′",
                 data=(told[0], told[1]),
                 outcomes=Outcomes(log_p=laws[0], log_q=laws[1]),
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveComparisons:
+    """Parameters of the comparisons as numbers.
+
+    Attributes:
+        threshold_scale: b₁.
+        top_scale: b₂.
+        middle_scale: b₃.
+        margin: σ.
+    """
+
+    threshold_scale: float
+    top_scale: float
+    middle_scale: float
+    margin: float
+
+    def log_first(self, queries: Array) -> Array:
+        """Compute ln P of the first answer above: none, top answers of each query, middle answers of each query."""
+        finest = min(self.top_scale, self.middle_scale)
+        law = NoisyThreshold(threshold_scale=self.threshold_scale, query_scale=finest)
+        z, weights = law.nodes([*queries.tolist(), *(queries - self.margin).tolist()], 2 * queries.size)
+        far = (z + self.margin - queries[:, np.newaxis]) / self.top_scale
+        near = (z - queries[:, np.newaxis]) / self.middle_scale
+        below = log_cdf(far) + log_cdf(near)
+        until = np.concatenate([np.zeros((1, z.size)), np.cumsum(below, axis=0)]) + weights
+        rows = [until[-1:], until[:-1] + log_cdf(-far), until[:-1] + log_cdf(far) + log_cdf(-near)]
+        return log_sum(np.concatenate(rows))
+
+    def run(self, rng: np.random.Generator, queries: Array) -> NDArray[np.int64]:
+        """Draw the place of the first answer above, as `log_first` counts them, (runs,) from (runs, m) queries."""
+        threshold = rng.laplace(0.0, self.threshold_scale, (queries.shape[0], 1))
+        far = queries + rng.laplace(0.0, self.top_scale, queries.shape) - threshold >= self.margin
+        near = queries + rng.laplace(0.0, self.middle_scale, queries.shape) - threshold >= 0
+        above, rows = far | near, np.arange(queries.shape[0])
+        first = above.argmax(axis=1)
+        place = 1 + first + np.where(far[rows, first], 0, queries.shape[1])
+        code: NDArray[np.int64] = np.where(above.any(axis=1), place, 0)
+        return code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AdaptiveRuns:
+    """Runs up to the first answer above, scored by the ratio of its probabilities.
+
+    Attributes:
+        of: The comparisons.
+        queries: (2, m) queries on D and on D′.
+        log_ratios: Log-likelihood ratios by place of the answer.
+    """
+
+    of: AdaptiveComparisons
+    queries: Array
+    log_ratios: Array
+
+    @property
+    def numbers(self) -> int:
+        """Two per query and one for the threshold."""
+        return 2 * int(self.queries.shape[1]) + 1
+
+    def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
+        """Draw runs and score them."""
+        scores: Array = self.log_ratios[self.of.run(rng, self.queries[np.where(on_first, 0, 1)])]
+        return scores
+
+
+def _first_above(of: AdaptiveComparisons, moved: float, size: int, *, monotone: bool) -> Iterator[KnownPair]:
+    """Yield queries near the threshold, all but the last raised and the last lowered, with the first answer above."""
+    for level in _LEVELS:
+        low = np.full(size, level * of.middle_scale)
+        high = low + moved
+        if not monotone and size > 1:
+            low[-1], high[-1] = high[-1], low[-1]
+        logs = [of.log_first(one) for one in (low, high)]
+        told = [f"{size - 1} × {one[0]:.6g}, then {one[-1]:.6g}" for one in (low, high)]
+        others = "the others are far below it; seen: the first answer above and its kind"
+        for i, j in ((0, 1), (1, 0)):
+            queries = np.stack([(low, high)[i], (low, high)[j]])
+            yield KnownPair(
+                words=f"in D the queries are {told[i]} above the threshold; in D′ {told[j]}; {others}",
+                data=(told[i], told[j]),
+                outcomes=Outcomes(log_p=logs[i], log_q=logs[j]),
+                sampler=AdaptiveRuns(of=of, queries=queries, log_ratios=logs[i] - logs[j]),
             )
