@@ -282,7 +282,8 @@ PROCEDURES = [
     GaussianSparseVector("s", threshold_std=4, query_std=8, queries=5, positives=1, answers="gaps"),
     GaussianSparseVector("s", threshold_std=4, query_std=8, queries=4, positives=1, answers="fresh values",
                          value_std=8),
-    AdaptiveSparseVector("a", threshold_scale=2, top_scale=4, middle_scale=2, margin=3, queries=3, budget=2, gaps=False),
+    AdaptiveSparseVector("a", threshold_scale=2, top_scale=4, middle_scale=2, margin=3, queries=3, budget=2,
+                         gaps=False),
     GaussianNoisyMax("m", std=4, candidates=5),
     GaussianNoisyMax("m", std=4, candidates=2, monotone=True, gap=True),
 ]  # fmt: skip
