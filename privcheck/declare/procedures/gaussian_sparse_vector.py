@@ -38,6 +38,7 @@ _PART: Final = 0.6  # … at this part of its ε
 _COARSE: Final = (-3.0, -1.0, 1.0, 3.0)
 _AROUND: Final = ((1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0))
 _STEPS: Final = 8
+_HALVINGS: Final = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,17 +360,20 @@ def _pairs(
         points: Points (ε, δ) of the upper bound, from which the ε are chosen.
         monotone: Whether all queries rise.
     """
-    most = min(of.queries, _MOST_SEEN)
+    most, bare = min(of.queries, _MOST_SEEN), replace(of, answers="above or below")
     sizes = {(most, 0), (1, 0)} | ({(most - 1, 1), ((most + 1) // 2, most // 2)} if most > 1 else set())
     seen: list[tuple[int, int, FirstSeen | CountsSeen]] = [(n, k, FirstSeen(of=of, edges=_edges(of))) for n, k in sizes]
     if of.positives > 1 and of.queries > 1:
         n, k = (min(of.queries, _COUNTED) + 1) // 2, min(of.queries, _COUNTED) // 2
         seen.append((n, k, CountsSeen(lifted=n, lowered=k, positives=of.positives)))
     for n, k, one in sorted(seen, key=lambda of_size: of_size[:2]):
+        law = _Levels(of=of, moved=moved, n=n, k=k, monotone=monotone, seen=one)
+        # levels are chosen by the index alone, which is faster, and at an ε that its pair attains
+        search = law if isinstance(one, CountsSeen) else replace(law, seen=FirstSeen(of=bare, edges=np.zeros(0)))
         for target in _TARGETS:
             epsilon = _PART * next((e for e, d in points.items() if d <= target), max(points))
-            law = _Levels(of=of, moved=moved, n=n, k=k, monotone=monotone, seen=one)
-            yield from law.pairs(_climb(law, epsilon))
+            first = _climb(search, epsilon, [(x, y) for x in _COARSE for y in (_COARSE if k else (0.0,))])
+            yield from law.pairs(_climb(search, search.epsilon(first, target), [first]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -424,6 +428,17 @@ class _Levels:
         p, q, ratio = np.exp(one), np.exp(other), math.exp(epsilon)
         return max(float(np.maximum(p - ratio * q, 0).sum()), float(np.maximum(q - ratio * p, 0).sum()))
 
+    def epsilon(self, levels: tuple[float, float], delta: float) -> float:
+        """Approximate ε at which δ(ε) of these levels is `delta`, the larger of both directions; at least 0."""
+        one, other, _ = self.logs(self.queries(levels))
+        p, q = np.exp(one), np.exp(other)
+        low, high = 0.0, float(np.abs(one - other).max())
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            ways = (np.maximum(a - math.exp(middle) * b, 0).sum() for a, b in ((p, q), (q, p)))
+            low, high = (middle, high) if max(ways) > delta else (low, middle)
+        return low
+
     def pairs(self, levels: tuple[float, float]) -> Iterator[KnownPair]:
         """Yield the pair in both directions."""
         queries = self.queries(levels)
@@ -444,10 +459,9 @@ class _Levels:
             )
 
 
-def _climb(law: _Levels, epsilon: float) -> tuple[float, float]:
-    """Levels with a large δ(ε): the best of a coarse grid, then ever smaller steps."""
-    coarse = [(x, y) for x in _COARSE for y in (_COARSE if law.k else (0.0,))]
-    best = max(coarse, key=lambda at: law.delta(at, epsilon))
+def _climb(law: _Levels, epsilon: float, starts: list[tuple[float, float]]) -> tuple[float, float]:
+    """Levels with a large δ(ε): the best of the starts, then ever smaller steps."""
+    best = max(starts, key=lambda at: law.delta(at, epsilon))
     most, step = law.delta(best, epsilon), 1.0
     for _ in range(_STEPS):
         around = [(best[0] + x * step, best[1] + y * step) for x, y in _AROUND[: 4 if law.k else 2]]
