@@ -268,7 +268,7 @@ def gaussians():
         yield Program(f"NoisyMax, Gaussian, {m} scores", G, True, (GaussianNoisyMax("w", std=4, candidates=m),),
                       partial(largest, scale=4.0, noise="gaussian"), alternate(m), PAPER)  # fmt: skip
     small, strict = ApproxDP(1, "1/1000"), ApproxDP(1, "1/1000000")
-    yield Program("the same, 25 queries, never stops, little noise", "ours", False, (gaussian(4, 2, 25, 25),),
+    yield Program("sparse vector, 25 queries, never stops, little noise", "ours", False, (gaussian(4, 2, 25, 25),),
                   run_gaussian(4, 2, None), alternate(25), small)  # fmt: skip
     yield Program("NoisyMax, Gaussian, 4 scores, s = 1", "ours", False, (GaussianNoisyMax("w", std=1, candidates=4),),
                   partial(largest, scale=1.0, noise="gaussian"), alternate(4), small)  # fmt: skip
@@ -397,7 +397,8 @@ LEAST = """
 
 The least factor on the printed Laplace scales at which `calibrate` certifies ε = 1: 1 where they are matched. Pairs
 attain these prices, so no smaller factor is private. Beside it are the scales with the least sum of variances, which is
-what DPGen minimises: bᵢ ∝ ∛wᵢ for a price Σ wᵢ/bᵢ.
+what DPGen minimises over whole numbers: bᵢ ∝ ∛wᵢ for a price Σ wᵢ/bᵢ. As the price is attained, no private choice of
+scales has a smaller sum.
 
 | family | printed scales | least factor | least Σ variance | verdict | Σ variance, printed → least |
 | --- | --- | ---: | --- | --- | ---: |

@@ -215,13 +215,14 @@ class AdaptiveSparseVector:
             name = ("far above", "above")[kind]
             told = [f"{below} × {far + up:.6g}, then {above} × {-far - low:.6g}" for up, low in ((0, 0), (moved, down))]
             laws = [np.array([one, math.log1p(-math.exp(one))]) for one in logs]
-            yield KnownPair(
-                words=f"in D the queries are {told[0]} above the threshold, in D′ {told[1]}; distinguished by the "
-                f"answers {below} × below, then {above} × {name}, of probability e^{logs[0]:.6g} in D and "
-                f"e^{logs[1]:.6g} in D′",
-                data=(told[0], told[1]),
-                outcomes=Outcomes(log_p=laws[0], log_q=laws[1]),
-            )
+            for i, j in ((0, 1), (1, 0)):  # both ways, so that monotone pairs alternate in direction
+                yield KnownPair(
+                    words=f"in D the queries are {told[i]} above the threshold, in D′ {told[j]}; distinguished by the "
+                    f"answers {below} × below, then {above} × {name}, of probability e^{logs[i]:.6g} in D and "
+                    f"e^{logs[j]:.6g} in D′",
+                    data=(told[i], told[j]),
+                    outcomes=Outcomes(log_p=laws[i], log_q=laws[j]),
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
