@@ -15,6 +15,8 @@ from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms import PRICED
 from privcheck.declare.procedures import (
     OURS,
+    AdaptiveSparseVector,
+    GaussianSparseVector,
     MatrixMechanism,
     NoisyVotes,
     OnSample,
@@ -280,7 +282,10 @@ def _is_adaptive(declaration: Declaration) -> bool:
     (only,) = declaration.releases
     if is_additive(only):
         return not isinstance(only.schedule, Once | PerUser)
-    return isinstance(only, SparseVector | NoisyVotes | MatrixMechanism) or only.facts.rounds != expression(1)
+    answers = isinstance(
+        only, SparseVector | AdaptiveSparseVector | GaussianSparseVector | NoisyVotes | MatrixMechanism
+    )
+    return answers or only.facts.rounds != expression(1)
 
 
 def _from_comparison(*, proved: bool) -> Ground:

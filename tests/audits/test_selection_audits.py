@@ -9,9 +9,20 @@ from fractions import Fraction
 
 import pytest
 
+from privcheck.accounting import compose
 from privcheck.commands.settings import resolve_setting
+from privcheck.declare.declaration import Claim, Declaration
+from privcheck.declare.procedures import (
+    AdaptiveSparseVector,
+    GaussianNoisyMax,
+    GaussianSparseVector,
+    NoisyMax,
+    SparseVector,
+)
+from privcheck.declare.relations import ReplaceOne
 from privcheck.runtime.results import AuditRequest
 from privcheck.runtime.setting import Setting
+from privcheck.terms.guarantees import ApproxDP, PureDP
 from privcheck_audits.releases.view import audit_releases
 
 CORRECT = ("sparse-vector-1", "sparse-vector-2", "noisy-max", "exponential-mechanism", "permute-and-flip")
@@ -66,3 +77,57 @@ def test_half_the_noise_is_found(name):
     result = audit(name, factor=Fraction(1, 2))
     assert result.verdict == "violation"
     assert 1 < result.epsilon_lower <= 2
+
+
+PROGRAMS = {  # with the part of the noise at which the audit is to find them
+    "gaussian sparse vector": (GaussianSparseVector("a", threshold_std=4, query_std=4, queries=8, positives=1), "1/4"),
+    "with gaps": (
+        GaussianSparseVector("a", threshold_std=4, query_std=4, queries=8, positives=1, answers="gaps"), "1/4"),
+    "with values": (
+        GaussianSparseVector("a", threshold_std=4, query_std=4, queries=4, positives=2, answers="fresh values",
+                             value_std=8), "1/4"),
+    "laplace noisy max with its gap": (NoisyMax("w", noise="laplace", scale=2, candidates=3, gap=True), "1/2"),
+    "laplace gaps": (
+        SparseVector("a", threshold_scale=2, query_scale=4, queries=8, positives=1, answers="gaps"), "1/3"),
+    "adaptive": (
+        AdaptiveSparseVector("a", threshold_scale=2, top_scale=8, middle_scale=4, margin=2, queries=8, budget="1/2",
+                             gaps=True), "1/3"),
+}  # fmt: skip
+
+
+def audit_program(one, *, factor, confidence):
+    """Audit a procedure with part of its noise against its own upper bound at full noise."""
+    relation = ReplaceOne("user")
+    pure = one.cost(relation).pure
+    if pure is None:
+        upper = compose(*one.events(relation, {})).epsilon(delta=1e-2).upper
+        claim = ApproxDP(f"{upper:.9f}", "1/100")
+    else:
+        claim = PureDP(pure)
+    declaration = Declaration(
+        name="program", title="a program", source="a test", relation=relation,
+        releases=(one.with_std(Fraction(factor)),), claim=Claim(claim, source="a test"), parameters=(),
+    )  # fmt: skip
+    return audit_releases(
+        AuditRequest(
+            setting=Setting(declaration=declaration, values={}), view="releases",
+            delta=0.01 if pure is None else 0.0, trials=40_000, confidence=confidence, seed=3,
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_selection_programs_are_spared_and_with_little_noise_found(name):
+    """Finds an audit that accuses the declared noise, or that runs of a third or so of it do not convince."""
+    one, factor = PROGRAMS[name]
+    assert audit_program(one, factor=1, confidence=1 - 1e-9).verdict == "consistent"
+    found = audit_program(one, factor=factor, confidence=0.99)
+    assert found.verdict == "violation"
+    assert found.epsilon_upper is None or found.epsilon_lower <= found.epsilon_upper
+
+
+def test_a_gaussian_noisy_max_is_spared():
+    """Finds an audit that accuses the declared noise. Its worst pairs have events of hardly more than δ, not runs."""
+    assert (
+        audit_program(GaussianNoisyMax("w", std=4, candidates=6), factor=1, confidence=1 - 1e-9).verdict == "consistent"
+    )

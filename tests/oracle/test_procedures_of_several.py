@@ -15,6 +15,9 @@ from privcheck.declare.mechanisms import Laplace
 from privcheck.declare.procedures import (
     OF_SEVERAL,
     OURS,
+    AdaptiveSparseVector,
+    GaussianNoisyMax,
+    GaussianSparseVector,
     MatrixMechanism,
     NoisyMax,
     NoisyVotes,
@@ -235,7 +238,30 @@ def test_what_is_priced_for_one_record_is_refused_for_several_by_itself(one):
             one.cost(kind("user", trajectories=2))
 
 
+def folded(moved):
+    """Selections whose queries or scores change by so much: their prices at Δ are tested by enumeration elsewhere."""
+    noise = {"threshold_std": 4, "query_std": 8}
+    return (
+        GaussianSparseVector("s", **noise, queries=3, positives=2, sensitivity=moved),
+        GaussianNoisyMax("w", std=4, candidates=3, sensitivity=moved),
+        AdaptiveSparseVector(
+            "a", threshold_scale=4, top_scale=8, middle_scale=4, margin=1, queries=3, budget=1, gaps=True,
+            sensitivity=moved,
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("m", MOST)
+def test_gaussian_and_adaptive_selections_charge_m_records_as_m_times_the_sensitivity(m):
+    """Finds a price, a curve or a pair that forgets a user's other records."""
+    relation, alone = ReplaceOne("user", trajectories=m), ReplaceOne("user")
+    for one, other in zip(folded(1), folded(m), strict=True):
+        assert one.cost(relation).rho.number({}) == other.cost(alone).rho.number({})
+        assert one.events(relation, {}) == other.events(alone, {})
+        assert [pair.words for pair in one.pairs(relation, {})] == [pair.words for pair in other.pairs(alone, {})]
+
+
 def test_every_procedure_is_tried_here():
-    tried = {NoisyMax, ScoredChoice, SparseVector, SharedSample, MatrixMechanism}
+    tried = {NoisyMax, ScoredChoice, SparseVector, SharedSample, MatrixMechanism, *map(type, folded(1))}
     assert tried | {type(one) for one in ONE_RECORD} == set(OURS)
     assert tried | {OwnMechanism} == set(OF_SEVERAL)

@@ -166,8 +166,8 @@ def above_threshold(
     Source: Lyu, Su & Li 2017, Theorems 4 and 5.
 
     The number of queries below does not matter. Where the threshold is redrawn after every positive, give `positives=1,
-    count=c`. Numbers released beside the answers are separate events. Gaussian noise has no event here: its theorems
-    depend on the number of queries.
+    count=c`. Numbers released beside the answers are separate events. Gaussian noise has no event here: its curve
+    depends on the number of queries, and `declare.procedures.GaussianSparseVector` gives it as points.
 
     Args:
         threshold_scale: Laplace scale of the threshold's noise.

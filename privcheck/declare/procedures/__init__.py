@@ -1,7 +1,10 @@
 """Procedures: mechanisms whose output is not a value plus noise, each with its price, known pairs and runs."""
 
+from privcheck.declare.procedures.adaptive_sparse_vector import AdaptiveSparseVector
 from privcheck.declare.procedures.base import Cost, Facts, KnownPair, Outcomes, Procedure, Sampler, check_releases
 from privcheck.declare.procedures.encoders import Encoder, banded_square_root, binary_tree, prefix_sums, square_root
+from privcheck.declare.procedures.gaussian_noisy_max import GaussianNoisyMax
+from privcheck.declare.procedures.gaussian_sparse_vector import GaussianSparseVector
 from privcheck.declare.procedures.histogram import StabilityHistogram
 from privcheck.declare.procedures.matrices import MatrixMechanism
 from privcheck.declare.procedures.normalised_sums import NormalisedSum
@@ -29,6 +32,9 @@ OURS = (
     NormalisedSum,
     ScoredChoice,
     SparseVector,
+    AdaptiveSparseVector,
+    GaussianSparseVector,
+    GaussianNoisyMax,
     NoisyVotes,
     RandomisedResponse,
     UnaryEncoding,
@@ -48,15 +54,21 @@ OF_SEVERAL = (
     NoisyMax,
     ScoredChoice,
     SparseVector,
+    AdaptiveSparseVector,
+    GaussianSparseVector,
+    GaussianNoisyMax,
     OwnMechanism,
 )
 
 __all__ = [
     "OF_SEVERAL",
     "OURS",
+    "AdaptiveSparseVector",
     "Cost",
     "Encoder",
     "Facts",
+    "GaussianNoisyMax",
+    "GaussianSparseVector",
     "KnownPair",
     "MatrixMechanism",
     "NoisyMax",

@@ -45,6 +45,7 @@ class NoisyMax:
             user with up to m trajectories changes it by m·Δ, which is charged.
         monotone: Whether the scores of two neighbours differ in one direction only: counts do under adding or removing
             a user, but not under replacing one.
+        gap: Whether the gap between the two largest noisy scores is released too, for Laplace noise.
         users: As in a `Release`.
         source: Reference in the paper.
     """
@@ -55,22 +56,27 @@ class NoisyMax:
     candidates: Expr
     sensitivity: Expr
     monotone: bool
+    gap: bool
     users: str
     source: str
 
     def __init__(
         self, name: str, *, noise: MaxNoise, scale: Exact | Expr, candidates: Exact | Expr,
-        sensitivity: Exact | Expr = 1, monotone: bool = False, users: str = "", source: str = "",
+        sensitivity: Exact | Expr = 1, monotone: bool = False, gap: bool = False, users: str = "",
+        source: str = "",
     ) -> None:  # fmt: skip
         set_words(self, name=name, users=users, source=source)
         if noise not in get_args(MaxNoise):
             message = f"noise, of NoisyMax: expected one of {', '.join(map(repr, get_args(MaxNoise)))}, got {noise!r}"
-            raise DeclarationError(f"{message}; no theorem here covers other noise, including Gaussian")
-        truth("monotone, of NoisyMax", monotone)
-        for key, given in {
-            "noise": noise,
-            "monotone": monotone,
-        }.items():
+            raise DeclarationError(
+                f"{message}; no theorem here covers other noise; for Gaussian noise, GaussianNoisyMax(…)"
+            )
+        for key, flag in {"monotone": monotone, "gap": gap}.items():
+            truth(f"{key}, of NoisyMax", flag)
+        if gap and noise != "laplace":
+            message = f"gap, of NoisyMax {name!r}: expected Laplace noise with a released gap, got {noise!r}"
+            raise DeclarationError(f"{message}; no theorem here covers it, leave the gap out")
+        for key, given in {"noise": noise, "monotone": monotone, "gap": gap}.items():
             object.__setattr__(self, key, given)
         for key, amount in {"scale": scale, "candidates": candidates, "sensitivity": sensitivity}.items():
             object.__setattr__(self, key, number(f"{key}, of NoisyMax", amount))
@@ -80,7 +86,7 @@ class NoisyMax:
         """Description for reports, and the numbers that the release depends on."""
         return Facts(
             words=self._words(),
-            output="the index of the largest noisy score",
+            output="the index of the largest noisy score" + (", and its gap to the next" if self.gap else ""),
             latex=self._latex(),
             law=self.noise,
             spread=self.scale,
@@ -97,7 +103,8 @@ class NoisyMax:
     def _words(self) -> str:
         """Description of the procedure in words."""
         moves = f"each moved by at most {self.sensitivity}" + (", all one way" if self.monotone else "")
-        return f"{self.noise} noise of scale {self.scale} on {self.candidates} scores, {moves}"
+        shown = "; the gap to the next is released" if self.gap else ""
+        return f"{self.noise} noise of scale {self.scale} on {self.candidates} scores, {moves}{shown}"
 
     def _latex(self) -> str:
         """Output as a formula."""
@@ -120,6 +127,11 @@ class NoisyMax:
     def cost(self, relation: Relation) -> Cost:
         """Cost ε = 2mΔ/b, half of it for monotone scores, and ρ = min(ε²/2, ε), for Gumbel noise ε²/8.
 
+        Lemma free-gap-of-maximum: The gap between the two largest noisy scores adds nothing to the price. Source: Ding,
+        Wang, Xiao, Wang, Zhang & Kifer 2021. Proof: given the noise of all others, whose largest noisy score is M, the
+        winner i with gap g has the density of its noise at M + g − uᵢ, g ≥ 0; a neighbour moves that place by at most
+        2Δ, by Δ if all scores change in one direction.
+
         ε-DP is min(ε²/2, ε)-zCDP (Bun & Steinke 2016, Proposition 1.4), an ε-bounded range ε²/8 (Cesar & Rogers 2021).
         """
         moved, m = moved_by_a_user(self.sensitivity, relation), self.candidates
@@ -132,7 +144,7 @@ class NoisyMax:
             rho=rho,
             pure=pure,
             mu_squared=None,
-            theorem=_THEOREMS[self.noise],
+            theorem=_THEOREMS[self.noise] + ("; the gap is free (Ding et al. 2021)" if self.gap else ""),
         )
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:

@@ -23,11 +23,12 @@ from privcheck.terms.symbols import INFINITE, Exact, Expr, exp, expression, mini
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
 
-Answers = Literal["above or below", "noisy values"]
+Answers = Literal["above or below", "gaps", "fresh values", "noisy values"]
 _COMPOSED: Final = "the answers are a post-processing of all noisy queries: mΔ/b (Dwork & Roth 2014, Theorem 3.16)"
 _ONCE: Final = "Lyu, Su & Li 2017, Theorems 4 and 5: Δ/b₁ + 2cΔ/b₂ (cΔ/b₂ for monotone queries)"
 _REDRAWN: Final = "Dwork & Roth 2014, Theorems 3.23 and 3.16: c thresholds one after the other, each Δ/b₁ + 2Δ/b₂"
 _ONE_WAY: Final = "one way, n₀ below and n₁ above: min(n₀Δ/b₂, Δ/b₁ + n₁Δ/b₂) ≤ (Δ/b₁ + mΔ/b₂)/2"
+_FRESH: Final = "Δ/b₃ for each value with fresh noise"
 _WITHOUT: Final = "none: without separate noise, two queries show an order that a neighbour's data makes impossible"
 
 
@@ -42,7 +43,9 @@ class SparseVector:
         queries: m, largest number of queries.
         positives: c, number of answers "above" after which it stops; None if it never stops.
         redrawn: Whether the threshold's noise is drawn afresh after every answer "above".
-        answers: Output for a query above the threshold: that it is above, or the noisy value that was compared.
+        answers: Output for a query above the threshold: that it is above, the gap between both noisy numbers, its value
+            with fresh noise, or the noisy value that was compared.
+        value_scale: b₃, Laplace scale of the fresh noise on a value; None unless fresh values are released.
         sensitivity: Δ, the largest change of one query by one trajectory of a user; all queries may change at once. A
             user with up to m trajectories changes it by m·Δ, which is charged.
         monotone: Whether the queries of two neighbours differ in one direction only.
@@ -50,7 +53,7 @@ class SparseVector:
         source: Reference in the paper.
 
     Raises:
-        DeclarationError: Values would be released without noise.
+        DeclarationError: Values would be released without noise, or `value_scale` is given without fresh values.
     """
 
     name: str
@@ -60,6 +63,7 @@ class SparseVector:
     positives: Expr | None
     redrawn: bool
     answers: Answers
+    value_scale: Expr | None
     sensitivity: Expr
     monotone: bool
     users: str
@@ -68,7 +72,8 @@ class SparseVector:
     def __init__(
         self, name: str, *, threshold_scale: Exact | Expr, query_scale: Exact | Expr | None, queries: Exact | Expr,
         positives: Exact | Expr | None, redrawn: bool = False, answers: Answers = "above or below",
-        sensitivity: Exact | Expr = 1, monotone: bool = False, users: str = "", source: str = "",
+        value_scale: Exact | Expr | None = None, sensitivity: Exact | Expr = 1, monotone: bool = False,
+        users: str = "", source: str = "",
     ) -> None:  # fmt: skip
         text("name, of SparseVector", name)
         one_of("answers, of SparseVector", answers, get_args(Answers))
@@ -83,10 +88,14 @@ class SparseVector:
         numbers = {"threshold_scale": threshold_scale, "queries": queries, "sensitivity": sensitivity}
         for key, amount in numbers.items():
             object.__setattr__(self, key, number(f"{key}, of SparseVector", amount))
-        for key, optional in {"query_scale": query_scale, "positives": positives}.items():
+        fresh = {"query_scale": query_scale, "positives": positives, "value_scale": value_scale}
+        for key, optional in fresh.items():
             given = None if optional is None else number(f"{key}, of SparseVector", optional)
             object.__setattr__(self, key, given)
-        if query_scale is None and answers == "noisy values":
+        if (value_scale is None) != (answers != "fresh values"):
+            message = f"sparse vector {name!r}: expected value_scale with answers='fresh values' and only then"
+            raise DeclarationError(f"{message}, got answers={answers!r} and value_scale={value_scale!r}")
+        if query_scale is None and answers in ("noisy values", "gaps"):
             message = (
                 f"sparse vector {name!r}: expected noise on queries whose values are released, got query_scale=None"
             )
@@ -117,13 +126,23 @@ class SparseVector:
         moves = f"each moved by at most {self.sensitivity}" + (", all one way" if self.monotone else "")
         return (
             f"{self.queries} queries, {moves}, with {noise} against a threshold with Laplace noise of scale "
-            f"{self.threshold_scale}{again} and {end}"
+            f"{self.threshold_scale}{again} and {end}{self._shown()}"
         )
+
+    def _shown(self) -> str:
+        """Description of the number that is shown with an answer "above"."""
+        if self.answers == "gaps":
+            return ", releases the gap between the noisy query and the noisy threshold"
+        return "" if self.value_scale is None else f", releases values with fresh noise of scale {self.value_scale}"
 
     def _output(self) -> str:
         """Description of the output."""
         if self.answers == "noisy values":
             return "the noisy queries that are above a noisy threshold"
+        if self.answers == "gaps":
+            return "which queries are above a noisy threshold, and by how much"
+        if self.answers == "fresh values":
+            return "which queries are above a noisy threshold, and their values with fresh noise"
         return "which queries are above a noisy threshold"
 
     def _latex(self) -> str:
@@ -153,6 +172,8 @@ class SparseVector:
         ]
         if self.query_scale is not None:
             conditions.append(Condition(what="the scale of its queries' noise", of=self.query_scale, domain="positive"))
+        if self.value_scale is not None:
+            conditions.append(Condition(what="the scale of its values' noise", of=self.value_scale, domain="positive"))
         if self.positives is not None:
             conditions.append(
                 Condition(what="the number of answers after which it stops", of=self.positives, domain="count")
@@ -161,7 +182,9 @@ class SparseVector:
 
     def _symbols(self) -> frozenset[str]:
         """Names of the parameters that occur in it."""
-        given = (self.threshold_scale, self.query_scale, self.queries, self.positives, self.sensitivity)
+        given = (
+            self.threshold_scale, self.query_scale, self.queries, self.positives, self.value_scale, self.sensitivity,
+        )  # fmt: skip
         return frozenset[str]().union(*(one.symbols for one in given if one is not None))
 
     @property
@@ -176,7 +199,8 @@ class SparseVector:
     def with_std(self, factor: Fraction) -> SparseVector:
         """Copy with `factor` times the standard deviation of all noise."""
         query = None if self.query_scale is None else self.query_scale * factor
-        return replace(self, threshold_scale=self.threshold_scale * factor, query_scale=query)
+        fresh = None if self.value_scale is None else self.value_scale * factor
+        return replace(self, threshold_scale=self.threshold_scale * factor, query_scale=query, value_scale=fresh)
 
     def cost(self, relation: Relation) -> Cost:
         """The smaller of two prices in pure DP, and the smallest known ρ of zCDP.
@@ -189,6 +213,12 @@ class SparseVector:
         Lemma monotone-queries: m monotone queries that never stop cost (Δ/b₁ + mΔ/b₂)/2. Proof: n₀ answers below and n₁
         above lose n₀Δ/b₂ if the threshold stays and Δ/b₁ + n₁Δ/b₂ if it shifts along (for queries that increase; for
         decreasing ones vice versa), and the smaller of the two is at most their mean.
+
+        Lemma free-gaps: The gap between the noisy query and the noisy threshold adds nothing to the price of an answer
+        "above". Source: Ding, Wang, Zhang & Kifer 2019. Proof: if the threshold shifts by Δ, or not at all for queries
+        that decrease, the density of the gap given the threshold is that of the query's noise at a place at most 2Δ
+        (for monotone queries Δ) away: it loses 2Δ/b₂ (Δ/b₂) like the answer itself. Released values with fresh noise
+        add Δ/b₃ each, to both prices, for at most min(c, m) values.
 
         The first price grows without bound in m. The smallest price is attained by the worst pair, unless c is above
         m/2 or nothing stops the algorithm: then the true cost may be smaller for an odd number of queries, and for
@@ -215,19 +245,31 @@ class SparseVector:
         all_of_them = (self.queries * one).simplified()
         rho = self.queries * (one + exp(-one) - 1)
         stops = self._price_of_answers(moved)
+        shown, shown_rho = self._price_of_values(moved)
+        rho = rho + shown_rho
         if stops is None:
-            return all_of_them, rho, _COMPOSED
+            return (all_of_them + shown).simplified(), rho, _COMPOSED
         runs, epsilon = stops
         theorem = _ONE_WAY if self.positives is None else _REDRAWN if self.redrawn else _ONCE
-        pure = minimum((runs * epsilon).simplified(), all_of_them)
+        pure = (minimum((runs * epsilon).simplified(), all_of_them) + shown).simplified()
+        if self.value_scale is not None:
+            return pure, minimum(pure**2 / 2, pure, rho), f"{theorem}, and {_FRESH}; or {_COMPOSED}, and {_FRESH}"
         return pure, minimum(runs * epsilon**2 / 2, runs * epsilon, rho), f"{theorem}; or {_COMPOSED}"
+
+    def _price_of_values(self, moved: Expr) -> tuple[Expr, Expr]:
+        """ε and ρ of the values with fresh noise that are released."""
+        if self.value_scale is None:
+            return expression(0), expression(0)
+        count = self.queries if self.positives is None else minimum(self.positives, self.queries)
+        one = (moved / self.value_scale).simplified()
+        return (count * one).simplified(), count * (one + exp(-one) - 1)
 
     def _price_of_answers(self, moved: Expr) -> tuple[Expr, Expr] | None:
         """Number of thresholds drawn, and the ε of each; None if no theorem applies."""
         if self.query_scale is None or self.answers == "noisy values":
             return None
         if self.positives is None:
-            if self.redrawn or not self.monotone:
+            if self.redrawn or not self.monotone or self.answers != "above or below":
                 return None
             both = moved / self.threshold_scale + self.queries * moved / self.query_scale
             return expression(1), (both / 2).simplified()
@@ -249,7 +291,12 @@ class SparseVector:
         queries, query_scale = int(self.queries.number(values)), self.query_scale.number(values, rounding="down")
         stops = self._price_of_answers(by_a_user)
         if stops is None or (stops[0] * stops[1]).number(values) >= queries * moved / query_scale:
-            return (laplace(scale=query_scale, sensitivity=moved, count=queries),)
+            fresh = () if self.value_scale is None else (self._fresh_values(moved, queries, values),)
+            return (laplace(scale=query_scale, sensitivity=moved, count=queries), *fresh)
+        if self.value_scale is not None:  # answers and values alternate: one run, charged as a whole
+            whole = self.cost(relation).pure
+            assert whole is not None
+            return (pure(epsilon=whole.number(values, rounding="up")),)
         if self.positives is None:
             return (pure(epsilon=stops[1].number(values, rounding="up")),)
         c = int(self.positives.number(values))
@@ -260,6 +307,14 @@ class SparseVector:
                 count=c if self.redrawn else 1,
             ),
         )  # fmt: skip
+
+    def _fresh_values(self, moved: float, queries: int, values: Mapping[str, Fraction]) -> Event:
+        """Event of the values with fresh noise."""
+        from privcheck.accounting.events import laplace
+
+        assert self.value_scale is not None
+        count = queries if self.positives is None else min(queries, int(self.positives.number(values)))
+        return laplace(scale=self.value_scale.number(values, rounding="down"), sensitivity=moved, count=count)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
         """Queries near the threshold: one user raises some and, unless monotone, lowers others."""
@@ -273,5 +328,6 @@ class SparseVector:
             positives=None if self.positives is None else int(self.positives.number(values)),
             redrawn=self.redrawn,
             values=self.answers == "noisy values",
+            fresh_scale=0.0 if self.value_scale is None else self.value_scale.number(values, rounding="up"),
         )
         return known_pairs(of, moved, monotone=self.monotone)

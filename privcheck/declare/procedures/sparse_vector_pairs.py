@@ -37,6 +37,7 @@ class Comparisons:
         positives: Number of answers "above" after which it stops; None if it never stops.
         redrawn: Whether the threshold's noise is drawn afresh after each answer "above".
         values: Whether the noisy values above the threshold are released.
+        fresh_scale: Laplace scale of the fresh noise on values above the threshold; 0 if none are released.
     """
 
     threshold_scale: float
@@ -45,6 +46,7 @@ class Comparisons:
     positives: int | None
     redrawn: bool
     values: bool
+    fresh_scale: float = 0.0
 
     @property
     def threshold(self) -> NoisyThreshold:
@@ -186,16 +188,20 @@ def _all_odds(of: Comparisons, moved: float, *, monotone: bool) -> KnownPair:
     runs = max(1, crossings) if of.redrawn else 1
     crossings //= runs
     below = of.queries // runs - crossings
+    # a value with fresh noise in the tail away from where the user moves it loses Δ/b₃ more
+    lost = runs * crossings * moved / of.fresh_scale if of.fresh_scale and not monotone else 0.0
+    values = runs * crossings * math.log(2) if lost else 0.0
     far, down = _FAR * max(of.threshold_scale, of.query_scale), 0.0 if monotone else moved
     logs = [
-        runs * of.threshold.log_pattern([(far + up, below, 0), (-far - low, 0, crossings)])
-        for up, low in ((0.0, 0.0), (moved, down))
+        runs * of.threshold.log_pattern([(far + up, below, 0), (-far - low, 0, crossings)]) - values - away
+        for up, low, away in ((0.0, 0.0, 0.0), (moved, down, lost))
     ]
     again = f", {runs} times over" if runs > 1 else ""
+    values_seen = ", each with a value of at least the query's in D" if lost else ""
     told = [f"{below} × {far + up:.6g}, then {crossings} × {-far - low:.6g}" for up, low in ((0, 0), (moved, down))]
     return _one_event(
         f"in D the queries are {told[0]} above the threshold{again}, in D′ {told[1]}{again}; distinguished by the "
-        f"answers {below} × below, then {crossings} × above{again}",
+        f"answers {below} × below, then {crossings} × above{again}{values_seen}",
         (told[0], told[1]),
         logs,
     )
@@ -264,6 +270,14 @@ def _tell_rest(of: Comparisons, asked: int) -> str:
 _EDGES: Final = (-math.inf, -1.0, 0.0, 1.0, 2.0, 4.0, math.inf)  # in scales of the queries' noise
 
 
+class CountsLaw(Protocol):
+    """Law of the answers to queries of two values, given a noisy threshold of any kind."""
+
+    def log_counts(self, levels: tuple[float, float], counts: NDArray[np.int64]) -> Array:
+        """Compute ln P of patterns of answers; see `NoisyThreshold.log_counts`."""
+        ...
+
+
 class AnswerCodes(Protocol):
     """An observation of the answers."""
 
@@ -316,7 +330,7 @@ class CountsSeen:
         first, second = answers[:, : self.lifted], answers[:, self.lifted :]
         return self._code(*(count.sum(axis=1) for one in (first, second) for count in (one == -np.inf, one > -np.inf)))
 
-    def log_masses(self, threshold: NoisyThreshold, queries: Array) -> dict[int, float]:
+    def log_masses(self, threshold: CountsLaw, queries: Array) -> dict[int, float]:
         """Compute ln P of every four counts: one integral each, times the number of patterns with these counts."""
         levels = (float(queries[0]), float(queries[-1]))
         patterns = [*self._patterns()]

@@ -50,10 +50,10 @@ class NoisyThreshold:
             counts: (m, 4) numbers of queries of the first value below and above, and of the second value below and
                 above.
         """
-        z, weights = self._nodes(levels, int(counts.sum(axis=1).max()))
+        z, weights = self.nodes(levels, int(counts.sum(axis=1).max()))
         tails = np.stack([sign * (z - level) / self.query_scale for level in levels for sign in (1, -1)])
         exponents = counts.astype(np.float64) @ log_cdf(tails) + weights
-        return _log_sum(exponents)
+        return log_sum(exponents)
 
     def log_runs(self, levels: Sequence[float]) -> tuple[Array, Array]:
         """Compute ln P of which query is the first above a threshold drawn before query i.
@@ -72,14 +72,14 @@ class NoisyThreshold:
                 for i in range(size)
             ]
             return np.array(cut), np.array([self.log_between(levels[i:], math.inf) for i in range(size + 1)])
-        z, weights = self._nodes(levels, size)
+        z, weights = self.nodes(levels, size)
         below = log_cdf((z - np.array(levels)[:, np.newaxis]) / self.query_scale)
         above = log_cdf((np.array(levels)[:, np.newaxis] - z) / self.query_scale)
         sums = np.concatenate([np.zeros((1, z.size)), np.cumsum(below, axis=0)])
         first = np.full((size, size), -np.inf)
         for i in range(size):
-            first[i, i:] = _log_sum(sums[i:-1] - sums[i] + above[i:] + weights)
-        return first, _log_sum(sums[-1] - sums + weights)
+            first[i, i:] = log_sum(sums[i:-1] - sums[i] + above[i:] + weights)
+        return first, log_sum(sums[-1] - sums + weights)
 
     def log_between(self, below: Sequence[float], above: float) -> float:
         """Compute ln P that the queries `below`, without noise, are below one threshold, and the lowest other above."""
@@ -96,7 +96,7 @@ class NoisyThreshold:
             counts: (m, 1 + k) number of queries below, and number above with a noisy value in each interval.
         """
         finite = [edge for edge in edges if math.isfinite(edge)]
-        z, weights = self._nodes((level,), int(counts.sum(axis=1).max()), ends=finite)
+        z, weights = self.nodes((level,), int(counts.sum(axis=1).max()), ends=finite)
         tails = [log_cdf((z - level) / self.query_scale)]
         for low, high in itertools.pairwise(edges):
             start, end = np.maximum(z, low), np.full(z.shape, high)
@@ -104,7 +104,7 @@ class NoisyThreshold:
             tails.append(_log_interval(*scaled))
         finite_tails = np.maximum(np.stack(tails), -1e300)  # so that 0 times what cannot happen is 0
         distinct, places = np.unique(counts, axis=0, return_inverse=True)
-        logs: Array = _log_sum(distinct.astype(np.float64) @ finite_tails + weights)[places.ravel()]
+        logs: Array = log_sum(distinct.astype(np.float64) @ finite_tails + weights)[places.ravel()]
         return logs
 
     def log_pattern(self, groups: Sequence[tuple[float, int, int]]) -> float:
@@ -113,27 +113,37 @@ class NoisyThreshold:
         Args:
             groups: (value, number of queries of that value below, number above).
         """
-        points = np.array([0.0, *(level for level, _, _ in groups)])
+        return self.log_mixed_pattern([(level, self.query_scale, below, above) for level, below, above in groups])
+
+    def log_mixed_pattern(self, groups: Sequence[tuple[float, float, int, int]]) -> float:
+        """As `log_pattern`, for queries with noise of several scales.
+
+        Args:
+            groups: (value, scale of the noise, number of queries of that value below, number above).
+        """
+        points = np.array([0.0, *(level for level, _, _, _ in groups)])
+        largest = max(self.threshold_scale, *(scale for _, scale, _, _ in groups))
 
         def exponent(z: Array) -> Array:
             total: Array = -np.abs(z) / self.threshold_scale
-            for level, below, above in groups:
-                t = (z - level) / self.query_scale
+            for level, scale, below, above in groups:
+                t = (z - level) / scale
                 total = total + below * log_cdf(t) + above * log_cdf(-t)
             return total
 
-        reach = _FAR * max(self.threshold_scale, self.query_scale) * (1 + sum(b + a for _, b, a in groups))
+        reach = _FAR * largest * (1 + sum(b + a for _, _, b, a in groups))
         top = _find_top(exponent, points.min() - reach, points.max() + reach)
         highest = float(exponent(np.array([top]))[0])
         drops = np.arange(1.0, _DROP + 1)
         limits = (points.min() - 2 * reach, points.max() + 2 * reach)
         left, right = (_find_levels(exponent, top, limit, highest - drops) for limit in limits)
-        near = (points[:, np.newaxis] + self.query_scale * np.arange(-_FAR, _FAR + 1)).ravel()
+        scales = np.array([self.threshold_scale, *(scale for _, scale, _, _ in groups)])
+        near = (points[:, np.newaxis] + np.outer(scales, np.arange(-_FAR, _FAR + 1)).ravel()).ravel()
         edges = np.concatenate([left, [top], right, points, near])
         z, log_weights = _panels(np.unique(np.clip(edges, left.min(), right.max())))
-        return float(_log_sum((exponent(z) + log_weights)[np.newaxis])[0]) - math.log(2 * self.threshold_scale)
+        return float(log_sum((exponent(z) + log_weights)[np.newaxis])[0]) - math.log(2 * self.threshold_scale)
 
-    def _nodes(self, levels: Sequence[float], queries: int, ends: Sequence[float] = ()) -> tuple[Array, Array]:
+    def nodes(self, levels: Sequence[float], queries: int, ends: Sequence[float] = ()) -> tuple[Array, Array]:
         """Nodes with ln of weight times density, spaced so that no pattern changes by much between panels.
 
         Args:
@@ -210,7 +220,8 @@ def _find_levels(of: _Concave, top: float, limit: float, levels: Array) -> Array
     return far
 
 
-def _log_sum(rows: Array) -> Array:
+def log_sum(rows: Array) -> Array:
+    """Compute ln of the sum of the exponentials of each row."""
     top = rows.max(axis=1)
     result: Array = top + np.log(np.exp(rows - top[:, np.newaxis]).sum(axis=1))
     return result

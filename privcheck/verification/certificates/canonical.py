@@ -392,12 +392,15 @@ def _selection(one: Procedure, where: Where) -> Json:
     schedule: Json = {"kind": "once"}
     if isinstance(one, ScoredChoice | NoisyMax):
         chosen = one.noisy_max if isinstance(one, ScoredChoice) else one  # the same law
+        if chosen.gap:
+            raise CertificateError(f"{where}: a gap beside the winner has no form")
         scale = term(chosen.scale, where)
         mechanism = {"law": "noisy-max", "scale": scale, "noise": chosen.noise, "one_sided": chosen.monotone}
         statistic = {"kind": "selection", "moves": term(chosen.sensitivity, where)}
     elif isinstance(one, SparseVector):
         if one.answers != "above or below":
-            raise CertificateError(f"{where}: noisy values beside the answers have no form")
+            shown = "gaps" if one.answers == "gaps" else "noisy values"
+            raise CertificateError(f"{where}: {shown} beside the answers have no form")
         noise = expression(0) if one.query_scale is None else one.query_scale
         written = {"threshold_scale": term(one.threshold_scale, where), "query_scale": term(noise, where)}
         queries = term(one.queries, where)
