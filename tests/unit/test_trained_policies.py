@@ -9,6 +9,7 @@ from privcheck_algorithms.trained.policies import LinearPolicy, TanhPolicy
 FORMS = [
     LinearPolicy(inputs=3, actions=2),
     LinearPolicy(inputs=3, actions=4),
+    LinearPolicy(inputs=3, actions=3, constant=False),
     TanhPolicy(inputs=3, actions=2, units=5),
     TanhPolicy(inputs=3, actions=3, units=4),
 ]
@@ -19,7 +20,9 @@ def naive_logits(policy, parameters, seen):
     if isinstance(policy, LinearPolicy):
         outs = policy.actions - 1
         return [
-            sum(seen[i] * parameters[i * outs + k] for i in range(3)) + parameters[3 * outs + k] for k in range(outs)
+            sum(seen[i] * parameters[i * outs + k] for i in range(3))
+            + (parameters[3 * outs + k] if policy.constant else 0)
+            for k in range(outs)
         ]
     m, outs = policy.units, policy.actions - 1
     hidden = [np.tanh(sum(seen[i] * parameters[i * m + j] for i in range(3)) + parameters[3 * m + j]) for j in range(m)]
@@ -60,6 +63,7 @@ def test_sizes_are_those_of_the_benchmarks():
     assert TanhPolicy(inputs=4, actions=2, units=16).dimension == 97
     assert TanhPolicy(inputs=6, actions=2, units=16).dimension == 129
     assert LinearPolicy(inputs=6, actions=2).dimension == 7
+    assert LinearPolicy(inputs=6, actions=2, constant=False).dimension == 6
 
 
 @pytest.mark.parametrize("others", [1, 3])

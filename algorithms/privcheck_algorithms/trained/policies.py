@@ -46,20 +46,24 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearPolicy:
-    """Logits linear in (observation, 1): d = (inputs + 1)·(actions − 1).
+    """Logits linear in (observation, 1): d = (inputs + 1)·(actions − 1); without the constant, inputs·(actions − 1).
+
+    Where left and right are alike, a constant has nothing to learn, and noise alone moves it.
 
     Attributes:
         inputs: Coordinates of an observation.
         actions: Number of actions.
+        constant: Whether the logits have a constant.
     """
 
     inputs: int
     actions: int
+    constant: bool = True
 
     @property
     def dimension(self) -> int:
         """Number of parameters, d."""
-        return (self.inputs + 1) * (self.actions - 1)
+        return (self.inputs + self.constant) * (self.actions - 1)
 
     def initial(self) -> Array:
         """Zeros: every action is equally likely."""
@@ -67,12 +71,13 @@ class LinearPolicy:
 
     def logits(self, parameters: Array, observations: Array) -> Array:
         """Logits of the actions after the first."""
-        weights = parameters.reshape(self.inputs + 1, self.actions - 1)
-        return np.asarray(observations @ weights[:-1] + weights[-1])
+        weights = parameters.reshape(-1, self.actions - 1)
+        logits = observations @ weights[: self.inputs]
+        return np.asarray(logits + weights[-1] if self.constant else logits)
 
     def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
         """Sums of gradients by user."""
-        return _weighed(observations, slopes)
+        return _weighed(observations, slopes)[:, : self.dimension]  # the constant's are the last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
