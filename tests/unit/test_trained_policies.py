@@ -59,6 +59,15 @@ def test_gradients_of_a_user_are_finite_differences_of_that_user_s_steps(policy)
             assert found[user, j] == pytest.approx(change / 2e-5, abs=1e-7)
 
 
+@pytest.mark.parametrize("policy", FORMS, ids=str)
+def test_logits_of_users_with_their_own_parameters_are_those_of_a_loop(policy):
+    rng = np.random.default_rng(3)
+    parameters, seen = rng.normal(size=(7, policy.dimension)), rng.normal(size=(7, 3))
+    found = policy.logits_apart(parameters, seen)
+    wanted = [naive_logits(policy, mine, x) for mine, x in zip(parameters, seen, strict=True)]
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+
+
 def test_sizes_are_those_of_the_benchmarks():
     assert TanhPolicy(inputs=4, actions=2, units=16).dimension == 97
     assert TanhPolicy(inputs=6, actions=2, units=16).dimension == 129

@@ -52,6 +52,10 @@ def test_whole_episodes_are_gymnasium_s(task):
     own = gymnasium.make(task.gymnasium)
     starts, uniforms = draw_rows(task, 5, range(6))
     states = task.start(starts)
+
+    def run(choose):
+        return tasks.play(task, choose, users=range(6), starts=starts, uniforms=uniforms)
+
     if task.name == "mountain-car":  # pushing with the speed reaches the goal
         first = tasks.play(
             task, lambda seen, *_: (seen[:, 1] >= 0) * 1, users=range(6), starts=starts, uniforms=uniforms
@@ -61,7 +65,7 @@ def test_whole_episodes_are_gymnasium_s(task):
             task, lambda seen, *_: (seen[:, 5] >= 0) * 1, users=range(6), starts=starts, uniforms=uniforms
         )
     else:
-        first = tasks.play(task, lambda _, u, __: (u >= 0.5) * 1, users=range(6), starts=starts, uniforms=uniforms)
+        first = run(lambda _, u, __: (u >= 0.5) * 1)
     for user in range(6):
         own.reset()
         own.unwrapped.state = states[user].copy()

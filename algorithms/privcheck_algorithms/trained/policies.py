@@ -33,6 +33,10 @@ class Policy(Protocol):
         """Logits (…, actions − 1) of the actions after the first, from observations (…, inputs)."""
         ...
 
+    def logits_apart(self, parameters: Array, observations: Array) -> Array:
+        """Logits (users, actions − 1), by each user's own parameters (users, d), of observations (users, inputs)."""
+        ...
+
     def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
         """Σ over each user's steps of slopes · ∂logits/∂parameters, (users, d).
 
@@ -75,6 +79,10 @@ class LinearPolicy:
         logits = observations @ weights[: self.inputs]
         return np.asarray(logits + weights[-1] if self.constant else logits)
 
+    def logits_apart(self, parameters: Array, observations: Array) -> Array:
+        """Logits of users with parameters of their own."""
+        return _layer_apart(parameters, observations, outs=self.actions - 1)
+
     def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
         """Sums of gradients by user."""
         return _weighed(observations, slopes)[:, : self.dimension]  # the constant's are the last
@@ -116,6 +124,12 @@ class TanhPolicy:
         hidden = np.tanh(observations @ first[:-1] + first[-1])
         return np.asarray(hidden @ second[:-1] + second[-1])
 
+    def logits_apart(self, parameters: Array, observations: Array) -> Array:
+        """Logits of users with parameters of their own."""
+        cut = (self.inputs + 1) * self.units
+        hidden = np.tanh(_layer_apart(parameters[:, :cut], observations, outs=self.units))
+        return _layer_apart(parameters[:, cut:], hidden, outs=self.actions - 1)
+
     def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
         """Sums of gradients by user, by the chain rule."""
         first, second = self._layers(parameters)
@@ -131,6 +145,14 @@ class TanhPolicy:
     def _layers(self, parameters: Array) -> tuple[Array, Array]:
         cut = (self.inputs + 1) * self.units
         return parameters[:cut].reshape(-1, self.units), parameters[cut:].reshape(-1, self.actions - 1)
+
+
+def _layer_apart(parameters: Array, seen: Array, *, outs: int) -> Array:
+    """Outputs (users, outs) of a layer whose weights, and a constant where there are any left, are each user's own."""
+    weights = parameters.reshape(len(parameters), -1, outs)
+    inputs = seen.shape[1]
+    found = np.matmul(seen[:, np.newaxis], weights[:, :inputs])[:, 0]
+    return np.asarray(found + weights[:, -1] if weights.shape[1] > inputs else found)
 
 
 def _weighed(seen: Array, slopes: Array) -> Array:

@@ -31,8 +31,8 @@ from privcheck.runtime.registry import Algorithm
 from privcheck.terms.guarantees import ApproxDP
 from privcheck.terms.symbols import d, delta, epsilon, symbol
 from privcheck_algorithms.privatizers.declaration import MU, follow_gaussian
-from privcheck_algorithms.trained.policies import Policy, greedy, probabilities, sampled
 from privcheck_algorithms.trained.adam import adam_step
+from privcheck_algorithms.trained.policies import Policy, greedy, probabilities, sampled
 from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Flags, Indices, Task, play
 from privcheck_algorithms.trained.training import Plan, Sums
 

@@ -44,6 +44,8 @@ class Task:
         signal: What a user's signal is made of: the "goal" or the "failure" that a terminal state is, or the "rewards"
             of all steps, by `worth`.
         worth: From rewards to numbers in [0, 1], larger for larger rewards: public, and read for "rewards" alone.
+        progress: From scaled observations (…, inputs) to numbers in [0, 1], 1 at the goal: public, and what tells
+            episodes apart that do not reach it.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Task:
     rewards: tuple[float, float]
     signal: Literal["goal", "failure", "rewards"]
     worth: Callable[[Array], Array] | None = None
+    progress: Callable[[Array], Array] | None = None
 
     @property
     def inputs(self) -> int:
@@ -132,6 +135,14 @@ def _mountain_car(states: Array, actions: Indices) -> tuple[Array, Array, Flags]
     return np.stack([place, speed], axis=1), np.full(len(place), -1.0), (place >= 0.5) & (speed >= 0)
 
 
+def _mountain_car_energy(seen: Array) -> Array:
+    """Potential and kinetic energy, 0 at rest in the valley and 1 at rest at the goal."""
+    place, speed = 1.2 * seen[..., 0] - 0.5, 0.07 * seen[..., 1]
+    energy = 0.0025 / 3 * np.sin(3 * place) + 0.5 * speed * speed
+    least, goal = -0.0025 / 3, 0.0025 / 3 * np.sin(1.5)
+    return np.asarray(np.clip((energy - least) / (goal - least), 0.0, 1.0))
+
+
 _MOST_COST: Final = np.pi**2 + 0.1 * 8.0**2 + 0.001 * 2.0**2  # of a step of Pendulum
 
 
@@ -198,6 +209,7 @@ MOUNTAIN_CAR = Task(
     actions=(0, 2),
     rewards=(-1.0, -1.0),
     signal="goal",
+    progress=_mountain_car_energy,
 )
 PENDULUM = Task(
     name="pendulum",
