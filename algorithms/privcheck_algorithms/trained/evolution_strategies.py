@@ -230,4 +230,4 @@ def scores(task: Task, episodes: Episodes) -> Array:
         live = np.arange(episodes.actions.shape[1]) < episodes.lengths[:, np.newaxis]
         most = (task.progress(episodes.observations) * live).max(axis=1, initial=0.0)
         found = np.where(episodes.terminated, 1.0 - 0.5 * share, 0.5 * most)
-    return np.clip(2.0 * found - 1.0, -1.0, 1.0)
+    return np.asarray(np.clip(2.0 * found - 1.0, -1.0, 1.0))

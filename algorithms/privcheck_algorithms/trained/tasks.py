@@ -230,7 +230,7 @@ TASKS: Final = {one.name: one for one in (CART_POLE, ACROBOT, MOUNTAIN_CAR, PEND
 
 
 def task(name: str) -> Task:
-    """The task of that name.
+    """The task of that name, of Gymnasium's.
 
     Raises:
         UnknownNameError: There is no such task.
