@@ -180,7 +180,7 @@ def uniform(case: Case) -> float:
     from privcheck_algorithms.trained.policies import sampled
 
     episodes = SimulatedUsers(task=agent.task, seed=77).play(
-        lambda seen, chances: sampled(agent.policy.logits(parameters, seen), chances), range(1000)
+        lambda seen, chances, _: sampled(agent.policy.logits(parameters, seen), chances), range(1000)
     )
     return float(episodes.returns.mean())
 

@@ -9,6 +9,7 @@ from privcheck_algorithms.trained.policies import LinearPolicy, TanhPolicy
 FORMS = [
     LinearPolicy(inputs=3, actions=2),
     LinearPolicy(inputs=3, actions=4),
+    LinearPolicy(inputs=3, actions=3, constant=False),
     TanhPolicy(inputs=3, actions=2, units=5),
     TanhPolicy(inputs=3, actions=3, units=4),
 ]
@@ -19,7 +20,9 @@ def naive_logits(policy, parameters, seen):
     if isinstance(policy, LinearPolicy):
         outs = policy.actions - 1
         return [
-            sum(seen[i] * parameters[i * outs + k] for i in range(3)) + parameters[3 * outs + k] for k in range(outs)
+            sum(seen[i] * parameters[i * outs + k] for i in range(3))
+            + (parameters[3 * outs + k] if policy.constant else 0)
+            for k in range(outs)
         ]
     m, outs = policy.units, policy.actions - 1
     hidden = [np.tanh(sum(seen[i] * parameters[i * m + j] for i in range(3)) + parameters[3 * m + j]) for j in range(m)]
@@ -56,10 +59,20 @@ def test_gradients_of_a_user_are_finite_differences_of_that_user_s_steps(policy)
             assert found[user, j] == pytest.approx(change / 2e-5, abs=1e-7)
 
 
+@pytest.mark.parametrize("policy", FORMS, ids=str)
+def test_logits_of_users_with_their_own_parameters_are_those_of_a_loop(policy):
+    rng = np.random.default_rng(3)
+    parameters, seen = rng.normal(size=(7, policy.dimension)), rng.normal(size=(7, 3))
+    found = policy.logits_apart(parameters, seen)
+    wanted = [naive_logits(policy, mine, x) for mine, x in zip(parameters, seen, strict=True)]
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+
+
 def test_sizes_are_those_of_the_benchmarks():
     assert TanhPolicy(inputs=4, actions=2, units=16).dimension == 97
     assert TanhPolicy(inputs=6, actions=2, units=16).dimension == 129
     assert LinearPolicy(inputs=6, actions=2).dimension == 7
+    assert LinearPolicy(inputs=6, actions=2, constant=False).dimension == 6
 
 
 @pytest.mark.parametrize("others", [1, 3])

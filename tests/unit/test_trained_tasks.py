@@ -13,7 +13,13 @@ WIDE = {
     "cart-pole": ([-2.5, -3, -0.25, -3], [2.5, 3, 0.25, 3]),
     "acrobot": ([-np.pi, -np.pi, -13, -29], [np.pi, np.pi, 13, 29]),
     "mountain-car": ([-1.2, -0.07], [0.6, 0.07]),
+    "pendulum": ([-9.0, -8.0], [9.0, 8.0]),
 }
+
+
+def as_gymnasium(task, action):
+    """Pendulum's torque is a vector."""
+    return np.array([float(action)]) if task.name == "pendulum" else int(action)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda one: one.name)
@@ -21,21 +27,23 @@ def test_one_step_is_gymnasium_s(task):
     own = gymnasium.make(task.gymnasium).unwrapped
     rng = np.random.default_rng(0)
     states = rng.uniform(*WIDE[task.name], size=(1500, len(task.low)))
-    actions = rng.integers(own.action_space.n, size=1500)
-    after, ended = task.step(states, actions)
+    actions = np.array(task.actions)[rng.integers(len(task.actions), size=1500)]
+    after, rewards, ended = task.step(states, actions)
     seen = task.observe(after)
-    for state, action, following, end, shown in zip(states, actions, after, ended, seen, strict=True):
+    for state, action, following, given, end, shown in zip(states, actions, after, rewards, ended, seen, strict=True):
         own.reset()
         own.state = state.copy()
-        observed, reward, terminated, _, _ = own.step(int(action))
+        observed, reward, terminated, _, _ = own.step(as_gymnasium(task, action))
         apart = np.abs(np.asarray(own.state) - following)
         if task.name == "acrobot":  # π and −π are one angle
             apart[:2] = np.minimum(apart[:2], 2 * np.pi - apart[:2])
         assert apart.max() < 1e-9
         np.testing.assert_allclose(observed, shown, rtol=0, atol=1e-6 * max(1, np.abs(shown).max()))
         assert terminated == end
-        assert reward == (task.last_reward if end else task.reward)
-    assert 5 < ended.sum() < 1495  # both cases were compared
+        assert reward == pytest.approx(given, rel=1e-12, abs=1e-12)
+        assert task.rewards[0] <= given <= task.rewards[1]
+    if task.signal != "rewards":
+        assert 5 < ended.sum() < 1495  # both cases were compared
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda one: one.name)
@@ -44,19 +52,27 @@ def test_whole_episodes_are_gymnasium_s(task):
     own = gymnasium.make(task.gymnasium)
     starts, uniforms = draw_rows(task, 5, range(6))
     states = task.start(starts)
+
+    def run(choose):
+        return tasks.play(task, choose, users=range(6), starts=starts, uniforms=uniforms)
+
     if task.name == "mountain-car":  # pushing with the speed reaches the goal
-        first = tasks.play(task, lambda seen, _: (seen[:, 1] >= 0) * 1, starts=starts, uniforms=uniforms)
+        first = tasks.play(
+            task, lambda seen, *_: (seen[:, 1] >= 0) * 1, users=range(6), starts=starts, uniforms=uniforms
+        )
     elif task.name == "acrobot":  # and so does pushing against the second link's turn
-        first = tasks.play(task, lambda seen, _: (seen[:, 5] >= 0) * 1, starts=starts, uniforms=uniforms)
+        first = tasks.play(
+            task, lambda seen, *_: (seen[:, 5] >= 0) * 1, users=range(6), starts=starts, uniforms=uniforms
+        )
     else:
-        first = tasks.play(task, lambda _, u: (u >= 0.5) * 1, starts=starts, uniforms=uniforms)
+        first = run(lambda _, u, __: (u >= 0.5) * 1)
     for user in range(6):
         own.reset()
         own.unwrapped.state = states[user].copy()
         total, ends, t = 0.0, False, 0
         while not ends:
             action = task.actions[first.actions[user, t]]
-            observed, reward, terminated, truncated, _ = own.step(action)
+            observed, reward, terminated, truncated, _ = own.step(as_gymnasium(task, action))
             total, ends, t = total + reward, terminated or truncated, t + 1
             if not ends:
                 shown = first.observations[user, t] * np.array(task.scale) + task.centre
@@ -64,14 +80,20 @@ def test_whole_episodes_are_gymnasium_s(task):
         assert t == first.lengths[user]
         assert total == pytest.approx(first.returns[user])
         assert terminated == first.terminated[user]
-    assert first.terminated.any()
+    assert first.terminated.any() == (task.signal != "rewards")
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda one: one.name)
 def test_the_limits_are_gymnasium_s(task):
     assert gymnasium.spec(task.gymnasium).max_episode_steps == task.limit
     own = gymnasium.make(task.gymnasium)
-    assert set(task.actions) <= set(range(own.action_space.n))
+    if task.name == "pendulum":
+        assert (float(own.action_space.low[0]), float(own.action_space.high[0])) == (
+            min(task.actions),
+            max(task.actions),
+        )
+    else:
+        assert set(task.actions) <= set(range(own.action_space.n))
     assert own.observation_space.shape == (task.inputs,)
     starts = np.stack([own.unwrapped.reset(seed=i) and own.unwrapped.state for i in range(200)])
     assert (starts >= np.array(task.low) - 1e-7).all()
@@ -81,17 +103,17 @@ def test_the_limits_are_gymnasium_s(task):
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda one: one.name)
 def test_a_user_plays_the_same_episode_alone_and_in_a_batch(task):
-    policy = policies.TanhPolicy(inputs=task.inputs, actions=2, units=4)
+    policy = policies.TanhPolicy(inputs=task.inputs, actions=len(task.actions), units=4)
     parameters = np.random.default_rng(1).normal(size=policy.dimension)
 
-    def choose(seen, uniforms):
+    def choose(seen, uniforms, _):
         return policies.sampled(policy.logits(parameters, seen), uniforms)
 
     starts, uniforms = draw_rows(task, 2, range(20))
-    whole = tasks.play(task, choose, starts=starts, uniforms=uniforms)
+    whole = tasks.play(task, choose, users=range(20), starts=starts, uniforms=uniforms)
     for user in (0, 7, 19):
         mine = slice(user, user + 1)
-        alone = tasks.play(task, choose, starts=starts[mine], uniforms=uniforms[mine])
+        alone = tasks.play(task, choose, users=range(user, user + 1), starts=starts[mine], uniforms=uniforms[mine])
         n = alone.lengths[0]
         assert n == whole.lengths[user]
         np.testing.assert_array_equal(alone.actions[0], whole.actions[user, :n])

@@ -175,7 +175,7 @@ def test_a_user_s_vector_is_the_slope_of_their_own_episode(task, units):
     found = agent.per_user_vector(state, episodes)
     for user in range(4):
         n = int(episodes.lengths[user])
-        worth = (1 if task.terminal_is_good else -1) * bool(episodes.terminated[user])
+        worth = (1 if task.signal == "goal" else -1) * bool(episodes.terminated[user])
         signals = [worth * 0.9 ** (n - 1 - t) for t in range(n)]
 
         def objective(parameters, user=user, n=n, signals=signals):
@@ -204,7 +204,7 @@ def test_a_user_s_vector_is_the_same_alone():
 
 
 def test_signals_of_an_episode():
-    episodes = SimulatedUsers(task=CART_POLE, seed=1).play(lambda _, u: (u >= 0.5) * 1, range(3))
+    episodes = SimulatedUsers(task=CART_POLE, seed=1).play(lambda _, u, __: (u >= 0.5) * 1, range(3))
     signals, live = discounted_signals(CART_POLE, episodes, discount=0.5)
     n = int(episodes.lengths[0])
     assert signals[0, n - 3 : n].tolist() == [-0.25, -0.5, -1]

@@ -1,8 +1,8 @@
 """Agents that train a policy on users' trajectories, with the declaration as their training code.
 
-`tasks` are Gymnasium's for many users at a time, `policies` have gradients of every user apart, `training` reads
-batches, clipping and noise from a declaration and hands noisy sums to a learner, `policy_gradient` is one such agent,
-with its declaration.
+`tasks` are Gymnasium's for many users at a time, `hiv` is a task of patients, `policies` have gradients of every user
+apart, `training` reads batches, clipping and noise from a declaration and hands noisy sums to a learner,
+`policy_gradient` and `evolution_strategies` are two such agents, with their declarations.
 
 Imports: privcheck and `privatizers`. Promises: exact sums go into the channel and nowhere else; a learner sees noisy
 sums and public numbers.
@@ -10,6 +10,8 @@ sums and public numbers.
 
 from __future__ import annotations
 
+from privcheck_algorithms.trained.evolution_strategies import PRIVATE_EVOLUTION_STRATEGIES, EvolutionStrategies
+from privcheck_algorithms.trained.hiv import HIV
 from privcheck_algorithms.trained.policies import LinearPolicy, Policy, TanhPolicy
 from privcheck_algorithms.trained.policy_gradient import (
     PRIVATE_POLICY_GRADIENT,
@@ -17,7 +19,7 @@ from privcheck_algorithms.trained.policy_gradient import (
     SimulatedUsers,
     greedy_returns,
 )
-from privcheck_algorithms.trained.tasks import ACROBOT, CART_POLE, MOUNTAIN_CAR, Episodes, Task
+from privcheck_algorithms.trained.tasks import ACROBOT, CART_POLE, MOUNTAIN_CAR, PENDULUM, Episodes, Task
 from privcheck_algorithms.trained.training import (
     Agent,
     Plan,
@@ -32,10 +34,14 @@ from privcheck_algorithms.trained.training import (
 __all__ = [
     "ACROBOT",
     "CART_POLE",
+    "HIV",
     "MOUNTAIN_CAR",
+    "PENDULUM",
+    "PRIVATE_EVOLUTION_STRATEGIES",
     "PRIVATE_POLICY_GRADIENT",
     "Agent",
     "Episodes",
+    "EvolutionStrategies",
     "LinearPolicy",
     "Plan",
     "Policy",

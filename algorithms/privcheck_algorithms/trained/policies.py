@@ -33,6 +33,10 @@ class Policy(Protocol):
         """Logits (…, actions − 1) of the actions after the first, from observations (…, inputs)."""
         ...
 
+    def logits_apart(self, parameters: Array, observations: Array) -> Array:
+        """Logits (users, actions − 1), by each user's own parameters (users, d), of observations (users, inputs)."""
+        ...
+
     def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
         """Σ over each user's steps of slopes · ∂logits/∂parameters, (users, d).
 
@@ -46,20 +50,24 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearPolicy:
-    """Logits linear in (observation, 1): d = (inputs + 1)·(actions − 1).
+    """Logits linear in (observation, 1): d = (inputs + 1)·(actions − 1); without the constant, inputs·(actions − 1).
+
+    Where left and right are alike, a constant has nothing to learn, and noise alone moves it.
 
     Attributes:
         inputs: Coordinates of an observation.
         actions: Number of actions.
+        constant: Whether the logits have a constant.
     """
 
     inputs: int
     actions: int
+    constant: bool = True
 
     @property
     def dimension(self) -> int:
         """Number of parameters, d."""
-        return (self.inputs + 1) * (self.actions - 1)
+        return (self.inputs + self.constant) * (self.actions - 1)
 
     def initial(self) -> Array:
         """Zeros: every action is equally likely."""
@@ -67,12 +75,17 @@ class LinearPolicy:
 
     def logits(self, parameters: Array, observations: Array) -> Array:
         """Logits of the actions after the first."""
-        weights = parameters.reshape(self.inputs + 1, self.actions - 1)
-        return np.asarray(observations @ weights[:-1] + weights[-1])
+        weights = parameters.reshape(-1, self.actions - 1)
+        logits = observations @ weights[: self.inputs]
+        return np.asarray(logits + weights[-1] if self.constant else logits)
+
+    def logits_apart(self, parameters: Array, observations: Array) -> Array:
+        """Logits of users with parameters of their own."""
+        return _layer_apart(parameters, observations, outs=self.actions - 1)
 
     def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
         """Sums of gradients by user."""
-        return _weighed(observations, slopes)
+        return _weighed(observations, slopes)[:, : self.dimension]  # the constant's are the last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +124,12 @@ class TanhPolicy:
         hidden = np.tanh(observations @ first[:-1] + first[-1])
         return np.asarray(hidden @ second[:-1] + second[-1])
 
+    def logits_apart(self, parameters: Array, observations: Array) -> Array:
+        """Logits of users with parameters of their own."""
+        cut = (self.inputs + 1) * self.units
+        hidden = np.tanh(_layer_apart(parameters[:, :cut], observations, outs=self.units))
+        return _layer_apart(parameters[:, cut:], hidden, outs=self.actions - 1)
+
     def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
         """Sums of gradients by user, by the chain rule."""
         first, second = self._layers(parameters)
@@ -126,6 +145,14 @@ class TanhPolicy:
     def _layers(self, parameters: Array) -> tuple[Array, Array]:
         cut = (self.inputs + 1) * self.units
         return parameters[:cut].reshape(-1, self.units), parameters[cut:].reshape(-1, self.actions - 1)
+
+
+def _layer_apart(parameters: Array, seen: Array, *, outs: int) -> Array:
+    """Outputs (users, outs) of a layer whose weights, and a constant where there are any left, are each user's own."""
+    weights = parameters.reshape(len(parameters), -1, outs)
+    inputs = seen.shape[1]
+    found = np.matmul(seen[:, np.newaxis], weights[:, :inputs])[:, 0]
+    return np.asarray(found + weights[:, -1] if weights.shape[1] > inputs else found)
 
 
 def _weighed(seen: Array, slopes: Array) -> Array:

@@ -31,15 +31,15 @@ from privcheck.runtime.registry import Algorithm
 from privcheck.terms.guarantees import ApproxDP
 from privcheck.terms.symbols import d, delta, epsilon, symbol
 from privcheck_algorithms.privatizers.declaration import MU, follow_gaussian
+from privcheck_algorithms.trained.adam import adam_step
 from privcheck_algorithms.trained.policies import Policy, greedy, probabilities, sampled
-from privcheck_algorithms.trained.tasks import Array, Episodes, Indices, Task, play
-from privcheck_algorithms.trained.training import Choose, Plan, Sums
+from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Flags, Indices, Task, play
+from privcheck_algorithms.trained.training import Plan, Sums
 
 NAME: Final = "private-policy-gradient"
 TITLE: Final = "PRIVATE-POLICY-GRADIENT: REINFORCE from one episode a user, with noisy averages and Adam"
 SOURCE: Final = "this package; README of trained"
 VECTORS: Final = "vectors"
-_FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8  # Adam's decays of mean and square, and what is added to the root
 
 PARAMETERS: Final = (
     Parameter(name="K", default=10_000, kind="count", meaning="users, one episode each"),
@@ -167,7 +167,7 @@ class PolicyGradient:
     def choose(self, state: State) -> Choose:
         """Actions drawn from the policy."""
 
-        def drawn(observations: Array, uniforms: Array) -> Indices:
+        def drawn(observations: Array, uniforms: Array, _: Indices) -> Indices:
             return sampled(self.policy.logits(state.parameters, observations), uniforms)
 
         return drawn
@@ -190,9 +190,7 @@ class PolicyGradient:
         if number == 0 and not last:
             return replace(state, batches=1, baseline=baseline)
         number, average = max(number, 1), sums[VECTORS][:-1] / plan.batch
-        mean = _FIRST * state.mean + (1 - _FIRST) * average
-        square = _SECOND * state.square + (1 - _SECOND) * average**2
-        step = (mean / (1 - _FIRST**number)) / (np.sqrt(square / (1 - _SECOND**number)) + _TINY)
+        mean, square, step = adam_step(state.mean, state.square, average, number=number)
         parameters = state.parameters + self.rate * (1 - state.batches / plan.batches) * step
         kept = state.batches >= (1 - self.tail) * plan.batches or last
         return replace(
@@ -223,12 +221,28 @@ def weigh(gradients: Array, means: Array, *, norm: float, share: float) -> Array
 
 
 def discounted_signals(task: Task, episodes: Episodes, *, discount: float) -> tuple[Array, Array]:
-    """G_t of every step, 0 after the end, and whether a step belongs to the episode, both (B, T)."""
+    """G_t of every step, 0 after the end, and whether a step belongs to the episode, both (B, T).
+
+    By rewards, G_t is the mean worth of the steps from t on, with weights γ^k: within [0, 1], and of one size for early
+    and late steps.
+    """
     left = episodes.lengths[:, np.newaxis] - np.arange(episodes.actions.shape[1])
     live = left > 0
-    worth = 1.0 if task.terminal_is_good else -1.0
+    if task.worth is not None:
+        return _mean_worth(task.worth(episodes.rewards), live, discount=discount), np.asarray(live)
+    sign = 1.0 if task.signal == "goal" else -1.0
     faded = discount ** np.maximum(left - 1, 0)
-    return np.asarray(worth * faded * (live & episodes.terminated[:, np.newaxis])), np.asarray(live)
+    return np.asarray(sign * faded * (live & episodes.terminated[:, np.newaxis])), np.asarray(live)
+
+
+def _mean_worth(worth: Array, live: Flags, *, discount: float) -> Array:
+    """Σ_k γ^k·worth_{t+k} over Σ_k γ^k, of the steps that are left."""
+    means, total, weight = np.zeros(worth.shape), np.zeros(len(worth)), np.zeros(len(worth))
+    for t in reversed(range(worth.shape[1])):
+        total = np.where(live[:, t], worth[:, t] + discount * total, 0.0)
+        weight = np.where(live[:, t], 1.0 + discount * weight, 0.0)
+        means[:, t] = total / np.maximum(weight, 1.0)
+    return means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +260,7 @@ class SimulatedUsers:
     def play(self, choose: Choose, users: range) -> Episodes:
         """Let these users play one episode each."""
         starts, uniforms = draw_rows(self.task, self.seed, users)
-        return play(self.task, choose, starts=starts, uniforms=uniforms)
+        return play(self.task, choose, users=users, starts=starts, uniforms=uniforms)
 
 
 def draw_rows(task: Task, seed: int, users: range) -> tuple[Array, Array]:
@@ -269,8 +283,8 @@ def greedy_returns(task: Task, policy: Policy, parameters: Array, *, seed: int, 
         episodes: Number of them.
     """
 
-    def best(observations: Array, _: Array) -> Indices:
+    def best(observations: Array, _: Array, __: Indices) -> Indices:
         return greedy(policy.logits(parameters, observations))
 
     starts, uniforms = draw_rows(task, seed, range(episodes))
-    return play(task, best, starts=starts, uniforms=uniforms).returns
+    return play(task, best, users=range(episodes), starts=starts, uniforms=uniforms).returns

@@ -1,15 +1,16 @@
-"""Gymnasium's CartPole-v1, Acrobot-v1 and MountainCar-v0 for many users at a time, in NumPy.
+"""Gymnasium's CartPole-v1, Acrobot-v1, MountainCar-v0 and Pendulum-v1 for many users at a time, in NumPy.
 
 The dynamics, time limits and rewards are Gymnasium's, in double precision; `tests/unit/test_trained_tasks.py` compares
 them step by step. Two things are ours, both public and neither a function of data: actions are restricted to pushing
-left or right with full force, and observations are shifted and divided by fixed numbers.
+left or right with full force (and to none, where that is said), and observations are shifted and divided by fixed
+numbers. `hiv.py` has a task that is not in Gymnasium.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,8 @@ from privcheck.errors import UnknownNameError
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-Step = Callable[[Array, Indices], tuple[Array, Flags]]
+Step = Callable[[Array, Indices], tuple[Array, Array, Flags]]
+Choose = Callable[[Array, Array, Indices], Indices]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,19 +30,22 @@ class Task:
 
     Attributes:
         name: The name that users type.
-        gymnasium: Name of the same task in Gymnasium.
+        gymnasium: Name of the same task in Gymnasium; empty if it has none.
         limit: Largest number of steps of an episode.
         low: (n,) the start is uniform between this state …
         high: … and this one.
-        step: From states (users, n) and Gymnasium's actions (users,) to the next states, and to whether each is
-            terminal.
+        step: From states (users, n) and Gymnasium's actions (users,) to the next states, the rewards, and whether each
+            next state is terminal.
         observe: From states (users, n) to Gymnasium's observations (users, inputs).
         centre: (inputs,) public numbers that are subtracted from observations before a policy sees them …
         scale: (inputs,) … and that they are then divided by.
         actions: Gymnasium's numbers of the actions that policies choose from.
-        reward: Reward of a step.
-        last_reward: Reward of a step into a terminal state.
-        terminal_is_good: Whether the terminal state is the goal; otherwise it is the failure.
+        rewards: Public bounds of a step's reward.
+        signal: What a user's signal is made of: the "goal" or the "failure" that a terminal state is, or the "rewards"
+            of all steps, by `worth`.
+        worth: From rewards to numbers in [0, 1], larger for larger rewards: public, and read for "rewards" alone.
+        progress: From scaled observations (…, inputs) to numbers in [0, 1], 1 at the goal: public, and what tells
+            episodes apart that do not reach it.
     """
 
     name: str
@@ -53,9 +58,10 @@ class Task:
     centre: tuple[float, ...]
     scale: tuple[float, ...]
     actions: tuple[int, ...]
-    reward: float
-    last_reward: float
-    terminal_is_good: bool
+    rewards: tuple[float, float]
+    signal: Literal["goal", "failure", "rewards"]
+    worth: Callable[[Array], Array] | None = None
+    progress: Callable[[Array], Array] | None = None
 
     @property
     def inputs(self) -> int:
@@ -75,7 +81,7 @@ class Task:
 _ANGLE: Final = 12 * 2 * np.pi / 360  # CartPole's largest angle, radians
 
 
-def _cart_pole(states: Array, actions: Indices) -> tuple[Array, Flags]:
+def _cart_pole(states: Array, actions: Indices) -> tuple[Array, Array, Flags]:
     """Euler step of .02 s: cart of 1 kg, pole of .1 kg and 2 × .5 m, force of ±10 N (Barto, Sutton & Anderson 1983)."""
     x, speed, angle, turn = states.T
     cos, sin = np.cos(angle), np.sin(angle)
@@ -86,7 +92,7 @@ def _cart_pole(states: Array, actions: Indices) -> tuple[Array, Flags]:
     after[:, 1] = speed + 0.02 * (pushed - 0.05 * bends * cos / 1.1)
     after[:, 2] = angle + 0.02 * turn
     after[:, 3] = turn + 0.02 * bends
-    return after, (np.abs(after[:, 0]) > 2.4) | (np.abs(after[:, 2]) > _ANGLE)
+    return after, np.ones(len(after)), (np.abs(after[:, 0]) > 2.4) | (np.abs(after[:, 2]) > _ANGLE)
 
 
 def _acrobot_slopes(states: Array, torque: Array) -> Array:
@@ -100,7 +106,7 @@ def _acrobot_slopes(states: Array, torque: Array) -> Array:
     return np.stack([turn1, turn2, -(d2 * speeds2 + phi1) / d1, speeds2])
 
 
-def _acrobot(states: Array, actions: Indices) -> tuple[Array, Flags]:
+def _acrobot(states: Array, actions: Indices) -> tuple[Array, Array, Flags]:
     """Runge-Kutta step of fourth order over .2 s with the torque −1, 0 or 1 on the joint."""
     torque, s, half = actions.astype(np.float64) - 1.0, states.T, 0.1
     k1 = _acrobot_slopes(s, torque)
@@ -112,7 +118,7 @@ def _acrobot(states: Array, actions: Indices) -> tuple[Array, Flags]:
     np.clip(after[2], -4 * np.pi, 4 * np.pi, out=after[2])
     np.clip(after[3], -9 * np.pi, 9 * np.pi, out=after[3])
     high = -np.cos(after[0]) - np.cos(after[0] + after[1]) > 1.0
-    return np.ascontiguousarray(after.T), high
+    return np.ascontiguousarray(after.T), np.where(high, 0.0, -1.0), high
 
 
 def _acrobot_observation(states: Array) -> Array:
@@ -120,13 +126,42 @@ def _acrobot_observation(states: Array) -> Array:
     return np.stack([np.cos(first), np.sin(first), np.cos(second), np.sin(second), states[:, 2], states[:, 3]], axis=1)
 
 
-def _mountain_car(states: Array, actions: Indices) -> tuple[Array, Flags]:
+def _mountain_car(states: Array, actions: Indices) -> tuple[Array, Array, Flags]:
     """Force of .001 against gravity of .0025 (Moore 1990)."""
     place, speed = states.T
     speed = np.clip(speed + (actions - 1) * 0.001 - 0.0025 * np.cos(3 * place), -0.07, 0.07)
     place = np.clip(place + speed, -1.2, 0.6)
     speed = np.where((place == -1.2) & (speed < 0), 0.0, speed)
-    return np.stack([place, speed], axis=1), (place >= 0.5) & (speed >= 0)
+    return np.stack([place, speed], axis=1), np.full(len(place), -1.0), (place >= 0.5) & (speed >= 0)
+
+
+def _mountain_car_energy(seen: Array) -> Array:
+    """Potential and kinetic energy, 0 at rest in the valley and 1 at rest at the goal."""
+    place, speed = 1.2 * seen[..., 0] - 0.5, 0.07 * seen[..., 1]
+    energy = 0.0025 / 3 * np.sin(3 * place) + 0.5 * speed * speed
+    least, goal = -0.0025 / 3, 0.0025 / 3 * np.sin(1.5)
+    return np.asarray(np.clip((energy - least) / (goal - least), 0.0, 1.0))
+
+
+_MOST_COST: Final = np.pi**2 + 0.1 * 8.0**2 + 0.001 * 2.0**2  # of a step of Pendulum
+
+
+def _pendulum(states: Array, actions: Indices) -> tuple[Array, Array, Flags]:
+    """Semi-implicit Euler step of .05 s of a rod of 1 kg and 1 m, g = 10, with the torque −2, 0 or 2."""
+    angle, turn = states.T
+    torque = actions.astype(np.float64)
+    upright = np.mod(angle + np.pi, 2 * np.pi) - np.pi
+    cost = upright**2 + 0.1 * turn**2 + 0.001 * torque**2
+    turn = np.clip(turn + 0.05 * (15.0 * np.sin(angle) + 3.0 * torque), -8.0, 8.0)
+    return np.stack([angle + 0.05 * turn, turn], axis=1), -cost, np.zeros(len(angle), np.bool_)
+
+
+def _pendulum_observation(states: Array) -> Array:
+    return np.stack([np.cos(states[:, 0]), np.sin(states[:, 0]), states[:, 1]], axis=1)
+
+
+def _pendulum_worth(rewards: Array) -> Array:
+    return np.asarray(np.clip(1.0 + rewards / _MOST_COST, 0.0, 1.0))
 
 
 def _unchanged(states: Array) -> Array:
@@ -144,9 +179,8 @@ CART_POLE = Task(
     centre=(0.0,) * 4,
     scale=(2.4, 2.0, 0.2, 2.0),
     actions=(0, 1),
-    reward=1.0,
-    last_reward=1.0,
-    terminal_is_good=False,
+    rewards=(1.0, 1.0),
+    signal="failure",
 )
 ACROBOT = Task(
     name="acrobot",
@@ -159,9 +193,8 @@ ACROBOT = Task(
     centre=(1.0, 0.0, 1.0, 0.0, 0.0, 0.0),  # at rest all inputs are 0
     scale=(1.0, 1.0, 1.0, 1.0, 1.0, 2.0),
     actions=(0, 2),
-    reward=-1.0,
-    last_reward=0.0,
-    terminal_is_good=True,
+    rewards=(-1.0, 0.0),
+    signal="goal",
 )
 MOUNTAIN_CAR = Task(
     name="mountain-car",
@@ -174,15 +207,30 @@ MOUNTAIN_CAR = Task(
     centre=(-0.5, 0.0),
     scale=(1.2, 0.07),
     actions=(0, 2),
-    reward=-1.0,
-    last_reward=-1.0,
-    terminal_is_good=True,
+    rewards=(-1.0, -1.0),
+    signal="goal",
+    progress=_mountain_car_energy,
 )
-TASKS: Final = {one.name: one for one in (CART_POLE, ACROBOT, MOUNTAIN_CAR)}
+PENDULUM = Task(
+    name="pendulum",
+    gymnasium="Pendulum-v1",
+    limit=200,
+    low=(-np.pi, -1.0),
+    high=(np.pi, 1.0),
+    step=_pendulum,
+    observe=_pendulum_observation,
+    centre=(0.0, 0.0, 0.0),
+    scale=(1.0, 1.0, 4.0),
+    actions=(-2, 0, 2),
+    rewards=(-_MOST_COST, 0.0),
+    signal="rewards",
+    worth=_pendulum_worth,
+)
+TASKS: Final = {one.name: one for one in (CART_POLE, ACROBOT, MOUNTAIN_CAR, PENDULUM)}
 
 
 def task(name: str) -> Task:
-    """The task of that name.
+    """The task of that name, of Gymnasium's.
 
     Raises:
         UnknownNameError: There is no such task.
@@ -200,6 +248,7 @@ class Episodes:
         observations: (B, T, inputs) scaled, before each step.
         actions: (B, T) places in the task's `actions`.
         rewards: (B, T).
+        users: (B,) numbers of the users: public.
         lengths: (B,) number of steps.
         terminated: (B,) whether the episode reached a terminal state; otherwise the time limit ended it.
     """
@@ -207,6 +256,7 @@ class Episodes:
     observations: Array
     actions: Indices
     rewards: Array
+    users: Indices
     lengths: Indices
     terminated: Flags
 
@@ -216,13 +266,14 @@ class Episodes:
         return np.asarray(self.rewards.sum(axis=1))
 
 
-def play(task: Task, choose: Callable[[Array, Array], Indices], *, starts: Array, uniforms: Array) -> Episodes:
+def play(task: Task, choose: Choose, *, users: range, starts: Array, uniforms: Array) -> Episodes:
     """Let each user play one episode. A user's episode depends on their own row of random numbers and on `choose`.
 
     Args:
         task: The task.
-        choose: From scaled observations (users, inputs) and one uniform number each to places in `task.actions`. It
-            must treat every row by itself.
+        choose: From scaled observations (users, inputs), one uniform number each and the users' numbers to places in
+            `task.actions`. It must treat every row by itself.
+        users: The users' numbers, B of them.
         starts: (B, n) uniform numbers in [0, 1), for the starting states.
         uniforms: (B, limit) uniform numbers in [0, 1), for the actions.
     """
@@ -230,12 +281,12 @@ def play(task: Task, choose: Callable[[Array, Array], Indices], *, starts: Array
     observations, actions = np.zeros((B, task.limit, task.inputs)), np.zeros((B, task.limit), np.int64)
     rewards, lengths, terminated = np.zeros((B, task.limit)), np.full(B, task.limit), np.zeros(B, np.bool_)
     numbers, playing, states = np.array(task.actions), np.arange(B), task.start(starts)
+    named = np.arange(users.start, users.stop, users.step)
     for t in range(task.limit):
         seen = task.scaled(states)
-        chosen = choose(seen, uniforms[playing, t])
-        states, ended = task.step(states, numbers[chosen])
-        observations[playing, t], actions[playing, t] = seen, chosen
-        rewards[playing, t] = np.where(ended, task.last_reward, task.reward)
+        chosen = choose(seen, uniforms[playing, t], named[playing])
+        states, given, ended = task.step(states, numbers[chosen])
+        observations[playing, t], actions[playing, t], rewards[playing, t] = seen, chosen, given
         if ended.any():
             lengths[playing[ended]], terminated[playing[ended]] = t + 1, True
             playing, states = playing[~ended], states[~ended]
@@ -246,6 +297,7 @@ def play(task: Task, choose: Callable[[Array, Array], Indices], *, starts: Array
         observations=observations[:, :last],
         actions=actions[:, :last],
         rewards=rewards[:, :last],
+        users=named,
         lengths=lengths,
         terminated=terminated,
     )

@@ -34,10 +34,9 @@ from privcheck.errors import DeclarationError, ParameterError
 from privcheck.runtime.channel import Billboard, Channel
 from privcheck.runtime.ledger import Ledger
 from privcheck.runtime.noise import NoiseSource, NoNoise, SimulatedNoise
-from privcheck_algorithms.trained.tasks import Array, Episodes, Indices
+from privcheck_algorithms.trained.tasks import Array, Choose, Episodes
 
 S = TypeVar("S")
-Choose = Callable[[Array, Array], Indices]
 Sums = Mapping[str, Array]
 
 _MOST: Final = 100_000  # batches: each is an update
@@ -153,7 +152,7 @@ class Agent(Protocol[S]):
         ...
 
     def choose(self, state: S) -> Choose:
-        """The policy of the next batch, as a function of observations and one uniform number a row."""
+        """The policies of the next batch: from observations, one uniform number and the user's number a row."""
         ...
 
     def per_user_vector(self, state: S, episodes: Episodes) -> Array:

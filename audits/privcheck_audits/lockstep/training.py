@@ -25,8 +25,8 @@ from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms import Noise
 from privcheck.declare.procedures.charges import charge
 from privcheck.runtime.noise import NoiseSource
-from privcheck_algorithms.trained.tasks import Array, Episodes
-from privcheck_algorithms.trained.training import Choose, Training, Users, simulated_noise
+from privcheck_algorithms.trained.tasks import Array, Choose, Episodes
+from privcheck_algorithms.trained.training import Training, Users, simulated_noise
 
 Left = Mapping[str, NDArray[Any]]
 Procedure = Callable[[Users, Callable[[int], NoiseSource]], Left]
@@ -187,8 +187,13 @@ class ExtremeUser:
         observations[row, : self.steps], actions[row, : self.steps] = self.size, self.action
         rewards[row, : self.steps] = self.reward
         lengths[row], terminated[row] = self.steps, self.terminated
-        return Episodes(
-            observations=observations, actions=actions, rewards=rewards, lengths=lengths, terminated=terminated
+        return replace(
+            episodes,
+            observations=observations,
+            actions=actions,
+            rewards=rewards,
+            lengths=lengths,
+            terminated=terminated,
         )
 
 

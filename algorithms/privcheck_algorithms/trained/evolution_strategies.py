@@ -1,0 +1,233 @@
+"""PRIVATE-EVOLUTION-STRATEGIES: antithetic perturbations of a policy's parameters, weighted by scores of episodes.
+
+Every user plays one episode greedily with parameters of their own, θ ± s·√d·u: two users in a row have opposite signs
+of one direction u, which is uniform on the unit sphere and follows from a public seed and the users' numbers. A user's
+vector is ±C·f·u, where f in [−1, 1] is the score of their own episode. So no vector is longer than C, and nothing
+is lost to clipping. The noisy sum over B, over C, points uphill on average; what two users of a pair have in
+common cancels. Adam goes that way, and the last parameters are averaged (Salimans et al. 2017, arXiv:1703.03864, with
+noise; ours: scores by a public scale in place of ranks, which depend on other users).
+
+Only scores touch data, one number a user: the policy need not be differentiable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from privcheck.declare.declaration import Claim, Declaration, Joint, Parameter, Release
+from privcheck.declare.mechanisms import Gaussian
+from privcheck.declare.relations import ReplaceOne
+from privcheck.declare.schedules import Batches
+from privcheck.declare.statements import Origin, public
+from privcheck.declare.statistics import ClippedSums
+from privcheck.errors import ParameterError
+from privcheck.runtime.registry import Algorithm
+from privcheck.terms.guarantees import ApproxDP
+from privcheck.terms.symbols import d, delta, epsilon, symbol
+from privcheck_algorithms.privatizers.declaration import MU, follow_gaussian
+from privcheck_algorithms.trained.adam import adam_step
+from privcheck_algorithms.trained.policies import Policy, greedy
+from privcheck_algorithms.trained.policy_gradient import batch_sizes
+from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Indices, Task
+from privcheck_algorithms.trained.training import Plan, Sums
+
+NAME: Final = "private-evolution-strategies"
+TITLE: Final = "PRIVATE-EVOLUTION-STRATEGIES: noisy sums of perturbations, weighted by scores of one episode a user"
+SOURCE: Final = "this package; README of trained"
+VECTORS: Final = "vectors"
+
+PARAMETERS: Final = (
+    Parameter(name="K", default=10_000, kind="count", meaning="users, one episode each"),
+    Parameter(name="B", default=500, kind="count", meaning="users of a batch, an even number; a rest takes no part"),
+    Parameter(name="d", default=5, kind="count", meaning="coordinates of a vector: the policy's parameters"),
+    Parameter(name="C", default=1, kind="positive", meaning="norm to which a user's vector is clipped"),
+    Parameter(name="epsilon", default=1, kind="positive", meaning="ε of the claim, nats"),
+    Parameter(name="delta", default="0.00001", kind="probability", meaning="δ of the claim"),
+    Parameter(
+        name="mu",
+        default="0.26805",
+        kind="positive",
+        meaning="the noise: all of a user's releases are μ-GDP together; for another ε or δ the largest that keeps it",
+        follows=follow_gaussian,
+    ),
+)
+
+
+def declare(_: Mapping[str, str]) -> Declaration:
+    """(ε, δ)-JDP by one Gaussian vector a user: ‖Δ‖₂ ≤ 2C, and with variance (2C/μ)² it is μ-GDP."""
+    C = symbol("C", "positive")
+    size = public("B users, in the order in which they come", why="a number fixed before anyone takes part")
+    return Declaration(
+        name=NAME,
+        title=TITLE,
+        source=SOURCE,
+        origin=Origin(kind="own", text="README of trained"),
+        relation=ReplaceOne("user"),
+        releases=(
+            Release(
+                VECTORS,
+                ClippedSums(dimension=d, norm=C, of="a user's perturbation times the score of their episode"),
+                Gaussian(variance=(2 * C / MU) ** 2),
+                schedule=Batches(size=size, sizes=batch_sizes),
+            ),
+        ),
+        claim=Claim(ApproxDP(epsilon, delta), source="README, “The price”", joint=Joint()),
+        parameters=PARAMETERS,
+    )
+
+
+PRIVATE_EVOLUTION_STRATEGIES: Final = Algorithm(name=NAME, title=TITLE, source=SOURCE, declare=declare)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Search:
+    """State of the learner between two batches, from noisy sums and public numbers.
+
+    Attributes:
+        batches: Batches so far.
+        parameters: (d,) around which users' parameters are.
+        mean: (d,) Adam's running mean of the noisy averages …
+        square: (d,) … and of their squares.
+        norm: C, as declared.
+        total: (d,) sum of the parameters that the result averages.
+        averaged: Number of them.
+    """
+
+    batches: int
+    parameters: Array
+    mean: Array
+    square: Array
+    norm: float
+    total: Array
+    averaged: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvolutionStrategies:
+    """The agent (`privcheck_algorithms.trained.training.Agent`). All of its numbers are public.
+
+    Attributes:
+        task: The task.
+        policy: The policy's form.
+        rate: Adam's first learning rate; it falls linearly to 0 with the last batch.
+        spread: s, typical size of a perturbation's coordinates.
+        tail: Share of the batches, the last ones, whose parameters are averaged into the result.
+        seed: Public seed of the directions.
+
+    Raises:
+        ParameterError: A number is out of range.
+    """
+
+    task: Task
+    policy: Policy
+    rate: float = 0.5
+    spread: float = 0.5
+    tail: float = 0.25
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value, most in (("rate", self.rate, np.inf), ("spread", self.spread, np.inf), ("tail", self.tail, 1)):
+            if not 0 < value <= most or value == np.inf:
+                raise ParameterError(f"{name}: expected a finite number above 0, a share at most 1, got {value}",
+                                     name=name, given=value)  # fmt: skip
+
+    @property
+    def blocks(self) -> Mapping[str, int]:
+        """The policy's parameters."""
+        return {VECTORS: self.policy.dimension}
+
+    def begin(self, plan: Plan) -> Search:
+        """State before any user.
+
+        Raises:
+            ParameterError: B is odd: a pair of opposite directions would be in two batches.
+        """
+        if plan.batch % 2:
+            message = f"B = {plan.batch}: expected an even number, so that pairs of users are in one batch"
+            raise ParameterError(message, name="B", given=plan.batch)
+        zeros = np.zeros(self.policy.dimension)
+        norm = plan.blocks[0].norm
+        first = self.policy.initial()
+        return Search(batches=0, parameters=first, mean=zeros, square=zeros, norm=norm, total=zeros, averaged=0)
+
+    def choose(self, state: Search) -> Choose:
+        """Most likely actions, by every user's own parameters."""
+        known, rows = np.empty(0, np.int64), np.empty((0, self.policy.dimension))
+        size = self.spread * self.policy.dimension**0.5
+
+        def chosen(observations: Array, _: Array, users: Indices) -> Indices:
+            nonlocal known, rows
+            places = np.searchsorted(known, users)
+            if not np.isin(users, known).all():  # the first step of a batch
+                known, places = users, np.arange(len(users))
+                rows = state.parameters + size * directions(self.seed, users, self.policy.dimension)
+            return greedy(self.policy.logits_apart(rows[places], observations))
+
+        return chosen
+
+    def per_user_vector(self, state: Search, episodes: Episodes) -> Array:
+        """Each user's direction times the score of their own episode, (B, d)."""
+        found = scores(self.task, episodes)[:, np.newaxis] * state.norm
+        return found * directions(self.seed, episodes.users, self.policy.dimension)
+
+    def update(self, state: Search, sums: Sums, plan: Plan) -> Search:
+        """One step of Adam, uphill."""
+        number = state.batches + 1
+        average = sums[VECTORS] / (plan.batch * state.norm)
+        mean, square, step = adam_step(state.mean, state.square, average, number=number)
+        parameters = state.parameters + self.rate * (1 - state.batches / plan.batches) * step
+        kept = state.batches >= (1 - self.tail) * plan.batches or number == plan.batches
+        return replace(
+            state,
+            batches=number,
+            parameters=parameters,
+            mean=mean,
+            square=square,
+            total=state.total + parameters if kept else state.total,
+            averaged=state.averaged + kept,
+        )
+
+    def result(self, state: Search) -> Array:
+        """The averaged parameters."""
+        return np.asarray(state.total / max(state.averaged, 1))
+
+
+def directions(seed: int, users: Indices, d: int) -> Array:
+    """Unit vectors of users, (users, d): that of user 2j + 1 is opposite to that of user 2j.
+
+    Args:
+        seed: Public seed.
+        users: Numbers of the users.
+        d: Coordinates.
+    """
+    rows = np.empty((len(users), d))
+    for row, user in zip(rows, users.tolist(), strict=True):
+        drawn = np.random.default_rng((seed, user // 2)).standard_normal(d)
+        row[:] = drawn * ((1 - 2 * (user % 2)) / np.linalg.norm(drawn))
+    return rows
+
+
+def scores(task: Task, episodes: Episodes) -> Array:
+    """Scores f in [−1, 1] of users' own episodes, (B,).
+
+    With rewards as signals, the mean of their worth. With a failure, the share of the time limit until it. With a goal,
+    the share of the time limit that is left when it is reached, and below all of those, with the task's `progress`, the
+    largest progress of an episode that does not reach it.
+    """
+    share = episodes.lengths / task.limit
+    if task.worth is not None:
+        live = np.arange(episodes.actions.shape[1]) < episodes.lengths[:, np.newaxis]
+        found = (task.worth(episodes.rewards) * live).sum(axis=1) / np.maximum(episodes.lengths, 1)
+    elif task.signal == "failure":
+        found = np.where(episodes.terminated, share, 1.0)
+    elif task.progress is None:
+        found = np.where(episodes.terminated, 1.0 - share, 0.0)
+    else:
+        live = np.arange(episodes.actions.shape[1]) < episodes.lengths[:, np.newaxis]
+        most = (task.progress(episodes.observations) * live).max(axis=1, initial=0.0)
+        found = np.where(episodes.terminated, 1.0 - 0.5 * share, 0.5 * most)
+    return np.asarray(np.clip(2.0 * found - 1.0, -1.0, 1.0))
