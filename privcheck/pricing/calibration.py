@@ -142,8 +142,8 @@ def _compose_to_scale(priced: Priced, target: tuple[float, float]) -> Account:
         message = f"{declaration.name} releases nothing about any user at these parameters: no noise is needed"
         raise ParameterError(message, name="parameters", given=dict(values))
     if unbounded := priced.numbers.unbounded:
-        message = f"{declaration.name}: no amount of this noise is enough ({unbounded}): declare another mechanism"
-        raise ParameterError(message, name="procedures")
+        message = f"{declaration.name}: no finite ε is known for this noise at any scale ({unbounded})"
+        raise ParameterError(f"{message}: declare another mechanism", name="procedures")
     impure = [c.release.mechanism.law.name for c in composed.costs if c.pure is None]
     impure += [one.procedure.facts.law for one in composed.procedures if one.cost.pure is None]
     if delta == 0 and impure:

@@ -31,6 +31,7 @@ from privcheck.verification.stated_sensitivities import stated_statistics, try_s
 from privcheck.verification.units import claimed_in, cost_in, over, unit_of
 from privcheck.verification.witness import worst_witness
 
+_NO_BOUND: Final = "no finite bound is known for this noise at any scale"
 _NO_MU: Final = "claim (ε, δ)-DP, at several points where need be: no μ is known that bounds the whole curve"
 
 
@@ -315,7 +316,8 @@ def _least_change(priced: Priced, *, verdict: str, upper: float, lower: float, d
         return f"nothing to change: {why}"
     if not math.isfinite(upper):
         unknown = verdict == "undecided" and unit_of(declaration, values) == "mu"
-        return _NO_MU if unknown else "no amount of this noise gives the claim: another mechanism is needed"
+        known = "no amount of this noise gives the claim" if math.isinf(lower) else _NO_BOUND
+        return _NO_MU if unknown else f"{known}: another mechanism is needed"
     factor = _least_factor(priced, upper)
     words = {
         "holds": "every noise's standard deviation may be multiplied by {} and the claim still holds",

@@ -129,7 +129,7 @@ def test_the_least_noise_has_the_fields_that_scripts_rely_on(name):
             calibrate_noise(setting, epsilon=1.0, delta=1e-5)
         return
     if account(setting.declared).at(setting.values).unbounded:
-        with pytest.raises(ParameterError, match="no amount of this noise"):
+        with pytest.raises(ParameterError, match="no finite ε is known for this noise"):
             calibrate_noise(setting, epsilon=1.0, delta=1e-5)
         return
     found = calibrate_noise(setting, epsilon=1.0, delta=1e-5)
