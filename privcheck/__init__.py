@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from privcheck.runtime.noise import ReleaseNoise
     from privcheck.runtime.plain_agents import PlainAgent
     from privcheck.runtime.registry import Algorithm
+    from privcheck.runtime.training_audits import audit_training, gradient_canaries
     from privcheck.terms.guarantees import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP
     from privcheck.terms.unit import Unit
     from privcheck.verification import verify
@@ -55,6 +56,7 @@ _HOMES = (
     ("privcheck.declare.relations", ("AddRemoveOne", "ReplaceOne", "ZeroOut")),
     ("privcheck.runtime", ("Billboard", "Channel", "Ledger", "Privatizer", "SimulatedNoise", "read_ledger")),
     ("privcheck.runtime.noise", ("ReleaseNoise",)),
+    ("privcheck.runtime.training_audits", ("audit_training", "gradient_canaries")),
     ("privcheck.declare.schedules", ("Sample",)),
     ("privcheck.data.trajectories", ("Trajectories",)),
     ("privcheck.terms.unit", ("Unit",)),
@@ -104,12 +106,14 @@ __all__ = [
     "audit_float_noise",
     "audit_mechanism",
     "audit_one_run",
+    "audit_training",
     "budget",
     "calibrate",
     "check",
     "compare",
     "gdp_delta",
     "gdp_epsilon",
+    "gradient_canaries",
     "load_policy",
     "publish",
     "read_ledger",
