@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo serve-demo dist test test-fast coverage test-all fuzz corpus locks lint docs pictures speed bench clean
+.PHONY: demo serve-demo dist test test-fast coverage test-all fuzz corpus corpus-training locks lint docs pictures speed bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -59,6 +59,15 @@ fuzz: $(VENV)/.developing
 # mechanisms of published libraries, in an environment of their own
 corpus: $(VENV)-corpus/.installed
 	OMP_NUM_THREADS=1 $(VENV)-corpus/bin/python benchmarks/corpus.py
+
+corpus-training: $(VENV)-corpus-training/.installed
+	OMP_NUM_THREADS=1 $(VENV)-corpus-training/bin/python benchmarks/corpus_training.py
+
+$(VENV)-corpus-training/.installed: benchmarks/corpus_training_requirements.txt $(VENV)/.installed
+	@test -x $(VENV)-corpus-training/bin/python || $(PYTHON) -m venv $(VENV)-corpus-training
+	$(VENV)-corpus-training/bin/python -m pip install --quiet --requirement $< "$$(ls dist/privcheck-*.whl)"
+	$(VENV)-corpus-training/bin/python -m pip install --quiet --force-reinstall --no-deps dist/privcheck-*.whl
+	@touch $@
 
 $(VENV)-corpus/.installed: benchmarks/corpus_requirements.txt $(VENV)/.installed
 	@test -x $(VENV)-corpus/bin/python || $(PYTHON) -m venv $(VENV)-corpus
