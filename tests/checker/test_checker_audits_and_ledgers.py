@@ -114,6 +114,13 @@ def test_events_are_counted(first: tuple[int, int], second: tuple[int, int], rul
     assert events(first, second, "9/10", "1/10") == rule
 
 
+def test_events_of_the_second_side_are_counted_from_above() -> None:
+    """P[Bin(2, ½) ≥ 2] + P[Bin(5, ¼) ≤ 1] = ¼ + 648/1024."""
+    guarantee, exact = {"currency": "approx", "epsilon": 0, "delta": "1/5"}, Fraction(1, 4) + Fraction(648, 1024)
+    for alpha, rule in ((exact + Fraction(1, 10**12), "accepted"), (exact - Fraction(1, 10**12), "A-TAIL")):
+        assert events((2, 2), (5, 1), "1/2", "1/4", guarantee, str(alpha)) == rule
+
+
 def test_one_run_is_enough_for_an_event() -> None:
     assert events((1, 1), (50, 0), "1/2", "1/10") == "accepted"
     assert events((50, 50), (1, 0), "9/10", "1/10", APPROX, "91/100") == "accepted"
