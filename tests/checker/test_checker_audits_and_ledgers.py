@@ -241,6 +241,18 @@ def test_a_tail_is_above_the_exact_one_whatever_it_is_rounded_to(digits: int, mo
                     assert found <= exact * (1 + Fraction(1, 10**25))
 
 
+@pytest.mark.parametrize("probability", [Fraction(1, 2), Fraction(1, 4)])
+def test_a_long_tail_is_not_cut_short(probability: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ratios near 1, of which a rest of the sum is many terms long, where 24 bits show what is left out."""
+    monkeypatch.setattr(counts, "DIGITS", 24)
+    allow()
+    runs, (top, bottom) = 2000, probability.as_integer_ratio()
+    masses = [comb(runs, k) * top**k * (bottom - top) ** (runs - k) for k in range(runs + 1)]
+    for least in range(int(runs * probability) - 20, int(runs * probability) + 120, 20):
+        exact = Fraction(sum(masses[least:]), bottom**runs)
+        assert exact <= counts.tail(runs, least, probability) <= min(1, exact * (1 + Fraction(1, 1000)))
+
+
 @pytest.mark.parametrize("digits", [3, 5, 192])
 def test_a_number_of_choices_is_rounded_up(digits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counts, "DIGITS", digits)
