@@ -554,3 +554,17 @@ def test_squares_of_a_table_are_of_its_weight_and_its_spread() -> None:
         part = made("gaussian", table, {"variance": 1})
         assert cost(part, "zcdp", square / 2, relation=relation) == "accepted"
         assert cost(part, "zcdp", square / 2 - F(1, 1000), relation=relation) == "gaussian"
+
+
+def test_the_tight_cost_of_laplace_noise_is_tried_at_numbers_only() -> None:
+    """Two bits at t = ε/2 scales each: 2·(t + e^(−t) − 1) of ρ, which is ε²/2 for all parameters."""
+    part = {"name": "r", "statistic": BITS, "mechanism": {"law": "laplace", "scale": ["/", 2, "e"]},
+            "schedule": {"kind": "once"}}  # fmt: skip
+    for stated, said in (("e**(2/1)/2", "accepted"), ("2*(e/2 + exp(0 - e/2) - 1)", "laplace")):
+        found = samples.holds_for_all(
+            "x", "add-remove", {"e": samples.real(1)}, [(part, stated)], {"currency": "zcdp", "rho": stated},
+            "C-ZCDP", stated, codes=("sequential",),
+        )  # fmt: skip
+        assert verdict(found) == said
+    assert cost(made("laplace", BITS, {"scale": 2}), "zcdp", "2131/10000") == "accepted"  # 2·(½ + e^(−½) − 1) = .21306
+    assert cost(made("laplace", BITS, {"scale": 2}), "zcdp", "2130/10000") == "laplace"
