@@ -79,9 +79,8 @@ HEAD = """# Mutants of what decides safety
 `PYTHONPATH=tests python benchmarks/mutation.py`: changes of one operator, number or statement; tests of more than 10
 seconds of CPU are left out (`--longest`), and those of the nightly tier. *Explained* survivors do what the code does or
 are stricter, each with its reason in `mutation_explained.toml`. Where fewer were *tried* than there are *mutants*, it
-was a seeded sample (`--most`). `numeric`, `enclosures`, `refuted`, `laws`, `counts`, `products`, `terms` and `__main__`
-of `privcheck_check` were tried with tests of less than 2 seconds only (`--longest 2 --seconds 15`), counted while their
-lines are noted, which is slower; the rows of the other files are of earlier runs.
+was a seeded sample (`--most`). All of `privcheck_check` was tried with tests of less than 2 seconds only (`--longest 2
+--seconds 15`), counted while their lines are noted, which is slower; the rows of the other files are of earlier runs.
 """
 
 

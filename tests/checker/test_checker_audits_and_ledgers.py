@@ -114,6 +114,13 @@ def test_events_are_counted(first: tuple[int, int], second: tuple[int, int], rul
     assert events(first, second, "9/10", "1/10") == rule
 
 
+def test_events_of_the_second_side_are_counted_from_above() -> None:
+    """P[Bin(2, ½) ≥ 2] + P[Bin(5, ¼) ≤ 1] = ¼ + 648/1024."""
+    guarantee, exact = {"currency": "approx", "epsilon": 0, "delta": "1/5"}, Fraction(1, 4) + Fraction(648, 1024)
+    for alpha, rule in ((exact + Fraction(1, 10**12), "accepted"), (exact - Fraction(1, 10**12), "A-TAIL")):
+        assert events((2, 2), (5, 1), "1/2", "1/4", guarantee, str(alpha)) == rule
+
+
 def test_one_run_is_enough_for_an_event() -> None:
     assert events((1, 1), (50, 0), "1/2", "1/10") == "accepted"
     assert events((50, 50), (1, 0), "9/10", "1/10", APPROX, "91/100") == "accepted"
@@ -232,6 +239,18 @@ def test_a_tail_is_above_the_exact_one_whatever_it_is_rounded_to(digits: int, mo
                 assert exact <= found <= 1
                 if digits == 192:
                     assert found <= exact * (1 + Fraction(1, 10**25))
+
+
+@pytest.mark.parametrize("probability", [Fraction(1, 2), Fraction(1, 4)])
+def test_a_long_tail_is_not_cut_short(probability: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ratios near 1, of which a rest of the sum is many terms long, where 24 bits show what is left out."""
+    monkeypatch.setattr(counts, "DIGITS", 24)
+    allow()
+    runs, (top, bottom) = 2000, probability.as_integer_ratio()
+    masses = [comb(runs, k) * top**k * (bottom - top) ** (runs - k) for k in range(runs + 1)]
+    for least in range(int(runs * probability) - 20, int(runs * probability) + 120, 20):
+        exact = Fraction(sum(masses[least:]), bottom**runs)
+        assert exact <= counts.tail(runs, least, probability) <= min(1, exact * (1 + Fraction(1, 1000)))
 
 
 @pytest.mark.parametrize("digits", [3, 5, 192])

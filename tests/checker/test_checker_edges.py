@@ -13,10 +13,10 @@ import pytest
 import certificate_mutations as mutations
 import certificate_samples as samples
 from certificate_verdicts import edited, refused, verdict
-from privcheck_check import curves
+from privcheck_check import curves, values
 from privcheck_check.check import check, needed
 from privcheck_check.declared import WEIGHTS
-from privcheck_check.terms import allow, evaluate
+from privcheck_check.terms import WORK, allow, evaluate, spend
 from privcheck_check.values import DEPTH, Rejected, UnknownKind, parse
 from test_checker_costs import BITS, GRID, SCORES, VECTOR, cost, made
 from test_checker_costs import document as at_numbers
@@ -519,3 +519,52 @@ def test_a_sum_has_at_most_its_number_of_steps() -> None:
     allow()
     assert evaluate(("sum", F(4000), "h"), {}) == (F(4000 * 4001 // 2),) * 2
     assert refused(evaluate, ("sum", F(4001), "h"), {})
+
+
+# ── Sizes and squares ──
+
+
+def test_a_document_has_at_most_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert values.FILE_BYTES == 2**20
+    monkeypatch.setattr(values, "FILE_BYTES", 5)
+    assert parse(b"[1,2]") == [1, 2]
+    assert refused(parse, b"[1,2] ")
+
+
+def test_a_quote_after_an_escaped_backslash_ends_a_string() -> None:
+    text = r'["\\", ' + "[" * DEPTH + "]" * DEPTH + "]"
+    with pytest.raises(Rejected, match="nested"):
+        parse(text.encode())
+
+
+def test_every_certificate_has_all_of_the_work() -> None:
+    allow()
+    spend(WORK)
+    assert check(mutations.data(samples.sealed(samples.DP_APVI)))
+
+
+def test_squares_of_a_table_are_of_its_weight_and_its_spread() -> None:
+    """Of a centred reward ½ and 1: one step replaced changes by max(2·¼, 1) = 1; with a start in common by 1."""
+    for weight, relation, square in (
+        ("centred-reward", "replace-one", F(1)), ("centred-reward", "replace-one-same-start", F(1)),
+        ("reward", "replace-one", F(2)), ("reward", "replace-one-same-start", F(1)), ("one", "replace-one", F(2)),
+        ("centred-reward", "add-remove", F(1, 4)),
+    ):  # fmt: skip
+        table = samples.table(["state", "action"], weight) | {"steps": 1, "states": 2, "actions": 1}
+        part = made("gaussian", table, {"variance": 1})
+        assert cost(part, "zcdp", square / 2, relation=relation) == "accepted"
+        assert cost(part, "zcdp", square / 2 - F(1, 1000), relation=relation) == "gaussian"
+
+
+def test_the_tight_cost_of_laplace_noise_is_tried_at_numbers_only() -> None:
+    """Two bits at t = ε/2 scales each: 2·(t + e^(−t) − 1) of ρ, which is ε²/2 for all parameters."""
+    part = {"name": "r", "statistic": BITS, "mechanism": {"law": "laplace", "scale": ["/", 2, "e"]},
+            "schedule": {"kind": "once"}}  # fmt: skip
+    for stated, said in (("e**(2/1)/2", "accepted"), ("2*(e/2 + exp(0 - e/2) - 1)", "laplace")):
+        found = samples.holds_for_all(
+            "x", "add-remove", {"e": samples.real(1)}, [(part, stated)], {"currency": "zcdp", "rho": stated},
+            "C-ZCDP", stated, codes=("sequential",),
+        )  # fmt: skip
+        assert verdict(found) == said
+    assert cost(made("laplace", BITS, {"scale": 2}), "zcdp", "2131/10000") == "accepted"  # 2·(½ + e^(−½) − 1) = .21306
+    assert cost(made("laplace", BITS, {"scale": 2}), "zcdp", "2130/10000") == "laplace"

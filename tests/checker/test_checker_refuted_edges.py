@@ -85,6 +85,23 @@ def test_a_stated_change_is_told_once_on_the_first_side() -> None:
     assert verdict([bounded], pure(1), twice, unit={"who": "u", "trajectories": 2}) == "accepted"
 
 
+def test_an_entry_of_a_table_is_its_weight() -> None:
+    """Of the cost at a reward of ¼ the entry is ¾, of the reward ¼, of the centred reward −¼."""
+    user = {"states": [0, 0], "actions": [0], "rewards": ["1/4"]}
+    for weight, entry in (("cost", 0.75), ("reward", 0.25), ("centred-reward", 0.25), ("one", 1.0)):
+        statistic = samples.table(["state"], weight, steps=1) | {"states": 1, "actions": 1}
+        part = samples.release("r", statistic, "laplace", scale="1")
+        found = [verdict([part], pure(str(entry + by)), {"pair": [[user], []]}) for by in (-0.01, 0.01)]
+        assert found == ["accepted", "refuted"]
+
+
+def test_a_target_without_a_sign_is_at_least_0() -> None:
+    part = samples.release("r", samples.linear("sum", steps="1"), "laplace", scale="1")
+    for target, rule in (("1/2", "accepted"), (1, "accepted"), ("-1/100", "R-RANGE"), ("101/100", "R-RANGE")):
+        user = {"features": {"phi": [[1]]}, "targets": {"r": [target]}}
+        assert verdict([part], pure("1/3"), {"pair": [[user], []]}) == rule
+
+
 # ── One draw of noise ──
 
 
@@ -409,6 +426,13 @@ def test_a_law_and_gaussian_noise_are_composed_for_a_curve() -> None:
     for factor, found in ((0.99, True), (1.001, False)):
         delta = F(exact * factor).limit_denominator(10**12)
         assert exceeds(loss, currency="approx", epsilon=1, delta=delta) == found
+
+
+def test_a_gaussian_claim_is_compared_by_its_square() -> None:
+    for square, found in ((F(26, 100), True), (F(1, 4), False), (F(24, 100), False)):
+        assert exceeds(Loss(square=(square, square)), currency="gdp", mu="1/2") is found
+    assert not exceeds(Loss(square=(F(7, 2),) * 2), currency="gdp", mu=2)
+    assert exceeds(Loss(square=(F(9, 2),) * 2), currency="gdp", mu=2)
 
 
 def gdp(mu: Any, law: laws.Law, at: Any) -> bool:
