@@ -20,6 +20,8 @@ from privcheck.accounting.engine.laws import Floats, as_floats, root_up
 from privcheck.accounting.engine.profiles import content, convex_profile, exponential_up, profile_atoms
 
 _POINTS: Final = 600  # steps of ε of one run's curve
+_MOST: Final = 16_000  # steps of ε of a composition
+_SHOWN: Final = 1_200  # points of a curve that are handed on
 _LEAST: Final = 1e-25  # δ at which a curve ends: what is left counts as lost
 _FEW: Final = 40  # steps that are taken one by one before they are taken together
 _GROWTH: Final = 1.1  # factor by which the number of steps taken together grows
@@ -80,13 +82,14 @@ def sparse_vector_profile(
     runs = min(positives, queries)
     mu = math.nextafter(math.sqrt(threshold**2 + runs * values**2) * (1 + 1e-15), math.inf)
     far = min(_FARTHEST, gdp_epsilon(shift, _LEAST / queries / runs))
-    step = far / _POINTS
-    masses, lost = _losses(shift, queries, step)
+    spread = gdp_epsilon(mu, _LEAST)
+    step = max(far / _POINTS, (min(far * runs, _FARTHEST) + min(spread, _FARTHEST)) / _MOST)
+    masses, lost = _losses(shift, queries, far, step)
     total, infinite = masses, lost
     for _ in range(runs - 1):
         total, infinite = _trim(as_floats(np.convolve(total, masses)) * _UP, min(1.0, infinite + lost))
     behind = len(total) - 1  # steps of the largest finite loss of the runs
-    reach = math.ceil(min(_FARTHEST, step * behind + gdp_epsilon(mu, _LEAST)) / step)
+    reach = math.floor(min(_FARTHEST, step * behind + spread) / step)
     gaussian = np.array([_delta_of_any(mu, step * k) for k in range(-behind, reach + 1)])
     bounds = np.convolve(gaussian, total)[behind : behind + reach + 1] * _UP + infinite
     rounded = 1e-13 * step * behind  # losses on the grid may be below the true ones by a few units in the last place
@@ -145,16 +148,23 @@ def _falling(found: Mapping[float, float]) -> Mapping[float, float]:
         kept[epsilon] = least
         if least <= _LEAST:
             break
-    return kept
+    if len(kept) <= _SHOWN:
+        return kept
+    some = np.unique(np.linspace(0, len(kept) - 1, _SHOWN).astype(np.int64)).tolist()
+    listed = list(kept.items())
+    return dict(listed[k] for k in some)  # chords between fewer points are above the curve as well
 
 
-def _losses(shift: float, queries: int, step: float) -> tuple[Floats, float]:
-    """P-masses of one run's losses at multiples of `step`, rounded up, and the mass at ∞."""
+def _losses(shift: float, queries: int, far: float, step: float) -> tuple[Floats, float]:
+    """P-masses of one run's losses at multiples of `step`, up to `far` or a step more, and that at ∞; rounded up."""
+    places = range(math.ceil(far / step - 1e-9) + 1)
     knots = convex_profile(
-        (exponential_up(step * k), Fraction(stopped_delta(shift, queries, step * k))) for k in range(_POINTS + 1)
+        (exponential_up(step * k), Fraction(stopped_delta(shift, queries, step * k))) for k in places
     )
     atoms = profile_atoms(content(knots, (str(knots),)), "remove")
-    masses = np.zeros(_POINTS + 1)
+    masses = np.zeros(len(places))
+    if not knots:
+        return masses, 1.0
     np.add.at(masses, np.rint(atoms.losses / step).astype(np.int64), np.exp(atoms.logs) * _UP)
     return masses, float(atoms.infinite)
 

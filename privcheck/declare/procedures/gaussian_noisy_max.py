@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declare.procedures.base import Array, Cost, Facts, KnownPair, moved_by_a_user, set_words
-from privcheck.declare.procedures.gaussian_threshold import log_winner, outcomes_of
+from privcheck.declare.procedures.gaussian_threshold import events_of, log_winner, outcomes_of
 from privcheck.declare.relations import Relation
 from privcheck.declare.statistics.base import Sensitivity
 from privcheck.terms.parameters import Condition, number, truth
@@ -119,10 +119,7 @@ class GaussianNoisyMax:
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
         """Curve of lemma `gaussian-noisy-max`, or of all noisy scores where that is lower, at many ε."""
-        from privcheck.accounting.events import privacy_profile
-
-        points = self._points(relation, values)
-        return (privacy_profile(points.items()),) if points else ()
+        return events_of(self._points(relation, values))
 
     def _points(self, relation: Relation, values: Mapping[str, Fraction]) -> Mapping[float, float]:
         """Points (ε, δ) of the upper bound; empty if no user changes a score."""
@@ -183,7 +180,7 @@ def _pairs(
     """Yield pairs of groups of n and k candidates, by how far the second leads where δ(ε) is largest at some ε."""
     most = min(candidates, _MOST_SEEN)
     targets = [
-        part * next((e for e, d in points.items() if d <= target), max(points))
+        min(300.0, part * next((e for e, d in points.items() if d <= target), max(points)))
         for target in _TARGETS
         for part in _PARTS
     ]

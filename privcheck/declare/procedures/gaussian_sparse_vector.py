@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declare.procedures.base import Array, Cost, Facts, KnownPair, moved_by_a_user, set_words
-from privcheck.declare.procedures.gaussian_threshold import GaussianThreshold, log_interval, outcomes_of
+from privcheck.declare.procedures.gaussian_threshold import GaussianThreshold, events_of, log_interval, outcomes_of
 from privcheck.declare.procedures.sparse_vector_pairs import CountsSeen
 from privcheck.declare.relations import Relation
 from privcheck.declare.statistics.base import Sensitivity
@@ -39,6 +39,8 @@ _COARSE: Final = (-3.0, -1.0, 1.0, 3.0)
 _AROUND: Final = ((1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0))
 _STEPS: Final = 8
 _HALVINGS: Final = 40
+_MOST_EPSILON: Final = 300.0  # at which pairs are chosen
+_WORK: Final = 300_000  # nodes times queries of a pair; larger ones are left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,10 +187,7 @@ class GaussianSparseVector:
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
         """Curve of lemma `gaussian-sparse-vector`, or of all noisy queries where that is lower, at many ε."""
-        from privcheck.accounting.events import privacy_profile
-
-        points = self._points(relation, values)
-        return (privacy_profile(points.items()),) if points else ()
+        return events_of(self._points(relation, values))
 
     def _points(self, relation: Relation, values: Mapping[str, Fraction]) -> Mapping[float, float]:
         """Points (ε, δ) of the upper bound; empty if no user changes a query."""
@@ -366,12 +365,15 @@ def _pairs(
     if of.positives > 1 and of.queries > 1:
         n, k = (min(of.queries, _COUNTED) + 1) // 2, min(of.queries, _COUNTED) // 2
         seen.append((n, k, CountsSeen(lifted=n, lowered=k, positives=of.positives)))
+    law_of = GaussianThreshold(threshold_std=of.threshold_std, query_std=of.query_std)
     for n, k, one in sorted(seen, key=lambda of_size: of_size[:2]):
+        if law_of.nodes_for(n + k) * (n + k) > _WORK:
+            continue  # much more noise on the threshold than on queries
         law = _Levels(of=of, moved=moved, n=n, k=k, monotone=monotone, seen=one)
         # levels are chosen by the index alone, which is faster, and at an ε that its pair attains
         search = law if isinstance(one, CountsSeen) else replace(law, seen=FirstSeen(of=bare, edges=np.zeros(0)))
         for target in _TARGETS:
-            epsilon = _PART * next((e for e, d in points.items() if d <= target), max(points))
+            epsilon = min(_MOST_EPSILON, _PART * next((e for e, d in points.items() if d <= target), max(points)))
             first = _climb(search, epsilon, [(x, y) for x in _COARSE for y in (_COARSE if k else (0.0,))])
             yield from law.pairs(_climb(search, search.epsilon(first, target), [first]))
 
@@ -432,7 +434,7 @@ class _Levels:
         """Approximate ε at which δ(ε) of these levels is `delta`, the larger of both directions; at least 0."""
         one, other, _ = self.logs(self.queries(levels))
         p, q = np.exp(one), np.exp(other)
-        low, high = 0.0, float(np.abs(one - other).max())
+        low, high = 0.0, min(_MOST_EPSILON, float(np.abs(one - other).max()))
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             ways = (np.maximum(a - math.exp(middle) * b, 0).sum() for a, b in ((p, q), (q, p)))

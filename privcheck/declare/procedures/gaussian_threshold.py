@@ -17,13 +17,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declare.procedures.base import Array, Outcomes
+
+if TYPE_CHECKING:
+    from privcheck.accounting.events import Event
 
 _REACH: Final = 25.0  # standard deviations of the threshold
 _RARE: Final = -270.0  # ln of the least probability that is used
@@ -75,15 +79,30 @@ class GaussianThreshold:
         logs = _log_sum(until[:-1] + cells[:, places] + weights)
         return np.ascontiguousarray(logs.T), float(_log_sum(until[-1] + weights))
 
+    def nodes_for(self, queries: int) -> int:
+        """Number of nodes of the rule for patterns of at most `queries` answers."""
+        return 2 * math.ceil(_REACH * self.threshold_std / self._step(queries)) + 1
+
+    def _step(self, queries: int) -> float:
+        return math.pi / math.sqrt(20 * (1 / self.threshold_std**2 + queries / self.query_std**2))
+
     def _nodes(self, queries: int) -> tuple[Array, Array]:
         """Nodes with ln of weight times density of the threshold, for patterns of at most `queries` answers."""
-        curvature = 1 / self.threshold_std**2 + queries / self.query_std**2
-        step = math.pi / math.sqrt(20 * curvature)
+        step = self._step(queries)
         count = math.ceil(_REACH * self.threshold_std / step)
         z: Array = step * np.arange(-count, count + 1, dtype=np.float64)
         u = z / self.threshold_std
         weights: Array = math.log(step / self.threshold_std) - 0.5 * math.log(2 * math.pi) - u * u / 2
         return z, weights
+
+
+def events_of(points: Mapping[float, float]) -> tuple[Event, ...]:
+    """Event of a curve known at points (ε, δ); empty without points, where no user changes anything."""
+    from privcheck.accounting.events import non_private, privacy_profile
+
+    if not points:
+        return ()
+    return (non_private(),) if min(points.values()) >= 1 else (privacy_profile(points.items()),)
 
 
 def log_winner(ahead: float, first: int, second: int) -> Array:
