@@ -13,9 +13,10 @@ without PyTorch. Opacus asks for an accountant by name:
 Every figure is for Poisson batches (`poisson_sampling=True`) and one example added or removed. With
 `poisson_sampling=False` Opacus tells its accountants the same numbers, and no accountant can notice.
 
-Gradients accumulated over k batches between two steps are charged as k independent Poisson samples: one example may be
-in several of them, clipped in each. Opacus' own accountants are told one sample at k times the rate, which costs less:
-noise multiplier 1, four batches at rate .01, 250 steps, δ = 10⁻⁵: ε = 4.19 is charged, 4.55 is spent.
+Opacus refuses to accumulate gradients of several Poisson batches, unless the model's `allow_grad_accumulation()` lets
+it. Then k batches between two steps are charged here as k independent samples: one example may be in several of them,
+clipped in each. Opacus' own accountants are told one sample at k times the rate, which is meant for disjoint batches
+and costs less: noise multiplier 1, four batches at rate .01, 250 steps, δ = 10⁻⁵: ε = 4.19 in place of 4.55.
 
 Lemma larger-contribution: With P the law of S + Z, Z ~ N(0, σ²), and Q that of Z, a stochastically larger S ≥ 0 makes
 no divergence of P and Q smaller, in either direction. Proof: dP/dQ increases in the output, so P(A) − e^ε·Q(A) is
@@ -111,7 +112,7 @@ class OpacusAccountant:
         return float(compose(*(step for step in steps if step is not None)).epsilon(delta=delta).upper)
 
     def __len__(self) -> int:
-        return sum(one[-1] for one in [*self.history, *self.accumulated])
+        return sum(count for *_, count in self.history) + sum(count for *_, count in self.accumulated)
 
     @classmethod
     def mechanism(cls) -> str:
