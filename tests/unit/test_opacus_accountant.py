@@ -35,12 +35,13 @@ def delta_of_one_step(epsilon, batches, noise, rate):
 @pytest.mark.parametrize(
     ("batches", "noise", "rate"), [(1, 1.0, 0.1), (2, 1.0, 0.1), (4, 2.0, 0.25), (3, 0.7, 1.0), (5, 1.5, 0.999)]
 )
-def test_epsilon_of_a_step_is_that_of_an_integral_from_above(batches, noise, rate):  # [lemma larger-contribution]
+def test_epsilon_of_a_step_is_that_of_an_integral_from_above(batches, noise, rate):
     spent = accountant((batches, noise, rate, 1)).get_epsilon(1e-4)
     assert delta_of_one_step(spent, batches, noise, rate) <= 1e-4 * (1 + 1e-6)
     assert delta_of_one_step(spent * 0.999, batches, noise, rate) > 1e-4
 
 
+# [lemma larger-contribution]
 @pytest.mark.parametrize("seed", range(5))
 def test_a_larger_contribution_costs_no_less_in_either_direction(seed):
     rng = np.random.default_rng(seed)
