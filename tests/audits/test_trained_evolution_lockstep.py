@@ -86,7 +86,7 @@ class DifferencesOfPairs(Altered):
 
 
 class EliteUsers(Altered):
-    """The mean of the parameters of users above the batch's mean score become the next, as cross-entropy search does."""
+    """The next parameters are the mean of users above the batch's mean score, as in cross-entropy search."""
 
     def per_user_vector(self, state, episodes):
         found = scores(CART_POLE, episodes)

@@ -102,8 +102,9 @@ def test_observations_and_rewards_are_within_public_bounds_and_hardly_ever_at_th
     seen = HIV.scaled(far) * np.array(HIV.scale) + HIV.centre
     assert seen.min() == pytest.approx(-5)
     assert seen.max() == pytest.approx(8)
-    worth = HIV.worth(np.array([-1e6, 0, 1e4, 1e9, np.inf]))
+    worth = HIV.worth(np.array([-1e6, 0, 1.6e4, 1e9, np.inf]))
     assert worth.tolist() == [0, 0, 0, 1, 1]
+    assert HIV.worth(np.array([1.6e6]))[0] == pytest.approx((2 / 4.4) ** 0.5)
 
 
 def test_a_patient_is_treated_alone_as_among_others():

@@ -291,3 +291,37 @@ def test_acrobot_is_learned_from_10000_users_at_epsilon_1():
 def test_the_room_offers_what_its_page_uses():
     assert set(trained.__all__) <= set(dir(trained))
     assert not PRIVATE_POLICY_GRADIENT.runs
+
+
+def test_returns_of_a_policy_that_draws_are_those_of_users_and_greedy_ones_of_its_best_actions():
+    """One user at a time, with the random numbers of that user."""
+    parameters = np.array([0.5, 1.0, 3.0, 1.0, 0.2])
+    for found, draws in (
+        (trained.drawn_returns(CART_POLE, LINEAR, parameters, seed=3, episodes=5), True),
+        (greedy_returns(CART_POLE, LINEAR, parameters, seed=3, episodes=5), False),
+    ):
+        for user in range(5):
+
+            def choose(seen, uniforms, _, draws=draws):
+                second = 1 / (1 + math.exp(-(float(seen[0] @ parameters[:4]) + parameters[4])))
+                return np.array([int(uniforms[0] >= 1 - second) if draws else int(second > 0.5)])
+
+            alone = SimulatedUsers(task=CART_POLE, seed=3).play(choose, range(user, user + 1))
+            assert alone.returns[0] == found[user]
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+def test_signals_by_rewards_are_weighted_means_of_what_is_left(discount):
+    users = SimulatedUsers(task=trained.PENDULUM, seed=1)
+    episodes = users.play(lambda _, u, __: (3 * u).astype(int), range(3))
+    episodes = dataclasses.replace(episodes, lengths=np.array([200, 50, 1]))
+    signals, live = discounted_signals(trained.PENDULUM, episodes, discount=discount)
+    worth = trained.PENDULUM.worth(episodes.rewards)
+    for user, n in enumerate([200, 50, 1]):
+        for t in (0, n // 2, n - 1):
+            weights = [discount**k for k in range(n - t)]
+            wanted = sum(w * x for w, x in zip(weights, worth[user, t:n], strict=True)) / sum(weights)
+            assert signals[user, t] == pytest.approx(wanted, rel=1e-12)
+            assert 0 <= wanted <= 1
+        assert not signals[user, n:].any()
+        assert live[user].sum() == n

@@ -17,6 +17,7 @@ from privcheck_algorithms.trained.policy_gradient import (
     PRIVATE_POLICY_GRADIENT,
     PolicyGradient,
     SimulatedUsers,
+    drawn_returns,
     greedy_returns,
 )
 from privcheck_algorithms.trained.tasks import ACROBOT, CART_POLE, MOUNTAIN_CAR, PENDULUM, Episodes, Task
@@ -51,6 +52,7 @@ __all__ = [
     "Task",
     "Training",
     "Users",
+    "drawn_returns",
     "greedy_returns",
     "no_noise",
     "read_plan",

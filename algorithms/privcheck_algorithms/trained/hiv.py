@@ -88,7 +88,8 @@ def _five_days(states: Array, first: Array, second: Array, stages: Array, tolera
 
 def _treat(states: Array, actions: Indices) -> tuple[Array, Array, Flags]:
     """Treatment 0 is none, 1 the reverse transcriptase inhibitor, 2 the protease inhibitor, 3 both."""
-    first, second = 0.7 * (actions % 2), 0.3 * (actions // 2)
+    first = 0.7 * (actions % 2).astype(np.float64)
+    second = 0.3 * (actions // 2).astype(np.float64)
     after = _five_days(states, first, second, _STAGES, _TOLERANCE)
     rewards = 1e3 * after[:, 5] - 0.1 * after[:, 4] - 2e4 * first**2 - 2e3 * second**2
     return after, np.clip(rewards, *_REWARDS), np.zeros(len(after), np.bool_)
@@ -99,8 +100,12 @@ def _logarithms(states: Array) -> Array:
 
 
 def _orders(rewards: Array) -> Array:
-    """Orders of magnitude of a reward between 10⁴ and 10⁹, over 5: an untreated patient's rewards are 1.8·10⁴."""
-    return np.asarray(np.clip(np.log10(np.maximum(rewards, 1.0) / 1e4) / 5.0, 0.0, 1.0))
+    """√(orders of magnitude above 1.6·10⁴, over 4.4): near 0 for an untreated patient, 1 for a healthy one.
+
+    The root tells small improvements apart, which are all that exists before anybody is near health.
+    """
+    orders = np.log10(np.maximum(rewards, 1.0) / 1.6e4)
+    return np.asarray(np.sqrt(np.clip(orders / 4.4, 0.0, 1.0)))
 
 
 HIV: Final = Task(

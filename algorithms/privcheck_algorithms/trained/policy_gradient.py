@@ -288,3 +288,21 @@ def greedy_returns(task: Task, policy: Policy, parameters: Array, *, seed: int, 
 
     starts, uniforms = draw_rows(task, seed, range(episodes))
     return play(task, best, users=range(episodes), starts=starts, uniforms=uniforms).returns
+
+
+def drawn_returns(task: Task, policy: Policy, parameters: Array, *, seed: int, episodes: int) -> Array:
+    """Returns of the policy that draws its actions, as users do while it is trained, (episodes,): as `greedy_returns`.
+
+    Args:
+        task: The task.
+        policy: The policy's form.
+        parameters: Its parameters.
+        seed: Seed of the fresh users.
+        episodes: Number of them.
+    """
+
+    def drawn(observations: Array, uniforms: Array, _: Indices) -> Indices:
+        return sampled(policy.logits(parameters, observations), uniforms)
+
+    starts, uniforms = draw_rows(task, seed, range(episodes))
+    return play(task, drawn, users=range(episodes), starts=starts, uniforms=uniforms).returns

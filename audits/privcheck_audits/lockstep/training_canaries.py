@@ -66,7 +66,8 @@ class CanaryUsers:
         """The episodes, where these rows play the one or the other extreme episode."""
         wide = max(0, self.limit - episodes.actions.shape[1]) if len(rows) else 0
         seen = np.pad(episodes.observations, ((0, 0), (0, wide), (0, 0)))
-        actions, rewards = (np.pad(one, ((0, 0), (0, wide))) for one in (episodes.actions, episodes.rewards))
+        actions = np.pad(episodes.actions, ((0, 0), (0, wide)))
+        rewards = np.pad(episodes.rewards, ((0, 0), (0, wide)))
         lengths, terminated = episodes.lengths.copy(), episodes.terminated.copy()
         seen[rows], actions[rows], rewards[rows] = 0.0, 0, 0.0
         actions[rows, 0], lengths[rows], terminated[rows] = sides, np.where(sides, 1, self.limit), sides
