@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -60,6 +61,22 @@ def test_a_larger_contribution_costs_no_less_in_either_direction(seed):
     assert all(big >= small * (1 - 1e-9) for big, small in zip(costs(larger), costs(chances), strict=True))
 
 
+@pytest.mark.parametrize(("batches", "rate"), [(2, 0.1), (4, 1 / 3), (30, 1e-3), (7, 0.9)])
+def test_the_chances_that_are_charged_are_never_below_exact_ones(batches, rate, monkeypatch):
+    charged = []
+
+    def kept(*, probabilities, **more):
+        charged.append([Fraction(one) for one in probabilities])
+        return acc.mixture_of_gaussians(probabilities=probabilities, **more)
+
+    monkeypatch.setattr("privcheck.accounting.opacus_accountant.mixture_of_gaussians", kept)
+    accountant((batches, 1.0, rate, 1)).get_epsilon(1e-5)
+    (chances,), q = charged, Fraction(rate)
+    for least in range(1, batches + 1):
+        exact = sum(math.comb(batches, j) * q**j * (1 - q) ** (batches - j) for j in range(least, batches + 1))
+        assert exact < sum(chances[least:]) / sum(chances) < exact * (1 + Fraction(1, 10**11))
+
+
 def test_many_steps_are_composed_whatever_their_order():
     spent = accountant((1, 1.0, 0.01, 300), (4, 1.0, 0.01, 100), (1, 2.0, 0.05, 200)).get_epsilon(1e-5)
     assert spent == accountant((1, 2.0, 0.05, 200), (4, 1.0, 0.01, 100), (1, 1.0, 0.01, 300)).get_epsilon(1e-5)
@@ -92,7 +109,7 @@ def test_the_ends_of_every_range():
     assert accountant((1, 1.0, 0.0, 5), (3, 1.0, 0.0, 5)).get_epsilon(1e-5) == 0
     assert accountant((1, 0.0, 0.1, 1)).get_epsilon(1e-5) == math.inf
     assert accountant((4, 0.0, 0.1, 1)).get_epsilon(1e-5) == math.inf
-    steep = accountant((150, 1.0, 0.5, 1)).get_epsilon(1e-5)
+    steep = accountant((150, 1.0, 0.01, 1)).get_epsilon(1e-5)
     assert steep == acc.compose(acc.gaussian(std=1, sensitivity=150)).epsilon(delta=1e-5).upper
     everybody = accountant((3, 2.0, 1.0, 7)).get_epsilon(1e-5)
     assert everybody == acc.compose(acc.gaussian(std=2, sensitivity=3, count=7)).epsilon(delta=1e-5).upper
