@@ -63,6 +63,7 @@ from privcheck.accounting.figures import Figure, Figures
 from privcheck.accounting.filters import Filter
 from privcheck.accounting.groups import group, user_level
 from privcheck.accounting.odometers import Odometer
+from privcheck.accounting.opacus_accountant import OpacusAccountant
 from privcheck.accounting.plans import Plan
 from privcheck.accounting.repeating import repeat_and_select
 from privcheck.accounting.targets import Advantage, BayesRisk, Posterior, Reconstruction, TruePositiveRate
@@ -84,6 +85,7 @@ __all__ = [
     "Filter",
     "JointClaim",
     "Odometer",
+    "OpacusAccountant",
     "Plan",
     "Posterior",
     "Reconstruction",

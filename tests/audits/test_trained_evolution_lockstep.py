@@ -15,7 +15,7 @@ from privcheck_algorithms.trained import (
     train,
 )
 from privcheck_algorithms.trained.evolution_strategies import VECTORS, directions, scores
-from privcheck_audits.lockstep.training import audit_training, extreme_pairs, leaving
+from privcheck_audits.lockstep.training import audit_lockstep, extreme_pairs, leaving
 
 DECLARED = PRIVATE_EVOLUTION_STRATEGIES.declare({})
 AGENT = EvolutionStrategies(task=CART_POLE, policy=LinearPolicy(inputs=4, actions=2, constant=False))
@@ -32,7 +32,7 @@ def honest(agent):
 
 def audit(procedure, *, user=USER):
     pairs = extreme_pairs(SimulatedUsers(task=CART_POLE, seed=0), user)
-    return audit_training(procedure, pairs, declaration=DECLARED, values=VALUES)
+    return audit_lockstep(procedure, pairs, declaration=DECLARED, values=VALUES)
 
 
 @pytest.mark.parametrize("user", [0, USER, 47, 239])

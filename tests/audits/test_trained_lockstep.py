@@ -17,7 +17,7 @@ from privcheck_algorithms.trained.policy_gradient import (
 )
 from privcheck_algorithms.trained.tasks import CART_POLE
 from privcheck_algorithms.trained.training import Plan, train
-from privcheck_audits.lockstep.training import audit_training, extreme_pairs, leaving
+from privcheck_audits.lockstep.training import audit_lockstep, extreme_pairs, leaving
 
 DECLARED = PRIVATE_POLICY_GRADIENT.declare({})
 USER = 1  # in the first of six batches: the others' vectors are still long, and later batches show a leak
@@ -41,7 +41,7 @@ NET = PolicyGradient(task=CART_POLE, policy=TanhPolicy(inputs=4, actions=2, unit
 
 def audit(procedure, agent=LINEAR, *, user=USER, seed=0):
     pairs = extreme_pairs(SimulatedUsers(task=agent.task, seed=seed), user)
-    return audit_training(procedure, pairs, declaration=DECLARED, values=values(agent), seed=seed)
+    return audit_lockstep(procedure, pairs, declaration=DECLARED, values=values(agent), seed=seed)
 
 
 @pytest.mark.parametrize("agent", [LINEAR, NET], ids=["linear", "net"])
@@ -78,14 +78,14 @@ def test_any_other_user_moves_less():
 
             return type(ours)(**{field.name: pick(field.name) for field in dataclasses.fields(ours)})
 
-    found = audit_training(honest(LINEAR), [(users, Replaced())], declaration=DECLARED, values=values(LINEAR))
+    found = audit_lockstep(honest(LINEAR), [(users, Replaced())], declaration=DECLARED, values=values(LINEAR))
     assert found.consistent
     assert 0 < found.moved[VECTORS] < 6
 
 
 def test_the_same_users_move_nothing():
     users = SimulatedUsers(task=CART_POLE, seed=5)
-    found = audit_training(honest(LINEAR), [(users, users)], declaration=DECLARED, values=values(LINEAR))
+    found = audit_lockstep(honest(LINEAR), [(users, users)], declaration=DECLARED, values=values(LINEAR))
     assert found.consistent
     assert set(found.moved.values()) == {0}
 

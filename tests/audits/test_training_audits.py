@@ -5,6 +5,7 @@ Each correct training is accused with probability at most 1 % a seed; the seeds 
 
 from functools import partial
 
+import dp_accounting
 import numpy as np
 import pytest
 
@@ -71,6 +72,41 @@ def test_a_batch_of_everybody_is_found_where_a_sample_is_declared():
     assert found.claimed == pytest.approx(acc.compose(sampled).epsilon(delta=1e-5).upper)
     with pytest.raises(ParameterError, match="expected delta="):
         audit_training(train, sampled, canaries=ROWS)
+
+
+def averages(chosen, rng, *, noise="right", rate=1.0, std=STD, last=False):
+    """Noisy averages over the expected batch; noise is added to the sum, or, in the broken kin, by another scale."""
+    size, shown = 250 * rate, []
+    for _ in range(STEPS):
+        total = clip(chosen[rng.random(len(chosen)) < rate]).sum(axis=0)
+        drawn = rng.normal(0, std, D)
+        # eight micro-batches, each of which is thought to bring a noise of its own; a batch divided by twice
+        drawn /= {"right": 1.0, "of one micro-batch": 8**0.5, "divided twice": size}[noise]
+        shown.append((total + drawn) / size)
+    return np.sum(shown, axis=0) if last else np.array(shown)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("noise", ["right", "of one micro-batch", "divided twice"])
+def test_noise_that_is_not_scaled_with_the_batch_is_found(noise, last):
+    ask = partial(audit_training, declared=acc.gaussian(std=STD, count=STEPS), canaries=ROWS, runs=10)
+    expected = "consistent" if noise == "right" else "violation"
+    assert ask(partial(averages, noise=noise, last=last)).verdict == expected
+
+
+def plan(rate, std):
+    """The event of dp-accounting that a plan of jax-privacy states for DP-SGD, read as a declaration."""
+    step = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(std))
+    return acc.from_dp_event(dp_accounting.SelfComposedDpEvent(step, STEPS), relation="add-remove")
+
+
+def test_an_accountant_told_a_smaller_sampling_rate_is_found_by_its_plan():
+    ask = partial(audit_training, canaries=ROWS, delta=1e-5, runs=10)
+    told = ask(partial(averages, rate=0.25, std=0.8), plan(0.02, 0.8))
+    assert told.verdict == "violation"
+    assert told.claimed == pytest.approx(plan(0.02, 0.8).epsilon(delta=1e-5).upper, rel=1e-9)
+    assert ask(partial(averages, rate=0.25, std=0.8), plan(0.25, 0.8)).verdict == "consistent"
+    assert ask(partial(averages, rate=0.02, std=0.8), plan(0.02, 0.8)).verdict == "consistent"
 
 
 def logistic(chosen, rng, *, std, steps=15):

@@ -54,7 +54,7 @@ class TrainingAudit:
         return not self.findings
 
 
-def audit_training(
+def audit_lockstep(
     procedure: Procedure,
     pairs: Iterable[tuple[Users, Users]],
     *,
