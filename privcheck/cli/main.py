@@ -188,7 +188,7 @@ def _verify_all(*, show: bool) -> AllVerified:
         def keep() -> Iterator[Verified | Unverified]:
             for one in verify_each():
                 found.append(one)
-                progress(names.index(one.algorithm) + 1, len(names))
+                progress(len(found), len(names))
                 yield one
 
         if show:

@@ -8,6 +8,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import click
+
 from privcheck.support.display import silent
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class ProgressBars:
         with self._lock:
             if self._running is not None and self._running.bar is not None:
                 self._running.bar.clear()
-            print(line, flush=True)  # noqa: T201 - to what standard output is now
+            click.echo(line)  # which flushes: the first verdict is there long before the last
 
     def _tick(self, running: _Running) -> None:
         """Redraw a bar until it is closed, so that its clock does not stand still between two reports."""

@@ -124,10 +124,8 @@ def audit_training(
 
     >>> from privcheck import accounting as acc
     >>> rows = gradient_canaries(50, 50, norm=100.0)
-    >>> def train(chosen, rng):  # three steps; clips the sum to 1, not each gradient
-    ...     total = chosen.sum(axis=0)
-    ...     clipped = total / max(1.0, float(np.linalg.norm(total)) / len(chosen))
-    ...     return clipped * 1.5 + rng.normal(0, 1.0, (3, 50))
+    >>> def train(chosen, rng):  # three steps, with a third of the noise
+    ...     return (chosen / 100.0).sum(axis=0) + rng.normal(0, 1.0 / 3, (3, 50))
     >>> audit_training(train, acc.gaussian(std=1.0, count=3), canaries=rows, runs=40).verdict
     'violation'
     """

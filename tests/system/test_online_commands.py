@@ -40,7 +40,7 @@ def test_one_run_writes_json_a_page_a_ledger_and_says_the_same(tmp_path):
     assert printed["environment"] == "riverswim"
     assert printed["odometer"][-1]["pure_epsilon"] == printed["spent"]["pure_epsilon"]
     assert "Whitehouse" in printed["spent"]["theorem"]
-    assert "the guarantee is the cap's" in printed["spent"]["note"]
+    assert "the guarantee is that of the cap" in printed["spent"]["note"]
     page = (out / "run.html").read_text()
     assert page.count("<svg") == 8  # four plots in two widths
     assert "private-ucb-vi-central" in page
