@@ -124,9 +124,9 @@ def audit_training(
 
     >>> from privcheck import accounting as acc
     >>> rows = gradient_canaries(50, 50, norm=100.0)
-    >>> def train(chosen, rng):  # three steps, with a tenth of the noise
+    >>> def train(chosen, rng):  # three steps, with far less noise
     ...     return (chosen / 100.0).sum(axis=0) + rng.normal(0, 0.1, (3, 50))
-    >>> audit_training(train, acc.gaussian(std=1.0, count=3), canaries=rows, runs=40).verdict
+    >>> audit_training(train, acc.gaussian(std=4.0, count=3), canaries=rows, runs=40).verdict
     'violation'
     """
     claim, charged = _claim_of(declared, delta)

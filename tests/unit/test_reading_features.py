@@ -118,7 +118,10 @@ def test_agents_learn_from_a_file_with_features_and_without(tmp_path, users):
     ):
         refused = run("dp-vapvi", *words, "--features", write(tmp_path / "phi.npz", PHI))
         assert (refused.exit_code, why in refused.output) == (2, True), refused.output
-    assert "give --env ENV, not --data, --rewards or --features" in run("ucb-vi", "--features", phi).output
+    assert (
+        "give --env ENV, such as riverswim, not --data, --rewards or --features"
+        in run("ucb-vi", "--features", phi).output
+    )
 
 
 def test_one_hot_features_are_told_apart_and_refused_where_they_are_too_many(users):
