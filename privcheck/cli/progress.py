@@ -6,7 +6,7 @@ import math
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
 import click
 
@@ -45,7 +45,7 @@ class ProgressBars:
         self._close()
         if not sys.stderr.isatty():
             return silent
-        running = self._running = _Running(name, time.monotonic())
+        running = self._running = _Running(name, time.monotonic(), sys.stderr)
         threading.Thread(target=self._tick, args=(running,), daemon=True).start()
 
         def progress(done: int, total: int) -> None:
@@ -80,8 +80,11 @@ class ProgressBars:
 class _Running:
     """Work that is running, with its bar once there is one."""
 
-    def __init__(self, name: str, began: float) -> None:
+    def __init__(self, name: str, began: float, stream: TextIO) -> None:
         self.name, self.began, self.ended = name, began, threading.Event()
+        # the stream of the command, not of the moment: a bar that ticks while an audit captures what an agent prints
+        # would be taken for the agent's output
+        self.stream = stream
         self.bar: Any = None
         self._first: tuple[float, int] | None = None  # the time of the first report, and how much was done then
         self._done = self._total = 0
@@ -100,7 +103,7 @@ class _Running:
         if self.bar is None:
             from tqdm import tqdm
 
-            self.bar = tqdm(desc=self.name, file=sys.stderr, bar_format=_UNCOUNTED, leave=False, dynamic_ncols=True)
+            self.bar = tqdm(desc=self.name, file=self.stream, bar_format=_UNCOUNTED, leave=False, dynamic_ncols=True)
             self.bar.start_t -= now - self.began
         if self._first is not None:
             self.bar.bar_format, self.bar.n, self.bar.total = _COUNTED, self._done, self._total

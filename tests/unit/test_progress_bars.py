@@ -1,7 +1,9 @@
 """Progress bars: what a terminal is shown, and how right the estimate is for work at a known pace."""
 
+import contextlib
 import io
 import re
+import sys
 import time
 from types import SimpleNamespace
 
@@ -115,3 +117,22 @@ def test_a_line_of_the_result_is_printed_whole_and_a_new_bar_replaces_the_one_be
     late(2, 4)  # after its bar is closed
     assert capsys.readouterr().out == "a line\n"
     assert [m["name"].strip() for m in BAR.finditer(terminal.getvalue())] == ["one", "two"]
+
+
+def test_a_bar_that_ticks_while_an_agent_runs_is_not_taken_for_what_the_agent_prints(monkeypatch):
+    """The lockstep audit compares what is printed on two neighbours: a bar in it would be a false accusation."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_DELAY", 0.0)
+    monkeypatch.setattr(progress, "_TICK", 0.01)
+    captured = io.StringIO()
+    with ProgressBars() as bars:
+        report = bars("audit, lockstep")
+        with contextlib.redirect_stderr(captured), contextlib.redirect_stdout(captured):
+            ends = time.monotonic() + 30
+            while terminal.getvalue().count("audit, lockstep") < 3:  # ticks from the thread, before any report
+                assert time.monotonic() < ends
+                time.sleep(0.01)
+            report(1, 2)
+            report(2, 2)
+    assert captured.getvalue() == ""
