@@ -5,7 +5,6 @@ Exit codes are in `privcheck.commands.failures`.
 
 from __future__ import annotations
 
-import collections
 import json
 import sys
 from collections.abc import Iterator
@@ -195,7 +194,8 @@ def _verify_all(*, show: bool) -> AllVerified:
             for line in stream_verdicts(keep(), names):
                 bars.print(line)
         else:
-            collections.deque(keep(), maxlen=0)
+            for _ in keep():
+                pass
     return join_verdicts(found)
 
 

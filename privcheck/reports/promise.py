@@ -115,9 +115,8 @@ def _say(epsilon: float, delta: float, distance: float | None = None, claim: tup
         claim: ε and δ of a claim that fails, for comparison in the same terms.
     """
     alone, at = guess_right(epsilon, delta), f"ε = {figure(epsilon, rounding='up')}"
-    allowed = "" if claim is None else percent(guess_right(*claim), rounding="up")
-    if allowed and (claim is None or claim[0] >= epsilon or claim[1] != delta):
-        allowed = ""
+    less = claim is not None and claim[0] < epsilon and claim[1] == delta
+    allowed = percent(guess_right(*claim), rounding="up") if claim is not None and less else ""
     who = (
         "an attacker who sees everything that is released, and knows all but which of two records a user has (50 : 50 "
         "before), names the right one at most"

@@ -56,7 +56,7 @@ def walked(book, grant):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_forecast_is_that_of_a_walk_through_all_rows_and_of_charges_until_one_is_refused(opened, seed):
     book, clock = opened
-    rng, reserved = random.Random(seed), []  # noqa: S311
+    rng, reserved = random.Random(seed), []  # noqa: S311 - draws a history, no secret
     assert forecast(book, "a") is None
     for _ in range(60):
         clock.hours += rng.choice([0, 0.5, 10, 40])

@@ -274,7 +274,7 @@ def test_a_statement_has_policy_grants_charges_and_the_signed_head(officer, monk
 
 def test_a_drawing_is_level_between_points_and_ends_now():
     points = (("2026-01-01T00:00:00.000000Z", 0.0), ("2026-01-11T00:00:00.000000Z", 0.5))
-    wide, narrow = draw_courses([Course(grant="g", points=points, spent_at=None)], now="2026-01-21T00:00:00.000000Z")
+    wide, narrow = draw_courses([Course(grant="g", points=points)], now="2026-01-21T00:00:00.000000Z", spent_at={})
     left, top, right, bottom = wide.box
     y = [round(bottom - (bottom - top) * share / 1.05, 2) for share in (0, 0.5)]
     steps = [float(number) for number in re.findall(r"[\d.]+", wide.lines[1].path)]
@@ -286,8 +286,8 @@ def test_a_drawing_is_level_between_points_and_ends_now():
 @pytest.mark.parametrize(("day", "reached"), [("02-10", 1.0), ("01-31", 1.0), ("04-21", 0.5 + 0.5 * 20 / 90)])
 def test_a_forecast_is_drawn_from_now_towards_the_cap_and_takes_half_of_the_width(day, reached):
     points = (("2026-01-01T00:00:00.000000Z", 0.0), ("2026-01-11T00:00:00.000000Z", 0.5))
-    course = Course(grant="g", points=points, spent_at=f"2026-{day}T00:00:00.000000Z")
-    wide, _ = draw_courses([course], now="2026-01-21T00:00:00.000000Z")
+    spent_at = {"g": f"2026-{day}T00:00:00.000000Z"}
+    wide, _ = draw_courses([Course(grant="g", points=points)], now="2026-01-21T00:00:00.000000Z", spent_at=spent_at)
     left, top, right, bottom = wide.box
     ahead = next(line for line in wide.lines if "ahead" in line.style)
     x0, y0, x1, y1 = (float(number) for number in re.findall(r"[\d.]+", ahead.path))

@@ -93,8 +93,8 @@ def test_reading_agrees_with_a_walk_through_every_row(store, seed):
             assert [charge.id for charge in older] == [row.charge for row in opened[10:]]
             for grant in (f"{dataset}0", f"{dataset}1"):
                 course = [(row.at, row.held / 2**62) for row in chain if row.grant == grant]
-                assert set(course_of(transaction, grant, spent_at=None).points) <= set(course)
-                assert course_of(transaction, grant, spent_at=None).points[-1] == course[-1]
+                assert set(course_of(transaction, grant).points) <= set(course)
+                assert course_of(transaction, grant).points[-1] == course[-1]
         name = next(iter(about))
         history = history_of(transaction, name, now=now)
         assert list(history.rows) == about[name]
@@ -114,7 +114,7 @@ def test_the_course_of_spending_is_that_of_the_rows(store, count):
         for n in range(2 * count - 2):
             book.apply(transaction, asked[n % 2])
     with store.read() as transaction:
-        found = course_of(transaction, "a", spent_at=None).points
+        found = course_of(transaction, "a").points
         naive = [(row.at, row.held / 2**62) for row in rows.rows_of_dataset(transaction, "d") if row.grant == "a"]
     assert set(found) <= set(naive)
     assert (found[0], found[-1]) == (naive[0], naive[-1])

@@ -286,8 +286,7 @@ def greedy_returns(task: Task, policy: Policy, parameters: Array, *, seed: int, 
     def best(observations: Array, _: Array, __: Indices) -> Indices:
         return greedy(policy.logits(parameters, observations))
 
-    starts, uniforms = draw_rows(task, seed, range(episodes))
-    return play(task, best, users=range(episodes), starts=starts, uniforms=uniforms).returns
+    return SimulatedUsers(task=task, seed=seed).play(best, range(episodes)).returns
 
 
 def drawn_returns(task: Task, policy: Policy, parameters: Array, *, seed: int, episodes: int) -> Array:
@@ -304,5 +303,4 @@ def drawn_returns(task: Task, policy: Policy, parameters: Array, *, seed: int, e
     def drawn(observations: Array, uniforms: Array, _: Indices) -> Indices:
         return sampled(policy.logits(parameters, observations), uniforms)
 
-    starts, uniforms = draw_rows(task, seed, range(episodes))
-    return play(task, drawn, users=range(episodes), starts=starts, uniforms=uniforms).returns
+    return SimulatedUsers(task=task, seed=seed).play(drawn, range(episodes)).returns

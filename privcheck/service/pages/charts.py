@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -87,15 +87,19 @@ class _Frame:
         return Drawing(size=self.size, width=self.width, height=self.height, box=box, **parts)
 
 
-def draw_courses(courses: Sequence[Course], *, now: str) -> list[Drawing]:
+def draw_courses(courses: Sequence[Course], *, now: str, spent_at: Mapping[str, str]) -> list[Drawing]:
     """Draw the spent shares of caps over time: steps up to now, then dashes at the recent rate to the cap.
 
     The future takes at most half of the width.
+
+    Args:
+        courses: Spending by grant.
+        now: The time, in UTC.
+        spent_at: When all will be spent at the recent rate (`privcheck.ledger.forecasts`), of the grants with a rate.
     """
     begin = min(_seconds(course.points[0][0]) for course in courses)
     end = max(_seconds(now), begin + 60)
-    ends = [_seconds(course.spent_at) for course in courses if course.spent_at is not None]
-    right = min(max(ends, default=end), 2 * end - begin)
+    right = min(max(map(_seconds, spent_at.values()), default=end), 2 * end - begin)
     drawings = []
     for size, width, height in SIZES:
         frame = _Frame(size, width, height, begin, max(right, end), 0.0, 1.05)
@@ -104,9 +108,9 @@ def draw_courses(courses: Sequence[Course], *, now: str) -> list[Drawing]:
             for n, course in enumerate(courses)
         ]
         ahead = [
-            Line(name="", style=f"series-{n} ahead", path=_ahead(frame, course, end))
+            Line(name="", style=f"series-{n} ahead", path=_ahead(frame, course, end, _seconds(spent_at[course.grant])))
             for n, course in enumerate(courses)
-            if course.spent_at is not None
+            if course.grant in spent_at
         ]
         cap = Line(name="", style="limit", path=f"M{frame.x(begin)} {frame.y(1)}H{frame.x(frame.right)}")
         today = Line(name="", style="today", path=f"M{frame.x(end)} {frame.y(0)}V{frame.y(1)}")
@@ -168,10 +172,9 @@ def _steps(frame: _Frame, course: Course, end: float) -> str:
     return "".join([*path, f"H{frame.x(end)}"])
 
 
-def _ahead(frame: _Frame, course: Course, end: float) -> str:
+def _ahead(frame: _Frame, course: Course, end: float, spent_at: float) -> str:
     """Path of a straight line from now to the moment at which all is spent, cut at the frame."""
-    assert course.spent_at is not None
-    share, spent_at = course.points[-1][1], _seconds(course.spent_at)
+    share = course.points[-1][1]
     until = min(max(spent_at, end), frame.right)
     reached = share + (1 - share) * (until - end) / (spent_at - end) if spent_at > end else share
     return f"M{frame.x(end)} {frame.y(share)}L{frame.x(until)} {frame.y(reached)}"

@@ -286,11 +286,13 @@ async def show_dataset(dataset: InPath, request: Request, visitor: Visiting, bef
     courses, frozen = await desk.call(_courses, desk, shown)
     charges = await desk.call(_charges, desk, dataset, before, now)
     curve = await ask_curve(request, desk, shown)
+    ends = {one["name"]: one["forecast"]["spent_at"] for one in shown["grants"] if one["forecast"] is not None}
+    ahead = {course.grant: end for course in courses if (end := ends.get(course.grant)) is not None}
     fields = {
         "dataset": _dress(shown, now),
-        "spending": draw_courses(courses, now=now) if courses else [],
+        "spending": draw_courses(courses, now=now, spent_at=ahead) if courses else [],
         "drawn": len(courses),
-        "ahead": any(course.spent_at for course in courses),
+        "ahead": bool(ahead),
         "frozen": frozen,
         "curve": _draw(shown["policy"], curve),
         "guaranteed": curve,
@@ -409,10 +411,7 @@ def _show_one(desk: LedgerSession, actor: Actor, name: str) -> dict[str, Any]:
 def _courses(desk: LedgerSession, shown: Json) -> tuple[list[Course], list[Entry]]:
     """Spending over time of the first grants, and the rows that froze grants."""
     with desk.book.store.read() as transaction:
-        drawn = [
-            course_of(transaction, grant["name"], spent_at=(grant["forecast"] or {}).get("spent_at"))
-            for grant in shown["grants"][:_DRAWN]
-        ]
+        drawn = [course_of(transaction, grant["name"]) for grant in shown["grants"][:_DRAWN]]
         return drawn, rows.rows_of_kind(transaction, shown["name"], "freeze")
 
 

@@ -24,12 +24,10 @@ class Course:
     Attributes:
         grant: Name of the grant.
         points: Moments, in UTC, with the spent share of the cap from then on; at most 80, with the first and the last.
-        spent_at: When all will be spent at the recent rate (`privcheck.ledger.forecasts`), or None.
     """
 
     grant: str
     points: tuple[tuple[str, float], ...]
-    spent_at: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +68,8 @@ class Queue:
     clocks: tuple[str, ...]
 
 
-def course_of(transaction: Transaction, grant: str, *, spent_at: str | None) -> Course:
-    """Spending of a grant over time, from a bounded number of look-ups; `spent_at` is passed on."""
+def course_of(transaction: Transaction, grant: str) -> Course:
+    """Spending of a grant over time, from a bounded number of look-ups."""
     ends = transaction.one("SELECT MIN(seq), MAX(seq) FROM entry WHERE budget = ?", (grant,))
     assert ends is not None
     first, last = int(ends[0] or 0), int(ends[1] or 0)
@@ -84,7 +82,7 @@ def course_of(transaction: Transaction, grant: str, *, spent_at: str | None) -> 
         )
         assert row is not None
         found[int(row[0] or 0)] = (str(row[1]), int(row[2] or 0) / SHARES)
-    return Course(grant=grant, points=tuple(found.values()), spent_at=spent_at)
+    return Course(grant=grant, points=tuple(found.values()))
 
 
 def newest_charges(
