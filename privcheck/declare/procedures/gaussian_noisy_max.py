@@ -16,11 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declare.procedures.base import Array, Cost, Facts, KnownPair, moved_by_a_user, set_words
-from privcheck.declare.procedures.gaussian_threshold import events_of, log_winner, outcomes_of
+from privcheck.declare.procedures.gaussian_threshold import (
+    cost_of_all,
+    epsilon_at,
+    events_of,
+    larger_delta,
+    log_winner,
+    outcomes_of,
+)
 from privcheck.declare.relations import Relation
-from privcheck.declare.statistics.base import Sensitivity
 from privcheck.terms.parameters import Condition, number, truth
-from privcheck.terms.symbols import Exact, Expr, sqrt
+from privcheck.terms.symbols import Exact, Expr
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
@@ -105,17 +111,8 @@ class GaussianNoisyMax:
     def cost(self, relation: Relation) -> Cost:
         """Price as a post-processing of all noisy scores, exact; the sharper price is in `events`."""
         moved, m = moved_by_a_user(self.sensitivity, relation), self.candidates
-        reason = f"each of {m} scores moves by at most {moved}" + (", one way only" if self.monotone else "")
         squared = (m * (moved / self.std_of_noise) ** 2).simplified()
-        return Cost(
-            sensitivity=Sensitivity(l1=m * moved, l2=sqrt(m) * moved, linf=moved, reason=reason),
-            charged=moved,
-            rho=squared / 2,
-            pure=None,
-            mu_squared=None,
-            dominating_mu_squared=squared,
-            theorem=_THEOREM,
-        )
+        return cost_of_all("scores", m, moved, squared, monotone=self.monotone, theorem=_THEOREM)
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
         """Curve of lemma `gaussian-noisy-max`, or of all noisy scores where that is lower, at many ε."""
@@ -179,11 +176,7 @@ def _pairs(
 ) -> Iterator[KnownPair]:
     """Yield pairs of groups of n and k candidates, by how far the second leads where δ(ε) is largest at some ε."""
     most = min(candidates, _MOST_SEEN)
-    targets = [
-        min(300.0, part * next((e for e, d in points.items() if d <= target), max(points)))
-        for target in _TARGETS
-        for part in _PARTS
-    ]
+    targets = [epsilon_at(points, target, part) for target in _TARGETS for part in _PARTS]
     for n, k in sorted({(1, 1), (1, most - 1), (most - 1, 1), ((most + 1) // 2, most // 2)}):
         groups = _Groups(std=std, n=n, k=k, rest=candidates - n - k, moved=moved, monotone=monotone)
         laws = [(ahead, *groups.logs(ahead)) for ahead in _AHEAD.tolist()]
@@ -241,10 +234,4 @@ class _Groups:
 
 def _worst(laws: Sequence[tuple[float, Array, Array]], epsilon: float) -> float:
     """Lead with the largest δ(ε), approximately, in either direction."""
-    ratio = math.exp(epsilon)
-
-    def delta(law: tuple[float, Array, Array]) -> float:
-        p, q = np.exp(law[1]), np.exp(law[2])
-        return max(float(np.maximum(p - ratio * q, 0).sum()), float(np.maximum(q - ratio * p, 0).sum()))
-
-    return max(laws, key=delta)[0]
+    return max(laws, key=lambda law: larger_delta(np.exp(law[1]), np.exp(law[2]), epsilon))[0]

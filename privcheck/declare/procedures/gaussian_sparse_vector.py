@@ -16,13 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declare.procedures.base import Array, Cost, Facts, KnownPair, moved_by_a_user, set_words
-from privcheck.declare.procedures.gaussian_threshold import GaussianThreshold, events_of, log_interval, outcomes_of
+from privcheck.declare.procedures.gaussian_threshold import (
+    MOST_EPSILON,
+    GaussianThreshold,
+    cost_of_all,
+    epsilon_at,
+    events_of,
+    larger_delta,
+    log_interval,
+    outcomes_of,
+)
 from privcheck.declare.procedures.sparse_vector_pairs import CountsSeen
 from privcheck.declare.relations import Relation
-from privcheck.declare.statistics.base import Sensitivity
 from privcheck.errors import DeclarationError
 from privcheck.terms.parameters import Condition, number, one_of, truth
-from privcheck.terms.symbols import Exact, Expr, minimum, sqrt
+from privcheck.terms.symbols import Exact, Expr, minimum
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
@@ -39,7 +47,6 @@ _COARSE: Final = (-3.0, -1.0, 1.0, 3.0)
 _AROUND: Final = ((1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0))
 _STEPS: Final = 8
 _HALVINGS: Final = 40
-_MOST_EPSILON: Final = 300.0  # at which pairs are chosen
 _WORK: Final = 300_000  # nodes times queries of a pair; larger ones are left out
 
 
@@ -170,20 +177,10 @@ class GaussianSparseVector:
         The sharper price of the numeric accountant, which has no closed form, is in `events`.
         """
         moved, m = moved_by_a_user(self.sensitivity, relation), self.queries
-        reason = f"each of {m} queries moves by at most {moved}" + (", one way only" if self.monotone else "")
         squared = m * (moved / self.query_std) ** 2
         if self.value_std is not None:
             squared = squared + minimum(self.positives, m) * (moved / self.value_std) ** 2
-        squared = squared.simplified()
-        return Cost(
-            sensitivity=Sensitivity(l1=m * moved, l2=sqrt(m) * moved, linf=moved, reason=reason),
-            charged=moved,
-            rho=squared / 2,
-            pure=None,
-            mu_squared=None,
-            dominating_mu_squared=squared,
-            theorem=_THEOREM,
-        )
+        return cost_of_all("queries", m, moved, squared.simplified(), monotone=self.monotone, theorem=_THEOREM)
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
         """Curve of lemma `gaussian-sparse-vector`, or of all noisy queries where that is lower, at many ε."""
@@ -373,7 +370,7 @@ def _pairs(
         # levels are chosen by the index alone, which is faster, and at an ε that its pair attains
         search = law if isinstance(one, CountsSeen) else replace(law, seen=FirstSeen(of=bare, edges=np.zeros(0)))
         for target in _TARGETS:
-            epsilon = min(_MOST_EPSILON, _PART * next((e for e, d in points.items() if d <= target), max(points)))
+            epsilon = epsilon_at(points, target, _PART)
             first = _climb(search, epsilon, [(x, y) for x in _COARSE for y in (_COARSE if k else (0.0,))])
             yield from law.pairs(_climb(search, search.epsilon(first, target), [first]))
 
@@ -427,18 +424,16 @@ class _Levels:
     def delta(self, levels: tuple[float, float], epsilon: float) -> float:
         """Approximate δ(ε), the larger of both directions."""
         one, other, _ = self.logs(self.queries(levels))
-        p, q, ratio = np.exp(one), np.exp(other), math.exp(epsilon)
-        return max(float(np.maximum(p - ratio * q, 0).sum()), float(np.maximum(q - ratio * p, 0).sum()))
+        return larger_delta(np.exp(one), np.exp(other), epsilon)
 
     def epsilon(self, levels: tuple[float, float], delta: float) -> float:
         """Approximate ε at which δ(ε) of these levels is `delta`, the larger of both directions; at least 0."""
         one, other, _ = self.logs(self.queries(levels))
         p, q = np.exp(one), np.exp(other)
-        low, high = 0.0, min(_MOST_EPSILON, float(np.abs(one - other).max()))
+        low, high = 0.0, min(MOST_EPSILON, float(np.abs(one - other).max()))
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            ways = (np.maximum(a - math.exp(middle) * b, 0).sum() for a, b in ((p, q), (q, p)))
-            low, high = (middle, high) if max(ways) > delta else (low, middle)
+            low, high = (middle, high) if larger_delta(p, q, middle) > delta else (low, middle)
         return low
 
     def pairs(self, levels: tuple[float, float]) -> Iterator[KnownPair]:

@@ -24,13 +24,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declare.procedures.base import Array, Outcomes
+from privcheck.declare.procedures.base import Array, Cost, Outcomes
+from privcheck.declare.procedures.threshold import log_sum
+from privcheck.declare.statistics.base import Sensitivity
+from privcheck.terms.symbols import Expr, sqrt
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
 
 _REACH: Final = 25.0  # standard deviations of the threshold
 _RARE: Final = -270.0  # ln of the least probability that is used
+MOST_EPSILON: Final = 300.0  # at which pairs are chosen
 _ROWS: Final = 256  # patterns that are summed at a time
 
 
@@ -76,8 +80,8 @@ class GaussianThreshold:
         until = np.concatenate([np.zeros((1, z.size)), np.cumsum(log_cdf(scaled)[places], axis=0)])
         ends = np.concatenate([[0.0], edges, [math.inf]]) / self.query_std if gap else np.array([0.0, math.inf])
         cells = np.stack([log_interval(scaled + low, scaled + high) for low, high in itertools.pairwise(ends.tolist())])
-        logs = _log_sum(until[:-1] + cells[:, places] + weights)
-        return np.ascontiguousarray(logs.T), float(_log_sum(until[-1] + weights))
+        logs = log_sum(until[:-1] + cells[:, places] + weights)
+        return np.ascontiguousarray(logs.T), float(log_sum(until[-1] + weights))
 
     def nodes_for(self, queries: int) -> int:
         """Number of nodes of the rule for patterns of at most `queries` answers."""
@@ -94,6 +98,40 @@ class GaussianThreshold:
         u = z / self.threshold_std
         weights: Array = math.log(step / self.threshold_std) - 0.5 * math.log(2 * math.pi) - u * u / 2
         return z, weights
+
+
+def cost_of_all(what: str, count: Expr, moved: Expr, squared: Expr, *, monotone: bool, theorem: str) -> Cost:
+    """Price as a post-processing of all noisy numbers, exact; the sharper price of the accountant is in `events`.
+
+    Args:
+        what: The noun for one number.
+        count: m.
+        moved: Δ of a user.
+        squared: μ² of all of them together.
+        monotone: Whether all change in one direction.
+        theorem: Source of the price.
+    """
+    reason = f"each of {count} {what} moves by at most {moved}" + (", one way only" if monotone else "")
+    return Cost(
+        sensitivity=Sensitivity(l1=count * moved, l2=sqrt(count) * moved, linf=moved, reason=reason),
+        charged=moved,
+        rho=squared / 2,
+        pure=None,
+        mu_squared=None,
+        dominating_mu_squared=squared,
+        theorem=theorem,
+    )
+
+
+def epsilon_at(points: Mapping[float, float], delta: float, part: float) -> float:
+    """Part of the least ε with a bound of at most δ, at most `MOST_EPSILON`: at which pairs are chosen."""
+    return min(MOST_EPSILON, part * next((e for e, d in points.items() if d <= delta), max(points)))
+
+
+def larger_delta(p: Array, q: Array, epsilon: float) -> float:
+    """δ(ε) of two laws, the larger of both directions; approximate, to choose pairs by."""
+    ratio = math.exp(epsilon)
+    return max(float(np.maximum(a - ratio * b, 0).sum()) for a, b in ((p, q), (q, p)))
 
 
 def events_of(points: Mapping[float, float]) -> tuple[Event, ...]:
@@ -120,7 +158,7 @@ def log_winner(ahead: float, first: int, second: int) -> Array:
     weights = math.log(step) - 0.5 * math.log(2 * math.pi) - z * z / 2
     own, up, down = log_cdf(z), log_cdf(z + ahead), log_cdf(z - ahead)
     rows = np.stack([(first - 1) * own + second * up, (second - 1) * own + first * down]) + weights
-    logs: Array = _log_sum(rows) + np.log([float(first), float(second)])
+    logs: Array = log_sum(rows) + np.log([float(first), float(second)])
     return logs
 
 
@@ -153,13 +191,7 @@ def outcomes_of(log_p: Array, log_q: Array) -> Outcomes:
 
 def _log_sums(counts: Array, tails: Array, weights: Array) -> Array:
     parts = [
-        _log_sum(counts[start : start + _ROWS] @ np.maximum(tails, -1e300) + weights)
+        log_sum(counts[start : start + _ROWS] @ np.maximum(tails, -1e300) + weights)
         for start in range(0, len(counts), _ROWS)
     ]
     return np.concatenate(parts)
-
-
-def _log_sum(rows: Array) -> Array:
-    top = rows.max(axis=-1, keepdims=True)
-    result: Array = (top + np.log(np.exp(rows - top).sum(axis=-1, keepdims=True)))[..., 0]
-    return result

@@ -221,7 +221,7 @@ def _find_levels(of: _Concave, top: float, limit: float, levels: Array) -> Array
 
 
 def log_sum(rows: Array) -> Array:
-    """Compute ln of the sum of the exponentials of each row."""
-    top = rows.max(axis=1)
-    result: Array = top + np.log(np.exp(rows - top[:, np.newaxis]).sum(axis=1))
+    """Compute ln of the sum of the exponentials of each row, the last axis."""
+    top = rows.max(axis=-1)
+    result: Array = top + np.log(np.exp(rows - top[..., np.newaxis]).sum(axis=-1))
     return result
