@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from postgres_cluster import shared
@@ -13,6 +14,18 @@ from privcheck.ledger.exact import write_number
 from privcheck.ledger.grants import read_adaptive
 from privcheck.ledger.policies import above
 from privcheck.ledger.values import read_currency
+
+BEGAN = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+class Clock:
+    """A ledger's clock, which a test moves on by hours."""
+
+    hours = 0.0
+
+    def __call__(self):
+        return BEGAN + timedelta(hours=self.hours)
+
 
 OTTO = Actor(name="otto", role="officer")
 UNIT = "user, 1 trajectory, replace-one, central"

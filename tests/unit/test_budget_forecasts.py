@@ -1,7 +1,7 @@
 """Forecasts of grants, on both stores, beside a twin that walks every row and tries charges until one is refused."""
 
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from fractions import Fraction
 
 import pytest
@@ -11,20 +11,11 @@ from demo_pages import OFFICER
 from privcheck.ledger import Book, rows
 from privcheck.ledger.forecasts import say_forecast
 
-BEGAN = datetime(2027, 1, 1, tzinfo=UTC)
-
-
-class Clock:
-    hours = 0.0
-
-    def __call__(self):
-        return BEGAN + timedelta(hours=self.hours)
-
 
 @pytest.fixture(params=sorted(budget_stores.STORES))
 def opened(request, tmp_path):
     with budget_stores.STORES[request.param](tmp_path) as store:
-        clock = Clock()
+        clock = budget_stores.Clock()
         book, _ = Book.init(store, clock=clock)
         book.set_policy(OFFICER, dataset="d", epsilon="50", delta="1e-6", unit=budget_stores.UNIT)
         book.grant(OFFICER, name="a", dataset="d", currency="rho", cap="1/3", lost="1e-9", delta="5e-7")

@@ -2,7 +2,6 @@
 
 import random
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,15 +9,6 @@ import budget_stores
 from demo_pages import OFFICER
 from privcheck.ledger import Book, rows
 from privcheck.service.pages.queries import course_of, history_of, newest_charges, queue_of
-
-BEGAN = datetime(2027, 1, 1, tzinfo=UTC)
-
-
-class Clock:
-    hours = 0.0
-
-    def __call__(self):
-        return BEGAN + timedelta(hours=self.hours)
 
 
 @pytest.fixture(params=sorted(budget_stores.STORES))
@@ -29,7 +19,7 @@ def store(request, tmp_path):
 
 def live(store, rng, steps):
     """Lets a ledger live for some random steps; returns it."""
-    clock = Clock()
+    clock = budget_stores.Clock()
     book, _ = Book.init(store, clock=clock)
     for dataset in ("d", "e"):
         book.set_policy(OFFICER, dataset=dataset, epsilon="50", delta="1e-6", unit=budget_stores.UNIT)

@@ -18,66 +18,29 @@ from typing import Final
 
 import numpy as np
 
-from privcheck.declare.declaration import Claim, Declaration, Joint, Parameter, Release
-from privcheck.declare.mechanisms import Gaussian
-from privcheck.declare.relations import ReplaceOne
-from privcheck.declare.schedules import Batches
-from privcheck.declare.statements import Origin, public
-from privcheck.declare.statistics import ClippedSums
+from privcheck.declare.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError
 from privcheck.runtime.registry import Algorithm
-from privcheck.terms.guarantees import ApproxDP
-from privcheck.terms.symbols import d, delta, epsilon, symbol
-from privcheck_algorithms.privatizers.declaration import MU, follow_gaussian
 from privcheck_algorithms.trained.adam import adam_step
 from privcheck_algorithms.trained.policies import Policy, greedy
-from privcheck_algorithms.trained.policy_gradient import batch_sizes
+from privcheck_algorithms.trained.policy_gradient import SOURCE, VECTORS, declare_vectors, vector_parameters
 from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Indices, Task
 from privcheck_algorithms.trained.training import Plan, Sums
 
 NAME: Final = "private-evolution-strategies"
 TITLE: Final = "PRIVATE-EVOLUTION-STRATEGIES: noisy sums of perturbations, weighted by scores of one episode a user"
-SOURCE: Final = "this package; README of trained"
-VECTORS: Final = "vectors"
 
-PARAMETERS: Final = (
-    Parameter(name="K", default=10_000, kind="count", meaning="users, one episode each"),
+PARAMETERS: Final = vector_parameters(
     Parameter(name="B", default=500, kind="count", meaning="users of a batch, an even number; a rest takes no part"),
     Parameter(name="d", default=5, kind="count", meaning="coordinates of a vector: the policy's parameters"),
-    Parameter(name="C", default=1, kind="positive", meaning="norm to which a user's vector is clipped"),
-    Parameter(name="epsilon", default=1, kind="positive", meaning="ε of the claim, nats"),
-    Parameter(name="delta", default="0.00001", kind="probability", meaning="δ of the claim"),
-    Parameter(
-        name="mu",
-        default="0.26805",
-        kind="positive",
-        meaning="the noise: all of a user's releases are μ-GDP together; for another ε or δ the largest that keeps it",
-        follows=follow_gaussian,
-    ),
+    norm=1,
 )
 
 
 def declare(_: Mapping[str, str]) -> Declaration:
-    """(ε, δ)-JDP by one Gaussian vector a user: ‖Δ‖₂ ≤ 2C, and with variance (2C/μ)² it is μ-GDP."""
-    C = symbol("C", "positive")
-    size = public("B users, in the order in which they come", why="a number fixed before anyone takes part")
-    return Declaration(
-        name=NAME,
-        title=TITLE,
-        source=SOURCE,
-        origin=Origin(kind="own", text="README of trained"),
-        relation=ReplaceOne("user"),
-        releases=(
-            Release(
-                VECTORS,
-                ClippedSums(dimension=d, norm=C, of="a user's perturbation times the score of their episode"),
-                Gaussian(variance=(2 * C / MU) ** 2),
-                schedule=Batches(size=size, sizes=batch_sizes),
-            ),
-        ),
-        claim=Claim(ApproxDP(epsilon, delta), source="README, “The price”", joint=Joint()),
-        parameters=PARAMETERS,
-    )
+    """The declaration: one perturbation, weighted by a score, a user."""
+    of = "a user's perturbation times the score of their episode"
+    return declare_vectors(name=NAME, title=TITLE, of=of, parameters=PARAMETERS)
 
 
 PRIVATE_EVOLUTION_STRATEGIES: Final = Algorithm(name=NAME, title=TITLE, source=SOURCE, declare=declare)

@@ -41,20 +41,31 @@ TITLE: Final = "PRIVATE-POLICY-GRADIENT: REINFORCE from one episode a user, with
 SOURCE: Final = "this package; README of trained"
 VECTORS: Final = "vectors"
 
-PARAMETERS: Final = (
-    Parameter(name="K", default=10_000, kind="count", meaning="users, one episode each"),
+
+def vector_parameters(batch: Parameter, coordinates: Parameter, *, norm: int) -> tuple[Parameter, ...]:
+    """Parameters of an agent with one vector a user: K, its own B and d, C with this default, ε, δ and μ."""
+    return (
+        Parameter(name="K", default=10_000, kind="count", meaning="users, one episode each"),
+        batch,
+        coordinates,
+        Parameter(name="C", default=norm, kind="positive", meaning="norm to which a user's vector is clipped"),
+        Parameter(name="epsilon", default=1, kind="positive", meaning="ε of the claim, nats"),
+        Parameter(name="delta", default="0.00001", kind="probability", meaning="δ of the claim"),
+        Parameter(
+            name="mu",
+            default="0.26805",
+            kind="positive",
+            meaning="the noise: all of a user's releases are μ-GDP together; for another ε or δ the largest that keeps "
+            "it",
+            follows=follow_gaussian,
+        ),
+    )
+
+
+PARAMETERS: Final = vector_parameters(
     Parameter(name="B", default=250, kind="count", meaning="users of a batch; a rest that fills none takes no part"),
     Parameter(name="d", default=98, kind="count", meaning="coordinates of a vector: the policy's parameters, and one"),
-    Parameter(name="C", default=3, kind="positive", meaning="norm to which a user's vector is clipped"),
-    Parameter(name="epsilon", default=1, kind="positive", meaning="ε of the claim, nats"),
-    Parameter(name="delta", default="0.00001", kind="probability", meaning="δ of the claim"),
-    Parameter(
-        name="mu",
-        default="0.26805",
-        kind="positive",
-        meaning="the noise: all of a user's releases are μ-GDP together; for another ε or δ the largest that keeps it",
-        follows=follow_gaussian,
-    ),
+    norm=3,
 )
 
 
@@ -63,27 +74,40 @@ def batch_sizes(values: Mapping[str, Fraction]) -> tuple[int, ...]:
     return (int(values["B"]),)
 
 
-def declare(_: Mapping[str, str]) -> Declaration:
-    """(ε, δ)-JDP by one Gaussian vector a user: ‖Δ‖₂ ≤ 2C, and with variance (2C/μ)² it is μ-GDP."""
+def declare_vectors(*, name: str, title: str, of: str, parameters: tuple[Parameter, ...]) -> Declaration:
+    """(ε, δ)-JDP by one Gaussian vector a user: ‖Δ‖₂ ≤ 2C, and with variance (2C/μ)² it is μ-GDP.
+
+    Args:
+        name: Name of the algorithm.
+        title: Its title.
+        of: What a user's vector is, in words.
+        parameters: K, B, d, C, ε, δ and μ with their defaults (`vector_parameters`).
+    """
     C = symbol("C", "positive")
     size = public("B users, in the order in which they come", why="a number fixed before anyone takes part")
     return Declaration(
-        name=NAME,
-        title=TITLE,
+        name=name,
+        title=title,
         source=SOURCE,
         origin=Origin(kind="own", text="README of trained"),
         relation=ReplaceOne("user"),
         releases=(
             Release(
                 VECTORS,
-                ClippedSums(dimension=d, norm=C, of="a user's policy gradient and mean signal"),
+                ClippedSums(dimension=d, norm=C, of=of),
                 Gaussian(variance=(2 * C / MU) ** 2),
                 schedule=Batches(size=size, sizes=batch_sizes),
             ),
         ),
         claim=Claim(ApproxDP(epsilon, delta), source="README, “The price”", joint=Joint()),
-        parameters=PARAMETERS,
+        parameters=parameters,
     )
+
+
+def declare(_: Mapping[str, str]) -> Declaration:
+    """The declaration: one gradient with its signal a user."""
+    of = "a user's policy gradient and mean signal"
+    return declare_vectors(name=NAME, title=TITLE, of=of, parameters=PARAMETERS)
 
 
 PRIVATE_POLICY_GRADIENT: Final = Algorithm(name=NAME, title=TITLE, source=SOURCE, declare=declare)
