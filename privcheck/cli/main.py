@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from privcheck.cli.ci import ci
 from privcheck.cli.group import Front
 from privcheck.cli.ledger import ledger
 from privcheck.cli.options import (
@@ -351,5 +352,5 @@ def doctor() -> None:
     sys.exit(0 if result.ok else 2)
 
 
-for command in (audit, run, check, sweep, reproduce, prepare, ledger, serve):
+for command in (audit, run, check, ci, sweep, reproduce, prepare, ledger, serve):
     main.add_command(command)

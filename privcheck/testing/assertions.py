@@ -13,6 +13,7 @@ import enum
 import fractions
 import functools
 import hashlib
+import inspect
 import math
 import sys
 import tempfile
@@ -34,7 +35,15 @@ from privcheck.runtime.setting import Setting
 from privcheck.support.plugins import load_entry
 from privcheck.terms.guarantees import claimed_delta
 from privcheck.terms.symbols import Exact
-from privcheck.testing.session import ALLOWANCE, CONFIDENCE, TRIALS, Allowance, Examples, SummaryLine
+from privcheck.testing.session import (
+    ALLOWANCE,
+    CONFIDENCE,
+    TRIALS,
+    Allowance,
+    AuditRecord,
+    Examples,
+    SummaryLine,
+)
 from privcheck.verification import Verification, judge
 
 if TYPE_CHECKING:
@@ -71,6 +80,7 @@ def assert_declaration(
         ParameterError: An argument is out of range, or the marker announced fewer audits.
     """
     __tracebackhide__ = True
+    called = _calling()
     allowed = allow(confidence)
     values = declaration.values(dict(sets or {}))
     setting = Setting(declaration=declaration, values=values)
@@ -103,6 +113,13 @@ def assert_declaration(
         if result.verdict == "violation":
             problems.append(f"{view}: {result.method}; {result.witness}; {dict(result.evidence)}")
     upper = setting.priced.epsilon(delta)
+    allowed.records[len(allowed.done)] = AuditRecord(
+        file=called[0],
+        line=called[1],
+        seed=allowed.seed if seed is None else seed,
+        method=f"verification, and audits of the views {', '.join(views)}",
+        notes=tuple(problem[:_LONGEST] for problem in problems),
+    )
     allowed.done.append(
         SummaryLine(
             claim=verified.claim,
@@ -138,6 +155,14 @@ def allow(confidence: float | None) -> Allowance:
         more = len(allowed.done) + 1
         raise ParameterError(f"{message}; mark it `@pytest.mark.privacy(audits={more})`", name="audits", given=more)
     return allowed
+
+
+def _calling() -> tuple[str, int]:
+    """File and line of the call of the assertion that asks."""
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = None if frame is None else frame.f_back
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 def _delta(declaration: Declaration) -> float:
@@ -210,7 +235,8 @@ def assert_private(
     """
     __tracebackhide__ = True
     how = {**more, **({} if stop is None else {"stop": stop})}
-    asked = _Asked(mechanism=mechanism, claim=claim, how=how, is_agent=bool(_AGENTS & set(more)))
+    is_agent = bool(_AGENTS & set(more))
+    asked = _Asked(mechanism=mechanism, claim=claim, how=how, is_agent=is_agent, called=_calling())
     drawn = _is_example()
     allowed = _allow_example(confidence) if drawn else allow(confidence)
     if trials is None:
@@ -238,12 +264,14 @@ class _Asked:
         claim: Its claim.
         how: Further arguments of the audit.
         is_agent: Whether it is a whole agent.
+        called: File and line of the call.
     """
 
     mechanism: Callable[..., Any]
     claim: MechanismClaim
     how: Mapping[str, Any]
     is_agent: bool
+    called: tuple[str, int]
 
     @property
     def auditor(self) -> Callable[..., MechanismAudit]:
@@ -330,6 +358,16 @@ def _record(found: MechanismAudit, allowed: Allowance, line: int, asked: _Asked)
         allowed.reports[line] = partial(_save, found, witness, directory, place.test, asked)
     elif violated:
         witness = _keep_data(asked, found)
+    allowed.records[line] = AuditRecord(
+        file=asked.called[0],
+        line=asked.called[1],
+        seed=found.seed,
+        method=found.method,
+        claimed=f"{_LETTERS[found.unit]} ≤ {_up(found.claimed)}" + (f" at δ = {found.delta:g}" if found.delta else ""),
+        neighbours=_show_pair(found) if violated else "",
+        code=witness.code if violated else "",
+        notes=found.notes,
+    )
     return _say(found, witness.code, page) if violated else ""
 
 
@@ -344,10 +382,13 @@ def _keep_data(asked: _Asked, found: MechanismAudit) -> Witness:
     return witness
 
 
-def _say(found: MechanismAudit, code: str, page: str) -> str:
+def _show_pair(found: MechanismAudit) -> str:
     pair = repr(found.neighbours[found.pair])
-    pair = pair if len(pair) <= _LONGEST else f"{pair[: _LONGEST - 1]}…"
-    said = f"{found}\nneighbours: {pair}\nthe same audit as a test:\n\n{code}"
+    return pair if len(pair) <= _LONGEST else f"{pair[: _LONGEST - 1]}…"
+
+
+def _say(found: MechanismAudit, code: str, page: str) -> str:
+    said = f"{found}\nneighbours: {_show_pair(found)}\nthe same audit as a test:\n\n{code}"
     return f"{said}\nreport: {page}" if page else said
 
 

@@ -3,14 +3,20 @@
 Each audit of a test marked `privacy` spends α/(audits of all marked tests that run); the false-positive rate of all of
 them together is at most α. Results are stored as the test's properties, so that they come back from xdist's workers and
 are in JUnit files.
+
+`privcheck ci` runs sessions with two further options: `--privacy-record FILE`, to which every collected test, audit and
+outcome is appended as a line of JSON (each worker of xdist collects all tests), and `--privacy-files FILE`, a list of
+the only files to collect.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 import zlib
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
@@ -26,6 +32,7 @@ from privcheck.testing.session import (
 )
 
 _NUMBER = pytest.StashKey[int]()  # of audits in the session
+_ONLY = pytest.StashKey[frozenset[Path] | None]()  # files to collect; None for all
 _MARKER = "privacy(trials=None, audits=1): audits a privacy claim; spends a part of the session's α"
 _LONGEST_NAME = 100
 _HEADS = {"claim": "claim", "upper": "accountant", "lower": "audit", "trials": "trials", "verdict": "verdict"}
@@ -55,6 +62,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="directory of report pages for all audits; by default only failing audits, in pytest's cache",
     )
+    group.addoption(
+        "--privacy-agent-trials",
+        type=int,
+        default=AGENT_TRIALS,
+        metavar="N",
+        help=f"runs of a whole agent under each neighbour ({AGENT_TRIALS})",
+    )
+    group.addoption(
+        "--privacy-record", type=Path, metavar="FILE", help="append tests, audits and outcomes as JSON lines"
+    )
+    group.addoption("--privacy-files", type=Path, metavar="FILE", help="a list of the only files to collect tests from")
     parser.addini("privacy_report", "as --privacy-report", default="")
 
 
@@ -64,14 +82,84 @@ def pytest_configure(config: pytest.Config) -> None:
     if not 0 < config.getoption("--privacy-confidence") < 1:
         given = config.getoption("--privacy-confidence")
         raise pytest.UsageError(f"--privacy-confidence: expected strictly between 0 and 1, got {given}")
-    if config.getoption("--privacy-trials") < 1 or config.getoption("--privacy-seed") < 0:
-        raise pytest.UsageError("--privacy-trials: expected at least 1; --privacy-seed: expected at least 0")
+    if config.getoption("--privacy-trials") < 1 or config.getoption("--privacy-agent-trials") < 1:
+        raise pytest.UsageError("--privacy-trials: expected at least 1; --privacy-agent-trials: expected at least 1")
+    if config.getoption("--privacy-seed") < 0:
+        raise pytest.UsageError("--privacy-seed: expected at least 0")
+    listed: Path | None = config.getoption("--privacy-files")
+    config.stash[_ONLY] = None if listed is None else frozenset(map(Path, _lines_of(listed)))
+
+
+def _lines_of(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise pytest.UsageError(f"--privacy-files: expected a list of files, one a line, in {path}: {error}") from error
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files that are not listed by --privacy-files."""
+    only = config.stash.get(_ONLY, None)
+    return None if only is None or collection_path.is_dir() or collection_path in only else True
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Count the audits among which α is divided: those of tests that run, the same in every xdist worker."""
-    marks = (item.get_closest_marker("privacy") for item in session.items)
+    marks = [item.get_closest_marker("privacy") for item in session.items]
     session.config.stash[_NUMBER] = sum(_audits(mark) for mark in marks if mark is not None)
+    for item, mark in zip(session.items, marks, strict=True):
+        file, line, _ = item.reportinfo()
+        _append(
+            item.config,
+            "test",
+            test=item.nodeid,
+            path=str(item.path),
+            file=str(file),
+            line=(line or 0) + 1,
+            audits=0 if mark is None else _audits(mark),
+        )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Record what could not be collected."""
+    report = yield
+    if report.failed:
+        _append(collector.config, "uncollected", file=str(collector.path), why=_last_line(report.longreprtext))
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Record a test's outcome: the first phase that did not pass, or the call."""
+    report = yield
+    if report.when == "call" or not report.passed:
+        why = "" if call.excinfo is None else call.excinfo.exconly().strip().partition("\n")[0]
+        _append(item.config, "outcome", test=item.nodeid, outcome=report.outcome, why=why)
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Record the files of the loaded modules: an installed copy may hide the one that was meant to be audited."""
+    if not session.config.option.collectonly:
+        loaded = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+        _append(session.config, "modules", files={name: file for name, file in loaded.items() if file})
+
+
+def _append(config: pytest.Config, kind: str, **said: object) -> None:
+    """Append a line to the record, if one is kept; a line is one write, so that xdist's workers do not mix theirs."""
+    path: Path | None = config.getoption("--privacy-record")
+    if path is not None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"kind": kind, **said}) + "\n")
+
+
+def _last_line(text: str) -> str:
+    return next((line.removeprefix("E").strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -85,6 +173,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     finally:
         ALLOWANCE.reset(token)
         _write_reports(item, allowed)
+        for number, audited in enumerate(allowed.done):
+            _append(item.config, "audit", test=item.nodeid, **asdict(audited), **asdict(allowed.records[number]))
         for number, audited in enumerate(allowed.done if mark is not None else ()):
             item.user_properties += [
                 (f"privacy.{number}.{field.name}", str(getattr(audited, field.name))) for field in fields(SummaryLine)
@@ -96,7 +186,7 @@ def _of_marked(item: pytest.Item, mark: pytest.Mark) -> Allowance:
     trials = mark.kwargs.get("trials")
     return Allowance(
         trials=trials or item.config.getoption("--privacy-trials"),
-        agent_trials=trials or AGENT_TRIALS,
+        agent_trials=trials or item.config.getoption("--privacy-agent-trials"),
         confidence=1 - alpha / item.config.stash[_NUMBER],
         seed=item.config.getoption("--privacy-seed"),
         audits=_audits(mark),

@@ -40,6 +40,31 @@ class SummaryLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord:
+    """What a record of the session has of an audit beside its summary line.
+
+    Attributes:
+        file: File of the assertion's call.
+        line: Its line, counted from 1.
+        seed: Seed of the audit.
+        method: Test or witness behind the verdict, in words.
+        claimed: The claim as a number with its unit; empty if there is none.
+        neighbours: The pair that shows a violation, as text; empty without one.
+        code: A test that repeats a violation; empty without one.
+        notes: Other observations, a sentence each.
+    """
+
+    file: str
+    line: int
+    seed: int
+    method: str
+    claimed: str = ""
+    neighbours: str = ""
+    code: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPlace:
     """Location of a test's report pages.
 
@@ -89,6 +114,7 @@ class Allowance:
         examples: Audits requested by Hypothesis.
         place: Location of reports; None for no reports.
         reports: Functions that write the report of an audit, by its index in `done`.
+        records: Further facts of an audit, by its index in `done`.
     """
 
     trials: int
@@ -100,6 +126,7 @@ class Allowance:
     examples: Examples = field(default_factory=Examples)
     place: ReportPlace | None = None
     reports: dict[int, Callable[[], None]] = field(default_factory=dict)
+    records: dict[int, AuditRecord] = field(default_factory=dict)
 
 
 ALLOWANCE: ContextVar[Allowance | None] = ContextVar("privcheck_allowance", default=None)

@@ -67,6 +67,13 @@ from privcheck.reports.values.result import (
     Result,
     take_fields,
 )
+from privcheck.reports.values.reviews import (
+    ChangeReview,
+    ReviewBudget,
+    ReviewedTarget,
+    ReviewRound,
+    ReviewVerdict,
+)
 from privcheck.reports.values.runs import (
     Band,
     Compared,
@@ -104,6 +111,7 @@ __all__ = [
     "Cause",
     "CertificateBrief",
     "Certified",
+    "ChangeReview",
     "Compared",
     "ComparedNumber",
     "ConformanceLine",
@@ -149,6 +157,10 @@ __all__ = [
     "Reproduced",
     "Reproduction",
     "Result",
+    "ReviewBudget",
+    "ReviewRound",
+    "ReviewVerdict",
+    "ReviewedTarget",
     "RunCurves",
     "Shown",
     "ShownPolicy",
