@@ -126,9 +126,9 @@ def review_change(
     report(0, 1)
     points = [point for group in ("algorithms", "environments", "views") for point in list_entries(group).values()]
     graph = read_imports(change, {point.name: point.module for point in points})
-    results, units, known = _Results(), list[Unit](), set[str]()
+    results, units, known = _Results(), list[Unit](), set(graph.assertions)
     untouched = 0
-    for file, parts in find_algorithms(change, graph, directory):
+    for file, parts in find_algorithms(change, graph, directory, clock.began + clock.seconds / 2):
         known.add(file)
         untouched += not parts
         for one in parts:
@@ -137,7 +137,7 @@ def review_change(
             else:
                 units.append(one)
                 results.add([one.row])
-    tests, naming, calls = find_tests(change, graph, directory, clock.left)
+    tests, calls = find_tests(change, graph, directory, clock.left)
     units += tests.units
     results.add(tests.rows)
     results.add(row for one in tests.units for row in one.rows())
@@ -145,7 +145,7 @@ def review_change(
         units, results, clock, share=share, commit=change.commit, run_number=run_number, progress=progress
     )
     results.add([*find_silent_calls(change, graph, tests, results.rows.values())])
-    reached = {path for one in known | naming for path in graph.reached(one)}
+    reached = {path for one in known for path in graph.reached(one)}
     rows = sorted(results.rows.values(), key=lambda one: (_ORDER.index(one.verdict), one.kind, one.name, one.view))
     return ChangeReview(
         verdict=_decide(rows),

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from privcheck.commands.checks import audited_views
-from privcheck.commands.code_changes import AssertionCall, CodeChange, ImportGraph, find_assertions, find_definition
+from privcheck.commands.code_changes import AssertionCall, CodeChange, ImportGraph, find_definition
 from privcheck.commands.settings import resolve_setting
 from privcheck.errors import PrivcheckError
 from privcheck.reports.values import ReviewedTarget, ReviewVerdict
@@ -222,11 +222,17 @@ def _read_audit(row: ReviewedTarget, told: Mapping[str, Any]) -> ReviewedTarget:
 
 
 def find_algorithms(
-    change: CodeChange, graph: ImportGraph, directory: Path
+    change: CodeChange, graph: ImportGraph, directory: Path, until: float
 ) -> Iterator[tuple[str, list[ReviewedTarget | AlgorithmView]]]:
     """Yield the file of every algorithm registered from the work tree, and what to audit if the change touches it.
 
     In place of views there is a row of an algorithm that cannot be audited.
+
+    Args:
+        change: The change.
+        graph: Its imports.
+        directory: Working directory of the audits.
+        until: Reading of the clock `time.monotonic` from which on nothing more is loaded.
     """
     chains = graph.chains(change.files)
     for name, point in sorted(list_entries("algorithms").items()):
@@ -243,7 +249,7 @@ def find_algorithms(
             kind="algorithm", name=name, file=file, line=line, through=touching[0], verdict="not audited",
             reason="the time was over",
         )  # fmt: skip
-        yield min(own), [*_views(row, change, graph, own, directory)]
+        yield min(own), [row] if time.monotonic() > until else [*_views(row, change, graph, own, directory)]
 
 
 def _views(
@@ -513,19 +519,15 @@ class FoundTests:
     tests: tuple[MarkedTest, ...] = ()
 
 
-def find_tests(
-    change: CodeChange, graph: ImportGraph, directory: Path, seconds: float
-) -> tuple[FoundTests, set[str], int]:
-    """Find tests that the change touches; also all files that name an assertion, and the number of untouched calls."""
+def find_tests(change: CodeChange, graph: ImportGraph, directory: Path, seconds: float) -> tuple[FoundTests, int]:
+    """Find tests that the change touches, and count the calls of `assert_private` that it does not."""
     chains = graph.chains(change.files)
-    found = {path: find_assertions(change, path) for path in change.sources}
-    naming = {path for path, (_, uses) in found.items() if uses}
-    calls = [call for path, (some, _) in found.items() if path in chains for call in some]
-    untouched = sum(len(some) for path, (some, _) in found.items() if path not in chains)
-    reaching = graph.chains(naming)
+    calls = [call for path, some in graph.assertions.items() if path in chains for call in some]
+    untouched = sum(len(some) for path, some in graph.assertions.items() if path not in chains)
+    reaching = graph.chains(graph.assertions)
     files = [path for path in change.sources if path in chains and path in reaching]
     if not files:
-        return FoundTests(), naming, untouched
+        return FoundTests(), untouched
     collected = collect_tests(change, files, directory, seconds)
     marked: dict[str, list[MarkedTest]] = {}
     for one in collected.tests:
@@ -543,7 +545,7 @@ def find_tests(
         )
         for path, why in sorted(collected.wrong.items())
     )  # fmt: skip
-    return FoundTests(units=units, rows=rows, calls=tuple(calls), tests=collected.tests), naming, untouched
+    return FoundTests(units=units, rows=rows, calls=tuple(calls), tests=collected.tests), untouched
 
 
 def find_silent_calls(

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -101,13 +101,14 @@ class ImportGraph:
         imports: Files that a file imports, by its path.
         modules: Files that a dotted name may mean.
         unfollowed: Places, FILE:LINE, where a module is loaded whose name is not in the source.
-        unread: Files that are not valid Python, so that their imports are unknown.
+        assertions: Calls of `assert_private` in each file that names an assertion of privacy; files that are not valid
+            Python are among them, without calls.
     """
 
     imports: Mapping[str, frozenset[str]]
     modules: Mapping[str, frozenset[str]]
     unfollowed: tuple[str, ...]
-    unread: tuple[str, ...]
+    assertions: Mapping[str, tuple[AssertionCall, ...]]
 
     def chains(self, changed: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Every file that reaches a changed file by imports, with a shortest chain of files from it to there."""
@@ -151,28 +152,26 @@ def read_imports(change: CodeChange, registered: Mapping[str, str]) -> ImportGra
     below: dict[str, set[str]] = defaultdict(set)
     for name in modules:
         below[name.rpartition(".")[0]].add(name)
-    imports, unfollowed, unread = {}, [], []
+    imports, unfollowed, assertions = {}, list[str](), {}
     for path in sorted(files):
         found = {*_packages_of(path, files), *_conftests_of(path, files)}
-        try:
-            tree = None if path in deleted else ast.parse((change.root / path).read_bytes())
-        except (SyntaxError, ValueError, RecursionError):
-            tree = None
-            unread.append(path)
-        for name in _imported(tree, registered) if tree is not None else ():
+        source = _Source() if path in deleted else _read_source(change.root / path, path, registered)
+        for name in source.imported:
             asked = name.removesuffix(".*")
             prefixes = [asked[:at] for at in (*_dots(asked), len(asked))]
             for one in (*prefixes, *(below[asked] if name.endswith(".*") else ())):
                 found |= modules.get(one, set())
-        for other in _relative(tree, path) if tree is not None else ():
-            found |= set(_files_at(other, files))
-        unfollowed += [f"{path}:{line}" for line in _computed(tree)] if tree is not None else []
+        for place in source.relative:
+            found |= set(_files_at(place, files))
+        unfollowed += [f"{path}:{line}" for line in source.computed]
+        if source.asserts:
+            assertions[path] = tuple(source.calls)
         imports[path] = frozenset(found - {path})
     return ImportGraph(
         imports=imports,
         modules={name: frozenset(paths) for name, paths in modules.items()},
         unfollowed=tuple(unfollowed),
-        unread=tuple(unread),
+        assertions=assertions,
     )
 
 
@@ -204,32 +203,105 @@ def _conftests_of(path: str, files: set[str]) -> Iterator[str]:
     yield from (str(folder / _CONFTEST) for folder in PurePosixPath(path).parents if str(folder / _CONFTEST) in files)
 
 
-def _imported(tree: ast.Module, registered: Mapping[str, str]) -> Iterator[str]:
-    """Dotted names that a module imports absolutely; `a.*` for all of a package."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in registered:
-            yield registered[node.value]
-        elif isinstance(node, ast.Import):
-            yield from (one.name for one in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from (f"{node.module}.{one.name}" for one in node.names)
-        elif isinstance(node, ast.Call) and _is_loader(node) and (name := _text(node.args[:1])):
-            yield name
-        elif isinstance(node, ast.Assign | ast.AnnAssign) and _assigns(node, _PLUGINS) and node.value is not None:
-            texts = (one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant))
-            yield from (text for text in texts if isinstance(text, str))
+_ASSERTIONS: Final = frozenset({"assert_private", "assert_declaration"})
 
 
-def _relative(tree: ast.Module, path: str) -> Iterator[PurePosixPath]:
-    """Places, without a suffix, that a module imports relatively; `a/*` for all of a package."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            folders = PurePosixPath(path).parents
-            if node.level > len(folders):
-                continue  # beyond the work tree
-            package = folders[node.level - 1].joinpath(*(node.module or "").split("."))
-            yield package
-            yield from (package / one.name for one in node.names)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssertionCall:
+    """A call of `assert_private` in the source.
+
+    Attributes:
+        file: Its file.
+        first: Its first line.
+        last: Its last line.
+        inside: First and last line of the statement of the module that it is in: a function or class with its
+            decorators, or the call itself.
+    """
+
+    file: str
+    first: int
+    last: int
+    inside: tuple[int, int]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Source:
+    """What is read of a file.
+
+    Attributes:
+        imported: Dotted names that are imported absolutely; `a.*` for all of a package.
+        relative: Places, without a suffix, that are imported relatively; `a/*` for all of a package.
+        computed: Lines where a module is loaded by a name that is not in the source, or by one relative to a package.
+        asserts: Whether it names an assertion of privacy.
+        calls: Its calls of `assert_private`.
+    """
+
+    imported: set[str] = field(default_factory=set)
+    relative: set[PurePosixPath] = field(default_factory=set)
+    computed: list[int] = field(default_factory=list)
+    asserts: bool = False
+    calls: list[AssertionCall] = field(default_factory=list)
+
+
+def _read_source(file: Path, path: str, registered: Mapping[str, str]) -> _Source:
+    """Read a file; of one that is not valid Python nothing is known, and pytest will say what is wrong with it."""
+    found = _Source()
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError, RecursionError):
+        found.asserts = True
+        return found
+    named = {"assert_private"}
+    called: list[tuple[ast.Call, ast.stmt]] = []
+    for outer in tree.body:
+        for node in ast.walk(outer):
+            if isinstance(node, ast.Import):
+                found.imported |= {one.name for one in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                _read_from(node, path, found)
+                named |= {one.asname or one.name for one in node.names if one.name == "assert_private"}
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in registered:
+                found.imported.add(registered[node.value])
+            elif isinstance(node, ast.Attribute):
+                found.asserts |= node.attr in _ASSERTIONS
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _assigns(node, _PLUGINS):
+                texts = (one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant))
+                found.imported |= {text for text in texts if isinstance(text, str)}
+            elif isinstance(node, ast.Call):
+                called.append((node, outer))
+    for call, outer in called:  # when all names of the assertion are known
+        _read_call(call, outer, named, path, found)
+    return found
+
+
+def _read_call(call: ast.Call, outer: ast.stmt, named: set[str], path: str, found: _Source) -> None:
+    """Add a call that loads a module, or asserts privacy."""
+    is_name = isinstance(call.func, ast.Name)
+    name = getattr(call.func, "id" if is_name else "attr", "")
+    if name in _LOADERS:
+        first = call.args[0] if call.args else None
+        text = first.value if isinstance(first, ast.Constant) else None
+        if isinstance(text, str) and not text.startswith("."):
+            found.imported.add(text)
+        else:
+            found.computed.append(call.lineno)
+    if found.asserts and (name in named if is_name else name == "assert_private"):
+        lines = [outer.lineno, *(one.lineno for one in getattr(outer, "decorator_list", []))]
+        inside = (min(lines), outer.end_lineno or outer.lineno)
+        last = call.end_lineno or call.lineno
+        found.calls.append(AssertionCall(file=path, first=call.lineno, last=last, inside=inside))
+
+
+def _read_from(node: ast.ImportFrom, path: str, found: _Source) -> None:
+    """Add what `from … import …` imports."""
+    found.asserts |= any(one.name in _ASSERTIONS for one in node.names)
+    if not node.level:
+        found.imported |= {f"{node.module}.{one.name}" for one in node.names}
+        return
+    folders = PurePosixPath(path).parents
+    if node.level <= len(folders):  # else beyond the work tree
+        package = folders[node.level - 1].joinpath(*(node.module or "").split("."))
+        found.relative |= {package, *(package / one.name for one in node.names)}
 
 
 def _files_at(place: PurePosixPath, files: set[str]) -> Iterator[str]:
@@ -245,27 +317,10 @@ def _files_at(place: PurePosixPath, files: set[str]) -> Iterator[str]:
             yield from _packages_of(path, files)
 
 
-def _is_loader(node: ast.Call) -> bool:
-    called = node.func
-    name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
-    return name in _LOADERS
-
-
-def _text(nodes: list[ast.expr]) -> str:
-    """The text of a first argument; empty if it is not a constant."""
-    first = nodes[0] if nodes else None
-    return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
-
-
-def _computed(tree: ast.Module) -> list[int]:
-    """Lines where a module is loaded by a name that is not in the source, or by one relative to a package."""
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_loader(node))
-    return [node.lineno for node in calls if not _text(node.args[:1]) or _text(node.args[:1]).startswith(".")]
-
-
 def _assigns(node: ast.Assign | ast.AnnAssign, name: str) -> bool:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
+    parts = (part for target in targets for part in ast.walk(target))  # of a tuple too
+    return any(isinstance(part, ast.Name) and part.id == name for part in parts)
 
 
 def find_definition(change: CodeChange, graph: ImportGraph, module: str, name: str) -> tuple[str, int] | None:
@@ -278,11 +333,15 @@ def find_definition(change: CodeChange, graph: ImportGraph, module: str, name: s
     waiting = deque((path, name) for path in sorted(graph.modules.get(module, frozenset())))
     while waiting:
         path, wanted = waiting.popleft()
-        if (path, wanted) in seen or not (change.root / path).is_file() or path in graph.unread:
+        if (path, wanted) in seen or not (change.root / path).is_file():
             continue
         seen.add((path, wanted))
         place = place or (path, 1)
-        for node in ast.parse((change.root / path).read_bytes()).body:
+        try:
+            body = ast.parse((change.root / path).read_bytes()).body
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+        for node in body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and _assigns(node, wanted):
                 return path, node.lineno
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == wanted:
@@ -301,58 +360,3 @@ def _is_module(path: str, name: str) -> bool:
     whole = PurePosixPath(path)
     own = whole.parts[:-1] if whole.name == _INIT else whole.with_suffix("").parts
     return own[len(own) - len(parts) :] == parts
-
-
-_ASSERTIONS: Final = frozenset({"assert_private", "assert_declaration"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssertionCall:
-    """A call of `assert_private` in the source.
-
-    Attributes:
-        file: Its file.
-        first: Its first line.
-        last: Its last line.
-        inside: First and last line of the outermost function or class around it; its own lines outside of any.
-    """
-
-    file: str
-    first: int
-    last: int
-    inside: tuple[int, int]
-
-
-def find_assertions(change: CodeChange, path: str) -> tuple[tuple[AssertionCall, ...], bool]:
-    """The calls of `assert_private` in a file, and whether it names an assertion of privacy at all."""
-    try:
-        tree = ast.parse((change.root / path).read_bytes())
-    except (SyntaxError, ValueError, RecursionError):
-        return (), True  # pytest says what is wrong with it
-    named = {"assert_private"}
-    uses = False
-    for node in ast.walk(tree):
-        if isinstance(node, ast.alias) and node.name in _ASSERTIONS:
-            uses = True
-            named |= {node.asname or node.name} if node.name == "assert_private" else set()
-        uses |= isinstance(node, ast.Attribute) and node.attr in _ASSERTIONS
-    calls = []
-    for outer in tree.body:
-        around = (_first_line(outer), outer.end_lineno or outer.lineno)
-        for node in ast.walk(outer):
-            if isinstance(node, ast.Call) and uses and _is_call_of(node, named):
-                last = node.end_lineno or node.lineno
-                calls.append(AssertionCall(file=path, first=node.lineno, last=last, inside=around))
-    return tuple(calls), uses
-
-
-def _first_line(node: ast.stmt) -> int:
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(one.lineno for one in decorators)])
-
-
-def _is_call_of(node: ast.Call, named: set[str]) -> bool:
-    called = node.func
-    if isinstance(called, ast.Attribute):
-        return called.attr == "assert_private"
-    return isinstance(called, ast.Name) and called.id in named

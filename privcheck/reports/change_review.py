@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -22,10 +23,11 @@ _RULES: Final[Mapping[str, tuple[str, str, str]]] = {  # verdict → id, level, 
     "undecided": ("privacy-undecided", "warning", "Neither a proof nor an audit decides the claim of changed code."),
     "not audited": ("privacy-not-audited", "warning", "Changed code with a privacy claim was not audited."),
 }
+_TOLD: Final = frozenset({"no agent was run"})  # notes that belong beside a bound
 _WORDS: Final = {
-    "violation": "a privacy claim is broken",
-    "undecided": "undecided: not everything that the change touches was audited or decided",
-    "consistent": "no violation found",
+    "violation": "a privacy claim of this change is broken",
+    "undecided": "not everything that the change touches was audited and decided",
+    "consistent": "no audit refutes what the change touches",
     "nothing touched": "the change touches nothing that is audited",
 }
 
@@ -53,31 +55,48 @@ def say_bound(one: ReviewedTarget) -> str:
     claim = one.claimed or one.claim
     if one.reason:
         return one.reason
-    amount = f", {one.trials:,} trials" if one.trials else ""
-    if one.lower:
-        return f"{one.lower} at {one.confidence:.9g} confidence; claimed {claim}{amount}"
-    return f"claimed {claim}{amount}" if claim else ""
+    parts = [
+        *([one.lower] if one.lower else []),
+        *([f"claimed {claim}"] if claim else []),
+        *([f"{one.trials:,} trials"] if one.trials else []),
+        *([f"α = {_round_up(1 - one.confidence)}"] if one.confidence is not None else []),
+        *(note for note in one.notes if note in _TOLD),
+    ]
+    return ", ".join(parts)
+
+
+def _round_up(alpha: float) -> str:
+    """A probability with two digits, rounded up."""
+    step = 10.0 ** (math.floor(math.log10(alpha)) - 1)
+    return f"{math.ceil(alpha / step) * step:.2g}"
 
 
 def notes_of(found: ChangeReview) -> list[str]:
     """What was compared, spent and left out, a sentence or two each."""
-    changed = f"{len(found.changed)} changed files since {found.merge_base[:12]} ({found.base})"
-    notes = [f"Compared: {changed}, commit {found.commit[:12]}. Not touched: {found.untouched} targets."]
+    files, others = _count(len(found.changed), "changed file"), _count(found.untouched, "other target")
+    between = f"{found.merge_base[:12]}, shared with {found.base}, and {found.commit[:12]}"
+    notes = [f"Compared: {files} between {between}; {others} not touched."]
     if found.uncommitted:
-        notes.append(f"Not in that commit, so that nobody can repeat this run: {_list(found.uncommitted)}.")
+        notes.append(f"Not in that commit, so that nobody else can repeat this run: {_list(found.uncommitted)}.")
     if found.beside:
         notes.append(f"Changed files that nothing audited imports: {_list(found.beside)}.")
     if found.unfollowed:
         notes.append(f"Modules loaded by names that the source does not have, not followed: {_list(found.unfollowed)}.")
-    made = "; ".join(f"round {one.number}: {one.audits} audits, seed {one.seed}" for one in found.rounds) or "none made"
     budget = found.budget
-    notes.append(
-        f"Spent: {found.seconds:.0f} s of {found.minutes:g} min ({made}), and α = {budget.share:.3g} of the "
-        f"{budget.alpha:g} that all runs of this repository have together, as run {budget.run_number}. "
-        f"That rests on {budget.relies_on}."
-    )
+    of_all = f"{budget.alpha:g} that all runs of this repository have together"
+    if not found.rounds:
+        notes.append(f"Spent: {found.seconds:.0f} s, and nothing of the α = {of_all}.")
+        return notes
+    made = "; ".join(f"round {one.number}: {_count(one.audits, 'audit')}, seed {one.seed}" for one in found.rounds)
+    spent = f"{found.seconds:.0f} s of {found.minutes:g} min ({made})"
+    part = f"as run {budget.run_number} at most α = {_round_up(budget.share)} of the {of_all}"
+    notes.append(f"Spent: {spent}, and {part}. That rests on {budget.relies_on}.")
     notes.append("An audit never shows that code is private: consistent means not refuted.")
     return notes
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _list(texts: tuple[str, ...], most: int = 10) -> str:
