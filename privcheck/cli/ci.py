@@ -29,6 +29,9 @@ EXITS = {"violation": 1, "undecided": 3, "consistent": 0, "nothing touched": 0}
 )
 @click.option("--minutes", type=float, default=10.0, show_default=True, help="Time for all audits together.")
 @click.option(
+    "--rounds", type=Count(), help="At most so many audits of each target; by default as many as there is time for."
+)
+@click.option(
     "--alpha",
     type=float,
     default=0.05,
@@ -38,7 +41,16 @@ EXITS = {"violation": 1, "undecided": 3, "consistent": 0, "nothing touched": 0}
 @click.option("--sarif", type=Place(), metavar="FILE", help="Write the findings as SARIF 2.1.0.")
 @click.option("--comment", type=Place(), metavar="FILE", help="Write a comment for the pull request, in Markdown.")
 @json_option
-def ci(*, base: str, run_number: int, minutes: float, alpha: float, sarif: Path | None, comment: Path | None) -> None:
+def ci(
+    *,
+    base: str,
+    run_number: int,
+    minutes: float,
+    rounds: int | None,
+    alpha: float,
+    sarif: Path | None,
+    comment: Path | None,
+) -> None:
     """Audit what the change since REV touches.
 
     These are registered algorithms and tests marked `privacy` that import a changed file of this git work tree,
@@ -61,7 +73,13 @@ def ci(*, base: str, run_number: int, minutes: float, alpha: float, sarif: Path 
             refuse_place(path)
     with ProgressBars() as bars:
         result = review_change(
-            base, directory=Path.cwd(), minutes=minutes, alpha=alpha, run_number=run_number, progress=bars
+            base,
+            directory=Path.cwd(),
+            minutes=minutes,
+            rounds=rounds,
+            alpha=alpha,
+            run_number=run_number,
+            progress=bars,
         )
     for path, describe in ((sarif, describe_sarif), (comment, describe_comment)):
         if path is not None:

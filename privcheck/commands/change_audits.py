@@ -101,14 +101,16 @@ class _Clock:
 
 
 def review_change(
-    base: str, *, directory: Path, minutes: float, alpha: float, run_number: int, progress: Callable[[str], Progress]
-) -> ChangeReview:
+    base: str, *, directory: Path, minutes: float, rounds: int | None, alpha: float, run_number: int,
+    progress: Callable[[str], Progress],
+) -> ChangeReview:  # fmt: skip
     """Audit the algorithms and tests that a change touches.
 
     Args:
         base: A commit of the base: a branch, tag or hash.
         directory: A folder of the work tree, in which pytest is run.
         minutes: Time for everything together.
+        rounds: Most rounds; None for as many as there is time for.
         alpha: A, the probability that correct code is accused in any run of the repository, ever.
         run_number: The run's number, never used before for another commit.
         progress: Makes a progress callback for a named part of the work.
@@ -141,8 +143,8 @@ def review_change(
     units += tests.units
     results.add(tests.rows)
     results.add(row for one in tests.units for row in one.rows())
-    rounds = _make_rounds(
-        units, results, clock, share=share, commit=change.commit, run_number=run_number, progress=progress
+    made = _make_rounds(
+        units, results, clock, share=share, commit=change.commit, run_number=run_number, most=rounds, progress=progress
     )
     results.add([*find_silent_calls(change, graph, tests, results.rows.values())])
     reached = {path for one in known for path in graph.reached(one)}
@@ -159,7 +161,7 @@ def review_change(
         targets=tuple(rows),
         untouched=untouched + calls,
         budget=ReviewBudget(alpha=alpha, run_number=run_number, share=share, relies_on=RELIES_ON),
-        rounds=tuple(rounds),
+        rounds=tuple(made),
         minutes=minutes,
         seconds=time.monotonic() - clock.began,
         versions={"python": platform.python_version(), "privcheck": version("privcheck")},
@@ -177,12 +179,12 @@ def _decide(rows: Sequence[ReviewedTarget]) -> Literal["violation", "undecided",
 
 def _make_rounds(
     units: Sequence[Unit], results: _Results, clock: _Clock, *, share: float, commit: str, run_number: int,
-    progress: Callable[[str], Progress],
+    most: int | None, progress: Callable[[str], Progress],
 ) -> list[ReviewRound]:  # fmt: skip
     """Make rounds while there is time; a further one only if it should come to its end."""
     rounds: list[ReviewRound] = []
     last = 0.0
-    while units and GROWTH * last < clock.left:
+    while units and GROWTH * last < clock.left and (most is None or len(rounds) < most):
         number = len(rounds) + 1
         audits = sum(unit.audits for unit in units)
         alpha = share / 2**number

@@ -251,7 +251,7 @@ def _read_source(file: Path, path: str, registered: Mapping[str, str]) -> _Sourc
     except (SyntaxError, ValueError, RecursionError):
         found.asserts = True
         return found
-    named = {"assert_private"}
+    aliases: dict[str, str] = {}
     called: list[tuple[ast.Call, ast.stmt]] = []
     for outer in tree.body:
         for node in ast.walk(outer):
@@ -259,7 +259,7 @@ def _read_source(file: Path, path: str, registered: Mapping[str, str]) -> _Sourc
                 found.imported |= {one.name for one in node.names}
             elif isinstance(node, ast.ImportFrom):
                 _read_from(node, path, found)
-                named |= {one.asname or one.name for one in node.names if one.name == "assert_private"}
+                aliases |= {one.asname or one.name: one.name for one in node.names}
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in registered:
                 found.imported.add(registered[node.value])
             elif isinstance(node, ast.Attribute):
@@ -269,32 +269,44 @@ def _read_source(file: Path, path: str, registered: Mapping[str, str]) -> _Sourc
                 found.imported |= {text for text in texts if isinstance(text, str)}
             elif isinstance(node, ast.Call):
                 called.append((node, outer))
-    for call, outer in called:  # when all names of the assertion are known
-        _read_call(call, outer, named, path, found)
+    _read_calls(called, aliases, path, found)
     return found
 
 
-def _read_call(call: ast.Call, outer: ast.stmt, named: set[str], path: str, found: _Source) -> None:
-    """Add a call that loads a module, or asserts privacy."""
-    is_name = isinstance(call.func, ast.Name)
-    name = getattr(call.func, "id" if is_name else "attr", "")
-    if name in _LOADERS:
-        first = call.args[0] if call.args else None
-        text = first.value if isinstance(first, ast.Constant) else None
-        if isinstance(text, str) and not text.startswith("."):
-            found.imported.add(text)
-        else:
-            found.computed.append(call.lineno)
-    if found.asserts and (name in named if is_name else name == "assert_private"):
-        lines = [outer.lineno, *(one.lineno for one in getattr(outer, "decorator_list", []))]
-        inside = (min(lines), outer.end_lineno or outer.lineno)
-        last = call.end_lineno or call.lineno
-        found.calls.append(AssertionCall(file=path, first=call.lineno, last=last, inside=inside))
+def _read_calls(
+    called: Iterable[tuple[ast.Call, ast.stmt]], aliases: Mapping[str, str], path: str, found: _Source
+) -> None:
+    """Add the calls that load modules or assert privacy, by the names under which they were imported."""
+    for call, outer in called:
+        is_name = isinstance(call.func, ast.Name)
+        named: str = getattr(call.func, "id" if is_name else "attr", "")
+        name = aliases.get(named, named) if is_name else named
+        if name in _LOADERS:
+            _read_loader(call, found)
+        elif name == "assert_private" and found.asserts:
+            found.calls.append(_locate(call, outer, path))
+
+
+def _read_loader(call: ast.Call, found: _Source) -> None:
+    """Add the module that `import_module` or `__import__` loads."""
+    first = call.args[0] if call.args else None
+    text = first.value if isinstance(first, ast.Constant) else None
+    if isinstance(text, str) and not text.startswith("."):
+        found.imported.add(text)
+    else:
+        found.computed.append(call.lineno)
+
+
+def _locate(call: ast.Call, outer: ast.stmt, path: str) -> AssertionCall:
+    lines = [outer.lineno, *(one.lineno for one in getattr(outer, "decorator_list", []))]
+    inside = (min(lines), outer.end_lineno or outer.lineno)
+    return AssertionCall(file=path, first=call.lineno, last=call.end_lineno or call.lineno, inside=inside)
 
 
 def _read_from(node: ast.ImportFrom, path: str, found: _Source) -> None:
     """Add what `from … import …` imports."""
-    found.asserts |= any(one.name in _ASSERTIONS for one in node.names)
+    every = node.module == "privcheck.testing" and node.names[0].name == "*"
+    found.asserts |= every or any(one.name in _ASSERTIONS for one in node.names)
     if not node.level:
         found.imported |= {f"{node.module}.{one.name}" for one in node.names}
         return
@@ -305,16 +317,13 @@ def _read_from(node: ast.ImportFrom, path: str, found: _Source) -> None:
 
 
 def _files_at(place: PurePosixPath, files: set[str]) -> Iterator[str]:
-    """Files of a module or package at a place, with the packages between; of a whole package, its modules."""
+    """Files of a module or package at a place; of a whole package, its modules."""
     if place.name == "*":
         for one in map(PurePosixPath, files):
             if one.parent == place.parent or (one.name == _INIT and one.parent.parent == place.parent):
                 yield str(one)
-        return
-    for path in (f"{place}.py", str(place / _INIT)):
-        if path in files:
-            yield path
-            yield from _packages_of(path, files)
+    else:
+        yield from (path for path in (f"{place}.py", str(place / _INIT)) if path in files)
 
 
 def _assigns(node: ast.Assign | ast.AnnAssign, name: str) -> bool:

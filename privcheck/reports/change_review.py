@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from privcheck.errors import ParameterError
 from privcheck.reports.values import ChangeReview, ReviewedTarget
 
 MARK: Final = "<!-- privcheck ci -->"  # by which a job finds its own comment again
+_BAR: Final = "\\|"  # in a cell of a table, in code too
 _MOST: Final = 40  # rows of the table
 _SHOWN: Final = 3_000  # characters of a witness's code
 _RULES: Final[Mapping[str, tuple[str, str, str]]] = {  # verdict → id, level, description
@@ -110,8 +112,8 @@ def describe_comment(found: ChangeReview) -> str:
     if found.targets:
         lines += ["| verdict | target | at | bound or reason |", "| --- | --- | --- | --- |"]
         for one in found.targets[:_MOST]:
-            place = f"{_code(f'{one.file}:{one.line}')}"
-            lines.append(f"| **{one.verdict}** | {_code(one.title)} | {place} | {_escape(say_bound(one))} |")
+            cells = [f"**{one.verdict}**", _code(one.title), _code(f"{one.file}:{one.line}"), _escape(say_bound(one))]
+            lines.append(f"| {' | '.join(cell.replace('|', _BAR) for cell in cells)} |")
         if len(found.targets) > _MOST:
             lines.append(f"| … | {len(found.targets) - _MOST} more | | |")
         lines.append("")
@@ -134,23 +136,35 @@ def _witness(one: ReviewedTarget) -> list[str]:
         f"* touched: {reached}",
         *(f"* note: {_escape(note)}" for note in one.notes),
     ]
-    repeated = ["", "```console", one.command, "```"] if one.command else []
+    repeated = ["", *_block("console", one.command)] if one.command else []
     shown = one.code if len(one.code) <= _SHOWN else ""
-    code = ["", "The same audit as a test:", "", "```python", shown.rstrip("\n"), "```"] if shown else []
+    code = ["", "The same audit as a test:", "", *_block("python", shown)] if shown else []
     return [f"#### {one.verdict}: {_code(one.title)}", "", *facts, *repeated, *code, ""]
 
 
+def _block(kind: str, text: str) -> list[str]:
+    """A block of code, with a fence that the code does not have."""
+    fence = "`" * max(3, _longest(text) + 1)
+    return [f"{fence}{kind}", text.rstrip("\n"), fence]
+
+
 def _code(text: str) -> str:
-    """The text as code in a cell of a table: bars and backticks would end the cell and the code."""
-    plain = " ".join(text.split()).replace("|", "\\|")
-    fence = "``" if "`" in plain else "`"
-    return f"{fence} {plain} {fence}" if fence == "``" else f"`{plain}`"
+    """The text as code in a line."""
+    plain = " ".join(text.split())
+    fence = "`" * (_longest(plain) + 1)
+    room = " " if "`" in plain else ""
+    return f"{fence}{room}{plain}{room}{fence}"
+
+
+def _longest(text: str) -> int:
+    """The most backticks that follow each other."""
+    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def _escape(text: str) -> str:
     """The text as Markdown that shows it as it is: what code under review prints must not make links or mentions."""
     plain = " ".join(text.split())
-    for char in "\\`*_[]<>|#@":
+    for char in "\\`*_[]<>|#@~":
         plain = plain.replace(char, f"&#{ord(char)};")
     return plain
 
