@@ -28,6 +28,7 @@ import pytest
 from click.testing import CliRunner
 
 import budget_stores
+import work_trees
 from privcheck.cli.main import main
 from privcheck.runtime import registry
 
@@ -277,6 +278,21 @@ def played(folder: Path) -> Documents:
     return note.found
 
 
+def reviewed(folder: Path) -> Documents:
+    """Returns what is said of a change that touches a call of `assert_private` that no marked test makes."""
+    note = Recorder(folder)
+    test = "from privcheck.testing import assert_private\n\ndef test():\n    assert_private(print, 1)\n"
+    (folder / "tree").mkdir()
+    tree = work_trees.make(folder / "tree", {"src.py": "", "tests/test_own.py": test, "pytest.ini": "[pytest]\n"})
+    work_trees.commit(tree, {"tests/test_own.py": f"import src\n{test}", "data.csv": "1\n"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tree)
+        patch.setenv("PYTHONPATH", os.pathsep.join(one for one in sys.path if Path(one).is_absolute()))
+        patch.setenv("PYTEST_ADDOPTS", "-p no:cacheprovider")
+        note.run("ci", "--base", "main", "--run-number", 17, code=3)
+    return note.found
+
+
 G = ("--grant", "G")
 FOR = ("--unit", "dataset")
 RHO = (*FOR, "--gaussian-rho", "0.01")
@@ -458,7 +474,7 @@ def answered(folder: Path) -> Documents:
 
 
 AREAS: Mapping[str, Callable[[Path], Documents]] = {
-    one.__name__: one for one in (declared, learned, audited, played, reproduced, ledger, answered)
+    one.__name__: one for one in (declared, learned, audited, played, reproduced, reviewed, ledger, answered)
 }
 
 

@@ -9,11 +9,12 @@ import subprocess
 
 QUIET = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 WHO = {f"GIT_{role}_{part}": "a@b" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+WHEN = {f"GIT_{role}_DATE": "2026-11-29T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}  # so that hashes are the same
 
 
 def git(folder, *words):
     done = subprocess.run(
-        ["git", *words], cwd=folder, check=True, capture_output=True, text=True, env={**os.environ, **QUIET, **WHO}
+        ["git", *words], cwd=folder, check=True, capture_output=True, text=True, env={**os.environ, **QUIET, **WHO, **WHEN}
     )
     return done.stdout.strip()
 
