@@ -14,7 +14,12 @@ WHEN = {f"GIT_{role}_DATE": "2026-11-29T00:00:00Z" for role in ("AUTHOR", "COMMI
 
 def git(folder, *words):
     done = subprocess.run(
-        ["git", *words], cwd=folder, check=True, capture_output=True, text=True, env={**os.environ, **QUIET, **WHO, **WHEN}
+        ["git", *words],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **QUIET, **WHO, **WHEN},
     )
     return done.stdout.strip()
 

@@ -62,7 +62,7 @@ def ci(
     \b
     Examples:
       privcheck ci --base origin/main --run-number 17
-      privcheck ci --base main --run-number 18 --minutes 30 --sarif privcheck.sarif --comment comment.md
+      privcheck ci --base main --run-number 18 --minutes 30 --sarif audit.sarif --comment comment.md
     """
     from privcheck.commands.change_audits import review_change
     from privcheck.reports.change_review import describe_comment, describe_sarif, refuse_place

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ from privcheck.support.plugins import describe_failure, list_entries
 TRIALS: Final = 2_000  # of a function, under each neighbour, in the first round
 AGENT_TRIALS: Final = 500  # of a whole agent
 _FIRST: Final[Mapping[str, int]] = {"releases": 100_000, "policy": AGENT_TRIALS}  # at most; else the view's own number
+_GROUP: Final = "privcheck.algorithms"  # of entry points
 _EXACT: Final = frozenset({"verify", "lockstep"})  # what compares exactly, and spends no α
 _ENDINGS: Final = (0, 1, 3)  # exit codes of a command that decided
 _LONGEST: Final = 600  # characters of a reason
@@ -235,21 +237,47 @@ def find_algorithms(
         until: Reading of the clock `time.monotonic` from which on nothing more is loaded.
     """
     chains = graph.chains(change.files)
-    for name, point in sorted(list_entries("algorithms").items()):
-        own = graph.modules.get(point.module, frozenset())
+    installed = {name: (point.module, point.attr) for name, point in list_entries("algorithms").items()}
+    declared = _read_projects(change)
+    for name, (module, attribute) in sorted({**installed, **declared}.items()):
+        own = graph.modules.get(module, frozenset())
         if not own:
             continue
         touching = [chains[path] for path in sorted(own) if path in chains]
         if not touching:
             yield min(own), []
             continue
-        attribute = point.attr.partition(".")[0]
-        file, line = find_definition(change, graph, point.module, attribute) or (min(own), 1)
+        file, line = find_definition(change, graph, module, attribute.partition(".")[0]) or (min(own), 1)
         row = ReviewedTarget(
             kind="algorithm", name=name, file=file, line=line, through=touching[0], verdict="not audited",
             reason="the time was over",
         )  # fmt: skip
-        yield min(own), [row] if time.monotonic() > until else [*_views(row, change, graph, own, directory)]
+        if installed.get(name) != (module, attribute):
+            reason = "it is registered in pyproject.toml and not so in what is installed: pip install -e ."
+            yield min(own), [replace(row, reason=reason)]
+        elif time.monotonic() > until:
+            yield min(own), [row]
+        else:
+            yield min(own), [*_views(row, change, graph, own, directory)]
+
+
+def _read_projects(change: CodeChange) -> dict[str, tuple[str, str]]:
+    """Module and attribute of the algorithms that projects of the work tree register, by name."""
+    found = {}
+    for path in change.projects:
+        try:
+            project = tomllib.loads((change.root / path).read_text(encoding="utf-8"))
+            tables = (
+                project.get("project", {}).get("entry-points"),
+                project.get("tool", {}).get("poetry", {}).get("plugins"),
+            )
+            points = {name: value for table in tables for name, value in (table or {}).get(_GROUP, {}).items()}
+        except (OSError, ValueError, AttributeError):
+            continue  # pip refuses it too
+        for name, value in points.items():
+            module, _, attribute = str(value).partition(":")
+            found[name] = (module.strip(), attribute.strip())
+    return found
 
 
 def _views(
@@ -466,8 +494,6 @@ class MarkedFile:
             made = replace(
                 row,
                 view=f"audit {number} of {len(audits)}" if len(audits) > 1 else "",
-                file=_from_root(self.change, one["file"]),
-                line=one["line"],
                 verdict=verdict,
                 reason="verification does not decide the claim" if verdict == "undecided" else "",
                 claim=one["claim"],
@@ -481,7 +507,8 @@ class MarkedFile:
                 code=one["code"],
                 notes=tuple(one["notes"]),
             )
-            found.append(made)
+            called = _from_root(self.change, one["file"])
+            found.append(replace(made, file=called, line=one["line"]) if called in self.graph.imports else made)
         if not found:
             said = {"passed": "it passed without an audit", "skipped": f"it was skipped: {why}"}
             return [replace(row, reason=_cut(said.get(outcome, f"it failed before its audit: {why}")))]
@@ -504,7 +531,7 @@ class MarkedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTests:
-    """Tests and calls of `assert_private` that the change touches.
+    """Tests and calls of assertions that the change touches.
 
     Attributes:
         units: Files with marked tests.
@@ -520,7 +547,7 @@ class FoundTests:
 
 
 def find_tests(change: CodeChange, graph: ImportGraph, directory: Path, seconds: float) -> tuple[FoundTests, int]:
-    """Find tests that the change touches, and count the calls of `assert_private` that it does not."""
+    """Find tests that the change touches, and count the calls of assertions that it does not."""
     chains = graph.chains(change.files)
     calls = [call for path, some in graph.assertions.items() if path in chains for call in some]
     untouched = sum(len(some) for path, some in graph.assertions.items() if path not in chains)
@@ -551,7 +578,7 @@ def find_tests(change: CodeChange, graph: ImportGraph, directory: Path, seconds:
 def find_silent_calls(
     change: CodeChange, graph: ImportGraph, targets: FoundTests, found: Iterable[ReviewedTarget]
 ) -> Iterator[ReviewedTarget]:
-    """Yield a row for each touched call of `assert_private` that no audited test made.
+    """Yield a row for each touched call of an assertion that no audited test made.
 
     A call inside a marked test that has a row is not told twice.
     """

@@ -37,6 +37,7 @@ class CodeChange:
         files: Changed files, deleted ones included, as paths from the root: committed or not.
         uncommitted: Those that differ from the commit, or are not in it.
         sources: All Python files that are not ignored by git, as paths from the root.
+        projects: All files pyproject.toml among the others.
     """
 
     root: Path
@@ -46,6 +47,7 @@ class CodeChange:
     files: tuple[str, ...]
     uncommitted: tuple[str, ...]
     sources: tuple[str, ...]
+    projects: tuple[str, ...] = ()
 
 
 def read_change(base: str, directory: Path) -> CodeChange:
@@ -74,6 +76,7 @@ def read_change(base: str, directory: Path) -> CodeChange:
         files=tuple(sorted(changed | new)),
         uncommitted=tuple(sorted(edited | new)),
         sources=tuple(sorted(path for path in known if path.endswith(".py") and (root / path).is_file())),
+        projects=tuple(sorted(path for path in known if PurePosixPath(path).name == "pyproject.toml")),
     )
 
 
@@ -101,8 +104,8 @@ class ImportGraph:
         imports: Files that a file imports, by its path.
         modules: Files that a dotted name may mean.
         unfollowed: Places, FILE:LINE, where a module is loaded whose name is not in the source.
-        assertions: Calls of `assert_private` in each file that names an assertion of privacy; files that are not valid
-            Python are among them, without calls.
+        assertions: Calls of assertions of privacy in each file that names one; files that are not valid Python are
+            among them, without calls.
     """
 
     imports: Mapping[str, frozenset[str]]
@@ -208,14 +211,14 @@ _ASSERTIONS: Final = frozenset({"assert_private", "assert_declaration"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssertionCall:
-    """A call of `assert_private` in the source.
+    """A call of `assert_private` or `assert_declaration` in the source.
 
     Attributes:
         file: Its file.
         first: Its first line.
         last: Its last line.
-        inside: First and last line of the statement of the module that it is in: a function or class with its
-            decorators, or the call itself.
+        inside: First and last line of the outermost function that it is in, with its decorators; its own lines outside
+            of any.
     """
 
     file: str
@@ -233,7 +236,7 @@ class _Source:
         relative: Places, without a suffix, that are imported relatively; `a/*` for all of a package.
         computed: Lines where a module is loaded by a name that is not in the source, or by one relative to a package.
         asserts: Whether it names an assertion of privacy.
-        calls: Its calls of `assert_private`.
+        calls: Its calls of assertions.
     """
 
     imported: set[str] = field(default_factory=set)
@@ -252,39 +255,45 @@ def _read_source(file: Path, path: str, registered: Mapping[str, str]) -> _Sourc
         found.asserts = True
         return found
     aliases: dict[str, str] = {}
-    called: list[tuple[ast.Call, ast.stmt]] = []
-    for outer in tree.body:
-        for node in ast.walk(outer):
-            if isinstance(node, ast.Import):
-                found.imported |= {one.name for one in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                _read_from(node, path, found)
-                aliases |= {one.asname or one.name: one.name for one in node.names}
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in registered:
-                found.imported.add(registered[node.value])
-            elif isinstance(node, ast.Attribute):
-                found.asserts |= node.attr in _ASSERTIONS
-            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _assigns(node, _PLUGINS):
-                texts = (one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant))
-                found.imported |= {text for text in texts if isinstance(text, str)}
-            elif isinstance(node, ast.Call):
-                called.append((node, outer))
-    _read_calls(called, aliases, path, found)
-    return found
-
-
-def _read_calls(
-    called: Iterable[tuple[ast.Call, ast.stmt]], aliases: Mapping[str, str], path: str, found: _Source
-) -> None:
-    """Add the calls that load modules or assert privacy, by the names under which they were imported."""
-    for call, outer in called:
+    called: list[tuple[ast.Call, tuple[int, int] | None]] = []
+    for node, inside in _walk(tree):
+        if isinstance(node, ast.Import):
+            found.imported |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            _read_from(node, path, found)
+            aliases |= {one.asname or one.name: one.name for one in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in registered:
+            found.imported.add(registered[node.value])
+        elif isinstance(node, ast.Attribute):
+            found.asserts |= node.attr in _ASSERTIONS
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _assigns(node, _PLUGINS):
+            texts = (one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant))
+            found.imported |= {text for text in texts if isinstance(text, str)}
+        elif isinstance(node, ast.Call):
+            called.append((node, inside))
+    for call, inside in called:  # when all names are known
         is_name = isinstance(call.func, ast.Name)
         named: str = getattr(call.func, "id" if is_name else "attr", "")
         name = aliases.get(named, named) if is_name else named
         if name in _LOADERS:
             _read_loader(call, found)
-        elif name == "assert_private" and found.asserts:
-            found.calls.append(_locate(call, outer, path))
+        elif name in _ASSERTIONS and found.asserts:
+            last = call.end_lineno or call.lineno
+            lines = inside or (call.lineno, last)
+            found.calls.append(AssertionCall(file=path, first=call.lineno, last=last, inside=lines))
+    return found
+
+
+def _walk(tree: ast.Module) -> Iterator[tuple[ast.AST, tuple[int, int] | None]]:
+    """Yield every node in the order of the source, with the first and last line of the outermost function around it."""
+    waiting: list[tuple[ast.AST, tuple[int, int] | None]] = [(tree, None)]
+    while waiting:
+        node, inside = waiting.pop()
+        if inside is None and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            inside = (first, node.end_lineno or node.lineno)
+        yield node, inside
+        waiting += [(child, inside) for child in reversed(list(ast.iter_child_nodes(node)))]
 
 
 def _read_loader(call: ast.Call, found: _Source) -> None:
@@ -295,12 +304,6 @@ def _read_loader(call: ast.Call, found: _Source) -> None:
         found.imported.add(text)
     else:
         found.computed.append(call.lineno)
-
-
-def _locate(call: ast.Call, outer: ast.stmt, path: str) -> AssertionCall:
-    lines = [outer.lineno, *(one.lineno for one in getattr(outer, "decorator_list", []))]
-    inside = (min(lines), outer.end_lineno or outer.lineno)
-    return AssertionCall(file=path, first=call.lineno, last=call.end_lineno or call.lineno, inside=inside)
 
 
 def _read_from(node: ast.ImportFrom, path: str, found: _Source) -> None:

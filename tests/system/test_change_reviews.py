@@ -253,6 +253,25 @@ def test_an_installed_copy_is_not_taken_for_the_code_under_review(tree, tmp_path
     assert "install the work tree (pip install -e .)" in found["reason"]
 
 
+PROJECT = '[project.entry-points."privcheck.algorithms"]\nmine-visits = "mine.declared:{name}"\n{more}\n'
+
+
+@pytest.mark.slow
+def test_an_algorithm_that_is_registered_and_not_installed_is_told(tree):
+    """As where the job forgot to install the work tree, or did so before the change."""
+    commit(
+        tree,
+        {
+            "src/mine/factor.py": "FACTOR = 2\n",
+            "pyproject.toml": PROJECT.format(name="RENAMED", more='mine-new = "mine.declared:ALGORITHM"'),
+            "broken/pyproject.toml": "project = 1\n",
+        },
+    )
+    told, _, _ = review(tree, code=3)
+    assert verdicts(told) == {("mine-visits", ""): "not audited", ("mine-new", ""): "not audited"}
+    assert all("pip install -e ." in one["reason"] for one in told["targets"])
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -243,7 +243,8 @@ def calls(tmp_path, text):
         ("import privcheck.testing\nprivcheck.testing.assert_private(f, c)", [2]),
         ("from privcheck import testing as t\n\nt.assert_private(f, c)", [3]),
         ("from privcheck.testing import *\nassert_private(f, c)", [2]),
-        ("from privcheck.testing import assert_declaration\nassert_declaration(d)", []),
+        ("from privcheck.testing import assert_declaration\nassert_declaration(d)", [2]),
+        ("from privcheck.testing import assert_sensitivity\nassert_sensitivity(s)", None),
         ("from privcheck import audit_mechanism", None),
         ("def f():\n    def g():\n        from privcheck.testing import assert_private\n        assert_private()", [4]),
     ],
@@ -258,6 +259,13 @@ def test_a_call_knows_its_lines_and_the_test_around_it(tmp_path):
     text = head + "def test():\n  assert_private(\n    f)\n  x = 1\n"
     (found,) = calls(tmp_path, text)
     assert (found.first, found.last, found.inside) == (8, 9, (4, 10))
+
+
+def test_tests_of_one_class_are_told_apart(tmp_path):
+    head = "from privcheck.testing import assert_private\n\n\nclass TestOwn:\n"
+    text = head + "".join(f"    def test_{name}(self):\n        assert_private(f)\n\n" for name in "ab")
+    found = calls(tmp_path, text)
+    assert [(one.first, one.inside) for one in found] == [(6, (5, 6)), (9, (8, 9))]
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ class ReviewedTarget(Brief):
     """One audit of a target that the change touches, or why there is none.
 
     Attributes:
-        kind: "algorithm", registered and in the work tree; "test", marked `privacy`; "call", of `assert_private`, that
-            no audited test made.
+        kind: "algorithm", registered and in the work tree; "test", marked `privacy`; "call", of
+            `assert_private` or `assert_declaration`, that no audited test made.
         name: The algorithm's name, pytest's id of the test, or FILE:LINE of the call.
         view: The view of an algorithm's audit, or "verify"; empty for tests.
         file: File of the declaration or of the call, from the top of the work tree.
