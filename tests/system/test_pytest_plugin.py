@@ -199,7 +199,7 @@ def test_a_record_has_tests_audits_outcomes_and_loaded_files(pytester):
     assert (first["neighbours"], first["code"], shown["neighbours"]) == ("", "", "(0, 1)")
     assert "def test_witness():" in shown["code"]
     assert shown["claimed"] == "ε ≤ 1"
-    assert [(one["test"][12:], one["outcome"], one["why"][:20]) for one in found["outcome"]] == [
+    assert [(one["test"].partition("::")[2], one["outcome"], one["why"][:20]) for one in found["outcome"]] == [
         ("test_both", "passed", ""),
         ("test_shown", "failed", "AssertionError: viol"),
         ("test_unmarked", "failed", "ValueError: no audit"),
