@@ -10,6 +10,7 @@ import hashlib
 import math
 import platform
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -25,6 +26,7 @@ from privcheck.support.plugins import list_entries
 
 GROWTH: Final = 4  # of trials and, about, of time from round to round
 _LEAST: Final = 2.0**-46  # α of an audit: below, its confidence in floats would be far from 1 − α
+_GROUPS: Final = ("algorithms", "environments", "environment_families", "figures", "views", "auditors")
 _ORDER: Final = (
     "violation", "fails", "undecided", "not audited", "expected violation", "consistent", "holds", "nothing to audit",
 )  # fmt: skip
@@ -74,7 +76,7 @@ def seed_of_round(commit: str, run_number: int, number: int) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class _Results:
-    """Rows by kind, name, view and line: the last audit of each, but a violation once it was found."""
+    """Rows by kind, name and view: the last audit of each, but a violation once it was found."""
 
     rows: dict[tuple[str, str, str], ReviewedTarget] = field(default_factory=dict)
 
@@ -84,7 +86,9 @@ class _Results:
             if one.view:  # the row of the test without results, before it was known how many audits it makes
                 self.rows.pop((one.kind, one.name, ""), None)
             known = self.rows.get(key)
-            if known is None or known.verdict not in {"violation", "fails"}:
+            # a violation stays, and so does an audit whose repetition was not made
+            kept = {"violation", "fails"} if one.verdict != "not audited" else set(_ORDER) - {"not audited"}
+            if known is None or known.verdict not in kept:
                 self.rows[key] = one
 
 
@@ -126,8 +130,10 @@ def review_change(
     change = read_change(base, directory)
     report = progress("find targets")
     report(0, 1)
-    points = [point for group in ("algorithms", "environments", "views") for point in list_entries(group).values()]
-    graph = read_imports(change, {point.name: point.module for point in points})
+    registered: dict[str, set[str]] = defaultdict(set)
+    for point in (point for group in _GROUPS for point in list_entries(group).values()):
+        registered[point.name].add(point.module)
+    graph = read_imports(change, registered)
     results, units, known = _Results(), list[Unit](), set(graph.assertions)
     untouched = 0
     for file, parts in find_algorithms(change, graph, directory, clock.began + clock.seconds / 2):

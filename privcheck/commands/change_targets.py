@@ -454,10 +454,8 @@ class MarkedFile:
             words = [*(one.argument for one in self.tests), *options]
             ended = _run([sys.executable, "-m", "pytest", *words], self.directory, seconds)
             lines = _read_record(record)
-        hidden = ""
-        for line in lines:
-            if line["kind"] == "modules":
-                hidden = hidden or find_hidden(self.change, self.graph, [self.through[0]], line["files"])
+        loaded = {name: file for line in lines if line["kind"] == "modules" for name, file in line["files"].items()}
+        hidden = find_hidden(self.change, self.graph, [self.through[0]], loaded)
         found: list[ReviewedTarget] = []
         for test, row in zip(self.tests, self.rows(), strict=True):
             of_test = [line for line in lines if line.get("test") == test.test]

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -138,7 +139,7 @@ class ImportGraph:
         return found
 
 
-def read_imports(change: CodeChange, registered: Mapping[str, str]) -> ImportGraph:
+def read_imports(change: CodeChange, registered: Mapping[str, AbstractSet[str]]) -> ImportGraph:
     """Read the imports of all Python files of a work tree.
 
     Args:
@@ -246,7 +247,7 @@ class _Source:
     calls: list[AssertionCall] = field(default_factory=list)
 
 
-def _read_source(file: Path, path: str, registered: Mapping[str, str]) -> _Source:
+def _read_source(file: Path, path: str, registered: Mapping[str, AbstractSet[str]]) -> _Source:
     """Read a file; of one that is not valid Python nothing is known, and pytest will say what is wrong with it."""
     found = _Source()
     try:
@@ -263,7 +264,7 @@ def _read_source(file: Path, path: str, registered: Mapping[str, str]) -> _Sourc
             _read_from(node, path, found)
             aliases |= {one.asname or one.name: one.name for one in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in registered:
-            found.imported.add(registered[node.value])
+            found.imported |= registered[node.value]
         elif isinstance(node, ast.Attribute):
             found.asserts |= node.attr in _ASSERTIONS
         elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _assigns(node, _PLUGINS):

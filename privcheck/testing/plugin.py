@@ -32,6 +32,7 @@ from privcheck.testing.session import (
 )
 
 _NUMBER = pytest.StashKey[int]()  # of audits in the session
+_TOLD = pytest.StashKey[set[str]]()  # names of modules in the record
 _ONLY = pytest.StashKey[frozenset[Path] | None]()  # files to collect; None for all
 _MARKER = "privacy(trials=None, audits=1): audits a privacy claim; spends a part of the session's α"
 _LONGEST_NAME = 100
@@ -143,19 +144,21 @@ def pytest_runtest_makereport(
     return report
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Record the files of the loaded modules: an installed copy may hide the one that was meant to be audited."""
-    if not session.config.option.collectonly:
-        loaded = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
-        _append(session.config, "modules", files={name: file for name, file in loaded.items() if file})
-
-
 def _append(config: pytest.Config, kind: str, **said: object) -> None:
     """Append a line to the record, if one is kept; a line is one write, so that xdist's workers do not mix theirs."""
     path: Path | None = config.getoption("--privacy-record")
     if path is not None:
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": kind, **said}) + "\n")
+
+
+def _append_modules(config: pytest.Config) -> None:
+    """Record the files of modules loaded since the last test: an installed copy may hide what was to be audited."""
+    told = config.stash.setdefault(_TOLD, set())
+    new = [(name, module) for name, module in list(sys.modules.items()) if name not in told]
+    told.update(name for name, _ in new)
+    files = {name: getattr(module, "__file__", None) for name, module in new}
+    _append(config, "modules", files={name: file for name, file in files.items() if isinstance(file, str)})
 
 
 def _last_line(text: str) -> str:
@@ -173,6 +176,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     finally:
         ALLOWANCE.reset(token)
         _write_reports(item, allowed)
+        if item.config.getoption("--privacy-record") is not None:
+            _append_modules(item.config)
         for number, audited in enumerate(allowed.done):
             _append(item.config, "audit", test=item.nodeid, **asdict(audited), **asdict(allowed.records[number]))
         for number, audited in enumerate(allowed.done if mark is not None else ()):

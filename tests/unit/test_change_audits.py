@@ -440,6 +440,8 @@ def test_rows_keep_a_violation_and_the_last_audit_of_everything_else():
     )
     results.add([replace(row, view="audit 1 of 2", verdict="consistent", trials=9)])
     results.add([replace(row, view="audit 2 of 2", verdict="consistent", trials=9)])
+    results.add([replace(row, view="audit 1 of 2", reason="memory"), replace(row, name="b", reason="memory")])
+    assert results.rows["test", "b", ""].reason == "memory"
     assert [(one.name, one.view, one.verdict, one.trials) for one in results.rows.values()] == [
         ("b", "", "not audited", 0), ("a", "audit 1 of 2", "consistent", 9), ("a", "audit 2 of 2", "violation", 0),
     ]  # fmt: skip

@@ -184,7 +184,7 @@ def test_chains_are_shortest_ways_to_a_changed_file(tmp_path, seed):
 )
 def test_ways_to_import(tmp_path, text, reaches):
     make(tmp_path, {"pkg/__init__.py": "", "pkg/mod.py": "", "pkg/other.py": "", "one.py": text})
-    assert ("one.py" in importing(tmp_path, "pkg/mod.py", {"registered-name": "pkg.mod"})) == reaches
+    assert ("one.py" in importing(tmp_path, "pkg/mod.py", {"registered-name": {"pkg.mod"}})) == reaches
 
 
 def test_importing_a_module_executes_the_packages_around_it(tmp_path):
