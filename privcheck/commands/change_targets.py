@@ -258,7 +258,7 @@ def find_algorithms(
         elif time.monotonic() > until:
             yield min(own), [row]
         else:
-            yield min(own), [*_views(row, change, graph, own, directory)]
+            yield min(own), [*_views(row, change, graph, own, directory=directory, until=until)]
 
 
 def _read_projects(change: CodeChange) -> dict[str, tuple[str, str]]:
@@ -281,33 +281,46 @@ def _read_projects(change: CodeChange) -> dict[str, tuple[str, str]]:
 
 
 def _views(
-    row: ReviewedTarget, change: CodeChange, graph: ImportGraph, own: Iterable[str], directory: Path
+    row: ReviewedTarget, change: CodeChange, graph: ImportGraph, own: Iterable[str], *, directory: Path, until: float
 ) -> Iterator[ReviewedTarget | AlgorithmView]:
+    """Load an algorithm in a process of its own, where its code may hang or exit, and yield its views."""
+    code = f"from privcheck.commands.change_targets import print_views; print_views({row.name!r})"
+    ended = _run([sys.executable, "-P", "-c", code], directory, until - time.monotonic())
     try:
-        setting = resolve_setting(row.name, {})
-        loaded = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
-        if hidden := find_hidden(change, graph, own, loaded):
-            yield replace(row, reason=hidden)
-            return
-        if setting.declaration is None:
-            yield replace(row, verdict="nothing to audit", reason="")
-            return
-        plan = registry.plan_for(setting.algorithm)
-        views = audited_views(setting, plan)
+        told = json.loads(_last(ended.out))
+    except json.JSONDecodeError:
+        said = _last(ended.said) or f"its process ended with {ended.code}"
+        told = {"error": "the time was over while it was loaded" if ended.code is None else said, "files": {}}
+    if reason := told["error"] or find_hidden(change, graph, own, told["files"]):
+        yield replace(row, reason=_cut(reason))
+    elif not told["declares"]:
+        yield replace(row, verdict="nothing to audit", reason="")
+    else:
+        yield AlgorithmView(row=replace(row, view="verify"), trials=0, directory=directory)
+        for view, usual in told["views"].items():
+            trials = min(usual, _FIRST.get(view, usual))
+            yield AlgorithmView(row=replace(row, view=view), trials=trials, directory=directory)
+
+
+def print_views(name: str) -> None:
+    """Print what can be audited of an algorithm as a line of JSON: views with their usual trials, and loaded files."""
+    found: dict[str, Any] = {"error": "", "declares": False, "views": {}, "files": {}}
+    try:
+        setting = resolve_setting(name, {})
+        loaded = {module: getattr(of, "__file__", None) for module, of in list(sys.modules.items())}
+        found["files"] = {module: file for module, file in loaded.items() if isinstance(file, str)}
+        if setting.declaration is not None:
+            plan = registry.plan_for(setting.algorithm)
+            found["declares"] = True
+            found["views"] = {view: plan.trials[view] for view in audited_views(setting, plan)}
     except PrivcheckError as error:
-        yield replace(row, reason=_cut(str(error)))
-        return
-    except Exception as error:  # noqa: BLE001 - code under review may raise anything
-        yield replace(row, reason=_cut(describe_failure(error)))
-        return
-    yield AlgorithmView(row=replace(row, view="verify"), trials=0, directory=directory)
-    for view in views:
-        usual = next(number for name, number in plan.trials.items() if name == view)
-        trials = min(usual, _FIRST.get(view, usual))
-        yield AlgorithmView(row=replace(row, view=view), trials=trials, directory=directory)
+        found["error"] = str(error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - code under review may raise anything
+        found["error"] = describe_failure(error)
+    sys.stdout.write(f"\n{json.dumps(found)}\n")
 
 
-def find_hidden(change: CodeChange, graph: ImportGraph, own: Iterable[str], loaded: Mapping[str, str | None]) -> str:
+def find_hidden(change: CodeChange, graph: ImportGraph, own: Iterable[str], loaded: Mapping[str, str]) -> str:
     """Say which file of the work tree was not loaded because another module of its name was; empty if none.
 
     An installed copy with the same content is as good as the file.

@@ -253,6 +253,24 @@ def test_an_installed_copy_is_not_taken_for_the_code_under_review(tree, tmp_path
     assert "install the work tree (pip install -e .)" in found["reason"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("raise SystemExit(0)", "SystemExit"),
+        ("import os\nos._exit(0)", "its process ended with 0"),
+        ("import time\ntime.sleep(1000)", "the time was over while it was loaded"),
+        ("1 / 0", "division by zero"),
+    ],
+)
+def test_code_that_ends_the_process_or_never_does_is_not_audited_and_no_pass(tree, text, reason):
+    commit(tree, {"src/mine/factor.py": f"FACTOR = 2\n{text}\n"})
+    told, _, _ = review(tree, code=3, minutes=0.2)
+    (found,) = told["targets"]
+    assert (found["name"], found["verdict"]) == ("mine-visits", "not audited")
+    assert reason in found["reason"]
+
+
 PROJECT = '[project.entry-points."privcheck.algorithms"]\nmine-visits = "mine.declared:{name}"\n{more}\n'
 
 
