@@ -97,7 +97,13 @@ def describe_review(found: ChangeReview) -> str:
     rows += [(one.verdict, one.title, f"{one.file}:{one.line}", say_bound(one)) for one in found.targets]
     bad = [one for one in found.targets if one.verdict in {"violation", "fails"}]
     witnesses = [
-        "\n".join(part for part in (wrap(f"{one.title}: {one.method}"), wrap(one.neighbours), one.command) if part)
+        "\n".join(
+            [
+                wrap(f"{one.title}: {one.method}"),
+                *([wrap(f"neighbours: {one.neighbours}")] if one.neighbours else []),
+                *([f"to repeat it: {one.command}"] if one.command else []),
+            ]
+        )
         for one in bad
     ]
     table = [wrapped_columns(rows), ""] if found.targets else []

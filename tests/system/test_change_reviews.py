@@ -123,6 +123,7 @@ def verdicts(told):
 
 
 @pytest.mark.slow
+@pytest.mark.every_change
 def test_a_mutant_of_a_mechanism_is_found_through_its_imports_with_a_witness(tree):
     commit(
         tree,
