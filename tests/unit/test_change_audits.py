@@ -197,6 +197,33 @@ def test_what_needs_more_than_its_part_gets_the_time_that_is_left(monkeypatch):
     assert len({level for _, level, _ in log}) == 1  # the same audits, not further ones
 
 
+class Halves(Fake):
+    """A unit of two tests, the first of which has its result when the process is ended."""
+
+    def __init__(self, clock, log, names=("one", "two")):
+        super().__init__(clock, "halves", needs=10.0 * len(names), audits=len(names), log=log)
+        self.names = names
+
+    def run(self, level, seconds):
+        _, ended = super().run(level, seconds)
+        row = ReviewedTarget(kind="test", name="", file="t.py", line=1, through=("t.py",), verdict="consistent")
+        self.log[-1] = (self.names, *self.log[-1][1:])
+        return tuple(change_targets.replace(row, name=name) for name in self.names[: None if ended else 1]), ended
+
+    def rest(self, found):
+        known = {one.name for one in found}
+        return Halves(self.clock, self.log, tuple(name for name in self.names if name not in known))
+
+
+def test_only_what_has_no_result_is_run_in_the_time_that_is_left(monkeypatch):
+    clock, log = Clock(monkeypatch), []
+    units = [Halves(clock, log), Fake(clock, "quick", needs=1.0, log=log)]
+    made, rows = rounds(monkeypatch, units, seconds=30, clock=clock, most=1)
+    assert [(name, ended) for name, _, ended in log] == [(("one", "two"), False), ("quick", True), (("two",), True)]
+    assert sorted(one.name for one in rows.values()) == ["one", "quick", "two"]
+    assert made[0].audits == 3
+
+
 def test_a_share_too_small_for_floats_is_refused_at_once_and_ends_later_rounds(monkeypatch):
     clock = Clock(monkeypatch)
     with pytest.raises(ParameterError, match="give a larger --alpha"):
