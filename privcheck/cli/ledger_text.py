@@ -34,9 +34,17 @@ def describe_new(result: dict[str, Any]) -> str:
     return "\n".join([
         f"a new ledger: {result['store']}",
         f"the officer's token, which is not shown again: {result['officer_token']}",
-        "keep it in a file that only you can read, for --token-file, or in PRIVCHECK_LEDGER_TOKEN",
+        *_say_token(result["store"]),
         "next: privcheck ledger policy, for the (ε, δ) of a dataset; then privcheck ledger grant and charge",
     ])  # fmt: skip
+
+
+def _say_token(store: str) -> list[str]:
+    """What the officer's token is for."""
+    keep = "keep it in a file that only you can read, for --token-file, or in PRIVCHECK_LEDGER_TOKEN"
+    if not store.startswith("sqlite:"):
+        return [keep]
+    return [f"it is for `privcheck serve`; on this machine whoever may write the file is officer without it. {keep}"]
 
 
 def describe_granted(result: dict[str, Any]) -> str:
@@ -79,12 +87,14 @@ def describe_decision(result: dict[str, Any]) -> str:
             f"{recorded['delta']}"
         )
     if result["state"] == "refused":
-        return f"refused: {result['reason']}" + ("" if "is left" in result["reason"] else f"; {left}")
+        told = "" if result["reason"].endswith(" is left") else f"; {left}"
+        return f"refused: {result['reason']}{told}\nnothing was charged, and the ledger keeps no record of the request"
     lines = [f"{result['state']}: {result['id']}, {_cost(result)}; {left}"]
     if result["expires"] is not None:
         lines.append(f"until {result['expires']}; afterwards it counts as spent until an officer releases it")
     receipt = result["receipt"]
-    lines.append(f"receipt: {receipt['dataset']}, row {receipt['seq']}, {receipt['hash']}; --json prints it signed")
+    lines.append(f"receipt: {receipt['dataset']}, row {receipt['seq']}, {receipt['hash']}")
+    lines.append(f"signed, to keep outside the ledger: privcheck ledger show --store … --charge {result['id']} --json")
     return "\n".join(lines)
 
 

@@ -263,7 +263,10 @@ def check(name: str, *, sets: tuple[str, ...], out: Path | None, dry_run: bool, 
         frozen = ", and the grant is frozen" if how["ledger"] is not None else ""
         click.echo(f"not run: an audit found a violation; nothing was drawn or charged{frozen}", err=True)
     finish(report, render_text)
-    sys.exit(exit_code(report))
+    code = exit_code(report)
+    if said := {1: "the claim fails, or an audit found a violation", 3: "undecided"}.get(code):
+        click.echo(f"exit code {code}: {said}; the report says which and why", err=True)
+    sys.exit(code)
 
 
 def _tell_planned(command: str, foreseen: Foreseen, *, out: Path | None, delta: str | None = None) -> None:

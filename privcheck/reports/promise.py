@@ -122,14 +122,16 @@ def _say(epsilon: float, delta: float, distance: float | None = None, claim: tup
         "before), names the right one at most"
     )
     if delta == 0:
-        alone_said = f"no output lifts the belief in one of them above {percent(alone, rounding='up')} (pure {at})"
+        most = percent(alone, rounding="up")
+        alone_said = f"after the most telling output the belief in one of them is at most {most} (pure {at})"
     else:
         alone_said = f"{at} at δ = {figure(delta)} alone would allow {percent(alone, rounding='up')}"
     if allowed:
         alone_said += f", where the claim allows {allowed}"
     whole = 1.0 if distance is None else min(1.0, (1 + distance) / 2 * _SLACK)
     if whole < alone:
-        return f"{who} {percent(whole, rounding='up')} of the time, by the whole curve δ(ε); {alone_said}."
+        average = f"{percent(whole, rounding='up')} of the time, on average over all outputs (by the whole curve δ(ε))"
+        return f"{who} {average}; {alone_said}."
     told = f"{who} {percent(alone, rounding='up')} of the time, at {at}{f' and δ = {figure(delta)}' if delta else ''}"
     return f"{told}; the claim allows {allowed}." if allowed else f"{told}."
 

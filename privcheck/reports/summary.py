@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from privcheck.reports import audit_wording
@@ -266,7 +266,32 @@ class PolicyValue:
 
 
 def verdict(report: Report) -> Verdict:
-    """The verdict in words; a report without one says so, which is never a pass."""
+    """The verdict in words; a report without one says so, which is never a pass, nor is one that an audit refutes."""
+    said, accused = _verdict_alone(report), _name_accused(report)
+    if not accused or said.tone == "bad":
+        return said
+    views = dict(accused)
+    code = any(view.agent_ran is not False for view in views.values())
+    headline = "The theorem holds, the running code breaks it" if code else "The theorem holds, an audit contradicts it"
+    return replace(
+        said,
+        headline=headline if said.tone == "good" else f"{said.headline}; an audit found a violation",
+        tone="bad",
+        sentence=" ".join(part for part in (audit_wording.sentences(dict(audit_views(report))), said.sentence) if part),
+        repair="" if said.tone == "good" else said.repair,  # of the declaration, which is right
+        meaning=audit_wording.explain_limits(views),
+    )
+
+
+def _name_accused(report: Report) -> tuple[tuple[str, Audited], ...]:
+    """The views with a violation at the report's own parameters."""
+    return tuple(
+        (name, view) for name, view in audit_views(report) if view.verdict == "violation" and _here(report, view)
+    )
+
+
+def _verdict_alone(report: Report) -> Verdict:
+    """The verdict without the audits beside it."""
     own, verify = report.verdict or report.verify, report.verify
     if own is None and report.audit is not None:
         return _audit_verdict(report.audit)
@@ -518,16 +543,14 @@ def _tell_of_twin(report: Report) -> Iterator[Notice]:
 def _contradictions(report: Report, name: str, view: Audited) -> Iterator[Notice]:
     """Yield the contradictions between an audit and the rest of the report."""
     if view.verdict == "violation" and report.verify is not None:
-        against = ", although the claim was found to hold: the running code differs from its declaration"
-        if name == "releases" and (elsewhere := words(view.evidence, "audited_at")):
-            against = f", at {elsewhere}; at the parameters above the claim was found to hold"
-        holds = verdict(report).tone == "good"
+        against = ""
         if report.verify.verdict == "fails" and not view.agent_ran:
             against = ": the declared releases lose more than the claim, as the verdict says. No agent ran in it"
-        else:
-            against = against if holds else ""
-        text = f"The audit of the view “{name}” found a violation{against}."
-        yield Notice(tone="bad", title="Audit: violation", text=text)
+        elif report.verify.verdict == "holds" and (elsewhere := words(view.evidence, "audited_at")):
+            against = f", at {elsewhere}; at the parameters above the claim was found to hold"
+        if against or report.verify.verdict == "fails":  # else the verdict itself says it
+            text = f"The audit of the view “{name}” found a violation{against}."
+            yield Notice(tone="bad", title="Audit: violation", text=text)
     if isinstance(first := view.evidence.get("first_run"), Mapping):
         lower = first.get("epsilon_lower")
         more = f" (ε ≥ {figure(lower, rounding='down')})" if isinstance(lower, float) else ""

@@ -29,7 +29,9 @@ from privcheck.verification import PlainWitness
 _SEVERITIES: dict[str, Tone] = {"critical": "bad", "theoretical": "open", "negligible": "plain"}
 _SPREADS = {"gaussian": "std", "laplace": "b"}
 _ALIKE = 0.75  # share of words that findings of one row have in common
-_BEFORE = 3  # words that say what a differing word is
+_FEW = 4  # replaced passages
+_SIGNS = ("+", "−", "·", "=")
+_NEAR = 1  # word between passages that are told as one
 _ASKED = re.compile(r" \(asked: [^)]*\)")
 _AUDIT_TONES: dict[str, Tone] = {"violation": "bad", "consistent": "plain"}
 
@@ -160,8 +162,25 @@ def methods_table(report: Report) -> ReportTable | None:
     return table(f"The same releases by each method of accounting{at}.", ("method", "#ε", "direction"), body)
 
 
-def findings_table(report: Report) -> ReportTable | None:
-    """Table of the findings, the gravest first; those of one code that differ in a few words share a row."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingGroup:
+    """Findings of one code that differ in a few words.
+
+    Attributes:
+        severity: Their severity.
+        code: Their code.
+        where: Where they are, in their order.
+        message: What is found at the first place, and by which words it differs at the others.
+    """
+
+    severity: str
+    code: str
+    where: str
+    message: str
+
+
+def group_findings(report: Report) -> tuple[FindingGroup, ...]:
+    """The findings of a report, the gravest first; those of one code that differ in a few words share a group."""
     groups: list[list[VerdictFinding]] = []
     for item in gravest_first(report):
         same = next((group for group in groups if _alike(group[0], item)), None)
@@ -169,40 +188,68 @@ def findings_table(report: Report) -> ReportTable | None:
             groups.append([item])
         else:
             same.append(item)
-    body: list[list[str | Cell]] = [
-        [
-            Cell(text=group[0].severity, tone=_SEVERITIES[group[0].severity]),
-            group[0].code,
-            ", ".join(dict.fromkeys(item.where for item in group)),
-            spell_out(_together([(item.where, agree(report, item.message)) for item in group])),
-        ]
+    return tuple(
+        FindingGroup(
+            severity=group[0].severity,
+            code=group[0].code,
+            where=", ".join(dict.fromkeys(item.where for item in group if item.where)),
+            message=_compare([(item.where, spell_out(agree(report, item.message))) for item in group]),
+        )
         for group in groups
+    )
+
+
+def findings_table(report: Report) -> ReportTable | None:
+    """Table of the groups of findings, the gravest first."""
+    body: list[list[str | Cell]] = [
+        [Cell(text=item.severity, tone=_SEVERITIES[item.severity]), item.code, item.where, item.message]
+        for item in group_findings(report)
     ]
     return table("Findings of the verification, the gravest first.", ("severity", "code", "where", "finding"), body)
 
 
 def _alike(one: VerdictFinding, other: VerdictFinding) -> bool:
-    """Whether two findings have a code and most of their words in common."""
+    """Whether two findings have a code in common and are told apart by a few replaced words."""
     same = (one.severity, one.code) == (other.severity, other.code)
-    return same and _compared(one.message, other.message).ratio() > _ALIKE
+    return same and _replaced(one.message, other.message) is not None
 
 
-def _compared(one: str, other: str) -> difflib.SequenceMatcher[str]:
-    return difflib.SequenceMatcher(None, one.split(" "), other.split(" "), autojunk=False)
+def _replaced(one: str, other: str) -> list[tuple[str, str]] | None:
+    """The words of a message and those in their place in another; None if more differs than a few replaced words."""
+    before, after = one.split(" "), other.split(" ")
+    compared = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    if compared.ratio() <= _ALIKE:
+        return None
+    steps = [step for step in compared.get_opcodes() if step[0] != "equal"]
+    if any(tag != "replace" for tag, *_ in steps):
+        return None
+    spans: list[tuple[int, int, int, int]] = []
+    for _, a, b, c, d in steps:  # what one word separates is one formula, and so are the terms of a sum
+        begun = 2 if a > 1 and before[a - 1] in _SIGNS else 0
+        near = bool(spans) and a - begun - spans[-1][1] <= _NEAR
+        start = spans.pop() if near else (a - begun, b, c - begun, d)
+        spans.append((start[0], b, start[2], d))
+    if len(spans) > _FEW:
+        return None
+    return [(_strip(before[a:b]), _strip(after[c:d])) for a, b, c, d in spans]
 
 
-def _together(found: Sequence[tuple[str, str]]) -> str:
-    """The first message, and of the others where they are and the words that differ."""
-    (_, first), others = found[0], []
+def _strip(words: Sequence[str]) -> str:
+    """Words of a sentence without the punctuation that follows them, or a bracket that was opened before them."""
+    text = " ".join(words).rstrip(":.,;")
+    return text[:-1] if text.endswith(")") and text.count(")") > text.count("(") else text
+
+
+def _compare(found: Sequence[tuple[str, str]]) -> str:
+    """The first message, and of the others where they are and the words in the place of its words."""
+    (_, first), others = found[0], dict[str, list[str]]()
     for where, message in found[1:]:
-        words, parts, end = message.split(" "), list[str](), 0
-        for tag, _, _, a, b in _compared(first, message).get_opcodes():
-            if tag != "equal" and b > a:
-                parts.append(" ".join(words[max(a - _BEFORE, end) : b]))
-                end = b
-        told = ", ".join(part.strip(":.,;") for part in parts)
-        others.append(f"{where}: {told}" if told else where)
-    return "; ".join([first, *([f"likewise {others[0]}", *others[1:]] if others else [])])
+        pairs = dict.fromkeys(_replaced(first, message) or [])
+        told = ", ".join(f"“{new}” in place of “{old}”" for old, new in pairs)
+        if told:
+            others.setdefault(told, []).append(where)
+    differ = "; ".join(f"{', '.join(places)}: {told}" for told, places in others.items())
+    return f"{first}. Elsewhere: {differ}" if differ else first
 
 
 def gravest_first(report: Report) -> list[VerdictFinding]:

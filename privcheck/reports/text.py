@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from privcheck.reports import summary, tables
 from privcheck.reports.promise import promise
 from privcheck.reports.values import Report
-from privcheck.reports.wording import agree, spell_out, strip_controls, words
+from privcheck.reports.wording import spell_out, strip_controls, words
 
 _GAP = "  "
 _AUDIT = ("view", "verdict", "agent ran", "ε at least", "expected", "ε at most", "claimed", "time")
@@ -47,6 +47,7 @@ def _head(report: Report, width: int) -> Iterator[str]:
         verdict.statements and f"Claimed: {verdict.claim}.",
         verdict.origin,
         verdict.ratios and f"Cost over claim: {verdict.ratios}.",
+        verdict.why,
         verdict.sentence,
         verdict.how and f"Found {verdict.how}.",
         verdict.certificate,
@@ -83,12 +84,12 @@ def _violations(report: Report, width: int) -> Iterator[str]:
 
 
 def _findings(report: Report, width: int) -> Iterator[str]:
-    findings = tables.gravest_first(report)
-    if findings:
+    groups = tables.group_findings(report)
+    if groups:
         yield "findings"
-    for item in findings:
+    for item in groups:
         head = f"{item.severity} {item.code}{f' {item.where}' if item.where else ''}: "
-        yield from _wrap(head + spell_out(agree(report, item.message)), width, "  ")
+        yield from _wrap(head + item.message, width, "  ")
 
 
 def _grounds(report: Report, width: int) -> Iterator[str]:

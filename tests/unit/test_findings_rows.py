@@ -26,7 +26,7 @@ def test_findings_that_differ_in_a_number_share_a_row_with_every_number():
             "critical",
             "budget-exceeded",
             "a, b, c",
-            f"{said.format(1.9)}; likewise b: this release costs 1.95; c: this release costs 2",
+            f"{said.format(1.9)}. Elsewhere: b: “1.95” in place of “1.9”; c: “2” in place of “1.9”",
         ],
         ["theoretical", "claim-slack", "claim", "the releases cost half of the claim"],
     ]
@@ -47,5 +47,19 @@ def test_other_codes_severities_and_sentences_have_rows_of_their_own():
         ["critical", "x", "a"],
         ["negligible", "x", "a"],
     ]
-    assert found[0][3] == f"{said}; likewise b"
+    assert found[0][3] == said
     assert rows() == []
+
+
+def test_replaced_formulas_are_quoted_whole():
+    said = "{} is larger than any pair of neighbours shows, {} (of both {}): noise is {} times what it should be here"
+    found = rows(
+        ("negligible", "slack", "a", said.format("2H", "2√(H − 1)/H", 0.5, 2)),
+        ("negligible", "slack", "b", said.format("√H", "√(4H − 4)", 0.5, 4)),
+        ("negligible", "slack", "c", said.format("√H", "√(4H − 4)", 0.5, 4)),
+        ("negligible", "slack", "d", said.format("2H", "2√(H − 1)/H", 0.5, 2) + " and more"),
+    )
+    assert [row[2] for row in found] == ["a, b, c", "d"]
+    assert found[0][3].endswith(
+        "Elsewhere: b, c: “√H” in place of “2H”, “√(4H − 4)” in place of “2√(H − 1)/H”, “4” in place of “2”"
+    )
