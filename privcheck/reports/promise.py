@@ -46,8 +46,9 @@ class Promise:
             return "A claim, not a guarantee."
         if self.strength == "none":
             return "No guarantee."
-        most = {"strong": f"at most {percent(_STRONG)}", "moderate": f"at most {percent(_MODERATE)}"}
-        scale = f"by ε and δ alone an attacker is right {most.get(self.strength, f'more than {percent(_MODERATE)}')} of the time"
+        limits = {"strong": f"at most {percent(_STRONG)}", "moderate": f"at most {percent(_MODERATE)}"}
+        often = limits.get(self.strength, f"more than {percent(_MODERATE)}")
+        scale = f"by ε and δ alone an attacker is right {often} of the time"
         return f"A {self.strength} guarantee ({scale}){'' if self.claimed else ', and not the one claimed'}."
 
 
