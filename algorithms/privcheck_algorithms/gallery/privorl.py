@@ -7,8 +7,8 @@ are cut from random orders of all copies, in which a trajectory may be several t
 minima and maxima, so that no bound on the whole is known; what is known is a pair of neighbours that leaves them alone.
 
 *PrivORL-N* gives its target to Opacus, for one transition, and runs the steps that Opacus accounts for. Its scaling is
-not the sensitive data's: the checkpoint that is loaded (`elucidated_diffusion.py`, lines 463–470) replaces it by that of
-the public data.
+not the sensitive data's: the checkpoint that is loaded (`elucidated_diffusion.py`, lines 463–470) replaces it by that
+of the public data.
 
 Files and lines are of the repository at its commit 0afae79; of the paper itself only the abstract was available.
 """
@@ -32,7 +32,7 @@ from privcheck.declare.schedules import Poisson
 from privcheck.declare.statements import Origin
 from privcheck.declare.statistics import ClippedSums
 from privcheck.declare.statistics.base import Sensitivity
-from privcheck.errors import DeclarationError
+from privcheck.errors import DeclarationError, ParameterError
 from privcheck.runtime.registry import Algorithm, Reading
 from privcheck.terms.guarantees import ApproxDP
 from privcheck.terms.parameters import Condition
@@ -133,7 +133,7 @@ class CopiedBatches:
         return Facts(
             words=(
                 f"sums of gradients clipped to C, plus Gaussian noise of std {self.spread}·C, over batches of {_BATCH} "
-                f"of {self.copies} copies of every trajectory, in random orders; the data are scaled by their limits"
+                f"from random orders of trajectories, each {self.copies} times; the data are scaled by their limits"
             ),
             output="the noisy gradient of every batch",
             latex=r"\textstyle\sum_{\mathrm{batch}} \mathrm{clip}(g) + N\left(0,\ ("
@@ -174,7 +174,7 @@ class CopiedBatches:
         moved = minimum(self.copies, _BATCH)
         return Cost(
             sensitivity=Sensitivity(
-                l1=INFINITE, l2=moved, linf=moved, reason="as many copies as fit into a batch, in units of C, if scaled alike"
+                l1=INFINITE, l2=moved, linf=moved, reason="as many copies as fit into a batch, in units of C"
             ),
             charged=moved, rho=INFINITE, pure=None, mu_squared=None, theorem=_UNKNOWN,
         )  # fmt: skip
@@ -205,7 +205,7 @@ class CopiedBatches:
             total = Mixture(noise=noise, weights=tuple(weights.tolist()), shifts=shifts)
             made.append(
                 KnownPair(
-                    words=f"one trajectory's gradient has norm C, {told}; all others have none, and the limits are theirs",
+                    words=f"one trajectory's gradient has norm C, {told}; others have none, and set the limits",
                     data=("present", "absent") if shifts[0] else ("absent", "present"),
                     outcomes=total.outcomes(),
                     sampler=SampledRounds(mixture=total, rounds=1),
@@ -247,11 +247,53 @@ def privorl_j(readings: Mapping[str, str]) -> Declaration:
         parameters=(
             Parameter(name="epsilon", default=10, kind="positive", meaning="target_epsilon; the README's example"),
             _DELTA,
-            Parameter(name="noise_multiplier", default=1, kind="positive", meaning="std of the noise over C, a constant"),
+            Parameter(name="noise_multiplier", default=1, kind="positive", meaning="std of the noise over C, constant"),
             Parameter(name="trajectories", default=trajectories, kind="count", meaning="of the sensitive dataset"),
             Parameter(name="copies", default=50, kind="count", meaning="of each trajectory: 2·25"),
         ),
     )  # fmt: skip
+
+
+_USUAL: Final = {"epsilon": 10, "transitions": 800_000, "batch": 128, "epochs": 5}
+_ORDERS: Final = (*(1 + x / 10 for x in range(1, 100)), *range(12, 64))  # of Rényi divergences, Opacus's
+_TOLERANCE: Final = 0.01  # by which the ε that it reaches may be below the target
+_LARGEST: Final = 1e6
+
+
+def _search_as_opacus(values: Mapping[str, Fraction]) -> Fraction:
+    """Noise multiplier that `opacus.accountants.utils.get_noise_multiplier` returns, given dp_accounting's divergences.
+
+    Raises:
+        ParameterError: No multiplier up to 10⁶ reaches the target.
+    """
+    if values["delta"] == _DELTA.check(_DELTA.default) and all(values[name] == x for name, x in _USUAL.items()):
+        return values["noise_multiplier"]
+    import dp_accounting as dp
+    from dp_accounting.rdp import RdpAccountant
+
+    target, failure = float(values["epsilon"]), float(values["delta"])
+    batches = math.ceil(values["transitions"] / values["batch"])
+
+    def reached(multiplier: float) -> float:
+        accountant = RdpAccountant(orders=_ORDERS)
+        step = dp.PoissonSampledDpEvent(1 / batches, dp.GaussianDpEvent(multiplier))
+        accountant.compose(dp.SelfComposedDpEvent(step, int(values["epochs"]) * batches))
+        return float(accountant.get_epsilon(failure))
+
+    low, high = 0.0, 20.0
+    while (spent := reached(high)) > target:
+        high *= 2
+        if high > _LARGEST:
+            message = f"expected an ε that noise of std {_LARGEST:.0e}·C reaches, got {target}"
+            raise ParameterError(f"{message}; set a larger epsilon", name="epsilon", given=values["epsilon"])
+    while target - spent > _TOLERANCE:
+        middle = (low + high) / 2
+        found = reached(middle)
+        if found < target:
+            high, spent = middle, found
+        else:
+            low = middle
+    return Fraction(high)
 
 
 def privorl_n(_readings: Mapping[str, str]) -> Declaration:
@@ -265,7 +307,7 @@ def privorl_n(_readings: Mapping[str, str]) -> Declaration:
         origin=Origin(
             kind="published code",
             text=f"{_CODE}: synther/diffusion/elucidated_diffusion.py, lines 317, 369 and 612–683; "
-            "synther/training/train_diffuser.py, lines 126–132; config/resmlp_denoiser.gin; requirements.txt, opacus 1.4.1",
+            "synther/training/train_diffuser.py, lines 126–132; config/resmlp_denoiser.gin; requirements.txt",
         ),
         relation=AddRemoveOne("user"),
         releases=(
@@ -279,22 +321,23 @@ def privorl_n(_readings: Mapping[str, str]) -> Declaration:
         ),
         claim=Claim(ApproxDP(epsilon, delta), source="dp_epsilon and dp_delta, of train_diffuser.py, lines 128–129"),
         parameters=(
-            Parameter(name="epsilon", default=10, kind="positive", meaning="dp_epsilon, its default"),
+            Parameter(name="epsilon", default=_USUAL["epsilon"], kind="positive", meaning="dp_epsilon, its default"),
             _DELTA,
             Parameter(
                 name="noise_multiplier",
                 default="0.3896331787109375",
                 kind="positive",
-                meaning="std of the noise over C, as Opacus's search by Rényi divergences finds it at the other defaults",
+                meaning="std of the noise over C; from the other values as Opacus 1.4 finds it, by Rényi divergences",
+                follows=_search_as_opacus,
             ),
             Parameter(
                 name="transitions",
-                default=800_000,
+                default=_USUAL["transitions"],
                 kind="count",
                 meaning="users, of one transition each: 80 % of 10⁶ (finetuning_rate)",
             ),
-            Parameter(name="batch", default=128, kind="count", meaning="batch_size of the data loader"),
-            Parameter(name="epochs", default=5, kind="count", meaning="finetune_epochs"),
+            Parameter(name="batch", default=_USUAL["batch"], kind="count", meaning="batch_size of the data loader"),
+            Parameter(name="epochs", default=_USUAL["epochs"], kind="count", meaning="finetune_epochs"),
             Parameter(name="C", default=1, kind="positive", meaning="dp_max_grad_norm"),
             Parameter(name="d", default=10, kind="count", meaning="parameters of the model"),
         ),
