@@ -36,7 +36,7 @@ from privcheck.errors import DeclarationError, ParameterError
 from privcheck.runtime.registry import Algorithm, Reading
 from privcheck.terms.guarantees import ApproxDP
 from privcheck.terms.parameters import Condition
-from privcheck.terms.symbols import INFINITE, Expr, ceil, d, delta, epsilon, minimum, symbol
+from privcheck.terms.symbols import INFINITE, Expr, d, delta, epsilon, minimum, symbol
 from privcheck_algorithms.papers import GALLERY
 
 if TYPE_CHECKING:
@@ -240,10 +240,10 @@ def privorl_j(readings: Mapping[str, str]) -> Declaration:
                 trajectories=symbol("trajectories", "count"),
                 copies=symbol("copies", "count"),
                 spread=symbol("noise_multiplier", "positive"),
-                source="PrivORL-J/diffuser/utils/training_v1.py, lines 456–567",
+                source="code lines 456–567 of PrivORL-J/diffuser/utils/training_v1.py",
             ),
         ),
-        claim=Claim(ApproxDP(epsilon, delta), source="target_epsilon and target_delta, of training_v1.py"),
+        claim=Claim(ApproxDP(epsilon, delta), source="target_epsilon, target_delta, code line 208 of training_v1.py"),
         parameters=(
             Parameter(name="epsilon", default=10, kind="positive", meaning="target_epsilon; the README's example"),
             _DELTA,
@@ -254,7 +254,7 @@ def privorl_j(readings: Mapping[str, str]) -> Declaration:
     )  # fmt: skip
 
 
-_USUAL: Final = {"epsilon": 10, "transitions": 800_000, "batch": 128, "epochs": 5}
+_USUAL: Final = {"epsilon": Fraction(10), "rate": Fraction(1, 6250), "rounds": Fraction(31_250)}
 _ORDERS: Final = (*(1 + x / 10 for x in range(1, 100)), *range(12, 64))  # of Rényi divergences, Opacus's
 _TOLERANCE: Final = 0.01  # by which the ε that it reaches may be below the target
 _LARGEST: Final = 1e6
@@ -266,19 +266,19 @@ def _search_as_opacus(values: Mapping[str, Fraction]) -> Fraction:
     Raises:
         ParameterError: No multiplier up to 10⁶ reaches the target.
     """
-    if values["delta"] == _DELTA.check(_DELTA.default) and all(values[name] == x for name, x in _USUAL.items()):
+    if values["delta"] == _DELTA.check(_DELTA.default) and all(values[name] == one for name, one in _USUAL.items()):
         return values["noise_multiplier"]
     import dp_accounting as dp
     from dp_accounting.rdp import RdpAccountant
 
     target, failure = float(values["epsilon"]), float(values["delta"])
-    batches = math.ceil(values["transitions"] / values["batch"])
 
     def reached(multiplier: float) -> float:
         accountant = RdpAccountant(orders=_ORDERS)
-        step = dp.PoissonSampledDpEvent(1 / batches, dp.GaussianDpEvent(multiplier))
-        accountant.compose(dp.SelfComposedDpEvent(step, int(values["epochs"]) * batches))
-        return float(accountant.get_epsilon(failure))
+        step = dp.PoissonSampledDpEvent(float(values["rate"]), dp.GaussianDpEvent(multiplier))
+        accountant.compose(dp.SelfComposedDpEvent(step, int(values["rounds"])))
+        # 0 is by a conversion that Opacus lacks: there no noise is enough for such a target
+        return float(accountant.get_epsilon(failure)) or math.inf
 
     low, high = 0.0, 20.0
     while (spent := reached(high)) > target:
@@ -298,7 +298,6 @@ def _search_as_opacus(values: Mapping[str, Fraction]) -> Fraction:
 
 def privorl_n(_readings: Mapping[str, str]) -> Declaration:
     """PrivORL-N's fine-tuning at the noise that Opacus 1.4 finds for the target."""
-    batches = ceil(symbol("transitions", "count") / symbol("batch", "count"))
     C, multiplier = symbol("C", "positive"), symbol("noise_multiplier", "positive")
     return Declaration(
         name="published-privorl-n",
@@ -315,11 +314,13 @@ def privorl_n(_readings: Mapping[str, str]) -> Declaration:
                 "gradients",
                 ClippedSums(dimension=d, norm=C),
                 Gaussian(variance=(multiplier * C) ** 2),
-                schedule=Poisson(rate=1 / batches, rounds=symbol("epochs", "count") * batches),
-                source="synther/diffusion/elucidated_diffusion.py, lines 618–626",
+                schedule=Poisson(rate=symbol("rate", "positive"), rounds=symbol("rounds", "count")),
+                source="code lines 618–626 of synther/diffusion/elucidated_diffusion.py",
             ),
         ),
-        claim=Claim(ApproxDP(epsilon, delta), source="dp_epsilon and dp_delta, of train_diffuser.py, lines 128–129"),
+        claim=Claim(
+            ApproxDP(epsilon, delta), source="dp_epsilon and dp_delta, code lines 128–129 of train_diffuser.py"
+        ),
         parameters=(
             Parameter(name="epsilon", default=_USUAL["epsilon"], kind="positive", meaning="dp_epsilon, its default"),
             _DELTA,
@@ -331,13 +332,14 @@ def privorl_n(_readings: Mapping[str, str]) -> Declaration:
                 follows=_search_as_opacus,
             ),
             Parameter(
-                name="transitions",
-                default=_USUAL["transitions"],
-                kind="count",
-                meaning="users, of one transition each: 80 % of 10⁶ (finetuning_rate)",
+                name="rate",
+                default=_USUAL["rate"],
+                kind="positive",
+                meaning="probability of a transition to be in a batch: 1/⌈n/128⌉, n 80 % of 10⁶ (finetuning_rate)",
             ),
-            Parameter(name="batch", default=_USUAL["batch"], kind="count", meaning="batch_size of the data loader"),
-            Parameter(name="epochs", default=_USUAL["epochs"], kind="count", meaning="finetune_epochs"),
+            Parameter(
+                name="rounds", default=_USUAL["rounds"], kind="count", meaning="batches: finetune_epochs 5, over rate"
+            ),
             Parameter(name="C", default=1, kind="positive", meaning="dp_max_grad_norm"),
             Parameter(name="d", default=10, kind="count", meaning="parameters of the model"),
         ),
