@@ -264,8 +264,12 @@ def check(name: str, *, sets: tuple[str, ...], out: Path | None, dry_run: bool, 
         click.echo(f"not run: an audit found a violation; nothing was drawn or charged{frozen}", err=True)
     finish(report, render_text)
     code = exit_code(report)
-    if said := {1: "the claim fails, or an audit found a violation", 3: "undecided"}.get(code):
-        click.echo(f"exit code {code}: {said}; the report says which and why", err=True)
+    if code:
+        failed = ["the claim fails"] if report.verify is not None and report.verify.verdict == "fails" else []
+        failed += [
+            f"the audit {name!r} found a violation" for name, view in views.items() if view.verdict == "violation"
+        ]
+        click.echo(f"exit code {code}: {', '.join(failed) or 'undecided'}", err=True)
     sys.exit(code)
 
 

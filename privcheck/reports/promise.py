@@ -46,7 +46,10 @@ class Promise:
             return "A claim, not a guarantee."
         if self.strength == "none":
             return "No guarantee."
-        return f"A {self.strength} guarantee{'' if self.claimed else ', and not the one claimed'}."
+        limits = {"strong": f"at most {percent(_STRONG)}", "moderate": f"at most {percent(_MODERATE)}"}
+        often = limits.get(self.strength, f"more than {percent(_MODERATE)}")
+        scale = f"by ε and δ alone an attacker is right {often} of the time"
+        return f"A {self.strength} guarantee ({scale}){'' if self.claimed else ', and not the one claimed'}."
 
 
 def guess_right(epsilon: float, delta: float) -> float:
@@ -116,10 +119,10 @@ def _say(epsilon: float, delta: float, distance: float | None = None, claim: tup
     """
     alone, at = guess_right(epsilon, delta), f"ε = {figure(epsilon, rounding='up')}"
     less = claim is not None and claim[0] < epsilon and claim[1] == delta
-    allowed = percent(guess_right(*claim), rounding="up") if claim is not None and less else ""
+    allowed = percent(guess_right(*claim)) if claim is not None and less else ""
     who = (
-        "an attacker who sees everything that is released, and knows all but which of two records a user has (50 : 50 "
-        "before), names the right one at most"
+        "an attacker who sees all releases and knows everything else, except which of two records is the user's (50 : "
+        "50 before), names the right one at most"
     )
     if delta == 0:
         most = percent(alone, rounding="up")

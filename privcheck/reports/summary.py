@@ -190,7 +190,10 @@ _REASONS = {  # of a claim that fails, by the code of a finding
 }
 _JOINT = {
     "follows": "Joint differential privacy follows by the billboard lemma.",
-    "unproved": "Joint differential privacy is unproved: the billboard lemma's premise fails, and it has no converse.",
+    "unproved": (
+        "Joint differential privacy, which is deduced from it by the billboard lemma, is unproved: that the premise is "
+        "false does not show that the conclusion is."
+    ),
     "refuted": "Joint differential privacy is refuted: an audit of the other users' actions exceeds the claim.",
 }
 
@@ -380,7 +383,10 @@ def _claim(report: Report) -> KeyFigure | None:
     claim = claimed_epsilon(report)
     if claim is None:
         return None
-    return KeyFigure(label="Claimed", value=f"ε = {figure(claim[0], rounding='up')}", note=at_delta(claim[1]))
+    note = at_delta(claim[1])
+    if report.verify is not None and "zCDP" in report.verify.claim:
+        note += ", which the claimed zCDP implies for any noise"
+    return KeyFigure(label="Claimed", value=f"ε = {figure(claim[0], rounding='up')}", note=note)
 
 
 def _upper(report: Report) -> KeyFigure | None:
@@ -403,14 +409,19 @@ def _lower(report: Report) -> KeyFigure | None:
     audit = report.audit
     if audit is None or audit.epsilon_lower is None:
         return None
-    parts = [at_delta(audit.delta), f"audit, {percent(audit.confidence, rounding='down')} confidence"]
+    what = "audit of the declared releases, no agent ran" if audit.agent_ran is False else "audit"
+    parts = [at_delta(audit.delta), f"{what}, {percent(audit.confidence, rounding='down')} confidence"]
     if audit.reachable is not None:
         parts.append(f"expected {figure(audit.reachable, rounding='down')}")
     if elsewhere := words(audit.evidence, "audited_at"):
         parts.append(f"at {elsewhere}")
-    return KeyFigure(
-        label="Loss at least", value=f"ε ≥ {figure(audit.epsilon_lower, rounding='down')}", note=", ".join(parts)
-    )
+    note = ", ".join(parts)
+    for name, view in audit_views(report):
+        if view.agent_ran and audit.agent_ran is False and view.epsilon_lower is not None:
+            at = audit_wording.audited_at(view)
+            note += f"; view “{name}”, of the running agent: ε ≥ {figure(view.epsilon_lower, rounding='down')}"
+            note += f" at {at}" if at else ""
+    return KeyFigure(label="Loss at least", value=f"ε ≥ {figure(audit.epsilon_lower, rounding='down')}", note=note)
 
 
 def _protected(report: Report) -> KeyFigure | None:
@@ -431,8 +442,8 @@ def _value(report: Report) -> KeyFigure | None:
         return _estimate(report)
     others = [item for item in policies if item.role == "twin" or item.name == "optimum"]
     share = _share_of_uniform(report)
-    lost = "regret" if isinstance(report.run, RanOnline) else "gap"
-    said = [] if share is None else [f"{percent(share)} of the uniform policy's {lost}"]
+    lost = "regret of uniform play" if isinstance(report.run, RanOnline) else "gap from uniform play to the optimum"
+    said = [] if share is None else [f"{percent(share)} of the {lost} is left"]
     note = ", ".join([*(f"{item.name} {figure(item.value)}" for item in others), *said])
     spread = "" if mine[0].std is None else f" ± {figure(mine[0].std, digits=2)}"
     quantity = "Regret" if name_quantity(report) == "regret" else "Value learned"
@@ -534,8 +545,8 @@ def _tell_of_twin(report: Report) -> Iterator[Notice]:
     mine, twin, best = run.value.mean, run.value.baseline, run.value.optimal
     if mine is not None and twin is not None and best is not None and twin <= mine:
         text = (
-            f"Without noise the same agent reaches {figure(twin)} on the same data, no more than with noise "
-            f"({figure(mine)}): what is missing to the optimum ({figure(best)}) is missing without privacy too."
+            f"Without noise the same agent reaches {figure(twin)} on the same data, and {figure(mine)} with it: noise "
+            f"is not what separates it from the optimum ({figure(best)})."
         )
         yield Notice(tone="plain", title="Privacy is not what limits this policy", text=text)
 
