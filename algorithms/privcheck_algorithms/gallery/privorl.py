@@ -135,7 +135,8 @@ class CopiedBatches:
         return Facts(
             words=(
                 f"sums of gradients clipped to C, plus Gaussian noise of std {self.spread}·C, over batches of {_BATCH} "
-                f"from random orders of trajectories, each {self.copies} times; the data are scaled by their limits"
+                f"from random orders of all trajectories, each repeated {self.copies} times; the data are "
+                "scaled by their limits"
             ),
             output="the noisy gradient of every batch",
             latex=r"\textstyle\sum_{\mathrm{batch}} \mathrm{clip}(g) + N\left(0,\ ("
@@ -192,7 +193,8 @@ class CopiedBatches:
         """A trajectory with a gradient of norm C in a fixed direction, or with none; all others have none.
 
         The outcome is the sum, along that direction, of all noisy sums of the run: K + N(0, Tσ²) against N(0, Tσ²),
-        with K the number of its copies in the T batches used. What a batch held stays secret.
+        with K the number of its copies in the T batches used. What a batch held stays secret. The code divides by the
+        norm plus 10⁻⁶: a long gradient comes as close to C as one likes, and the loss to the one computed.
         """
         self.cost(relation)
         number, each = (int(x.number(values)) for x in (self.trajectories, self.copies))
@@ -233,7 +235,7 @@ def privorl_j(readings: Mapping[str, str]) -> Declaration:
             text=f"{_CODE}: PrivORL-J/diffuser/utils/training_v1.py, lines 456–567 (clipping 515–524, noise 533–538); "
             "PrivORL-J/config/locomotion.py, lines 50, 56, 78 and 100–103; PrivORL-J/scripts/training_v1.py, lines 62, "
             "64, 94–96, 167, 208, 215–232 and 241–245; PrivORL-J/diffuser/datasets/sequence_v1.py, lines 258, 428–429 "
-            "and 459–472; training_v2.py and sequence_v2.py are the same in all this",
+            "and 459–472; training_v2.py and sequence_v2.py do the same",
         ),
         relation=ZeroOut("trajectory"),
         releases=(
