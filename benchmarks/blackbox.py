@@ -3,11 +3,11 @@
     python benchmarks/blackbox.py [--trials 10000 100000] [--repeat 20] [--repeat-trials 500] [--testers NAME …]
                                   [--kept FILE] [--write]
 
-Every specimen of `mutants.catalogue`, but for those of literature.py, is audited at 99 % confidence with seed 0 at each number of trials; with several,
-those found at a smaller number are not audited again at a larger one unless `--all`. Other testers (peers.py) are asked
-about the bugs of libraries, with as many runs, as far as they are installed. The correct functions are audited again
-with other seeds, to count false alarms. `--kept` names a file of finished audits, which a later call does not repeat.
-`--write` puts the tables beside this script.
+Every specimen of `mutants.catalogue` but those of literature.py is audited at 99 % confidence with seed 0 at each
+number of trials; with several, those found at a smaller number are not audited again at a larger one unless `--all`.
+Other testers (peers.py) are asked about the bugs of libraries, with as many runs, as far as they are installed. The
+correct functions are audited again with other seeds, to count false alarms. `--kept` names a file of finished audits,
+which a later call does not repeat. `--write` puts the tables beside this script.
 """
 
 import argparse

@@ -59,6 +59,23 @@ FOUND_LATER = frozenset(
         "threshold released too",
         "exception after five draws",
         "None once in a hundred",
+        "sparse vector with a gap, noise for monotone queries",
+        "sparse vector with gaps below",
+        "sparse vector, far answers free",
+        "sparse vector, three answers, noise for one",
+        "sparse vector with the value compared",
+        "base-two exponential mechanism, rate rounded up",
+        "smooth sensitivity, shift and dilation at ε each",
+        "best of five candidates, paid once",
+        "lies by a modulus",
+        "gaussian, ε = 6, classical std",
+        "geometric, magnitude of three bits",
+        "laplace, uniform of twelve bits",
+        "truncated laplace, too narrow",
+        "bootstrapped sum",
+        "every second record, amplified",
+        "mean over the realised batch",
+        "normal of three uniforms",
     }
 )
 

@@ -141,9 +141,11 @@ def first_gap(threshold: float, noise: float, queries: float) -> Law:
     def law(exact: Sequence[float]) -> Array:
         found = []
         for k in range(len(exact)):
+
             def survives(z: Array, k: int = k) -> Array:
                 before = np.prod([below(threshold + z - q, queries) for q in exact[:k]], axis=0) if k else 1.0
                 return (before * above(threshold + z + edges[:, None] - exact[k], queries)).T
+
             at_least = average(noise, survives)
             found.append(at_least - np.append(at_least[1:], 0.0))
         rest = 1 - sum(part.sum() for part in found)
@@ -258,9 +260,11 @@ def max_gap(scale: float) -> Law:
     def law(exact: Sequence[float]) -> Array:
         found = []
         for i, q in enumerate(exact):
+
             def survives(z: Array, i: int = i, q: float = q) -> Array:
                 others = [below(q + z[:, None] - edges - r, scale) for j, r in enumerate(exact) if j != i]
                 return np.asarray(np.prod(others, axis=0))
+
             at_least = average(scale, survives)
             found.append(at_least - np.append(at_least[1:], 0.0))
         return np.concatenate(found)
@@ -315,7 +319,9 @@ def released(distances: tuple[float, float], numbers: tuple[float, float], thres
 
 
 def cauchy(factor: float, dilated: float) -> Law:
-    edges = np.concatenate([-np.geomspace(3_000, 40, 200), np.linspace(-40, 40, 4_001), np.geomspace(40, 3_000, 200)[1:]])
+    edges = np.concatenate(
+        [-np.geomspace(3_000, 40, 200), np.linspace(-40, 40, 4_001), np.geomspace(40, 3_000, 200)[1:]]
+    )
     return intervals(edges, stats.cauchy(0, factor).cdf, stats.cauchy(1, factor * dilated).cdf)
 
 
@@ -328,7 +334,9 @@ def largest(scale: float, of_all: Callable[[Array], Array]) -> Law:
 def any_key() -> Law:
     one = 0.5 * math.exp(-math.log(50))
     any_of = -math.expm1(8 * math.log1p(-one))
-    return Law(cells=lambda out: (out > 0).any(axis=1) * 1, first=np.array([1 - any_of, any_of]), other=np.array([1.0, 0]))
+    return Law(
+        cells=lambda out: (out > 0).any(axis=1) * 1, first=np.array([1 - any_of, any_of]), other=np.array([1.0, 0])
+    )
 
 
 # --- local
@@ -524,7 +532,9 @@ def smart(scale: float) -> Law:
 
 
 def exact_total() -> Law:
-    return Law(cells=lambda out: np.rint(out[:, 2]).astype(np.int64), first=np.array([1.0, 0]), other=np.array([0, 1.0]))
+    return Law(
+        cells=lambda out: np.rint(out[:, 2]).astype(np.int64), first=np.array([1.0, 0]), other=np.array([0, 1.0])
+    )
 
 
 def mixed(parts: Sequence[tuple[float, float]], scale: float = 1.0) -> Callable[[Array], Array]:
@@ -621,6 +631,7 @@ _DECIMAL = 2 * math.log10(100)
 _TEST = 2 * math.log(20)
 _CROSSED = ((1, 0) * 4, (0, 1) * 4)
 _THREE = ((1, 1, 1, 0, 0, 0), (0, 0, 0, 1, 1, 1))
+_FOUR = ((1,) * 4 + (0,) * 4, (0,) * 4 + (1,) * 4)
 
 
 def _pair(law: Callable[..., dict[Any, float]], first: Any, other: Any, *more: Any) -> Law:
@@ -638,7 +649,7 @@ LAWS: dict[str, tuple[Callable[[], Law], ...]] = {
     "sparse vector with gaps below": (gaps_below,),
     "sparse vector, far answers free": (lambda: _answers(_CROSSED, margins, 0.5, 1),),
     "adaptive sparse vector": (lambda: _answers(_THREE, adaptive, 0.5, 4),),
-    "sparse vector, three answers, noise for one": (lambda: _answers(_THREE, three_answers, 1, 0),),
+    "sparse vector, three answers, noise for one": (lambda: _answers(_FOUR, three_answers, 1, 0),),
     "sparse vector with the value compared": (value_compared,),
     "noisy max with a gap": (lambda: max_gap(2),),
     "noisy max with a gap, noise for monotone answers": (lambda: max_gap(1),),

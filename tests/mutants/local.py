@@ -169,6 +169,7 @@ LOCAL: tuple[Specimen, ...] = (
     ),
     Specimen(
         name="lies by a modulus", run=lies_by_modulus, claim=_ONE, pairs=((0, 3),), broken=True,
-        loss=1 + math.log(16 / 15), why="four of five lies have 3 of 16 words, one has 4", source="Lemire 2019 (the bias)",
+        loss=1 + math.log(16 / 15), why="four of five lies have 3 of 16 words, one has 4",
+        source="Lemire 2019 (bias of the modulus)",
     ),
 )  # fmt: skip

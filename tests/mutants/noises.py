@@ -66,9 +66,9 @@ def logistic(given: float, runs: int, rng: np.random.Generator) -> Array:
 
 def gamma_shares(shares: int) -> Run:
     """Returns x + the noise of so many workers, four of whom add up to Laplace noise."""
-    return lambda given, runs, rng: given + (
-        rng.gamma(0.25, 1, (runs, shares)) - rng.gamma(0.25, 1, (runs, shares))
-    ).sum(axis=1)
+    return lambda given, runs, rng: (
+        given + (rng.gamma(0.25, 1, (runs, shares)) - rng.gamma(0.25, 1, (runs, shares))).sum(axis=1)
+    )
 
 
 def cut_laplace(most: float) -> Run:
@@ -180,7 +180,7 @@ def ball_of_exponential_radius(given: object, runs: int, rng: np.random.Generato
 
 
 def cube(shape: float) -> Run:
-    """Returns three numbers with noise from a cube of side twice a gamma number: K-norm noise where that is Gamma(4)."""
+    """Returns three numbers with noise from a cube, half of whose side is a gamma number: K-norm noise if Gamma(4)."""
 
     def run(given: object, runs: int, rng: np.random.Generator) -> Array:
         noisy: Array = column(given, runs) + rng.gamma(shape, 1, (runs, 1)) * rng.uniform(-1, 1, (runs, 3))
@@ -203,7 +203,14 @@ def three_uniforms(given: float, runs: int, rng: np.random.Generator) -> Array:
 
 
 def _added(
-    name: str, run: Run, claim: MechanismClaim, *, broken: bool, loss: float, why: str, source: str,
+    name: str,
+    run: Run,
+    claim: MechanismClaim,
+    *,
+    broken: bool,
+    loss: float,
+    why: str,
+    source: str,
     kind: Literal["exact", "at least", "at most"] = "exact",
 ) -> Specimen:
     return Specimen(
