@@ -258,7 +258,7 @@ NOISES: tuple[Specimen, ...] = (
         loss=math.log(8 / 3), why="3/8 is above 1/e", source="Balcer & Vadhan 2018; Ghosh et al. 2012",
     ),
     _added(
-        "logistic noise", logistic, _ONE, broken=False, loss=1, why="|d ln f| < 1: two exponentials of one uniform",
+        "logistic noise", logistic, _ONE, broken=False, loss=1, why="its log-density has slopes below 1: two exponentials of one uniform",
         source="Devroye 1986",
     ),
     _added(
@@ -267,7 +267,7 @@ NOISES: tuple[Specimen, ...] = (
     ),
     _added(
         "laplace of four shares, two missing", gamma_shares(2), _ONE, broken=True, loss=math.inf,
-        why="density K₀(|z|)/π, without bound at 0", source="Ács & Castelluccia 2011",
+        why="the density is Bessel's K₀, without bound at 0", source="Ács & Castelluccia 2011",
     ),
     _added(
         "truncated laplace", cut_laplace(_WIDE), ApproxDP(1, "0.05"), broken=False, loss=1,
