@@ -258,8 +258,8 @@ NOISES: tuple[Specimen, ...] = (
         loss=math.log(8 / 3), why="3/8 is above 1/e", source="Balcer & Vadhan 2018; Ghosh et al. 2012",
     ),
     _added(
-        "logistic noise", logistic, _ONE, broken=False, loss=1, why="its log-density has slopes below 1: two exponentials of one uniform",
-        source="Devroye 1986",
+        "logistic noise", logistic, _ONE, broken=False, loss=1,
+        why="the slope of ln f is below 1: two exponentials of one uniform", source="Devroye 1986",
     ),
     _added(
         "laplace of four shares", gamma_shares(4), _ONE, broken=False, loss=1, why="Laplace is infinitely divisible",
