@@ -7,10 +7,10 @@ are cut from random orders of all copies, in which a trajectory may be several t
 minima and maxima, so that no bound on the whole is known; what is known is a pair of neighbours that leaves them alone.
 
 *PrivORL-N* gives its target to Opacus, for one transition, and runs the steps that Opacus accounts for. Its scaling is
-not the sensitive data's: the checkpoint that is loaded (`elucidated_diffusion.py`, lines 463–470) replaces it by that
-of the public data. It trains on 80 % of the data, chosen by a fixed seed and the number of transitions
-(`utils.py`, line 54): one more would exchange many others, so that the number is public here. What it logs is not
-declared: the loss of every batch (line 650), and the means and stds of the data (`norm.py`, lines 57–58).
+not the sensitive data's: the checkpoint that is loaded (`elucidated_diffusion.py`, code lines 463–470) replaces it by
+that of the public data. It trains on 80 % of the data, chosen by a fixed seed and the number of transitions
+(`utils.py`, code line 54): one more would exchange many others, so that the number is public here. What it logs is not
+declared: the loss of every batch (code line 650), and the means and stds of the data (`norm.py`, code lines 57–58).
 
 Files and lines are of the repository at its commit 0afae79; of the paper itself only the abstract was available.
 """
@@ -48,10 +48,10 @@ _CODE: Final = "github.com/2019ChenGong/PrivORL, commit 0afae7921542ecb3a07ff558
 _PAPER: Final = "Gong, Liu, Li & Wang 2025, arXiv:2512.07342, published code"
 _UNKNOWN: Final = "the scaling by minima and maxima depends on every trajectory, and no bound on its loss is known"
 
-_BATCH: Final = 32  # PrivORL-J/config/locomotion.py, line 78
-_FRAGMENTS: Final = 32  # of a trajectory each time it is drawn: PrivORL-J/scripts/training_v1.py, line 40
-_POSSIBLE: Final = 1024 - 32 + 1  # pieces padded to line 56 of the config, fragments of --horizon 32
-_PLANNED: Final = 400_000  # fragments of a run: PrivORL-J/scripts/training_v1.py, line 62
+_BATCH: Final = 32  # PrivORL-J/config/locomotion.py, code line 78
+_FRAGMENTS: Final = 32  # of a trajectory each time it is drawn: PrivORL-J/scripts/training_v1.py, code line 40
+_POSSIBLE: Final = 1024 - 32 + 1  # pieces padded to code line 56 of the config, fragments of --horizon 32
+_PLANNED: Final = 400_000  # fragments of a run: PrivORL-J/scripts/training_v1.py, code line 62
 
 # No fewer than a dataset can have, as fewer trajectories reveal more: 10⁶ transitions in pieces of 1 024, and 202
 # episodes, whose 202 000 transitions make 198 pieces if none of them ends in a terminal state.
@@ -79,8 +79,8 @@ class Pass:
 def run_passes(copies: int) -> Iterator[Pass]:
     """Yield the passes of PrivORL-J's fine-tuning, of a dataset of so many copies in all.
 
-    A pass of `training_v1.py` (lines 215–232) ends when its fragments reach the number planned for it (lines 218–219)
-    or the copies are used up (`utils/training_v1.py`, lines 456–567).
+    A pass of `training_v1.py` (code lines 215–232) ends when its fragments reach the number planned for it (code lines
+    218–219) or the copies are used up (`utils/training_v1.py`, code lines 456–567).
     """
     length = math.ceil(copies / _BATCH)
     left = _PLANNED
@@ -232,10 +232,11 @@ def privorl_j(readings: Mapping[str, str]) -> Declaration:
         source=_PAPER,
         origin=Origin(
             kind="published code",
-            text=f"{_CODE}: PrivORL-J/diffuser/utils/training_v1.py, lines 456–567 (clipping 515–524, noise 533–538); "
-            "PrivORL-J/config/locomotion.py, lines 50, 56, 78 and 100–103; PrivORL-J/scripts/training_v1.py, lines 62, "
-            "64, 94–96, 167, 208, 215–232 and 241–245; PrivORL-J/diffuser/datasets/sequence_v1.py, lines 258, 428–429 "
-            "and 459–472; training_v2.py and sequence_v2.py do the same",
+            text=f"{_CODE}: PrivORL-J/diffuser/utils/training_v1.py, code lines 456–567 (clipping 515–524, noise "
+            "533–538); PrivORL-J/config/locomotion.py, code lines 50, 56, 78 and 100–103; "
+            "PrivORL-J/scripts/training_v1.py, code lines 62, 64, 94–96, 167, 208, 215–232 and 241–245; "
+            "PrivORL-J/diffuser/datasets/sequence_v1.py, code lines 258, 428–429 and 459–472; training_v2.py "
+            "and sequence_v2.py do the same",
         ),
         relation=ZeroOut("trajectory"),
         releases=(
@@ -309,8 +310,8 @@ def privorl_n(_readings: Mapping[str, str]) -> Declaration:
         source=_PAPER,
         origin=Origin(
             kind="published code",
-            text=f"{_CODE}: synther/diffusion/elucidated_diffusion.py, lines 317, 369 and 612–683; "
-            "synther/training/train_diffuser.py, lines 126–132; config/resmlp_denoiser.gin; requirements.txt",
+            text=f"{_CODE}: synther/diffusion/elucidated_diffusion.py, code lines 317, 369 and 612–683; "
+            "synther/training/train_diffuser.py, code lines 126–132; config/resmlp_denoiser.gin; requirements.txt",
         ),
         relation=ZeroOut("user"),
         releases=(
