@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from privcheck.accounting.engine.allocated import allocated_law
+from privcheck.accounting.engine.allocated_replaced import replaced_allocation_law
 from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laws import GaussianLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
@@ -306,7 +307,7 @@ def truncated_poisson_gaussian(
     )
 
 
-@under(*PRESENT, otherwise="for two users in each other's place no such pair is known")
+@under(*PRESENT, *REPLACING)
 def random_allocation(
     *,
     std: Real,
@@ -349,7 +350,7 @@ def random_allocation(
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     t, s = whole("rounds", rounds), ratio("random_allocation", moved, spread)
     k = whole("participations", participations, most=t)
-    pieces, note = _allocated_pieces(s, t, k)
+    pieces, note = _allocated_pieces(s, t, k, relation)
     return event(
         "random_allocation",
         pieces,
@@ -363,17 +364,17 @@ def random_allocation(
     )
 
 
-def _allocated_pieces(s: float, t: int, k: int) -> tuple[list[tuple[Piece, int]], str]:
+def _allocated_pieces(s: float, t: int, k: int, relation: RelationName) -> tuple[list[tuple[Piece, int]], str]:
     """Pieces of k rounds of t, s = Δ/std, and a note on the bounds used."""
     if s == 0:
         return [], ""
-    if s < _NEAR or s > _LOUDEST:
-        return [(GaussianLaw(s * s), k)], "the random rounds count as known"
+    moved, law = (2 * s, replaced_allocation_law) if relation in REPLACING else (s, allocated_law)
+    if s < _NEAR or moved > _LOUDEST:
+        return [(GaussianLaw(moved * moved), k)], "the random rounds count as known"
     short, longer = t // k, t % k
     blocks = [(size, times) for size, times in ((short, k - longer), (short + 1, longer)) if times]
     pieces: list[tuple[Piece, int]] = [
-        (GaussianLaw(s * s) if size == 1 else allocated_law(s, min(size, _MOST_ROUNDS)), times)
-        for size, times in blocks
+        (GaussianLaw(moved * moved) if size == 1 else law(s, min(size, _MOST_ROUNDS)), times) for size, times in blocks
     ]
     return pieces, f"{k} of {t} rounds bounded by one of each of {k} blocks" if 1 < k < t else ""
 
