@@ -15,11 +15,11 @@ times the same of the exchanged pair, weights e^{−ε} and −e^{−ε}c.
 s²/2} = 2e^{ε/2 − s²/2}·sinh(sx − ε/2) grows with x: its law on a grid has closed-form masses and means, and E(ΣW)₊
 follows from `excesses` for one ε after the other.
 
-Lemma allocation-replaced-large: Cut off at a point a of x, E(ΣW)₊ lies between A + t·Φ(a)^{t−1}·E[(W + (t − 1)·E[W | x ≤
-a])₊; x > a] and A + t·E[F; x > a], F the lesser of ½(m + √(m² + τ²)) and W₊ + t − 1, with A = E[(ΣW)₊; all x ≤ a], m = W + (t − 1)(1 − e^ε) and τ² = (t −
-1)·Var W. Proof: beyond A some x is above a; where just one is, the others' mean bounds E(·)₊ from below (Jensen), and
-where any is, E(m + Z)₊ ≤ ½(m + √(m² + τ²)) for every Z of mean 0 and variance τ² (Scarf 1958), and the others add 1 each at
-most to E(·)₊.
+Lemma allocation-replaced-large: Cut off at a point a of x, E(ΣW)₊ lies between A + t·Φ(a)^{t−1}·E[(W + (t − 1)·E[W | x
+≤ a])₊; x > a] and A + t·E[F; x > a], F the lesser of ½(m + √(m² + τ²)) and W₊ + t − 1, with A = E[(ΣW)₊; all x ≤ a], m
+= W + (t − 1)(1 − e^ε) and τ² = (t − 1)·Var W. Proof: beyond A some x is above a; where just one is, the others' mean
+bounds E(·)₊ from below (Jensen), and where any is, E(m + Z)₊ ≤ ½(m + √(m² + τ²)) for every Z of mean 0 and variance τ²
+(Scarf 1958), and each of the others adds 1 at most to E(·)₊.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.excesses import Binned, add_up, best_tilt, bulk_std, law_above, law_below
 from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats, root_up
 from privcheck.accounting.engine.profiles import (
-    Content,
     Point,
     convex_profile,
     exponential_up,
@@ -52,7 +51,7 @@ _FIRST: Final = 12  # points in a standard deviation of W
 _FINE: Final = (10.0, 20.0)  # … at least, in one of the bulk of the tilted law: for the upper bound and the lower
 _LOOKS: Final = 6
 _MOST_CELLS: Final = 1 << 15
-_MOST_ACROSS: Final = 8192  # points in a standard deviation of the sum
+_MOST_ACROSS: Final = 4096  # points in a standard deviation of the sum
 _MOST_SUMMED: Final = 10**6  # rounds; more of them cost no more
 _UP: Final = 4.0  # standard deviations of the sum, above 0, to which one term alone may take it on the grid
 _DOWN: Final = 4.0
@@ -62,6 +61,7 @@ _TAIL: Final = 7e-14  # relative error of the normal distribution's values
 _SLACK: Final = 1e-11  # relative, of sums of them
 _NEAR: Final = 5.0  # standard deviations of the loss, each with …
 _STEPS: Final = 12  # … so many knots
+_BETWEEN: Final = 4  # points for each at which a known round is looked at
 _RATIO: Final = 1.07  # of neighbouring losses beyond
 _NOTHING: Final = 1e-20  # of δ, below which only the bound for a known round is used
 _FURTHEST: Final = 600.0  # loss
@@ -223,8 +223,11 @@ def _repeat(times: int, shift: float, rounds: int) -> AtomicLaw:
 
 def _replaced_allocation(shift: float, rounds: int, _: Direction) -> Atoms:
     points = list[Point]()
-    for loss, bound in _uppers(shift, rounds):
-        points += [known_round(2 * shift, loss), (exponential_up(loss), Fraction(bound))]
+    known = _uppers(shift, rounds)
+    for (loss, bound), (after, _) in zip(known, [*known[1:], known[-1]], strict=True):
+        points.append((exponential_up(loss), Fraction(bound)))
+        # a known round costs next to nothing to compute
+        points += [known_round(2 * shift, at) for at in np.linspace(loss, after, _BETWEEN, endpoint=False).tolist()]
     return profile_atoms(profile_content(convex_profile([*points, *mirror(points)])), "remove")
 
 

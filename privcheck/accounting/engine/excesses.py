@@ -131,12 +131,12 @@ def _sweep(signed: Floats) -> Floats | None:
         rest, gone = kept[~bad], kept[bad]
         right = np.searchsorted(rest, gone)
         left = np.maximum(right - 1, 0)
-        r, l = rest[right], rest[left]
-        share = np.where(right > 0, (gone - l) / np.maximum(r - l, 1), 1.0)
+        over, under = rest[right], rest[left]
+        share = np.where(right > 0, (gone - under) / np.maximum(over - under, 1), 1.0)
         moved = masses[gone] * (1 + 8 * UNIT)
         masses[gone] = 0.0
-        np.add.at(masses, r, moved * share)
-        np.add.at(masses, l, moved * (1 - share))
+        np.add.at(masses, over, moved * share)
+        np.add.at(masses, under, moved * (1 - share))
         kept = rest
 
 
