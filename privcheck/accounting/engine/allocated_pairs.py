@@ -36,10 +36,12 @@ from privcheck.accounting.engine.profiles import (
 from privcheck.accounting.engine.subsampled import Base, base_atoms, largest_loss
 
 _CELLS: Final = 64  # of Y, at least
-_FINE: Final = 24  # … in one of its standard deviations
+_FINE: Final = 32  # … in one of its standard deviations
 _MOST_ACROSS: Final = 4096.0  # … and about in one of the sum's, at most
+_FEW: Final = 1 << 14  # … of all rounds together, at least
 _MOST_CELLS: Final = 1 << 15
 _BINS: Final = 4096  # of a Laplace loss
+_SEEN: Final = 1e-9  # mass of a likelihood ratio, from which on losses as large are looked at
 _ROUNDED: Final = 2e-12  # relative, of a likelihood ratio
 _LARGEST: Final = 60.0  # loss of one round; what lies above counts as lost …
 _CUT: Final = 1e-17  # … as does what is above 1 and has no more mass
@@ -73,7 +75,7 @@ class _Ratios:
         """Their law on a grid that ends at the least and at the largest of them, for a sum over t rounds."""
         low, high = float(self.values[0]), float(self.values[-1])
         fine = min(_FINE, _MOST_ACROSS / math.sqrt(rounds))
-        count = min(max(_CELLS, math.ceil(fine * (high - low) / self.std)), _MOST_CELLS)
+        count = min(max(_CELLS, _FEW // rounds, math.ceil(fine * (high - low) / self.std)), _MOST_CELLS)
         step = (high - low) / count
         place = (self.values - low) / step
         cell = np.minimum(np.floor(place).astype(np.int64), count - 1)
@@ -121,8 +123,9 @@ def _ratios(atoms: Atoms, *, up: bool) -> _Ratios:
     losses, logs = atoms.losses[kept], atoms.logs[kept]
     infinite = atoms.infinite + (float(p[~kept].sum()) if up else 0.0)
     masses, values = np.exp(logs - losses), np.exp(losses)
-    missing = 1 - float(masses.sum()) + (1e-12 if up else -1e-12)
-    if missing > 1e-9 or (up and missing > 0):
+    off = 64 * UNIT * (1 + float(np.max(np.abs(losses))))
+    missing = 1 - math.fsum(masses.tolist()) + (off if up else -off)
+    if missing > (0.0 if up else _SEEN):
         values, masses = np.append(0.0, values), np.append(missing, masses)
     return _Ratios(values=as_floats(values), masses=as_floats(masses), infinite=infinite)
 
@@ -244,9 +247,10 @@ def _uppers(base: Base, rounds: int) -> list[Point]:
 def _losses(ratios: _Ratios, rounds: int) -> list[float]:
     """Losses from 0 at which the profile is computed, in both directions."""
     std = math.sqrt(math.log1p(ratios.std**2 / rounds))
-    last = max(float(np.log(ratios.values[-1])), -float(np.log(max(ratios.values[0], 1e-9))), 1e-12)
+    seen = ratios.values[ratios.masses > _SEEN]
+    last = max(float(np.log(seen[-1])), -float(np.log(max(float(seen[0]), 1e-9))), 1e-12)
     near = np.arange(math.ceil(_NEAR * _STEPS) + 1) * (std / _STEPS)
     near = near[near < last]
     count = max(2, math.ceil(math.log(max(last / max(float(near[-1]), 1e-300), 1.0)) / math.log(_RATIO)))
-    beyond = np.geomspace(near[-1], last, count)[1:] if near[-1] > 0 else np.array([last])
+    beyond = np.geomspace(near[-1], last * 1.2, count)[1:] if near[-1] > 0 else np.array([last])
     return [*near.tolist(), *beyond.tolist()]

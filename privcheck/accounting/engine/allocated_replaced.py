@@ -155,18 +155,22 @@ class _Terms:
         lower *= math.exp((t - 1) * math.log1p(-float(ndtr(-end)) * (1 + _SLACK))) * (1 - _SLACK)
         return t * lower, t * upper
 
-    def bound(self, *, up: bool, rough: bool = False) -> float:
+    def bound(self, *, up: bool, rough: bool = False, enough: float = 1.0) -> float:
         """Upper or lower bound on δ(ε) of one epoch.
 
         Args:
             up: Whether the upper one.
             rough: Whether half the usual number of points will do.
+            enough: A lower bound for which the sum need not be computed.
         """
         t, spread = self.rounds, self.std * math.sqrt(self.rounds)
         fine, widest = _FINE[0 if up else 1] / (2 if rough else 1), spread / _MOST_ACROSS
         step = max(self.std / _FIRST, widest)
         for _ in range(_LOOKS // (2 if rough else 1)):
             binned, end, moved = self.binned(step)
+            least, most = self.one_large(end)
+            if not up and least / t > enough:
+                return least / t * (1 - 4 * UNIT)
             above = law_above(binned)
             tilt = best_tilt(above, t, 0.0)
             law = above if up else law_below(binned)
@@ -177,7 +181,6 @@ class _Terms:
             if step <= wanted * 1.01:
                 break
             step = max(wanted * 0.9, step / 6)
-        least, most = self.one_large(end)
         summed = None if law is None else add_up(law, t, tilt)
         if up:
             return 1.0 if summed is None else min(1.0, (summed.excess(-t * moved)[1] + most) / t * (1 + 4 * UNIT))
@@ -234,9 +237,9 @@ def _replaced_allocation(shift: float, rounds: int, _: Direction) -> Atoms:
 def _replaced_allocation_below(shift: float, rounds: int, _: Direction) -> Atoms:
     known, before = list[tuple[Fraction, Fraction, Fraction]](), (Fraction(0), Fraction(1))
     for loss, most in _uppers(shift, rounds):
-        terms = _Terms(shift=shift, rounds=rounds, epsilon=loss)
-        least = terms.bound(up=False, rough=loss > _NEAR * _loss_std(shift, rounds)) if most > _NOTHING else 0.0
-        if least <= most / 2:
+        terms, far = _Terms(shift=shift, rounds=rounds, epsilon=loss), loss > _NEAR * _loss_std(shift, rounds)
+        least = terms.bound(up=False, rough=far, enough=most * 0.6 if far else 1.0)
+        if least <= most / 2 or most <= _NOTHING:
             break
         # x is a little above e^ε; a convex function that falls is steepest first
         x = exponential_up(loss)

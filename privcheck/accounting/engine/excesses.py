@@ -36,7 +36,7 @@ from privcheck.accounting.engine.laws import UNIT, Floats, as_floats
 
 _GROUPS: Final = 400  # of points, of which a tilt is chosen
 _OUTSIDE: Final = 24.0  # −ln of the tilted mass that the window may leave out
-_LARGEST: Final = 1 << 20  # points of the sum's law
+_LARGEST: Final = 1 << 19  # points of the sum's law
 _STEPS: Final = 60  # of a bisection
 _CUTS: Final = 8
 _MASS: Final = 1e-13  # relative, of masses
