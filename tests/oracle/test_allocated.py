@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom, norm
 
 from privcheck import accounting as acc
+from privcheck.accounting.engine.allocated import allocated_law
 from privcheck.accounting.engine.allocated_pairs import pair_allocation_law
 from privcheck.accounting.engine.allocated_replaced import _Terms, replaced_allocation_law
 from privcheck.accounting.engine.discrete import response_law
-from privcheck.accounting.engine.excesses import Binned, add_up, best_tilt, law_above, law_below
+from privcheck.accounting.engine.excesses import Binned, add_up, best_tilt, grid_above, grid_below
 from privcheck.accounting.engine.laplace import LaplaceLaw
+from privcheck.accounting.engine.laws import GaussianLaw
 from privcheck.errors import ParameterError
 
 DIRECTIONS = ("remove", "add")
@@ -76,7 +78,7 @@ def test_a_law_on_a_grid_bounds_every_sum(law, count, cells, share):
         total, mass = values[list(choice)].sum(), float(np.prod(masses[list(choice)]))
         exact += mass * max(float(total) - threshold, 0.0)
     binned = on_a_grid(values, masses, low, (high - low) / cells, cells)
-    above, below = law_above(binned), law_below(binned)
+    above, below = grid_above(binned), grid_below(binned)
     tilt = best_tilt(above, count, threshold)
     assert add_up(above, count, tilt).excess(threshold)[1] >= exact * (1 - 1e-12)
     if below is not None:
@@ -102,7 +104,7 @@ def test_a_fine_grid_is_tight():
             atoms=np.zeros(cells + 1),
             under=0.0,
         )
-        laws = (law_below(binned), law_above(binned))
+        laws = (grid_below(binned), grid_above(binned))
         found = [add_up(law, 40, best_tilt(law, 40, 23.0)).excess(23.0) for law in laws]
         assert found[0][0] < found[1][1]
         gaps.append(found[1][1] - found[0][0])
@@ -326,6 +328,18 @@ def test_bounds_of_any_mechanism_are_near_each_other(base):
     assert 0.98 * figure.upper <= figure.lower <= figure.upper
     known = acc.compose(5 * base).epsilon(delta=1e-6)
     assert figure.upper <= known.upper
+
+
+# [lemma allocation-any-pair]
+@pytest.mark.parametrize(("s", "rounds"), [(0.5, 100), (1.0, 40)])
+def test_gaussian_noise_by_two_ways(s, rounds):
+    """Its loss on a grid, and sums of ratios on another, against the transform that knows the Gaussian."""
+    grids, known = pair_allocation_law(((GaussianLaw(s * s), 1),), rounds, exact=False), allocated_law(s, rounds)
+    for direction in DIRECTIONS:
+        for at in (-0.1, 0.0, 0.05, 0.2, 0.4):
+            lower, upper = bounds(known, at, direction)
+            found = float(np.exp(grids.atoms(direction).log_deltas(np.array([at]))[0]))
+            assert lower <= found <= upper * 1.08 + 1e-7
 
 
 def test_gaussian_noise_is_the_other_event():

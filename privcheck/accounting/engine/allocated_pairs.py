@@ -21,7 +21,7 @@ import numpy as np
 
 from privcheck.accounting.engine.atoms import Atoms, tidy
 from privcheck.accounting.engine.discrete import AtomicLaw
-from privcheck.accounting.engine.excesses import Binned, OnGrid, add_up, best_tilt, law_above, law_below
+from privcheck.accounting.engine.excesses import Binned, OnGrid, add_up, best_tilt, grid_above, grid_below
 from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats, repeat_on_one_draw
 from privcheck.accounting.engine.profiles import (
@@ -181,18 +181,13 @@ def _knots_below(base: Base, rounds: int) -> Content:
     atoms = _merged(law) if isinstance(law, LaplaceLaw) else base_atoms(base, "remove")
     ratios = _ratios(atoms, up=False)
     binned = ratios.binned(rounds)
-    grids = (law_below(_turned(binned)), law_below(binned))
-    known, before = list[tuple[Fraction, Fraction, Fraction]](), (Fraction(0), Fraction(1))
+    grids = (grid_below(_turned(binned)), grid_below(binned))
+    known = list[tuple[Fraction, Fraction, Fraction]]()
     for x, most in sorted(_uppers(base, rounds)):
-        base_line = max(1 - x, Fraction(0))
-        grid = grids[1 if x >= 1 else 0]
-        least = 0.0 if grid is None else _beyond(grid, rounds, float(x), up=False)
-        low = Fraction(max(least, ratios.infinite * (1 - _ROUNDED) if x >= 1 else 0.0))
-        # x is rounded where the sum is compared with it
-        low -= (before[1] - max(1 - x, Fraction(0))) / (x - before[0]) * x / (1 << 50)
+        base_line, grid = max(1 - x, Fraction(0)), grids[1 if x >= 1 else 0]
+        low = Fraction(0 if grid is None else _beyond(grid, rounds, float(x), up=False))
         if low > (most - base_line) / 2 and most > base_line:
             known.append((x, base_line + low, most))
-        before = (x, most)
     return profile_content(tangent_profile(known))
 
 
@@ -227,7 +222,7 @@ def _uppers(base: Base, rounds: int) -> list[Point]:
     summed = min(rounds, _MOST_SUMMED)
     binned = ratios.binned(summed)
     points = list[Point]()
-    for sign, grid in ((-1, law_above(_turned(binned))), (1, law_above(binned))):
+    for sign, grid in ((-1, grid_above(_turned(binned))), (1, grid_above(binned))):
         open_ = True
         for loss in _losses(ratios, rounds):
             if sign < 0 and loss == 0:

@@ -35,7 +35,7 @@ import numpy as np
 from privcheck.accounting.engine.allocated import known_round
 from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw
-from privcheck.accounting.engine.excesses import Binned, add_up, best_tilt, bulk_std, law_above, law_below
+from privcheck.accounting.engine.excesses import Binned, add_up, best_tilt, bulk_std, grid_above, grid_below
 from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats, root_up
 from privcheck.accounting.engine.profiles import (
     Point,
@@ -171,9 +171,9 @@ class _Terms:
             least, most = self.one_large(end)
             if not up and least / t > enough:
                 return least / t * (1 - 4 * UNIT)
-            above = law_above(binned)
+            above = grid_above(binned)
             tilt = best_tilt(above, t, 0.0)
-            law = above if up else law_below(binned)
+            law = above if up else grid_below(binned)
             # a law below of a grid that is too coarse for it is None, or cut off where it should not be
             good = law is not None and len(law.masses) >= len(above.masses) / 2
             wanted = bulk_std(above, tilt) / fine if good else step / 2
@@ -227,7 +227,7 @@ def _repeat(times: int, shift: float, rounds: int) -> AtomicLaw:
 def _replaced_allocation(shift: float, rounds: int, _: Direction) -> Atoms:
     points = list[Point]()
     known = _uppers(shift, rounds)
-    for (loss, bound), (after, _) in zip(known, [*known[1:], known[-1]], strict=True):
+    for (loss, bound), (after, *_rest) in zip(known, [*known[1:], known[-1]], strict=True):
         points.append((exponential_up(loss), Fraction(bound)))
         # a known round costs next to nothing to compute
         points += [known_round(2 * shift, at) for at in np.linspace(loss, after, _BETWEEN, endpoint=False).tolist()]
