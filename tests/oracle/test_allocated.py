@@ -330,6 +330,15 @@ def test_bounds_of_any_mechanism_are_near_each_other(base):
     assert figure.upper <= known.upper
 
 
+def test_no_loss_is_larger_than_that_of_a_known_round():
+    """A mass of rounding's size at an unbounded loss would show at this δ."""
+    base = acc.laplace(scale=3.26)
+    event = acc.allocated(event=base, rounds=4, epochs=305, relation="add-remove")
+    figure = acc.compose(event).epsilon(delta=1.13e-12)
+    assert 0.95 * figure.upper <= figure.lower <= figure.upper
+    assert figure.upper < acc.compose(305 * base).epsilon(delta=1.13e-12).upper / 2
+
+
 # [lemma allocation-any-pair]
 @pytest.mark.parametrize(("s", "rounds"), [(0.5, 100), (1.0, 40)])
 def test_gaussian_noise_by_two_ways(s, rounds):

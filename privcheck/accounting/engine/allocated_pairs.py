@@ -221,7 +221,10 @@ def _uppers(base: Base, rounds: int) -> list[Point]:
     ratios = _ratios(atoms, up=True)
     summed = min(rounds, _MOST_SUMMED)
     binned = ratios.binned(summed)
-    points = list[Point]()
+    points, most = list[Point](), largest_loss(base)
+    if most < _LARGEST:  # no ratio is above e^a or below e^−a
+        end = exponential_up(most)
+        points += [(end, Fraction(0)), (1 / end, 1 - 1 / end)]
     for sign, grid in ((-1, grid_above(_turned(binned))), (1, grid_above(binned))):
         open_ = True
         for loss in _losses(ratios, rounds):

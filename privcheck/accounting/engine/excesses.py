@@ -226,10 +226,12 @@ def bulk_std(law: OnGrid, tilt: float) -> float:
     points = np.arange(len(law.masses))
     value = law.first + law.step * points
     kept = value <= max(float(value[-1]) / 8, float(value[len(value) // 2]))
-    with np.errstate(under="ignore"):
-        weights = law.masses[kept] * np.exp(tilt * (points[kept] - points[kept][-1]))
-    mean = float(weights @ points[kept]) / float(weights.sum())
-    return law.step * math.sqrt(float(weights @ (points[kept] - mean) ** 2) / float(weights.sum()))
+    with np.errstate(under="ignore", divide="ignore"):
+        logs = np.log(law.masses[kept]) + tilt * points[kept]
+        weights = np.exp(logs - max(float(logs.max()), -1e300))
+    total = max(float(weights.sum()), 1e-300)
+    mean = float(weights @ points[kept]) / total
+    return law.step * math.sqrt(float(weights @ (points[kept] - mean) ** 2) / total)
 
 
 def add_up(law: OnGrid, count: int, tilt: float) -> Summed | None:
