@@ -10,7 +10,8 @@ integral function φ(x) = E(V − x)₊ is convex, so that between points i and 
 at most the least of u·s(i) and (1 − u)·s(i + 1), in units of the step: the chords of the neighbours, extended, lie
 below φ. That is at most ½(1 − u)s(i) + ½u·s(i + 1): it is enough to compare at u = s(i + 1)/(s(i) + s(i + 1)), where
 s(i)s(i + 1)/(s(i) + s(i + 1)) ≤ ½(s(i)² + s(i + 1)²)/(s(i) + s(i + 1)). So φ less ½s at the points, and linear between
-them, is below φ.
+them, is below φ. At the two ends nothing is taken away, and next to them s of the end as well: u·s(0) ≤ u·(½s(1) +
+s(0)).
 
 Negative masses of that measure are moved to the nearest points on both sides that keep theirs, so that the mean is
 kept: the integral of a convex function does not grow. Negative mass at the least point moves up, for w ↦ E(w + the
