@@ -407,11 +407,29 @@ def rows():
             repeats=3,
             limit=1,
         )
+    others = {
+        "a user replaced": lambda: allocated(relation="replace-one"),
+        "10 of 1000 rounds": lambda: allocated(participations=10),
+        "Laplace noise of scale 1": allocated_laplace,
+    }
+    for (what, make), way in itertools.product(others.items(), ("upper", "lower")):
+        yield Row(
+            job=f"… {what}, certified {way}",
+            ours=lambda make=make, way=way: getattr(make().epsilon(delta=1e-5), way),
+            repeats=3,
+        )
 
 
-def allocated():
-    std = 1.0 * next(_fresh)
-    return acc.compose(acc.random_allocation(std=std, rounds=1000, epochs=100, relation="add-remove"))
+def allocated(relation="add-remove", participations=1):
+    event = acc.random_allocation(
+        std=1.0 * next(_fresh), rounds=1000, participations=participations, epochs=100, relation=relation
+    )
+    return acc.compose(event)
+
+
+def allocated_laplace():
+    noise = acc.laplace(scale=1.0 * next(_fresh))
+    return acc.compose(acc.allocated(event=noise, rounds=1000, epochs=100, relation="add-remove"))
 
 
 def rare(relation):

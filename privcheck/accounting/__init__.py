@@ -26,6 +26,7 @@ from privcheck.accounting.dp_events import from_dp_event
 from privcheck.accounting.events import (
     Event,
     above_threshold,
+    allocated,
     approximate,
     bounded_range,
     discrete_gaussian,
@@ -91,6 +92,7 @@ __all__ = [
     "Reconstruction",
     "TruePositiveRate",
     "above_threshold",
+    "allocated",
     "approximate",
     "bounded_range",
     "calibrate",

@@ -194,8 +194,7 @@ def test_more_participations_cost_more_and_less_than_their_rounds_alone():
     some = [epsilon(2, 60, participations=k).upper for k in (1, 2, 7, 30, 60)]
     assert some == sorted(some)
     assert epsilon(2, 60, participations=2).upper == pytest.approx(epsilon(2, 30, epochs=2).upper)
-    assert "blocks" in epsilon(2, 60, participations=7).reason
-    assert not epsilon(2, 60, participations=7).bounded_below
+    assert epsilon(2, 60, participations=7).bounded_below
 
 
 def test_releases_of_one_draw_are_one_release():
@@ -210,8 +209,8 @@ def test_releases_of_one_draw_are_one_release():
 def test_the_relation_has_to_be_given():
     with pytest.raises(ParameterError, match="expected relation="):
         acc.random_allocation(std=1, rounds=10)
-    with pytest.raises(ParameterError, match="in each other's place"):
-        acc.random_allocation(std=1, rounds=10, relation="replace-one")
+    with pytest.raises(ParameterError, match="expected relation="):
+        acc.random_allocation(std=1, rounds=10, relation="replace")
     with pytest.raises(ParameterError, match="participations"):
         acc.random_allocation(std=1, rounds=10, participations=11, relation="zero-out")
 

@@ -46,7 +46,8 @@ BUILDERS: dict[str, tuple[Callable[..., object], tuple[str, ...]]] = {
         lambda **r: acc.mixture_of_gaussians(std=4, sensitivities=[0, 1], probabilities=[0.5, 0.5], **r),
         PRESENT,
     ),
-    "random_allocation": (lambda **r: acc.random_allocation(std=4, rounds=9, **r), PRESENT),
+    "random_allocation": (lambda **r: acc.random_allocation(std=4, rounds=9, **r), NAMES),
+    "allocated": (lambda **r: acc.allocated(event=acc.laplace(scale=4), rounds=9, **r), PRESENT),
     "shuffled": (lambda **r: acc.shuffled(local_epsilon=1, users=9, **r), NAMES[1:]),
     "shuffled_randomized_response": (
         lambda **r: acc.shuffled_randomized_response(epsilon=1, users=9, **r),

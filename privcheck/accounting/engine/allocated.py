@@ -27,7 +27,6 @@ The sum over k is cut off where |E e^{−zY}| ≤ e^{b²/2}·E e^{−(γ cos sb 
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -42,11 +41,12 @@ from privcheck.accounting.engine.laws import UNIT, Complex, Direction, Floats, a
 from privcheck.accounting.engine.profiles import (
     Content,
     Point,
-    content,
     convex_profile,
     exponential_up,
     mirror,
     profile_atoms,
+    profile_content,
+    tangent_profile,
 )
 from privcheck.accounting.engine.threads import one_thread
 
@@ -444,41 +444,15 @@ def _bounds(shift: float, rounds: int) -> tuple[Content, Content]:
             high = min(high, base + Fraction(most) / rounds)
         points.append((x, high))
         if loss >= 0:
-            known_round = _gaussian(shift, loss)
-            points += [known_round, *mirror([known_round])]
+            alone = known_round(shift, loss)
+            points += [alone, *mirror([alone])]
         low = (Fraction(least) - max(Fraction(at), Fraction(0))) / rounds
         if low > (high - base) / 2:
             known.append((x, base + low, high))
-    return _content(_tangents(known)), _content(convex_profile(points))
+    return profile_content(tangent_profile(known)), profile_content(convex_profile(points))
 
 
-def _content(knots: list[Point]) -> Content:
-    return content(knots, (n for point in knots for x in point for n in x.as_integer_ratio()))
-
-
-def _tangents(known: list[tuple[Fraction, Fraction, Fraction]]) -> list[Point]:
-    """Knots of a convex function below every convex profile with values between bounds at some x.
-
-    Between two x a convex function lies above the chords of its neighbours on either side, extended; before the first x
-    above 1 − x, and after the last above 0.
-
-    Args:
-        known: x, lower bound and upper bound, by increasing x.
-    """
-    start = (Fraction(0), Fraction(1), Fraction(1))
-    # what holds to the right of each x, and to the left of the next: a slope and a point
-    right = [(-Fraction(1), start)]
-    right += [((b[1] - a[2]) / (b[0] - a[0]), b) for a, b in itertools.pairwise([start, *known[:-1]])]
-    left = [((b[2] - a[1]) / (b[0] - a[0]), a) for a, b in itertools.pairwise(known)]
-    vertices = list[Point]()
-    for (rise, (x0, y0, _)), (other, (x1, y1, _)) in zip(right, left, strict=False):
-        x = (y0 - y1 + other * x1 - rise * x0) / (other - rise) if rise < other else x0
-        vertices += [(x0, y0), (x, y0 + rise * (x - x0))] if x0 < x < x1 else [(x0, y1 + other * (x0 - x1))]
-    rise, (x0, y0, _) = right[-1]
-    return convex_profile([*vertices, (x0, y0), (x0 - y0 / rise, Fraction(0))])
-
-
-def _gaussian(shift: float, loss: float) -> Point:
+def known_round(shift: float, loss: float) -> Point:
     """Bound on δ for a user who is known to take part in one given round: hockey-sticks are convex."""
     log_delta = gdp_log_delta(shift, loss)
     return exponential_up(loss), Fraction(max(math.exp(min(log_delta * (1 - _SLACK) + _SLACK, 0.0)), _NOTHING))

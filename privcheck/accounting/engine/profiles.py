@@ -78,6 +78,33 @@ def convex_profile(points: Iterable[Point]) -> list[Point]:
     return kept[1:]
 
 
+def tangent_profile(known: list[tuple[Fraction, Fraction, Fraction]]) -> list[Point]:
+    """Knots of a convex function below every convex profile with values between bounds at some x.
+
+    Between two x a convex function lies above the chords of its neighbours on either side, extended; before the first x
+    above 1 − x, and after the last above 0.
+
+    Args:
+        known: x, lower bound and upper bound, by increasing x.
+    """
+    start = (Fraction(0), Fraction(1), Fraction(1))
+    # what holds to the right of each x, and to the left of the next: a slope and a point
+    right = [(-Fraction(1), start)]
+    right += [((b[1] - a[2]) / (b[0] - a[0]), b) for a, b in itertools.pairwise([start, *known[:-1]])]
+    left = [((b[2] - a[1]) / (b[0] - a[0]), a) for a, b in itertools.pairwise(known)]
+    vertices = list[Point]()
+    for (rise, (x0, y0, _)), (other, (x1, y1, _)) in zip(right, left, strict=False):
+        x = (y0 - y1 + other * x1 - rise * x0) / (other - rise) if rise < other else x0
+        vertices += [(x0, y0), (x, y0 + rise * (x - x0))] if x0 < x < x1 else [(x0, y1 + other * (x0 - x1))]
+    rise, (x0, y0, _) = right[-1]
+    return convex_profile([*vertices, (x0, y0), (x0 - y0 / rise, Fraction(0))])
+
+
+def profile_content(knots: list[Point]) -> Content:
+    """Wrap knots with their digest."""
+    return content(knots, (n for point in knots for x in point for n in x.as_integer_ratio()))
+
+
 def profile_law(points: list[Point], opposite: list[Point] | None = None) -> AtomicLaw:
     """Build the law of a profile that is known at points.
 
@@ -86,7 +113,7 @@ def profile_law(points: list[Point], opposite: list[Point] | None = None) -> Ato
         opposite: The points of "add".
     """
     knots = convex_profile([*points, *mirror(points if opposite is None else opposite)])
-    arguments = (content(knots, (n for point in knots for x in point for n in x.as_integer_ratio())),)
+    arguments = (profile_content(knots),)
     there, back = profile_atoms(*arguments, "remove"), profile_atoms(*arguments, "add")
     return AtomicLaw(
         build=profile_atoms, arguments=arguments, bound=_largest([there, back]), symmetric=opposite is None

@@ -223,14 +223,14 @@ class ReplacedGaussian:
         losses = log_mixture(s, q, ends) - log_mixture(s, q, as_floats(-ends))
         low, high = math.floor(float(losses[0]) / mesh), math.ceil(float(losses[1]) / mesh)
         edges = as_floats(np.arange(low, high + 1) * mesh)
-        x = _invert_replaced(s, q, edges)
+        x = invert_replaced(s, q, edges)
         p, turned = mix(x, s, q), mix(as_floats(-x[::-1]), s, q)
         masses = (p.inside, as_floats(turned.inside[::-1]))
         cells = spread(low, edges, *masses, mesh=mesh, lowest=p.under, infinite=p.over)
         return raise_cells(cells, 2 * s, x, mesh)
 
 
-def _invert_replaced(shift: float, rate: float, losses: Floats) -> Floats:
+def invert_replaced(shift: float, rate: float, losses: Floats) -> Floats:
     """Point x with r(x) = e^l·r(−x): a quadratic in e^{sx}, solved for l ≥ 0; x changes its sign with l.
 
     With k = (1 − q)e^{s²/2}/q and R = e^l it is y² − k(R − 1)y − R = 0, or y = e^{l/2}(h + √(h² + 1)) with

@@ -51,7 +51,7 @@ def sampled_law(base: Base, rate: float) -> AtomicLaw:
         base: The mechanism's laws of the loss, with and without the user, with their counts: all on one sample.
         rate: q, in (0, 1).
     """
-    most = _largest(base)
+    most = largest_loss(base)
     bound = float(_mix(np.array([most]), rate)[0]) * (1 + 32 * UNIT) if math.isfinite(most) else math.inf
     return AtomicLaw(
         build=_sample,
@@ -148,7 +148,7 @@ def _repeat_redrawn(times: int, mu: float, draws: int, users: int) -> AtomicLaw:
 
 
 def _bound_replaced(removed: Base, rate: float) -> float:
-    most = _largest(removed)
+    most = largest_loss(removed)
     if not math.isfinite(most):
         return math.inf
     high, low = _mix(np.array([most, -most]), rate).tolist()
@@ -161,7 +161,8 @@ def _round(base: Base) -> bool:
     return len(laws) > 1 or any(not isinstance(law, AtomicLaw) or law.rounded for law in laws)
 
 
-def _largest(base: Base) -> float:
+def largest_loss(base: Base) -> float:
+    """Largest loss of a mechanism in either direction; ∞ where there is none."""
     if any(isinstance(law, LostLaw) for law, _ in base):
         return math.inf
     both = [(law.largest("remove"), law.largest("add"), n) for law, n in base if not isinstance(law, LostLaw)]

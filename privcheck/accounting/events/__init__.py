@@ -21,6 +21,7 @@ from privcheck.accounting.events.noise import (
 )
 from privcheck.accounting.events.own import loss_distribution, privacy_profile, renyi_curve, trade_off
 from privcheck.accounting.events.sampling import (
+    allocated,
     poisson,
     poisson_gaussian,
     random_allocation,
@@ -44,6 +45,7 @@ __all__ = [
     "Event",
     "Piece",
     "above_threshold",
+    "allocated",
     "approximate",
     "bounded_range",
     "discrete_gaussian",

@@ -14,6 +14,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from privcheck.accounting.engine.allocated import allocated_law
+from privcheck.accounting.engine.allocated_pairs import pair_allocation_law
+from privcheck.accounting.engine.allocated_replaced import replaced_allocation_law
+from privcheck.accounting.engine.allocated_several import Epoch, several_allocation_law
 from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laws import GaussianLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
@@ -36,6 +39,7 @@ _ROUNDED: Final = 1e-9  # relative, of a probability of the binomial law, and mo
 _ALWAYS: Final = 1e-3  # probability of a sample that is not cut off, below which it is charged as one that is
 _NEAR: Final = 1e-8  # Δ/std below which sampling is left out
 _LOUDEST: Final = 5.0  # … above which a random allocation is
+_EXACT: Final = frozenset({"laplace", "discrete_laplace", "randomized_response", "pure"})  # kinds with such outputs
 _MOST_ROUNDS: Final = 10**9  # of an epoch; more of them cost no more
 
 
@@ -306,7 +310,7 @@ def truncated_poisson_gaussian(
     )
 
 
-@under(*PRESENT, otherwise="for two users in each other's place no such pair is known")
+@under(*PRESENT, *REPLACING)
 def random_allocation(
     *,
     std: Real,
@@ -319,24 +323,21 @@ def random_allocation(
     """Gaussian noise in every round of an epoch, each user taking part in k of its t rounds: balls in bins.
 
     The rounds are drawn uniformly, independently of all other users and of the data, and stay secret; all rounds'
-    outputs are released, and later ones may depend on earlier ones. Under adding, removing or zeroing out a user the
-    pair is the mean over i of N(s·eᵢ, I) against N(0, I), s = Δ/std, for k = 1 (Feldman & Shenfeld 2025; Chua et al.
-    2025); its law is known to many digits from both sides (`engine.allocated`), and the figures' `lower` is too.
-
-    Lemma allocation-blocks: For k > 1 of t rounds, k epochs of ⌊t/k⌋ rounds, or one more, are an upper bound. Source:
-    Feldman & Shenfeld 2025. Proof: cut the t rounds at random into k blocks of ⌊t/k⌋ or one more, and draw one round of
-    each: these are k of the t rounds, all subsets being equally likely, and to know the blocks only helps an attacker
-    (hockey-sticks are jointly convex).
+    outputs are released, and later ones may depend on earlier ones. For k = 1, with s = Δ/std, the pair under adding,
+    removing or zeroing out a user is the mean over i of N(s·eᵢ, I) against N(0, I) (Feldman & Shenfeld 2025; Chua et
+    al. 2025), and under replacing one against the mean of N(−s·eᵢ, I): two users with opposite contributions, who
+    dominate all others (`engine.allocated_replaced`). For k > 1 the upper bound is that of k blocks of rounds, with one
+    participation each, and the lower bound that of a sum over the rounds (`engine.allocated_several`).
 
     Batches of a fixed size, cut from a random order, are another mechanism: where the user is, another one is not.
 
     Args:
         std: Standard deviation of one coordinate.
         rounds: t, rounds of an epoch.
-        relation: "add-remove" or "zero-out".
+        relation: "add-remove", "zero-out", "replace-one" or "replace-one-same-start".
         participations: k, rounds of an epoch in which each user takes part.
         epochs: Number of epochs, drawn afresh.
-        sensitivity: ℓ2 norm of one user's contribution to a round.
+        sensitivity: ℓ2 norm of one user's contribution to a round, under every relation.
 
     Raises:
         ParameterError: A number is out of range.
@@ -349,7 +350,7 @@ def random_allocation(
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     t, s = whole("rounds", rounds), ratio("random_allocation", moved, spread)
     k = whole("participations", participations, most=t)
-    pieces, note = _allocated_pieces(s, t, k)
+    pieces, note = _allocated_pieces(s, t, k, relation)
     return event(
         "random_allocation",
         pieces,
@@ -363,19 +364,73 @@ def random_allocation(
     )
 
 
-def _allocated_pieces(s: float, t: int, k: int) -> tuple[list[tuple[Piece, int]], str]:
-    """Pieces of k rounds of t, s = Δ/std, and a note on the bounds used."""
+@under(*PRESENT, otherwise="for two users in each other's place only Gaussian noise has a pair: random_allocation")
+def allocated(
+    *, event: Event, rounds: Real, relation: RelationName, participations: Real = 1, epochs: Real = 1
+) -> Event:
+    """Any mechanism in every round of an epoch, each user taking part in k of its t rounds: balls in bins.
+
+    What `random_allocation` is for Gaussian noise: the rounds are drawn uniformly, independently of all else, and stay
+    secret. If (P, Q) dominates the mechanism, with the user in its round and without, then the mean over i of P at i
+    and Q elsewhere, against Q everywhere, dominates an epoch with k = 1 (`engine.allocated_pairs`). For k > 1 k blocks
+    of rounds with one participation each are an upper bound [lemma allocation-blocks].
+
+    Args:
+        event: Cost of the mechanism in one round with the user in it or not, for example laplace(scale=3). If it names
+            a relation, that has to be the relation of the epoch.
+        rounds: t, rounds of an epoch.
+        relation: "add-remove" or "zero-out".
+        participations: k, rounds of an epoch in which each user takes part.
+        epochs: Number of epochs, drawn afresh.
+
+    Raises:
+        ParameterError: A number is out of range, no pair is known for such a mechanism, or a relation does not fit.
+
+    >>> from privcheck import accounting as acc
+    >>> event = acc.allocated(event=acc.laplace(scale=1), rounds=100, relation="zero-out")
+    >>> figure = acc.compose(event).epsilon(delta=1e-6)
+    >>> round(figure.lower, 2), round(figure.upper, 2)
+    (0.41, 0.41)
+    """
+    t, base = whole("rounds", rounds), _base(event)
+    k = whole("participations", participations, most=t)
+    _check_inner("allocated", event, relation, needed=relation)
+    note = event.note
+    if (mu := _gaussian_shift(event)) is not None:
+        pieces, added = _allocated_pieces(mu, t, k, relation)
+        note = join_notes(note, added)
+    else:
+        exact = event.kind in _EXACT and event.count == 1 and not note
+        pieces = []
+        for size, times in _blocks(t, k):
+            some = [(pair_allocation_law(base, min(size, _MOST_ROUNDS), exact=exact), 1)] if size > 1 and base else base
+            pieces += [(piece, n * times) for piece, n in some]
+        note = join_notes(note, f"{k} of {t} rounds bounded by one of each of {k} blocks" if 1 < k < t else "")
+    given = {"rounds": t, "participations": k, "relation": relation}
+    return _make_event("allocated", pieces if base else [], epochs, note, of=event, **given)
+
+
+def _blocks(t: int, k: int) -> list[tuple[int, int]]:
+    """Sizes of k blocks of t rounds, with their counts."""
+    return [(size, times) for size, times in ((t // k, k - t % k), (t // k + 1, t % k)) if times]
+
+
+def _allocated_pieces(s: float, t: int, k: int, relation: RelationName) -> tuple[list[tuple[Piece, int]], str]:
+    """Pieces of k rounds of t with Gaussian noise, s = Δ/std, and a note on the bounds used."""
     if s == 0:
         return [], ""
-    if s < _NEAR or s > _LOUDEST:
-        return [(GaussianLaw(s * s), k)], "the random rounds count as known"
-    short, longer = t // k, t % k
-    blocks = [(size, times) for size, times in ((short, k - longer), (short + 1, longer)) if times]
-    pieces: list[tuple[Piece, int]] = [
-        (GaussianLaw(s * s) if size == 1 else allocated_law(s, min(size, _MOST_ROUNDS)), times)
-        for size, times in blocks
+    replaced = relation in REPLACING
+    moved, law = (2 * s, replaced_allocation_law) if replaced else (s, allocated_law)
+    if s < _NEAR or moved > _LOUDEST:
+        return [(GaussianLaw(moved * moved), k)], "the random rounds count as known"
+    blocks: list[tuple[Law | LostLaw, int]] = [
+        (GaussianLaw(moved * moved) if size == 1 else law(s, min(size, _MOST_ROUNDS)), times)
+        for size, times in _blocks(t, k)
     ]
-    return pieces, f"{k} of {t} rounds bounded by one of each of {k} blocks" if 1 < k < t else ""
+    if not 1 < k < t:
+        return list(blocks), ""
+    epoch = Epoch(shift=s, rounds=t, participations=k, replaced=replaced, blocks=tuple(blocks))
+    return [(several_allocation_law(epoch), 1)], ""
 
 
 _Told = tuple[float, float, bool]  # a probability, that with which the user is kept, and whether in another's place

@@ -1,0 +1,272 @@
+"""Random allocation with Gaussian noise where one user is replaced by another: one of t rounds, equally likely.
+
+Lemma allocation-replaced: With s = Δ/std, the rounds' outputs are dominated by t numbers, P the mean over i of N(s·eᵢ,
+I) and Q that of N(−s·eᵢ, I); two users with opposite contributions attain it. Proof: let R be the law of the outputs
+without either user. Given the others' data and the earlier outputs, the users would move round i by u and v, |u|, |v| ≤
+s, so that P − e^ε·Q has the density (1/t)Σᵢ Wᵢ relative to R, Wᵢ = dN(u)/dN(0) − e^ε·dN(v)/dN(0), where u and v depend
+on the earlier outputs. δ(ε) is E_R(ΣWᵢ)₊/t. Go from the last round to the first: let the later ones have the opposite
+pair, whatever the past; given the past, the expectation is that of a convex function of Wᵢ. E[Wᵢ] = 1 − e^ε, so it is
+enough to compare E(Wᵢ − c)₊ for every c. For c ≥ 0 that is E[(1 − e^ε·e^{G} − c·e^{H})₊] under N(u, 1), G and H the
+Gaussians of [lemma replaced-contributions] with their means, of weights at least 0: by Kahane's inequality it grows
+with |v − u|², |u|² and <v − u, −u>, all of which are largest at u = −v, |u| = s. For c < 0 it is a constant plus e^ε
+times the same of the exchanged pair, weights e^{−ε} and −e^{−ε}c.
+
+*One epoch.* x ↦ −x exchanges P and Q: the curve is symmetric, and ε ≥ 0 is enough. W = e^{sx − s²/2} − e^{ε − sx −
+s²/2} = 2e^{ε/2 − s²/2}·sinh(sx − ε/2) grows with x: its law on a grid has closed-form masses and means, and E(ΣW)₊
+follows from `excesses` for one ε after the other.
+
+Lemma allocation-replaced-large: Cut off at a point a of x, E(ΣW)₊ lies between A + t·Φ(a)^{t−1}·E[(W + (t − 1)·E[W | x
+≤ a])₊; x > a] and A + t·E[F; x > a], F the lesser of ½(m + √(m² + τ²)) and W₊ + t − 1, with A = E[(ΣW)₊; all x ≤ a], m
+= W + (t − 1)(1 − e^ε) and τ² = (t − 1)·Var W. Proof: beyond A some x is above a; where just one is, the others' mean
+bounds E(·)₊ from below (Jensen), and where any is, E(m + Z)₊ ≤ ½(m + √(m² + τ²)) for every Z of mean 0 and variance τ²
+(Scarf 1958), and each of the others adds 1 at most to E(·)₊.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from privcheck.accounting.engine.allocated import known_round
+from privcheck.accounting.engine.atoms import Atoms
+from privcheck.accounting.engine.discrete import AtomicLaw
+from privcheck.accounting.engine.excesses import Binned, add_up, best_tilt, bulk_std, grid_above, grid_below
+from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats, root_up
+from privcheck.accounting.engine.profiles import (
+    Point,
+    convex_profile,
+    exponential_up,
+    mirror,
+    profile_atoms,
+    profile_content,
+    tangent_profile,
+)
+
+_FIRST: Final = 12  # points in a standard deviation of W
+_FINE: Final = (10.0, 20.0)  # … at least, in one of the bulk of the tilted law: for the upper bound and the lower
+_LOOKS: Final = 6
+_MOST_CELLS: Final = 1 << 15
+_MOST_ACROSS: Final = 4096  # points in a standard deviation of the sum
+_MOST_SUMMED: Final = 10**6  # rounds; more of them cost no more
+_UP: Final = 4.0  # standard deviations of the sum, above 0, to which one term alone may take it on the grid
+_DOWN: Final = 4.0
+_FAR: Final = 9.0  # standard deviations of x
+_BEYOND: Final = 200  # cells of x of one large term
+_TAIL: Final = 7e-14  # relative error of the normal distribution's values
+_SLACK: Final = 1e-11  # relative, of sums of them
+_NEAR: Final = 5.0  # standard deviations of the loss, each with …
+_STEPS: Final = 12  # … so many knots
+_BETWEEN: Final = 4  # points for each at which a known round is looked at
+_RATIO: Final = 1.07  # of neighbouring losses beyond
+_NOTHING: Final = 1e-20  # of δ, below which only the bound for a known round is used
+_FURTHEST: Final = 600.0  # loss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Terms:
+    """Terms W of one ε.
+
+    Attributes:
+        shift: s.
+        rounds: t.
+        epsilon: ε, at least 0.
+    """
+
+    shift: float
+    rounds: int
+    epsilon: float
+
+    @property
+    def mean(self) -> float:
+        """E[W]."""
+        return -math.expm1(self.epsilon)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of W, rounded up."""
+        grown, v = math.exp(self.epsilon), self.shift**2
+        return math.sqrt(math.expm1(v) * (1 + grown * grown) - 2 * grown * math.expm1(-v)) * (1 + 1e-12)
+
+    @property
+    def half(self) -> float:
+        """Factor of sinh(sx − ε/2), halved."""
+        return math.exp(self.epsilon / 2 - self.shift**2 / 2)
+
+    def at(self, x: Floats) -> Floats:
+        """W at x."""
+        return as_floats(2 * self.half * np.sinh(self.shift * x - self.epsilon / 2))
+
+    def binned(self, step: float) -> tuple[Binned, float, float]:
+        """Law of W on a grid, the point of x where it ends, and a bound η on the rounding of its points."""
+        spread = self.std * math.sqrt(self.rounds)
+        least, most = self.at(as_floats([-self.shift - _FAR, self.shift + _FAR])).tolist()
+        low = max(least, self.mean - _DOWN * spread)
+        high = min(most, -self.rounds * self.mean + _UP * spread)
+        count = max(8, math.ceil((high - low) / step))
+        points = low + step * np.arange(count + 1)
+        turned = np.arcsinh(points / (2 * self.half))
+        x = as_floats((turned + self.epsilon / 2) / self.shift)
+        moved = float(np.max(np.abs(points))) + 2 * self.half
+        moved *= 64 * UNIT * (float(np.max(np.abs(turned))) + self.epsilon + 1)
+        (masses, off, under), (p, p_off, _), (q, q_off, _) = (_between(x, c) for c in (0.0, self.shift, -self.shift))
+        grown = math.exp(self.epsilon)
+        raised = (p - grown * q - points[:-1] * masses) / step
+        wrong = p_off + grown * q_off + np.abs(points[:-1]) * off + 8 * UNIT * (p + grown * q) + moved * masses
+        made = Binned(
+            first=low,
+            step=step,
+            inside=masses,
+            raised=as_floats(raised),
+            off=as_floats(wrong / step),
+            lacking=off,
+            atoms=np.zeros(count + 1),
+            under=under,
+        )
+        return made, float(x[-1]), moved
+
+    def one_large(self, end: float) -> tuple[float, float]:
+        """Bounds on what terms with x > a add to E(ΣW)₊ [lemma allocation-replaced-large]."""
+        from scipy.special import ndtr
+
+        s, t, grown = self.shift, self.rounds, math.exp(self.epsilon)
+        x = end + np.linspace(0, s + 12, _BEYOND)
+        tails = [as_floats(ndtr(c - x)) for c in (0.0, s, -s)]
+        r, p, q = (as_floats(np.append(tail[:-1] - tail[1:], tail[-1])) for tail in tails)
+        w = self.at(x) + (t - 1) * self.mean
+        spread = math.sqrt(t - 1) * self.std
+        root = np.hypot(w, spread)
+        over = np.where(w > 0, (w + root) / 2, spread**2 / 2 / (root + np.abs(w)))
+        above = np.maximum(p - grown * q + ((t - 1) * self.mean - w) * r, 0.0)  # E[m − w; the cell]
+        above += _TAIL * (tails[1] + grown * tails[2] + (np.abs(w) + t * abs(self.mean)) * tails[0])
+        # Scarf's bound is convex, below its chord on every cell, and grows by at most 1
+        rises, cells = np.append(np.clip(np.diff(over) / np.diff(w), 0.0, 1.0), 1.0), r + _TAIL * tails[0]
+        without = p * (1 + _SLACK) + _TAIL * tails[1] + (t - 1) * cells
+        upper = float(np.minimum(over * cells + rises * above, without).sum()) * (1 + _SLACK)
+        others = (t - 1) * (float(ndtr(end - s)) - grown * float(ndtr(end + s))) / float(ndtr(end))
+        others -= (t - 1) * _TAIL * 4 * (1 + grown)
+        start = max(end, (math.asinh(-others / (2 * self.half)) + self.epsilon / 2) / s)
+        parts = [float(ndtr(s - start)), -grown * float(ndtr(-s - start)), others * float(ndtr(-start))]
+        lower = max(0.0, math.fsum(parts) - _SLACK * math.fsum(abs(part) for part in parts))
+        lower *= math.exp((t - 1) * math.log1p(-float(ndtr(-end)) * (1 + _SLACK))) * (1 - _SLACK)
+        return t * lower, t * upper
+
+    def bound(self, *, up: bool, rough: bool = False, enough: float = 1.0) -> float:
+        """Upper or lower bound on δ(ε) of one epoch.
+
+        Args:
+            up: Whether the upper one.
+            rough: Whether half the usual number of points will do.
+            enough: A lower bound for which the sum need not be computed.
+        """
+        t, spread = self.rounds, self.std * math.sqrt(self.rounds)
+        fine, widest = _FINE[0 if up else 1] / (2 if rough else 1), spread / _MOST_ACROSS
+        step = max(self.std / _FIRST, widest)
+        for _ in range(_LOOKS // (2 if rough else 1)):
+            binned, end, moved = self.binned(step)
+            least, most = self.one_large(end)
+            if not up and least / t > enough:
+                return least / t * (1 - 4 * UNIT)
+            above = grid_above(binned)
+            tilt = best_tilt(above, t, 0.0)
+            law = above if up else grid_below(binned)
+            # a law below of a grid that is too coarse for it is None, or cut off where it should not be
+            good = law is not None and len(law.masses) >= len(above.masses) / 2
+            wanted = bulk_std(above, tilt) / fine if good else step / 2
+            wanted = max(wanted, widest, len(binned.inside) * step / _MOST_CELLS)
+            if step <= wanted * 1.01:
+                break
+            step = max(wanted * 0.9, step / 6)
+        summed = None if law is None else add_up(law, t, tilt)
+        if up:
+            return 1.0 if summed is None else min(1.0, (summed.excess(-t * moved)[1] + most) / t * (1 + 4 * UNIT))
+        least += 0.0 if summed is None else summed.excess(t * moved)[0]
+        return least / t * (1 - 4 * UNIT)
+
+
+def _between(x: Floats, centre: float) -> tuple[Floats, Floats, float]:
+    """Masses of N(m, 1) between points, bounds on their errors, and the mass below the first."""
+    from scipy.special import ndtr
+
+    y = x - centre
+    tails = ndtr(-np.abs(y))
+    masses = np.where(y[:-1] > 0, tails[:-1] - tails[1:], tails[1:] - tails[:-1])
+    masses = np.where((y[:-1] <= 0) & (y[1:] > 0), 1 - tails[:-1] - tails[1:], masses)
+    off = _TAIL * np.maximum(tails[:-1], tails[1:])
+    under = float(tails[0]) if y[0] < 0 else 1 - float(tails[0])
+    return as_floats(np.maximum(masses, 0.0)), as_floats(off), under
+
+
+def replaced_allocation_law(shift: float, rounds: int) -> AtomicLaw:
+    """Law that dominates one epoch of t rounds, in one of which the user takes part, under replacing the user.
+
+    Args:
+        shift: s = Δ/std of one round, above 0, Δ the norm of one user's contribution.
+        rounds: t, 2 or more.
+    """
+    return AtomicLaw(
+        build=_replaced_allocation,
+        arguments=(shift, rounds),
+        bound=math.inf,
+        symmetric=True,
+        rounded=True,
+        repeat=_repeat,
+        below=_replaced_allocation_below,
+    )
+
+
+def _repeat(times: int, shift: float, rounds: int) -> AtomicLaw:
+    """Law of n releases in the drawn round: one of √n times the sensitivity."""
+    return replaced_allocation_law(shift * root_up(times), rounds)
+
+
+def _replaced_allocation(shift: float, rounds: int, _: Direction) -> Atoms:
+    points = list[Point]()
+    known = _uppers(shift, rounds)
+    for (loss, bound), (after, *_rest) in zip(known, [*known[1:], known[-1]], strict=True):
+        points.append((exponential_up(loss), Fraction(bound)))
+        # a known round costs next to nothing to compute
+        points += [known_round(2 * shift, at) for at in np.linspace(loss, after, _BETWEEN, endpoint=False).tolist()]
+    return profile_atoms(profile_content(convex_profile([*points, *mirror(points)])), "remove")
+
+
+def _replaced_allocation_below(shift: float, rounds: int, _: Direction) -> Atoms:
+    known, before = list[tuple[Fraction, Fraction, Fraction]](), (Fraction(0), Fraction(1))
+    for loss, most in _uppers(shift, rounds):
+        terms, far = _Terms(shift=shift, rounds=rounds, epsilon=loss), loss > _NEAR * _loss_std(shift, rounds)
+        least = terms.bound(up=False, rough=far, enough=most * 0.6 if far else 1.0)
+        if least <= most / 2 or most <= _NOTHING:
+            break
+        # x is a little above e^ε; a convex function that falls is steepest first
+        x = exponential_up(loss)
+        steepest = before[1] / (x - before[0])
+        known.append((x, Fraction(least) - x * steepest / (1 << 50), Fraction(most)))
+        before = (x, Fraction(most))
+    opposite = [(1 / x, 1 - (1 - low) / x, 1 - (1 - high) / x) for x, low, high in known if x > 1]
+    return profile_atoms(profile_content(tangent_profile([*opposite[::-1], *known])), "remove")
+
+
+def _loss_std(shift: float, rounds: int) -> float:
+    """About the standard deviation of the loss of one epoch."""
+    return math.sqrt(math.log1p(_Terms(shift=shift, rounds=rounds, epsilon=0.0).std ** 2 / rounds))
+
+
+@functools.lru_cache(maxsize=64)
+def _uppers(shift: float, rounds: int) -> tuple[tuple[float, float], ...]:
+    """Losses from 0, and upper bounds on δ there; 1 where there is none."""
+    std = _loss_std(shift, rounds)
+    near = np.arange(math.ceil(_NEAR * _STEPS) + 1) * (std / _STEPS)
+    last = min(_FURTHEST, 2 * shift * (shift + 38))
+    count = max(2, math.ceil(math.log(max(last / float(near[-1]), 2.0)) / math.log(_RATIO)))
+    losses = [*near.tolist(), *np.geomspace(near[-1], max(last, 2 * near[-1]), count)[1:].tolist()]
+    found, least, rounds = list[tuple[float, float]](), 1.0, min(rounds, _MOST_SUMMED)
+    for loss in losses:
+        terms = _Terms(shift=shift, rounds=rounds, epsilon=loss)
+        bound = terms.bound(up=True, rough=loss > near[-1]) if least > _NOTHING else 1.0
+        least = min(least, bound)
+        found.append((loss, bound))
+    return tuple(found)

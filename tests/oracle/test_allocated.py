@@ -1,0 +1,441 @@
+"""Random allocation under replacing a user, of any mechanism and with several participations, against naive figures.
+
+None of these shares code with the engine: integration in the plane, sums rounded by hand, enumeration, simulation.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta, binom, norm
+
+from privcheck import accounting as acc
+from privcheck.accounting.engine.allocated import allocated_law
+from privcheck.accounting.engine.allocated_pairs import pair_allocation_law
+from privcheck.accounting.engine.allocated_replaced import _Terms, replaced_allocation_law
+from privcheck.accounting.engine.discrete import response_law
+from privcheck.accounting.engine.excesses import Binned, add_up, best_tilt, grid_above, grid_below
+from privcheck.accounting.engine.laplace import LaplaceLaw
+from privcheck.accounting.engine.laws import GaussianLaw
+from privcheck.errors import ParameterError
+
+DIRECTIONS = ("remove", "add")
+
+
+def bounds(law, at, direction="remove"):
+    """δ of both bounds at one ε, straight from the law."""
+    both = (law.atoms_below(direction), law.atoms(direction))
+    return tuple(float(np.exp(atoms.log_deltas(np.array([at]))[0])) for atoms in both)
+
+
+def replaced(std, rounds, *, epochs=1, participations=1, relation="replace-one"):
+    event = acc.random_allocation(
+        std=std, rounds=rounds, epochs=epochs, participations=participations, relation=relation
+    )
+    return acc.compose(event)
+
+
+# --- sums of independent numbers -------------------------------------------------------------------------------------
+
+
+def on_a_grid(values, masses, low, step, count):
+    """Law of a few values, each in its cell; those on a grid point are between points too."""
+    place = (values - low) / step
+    cell = np.minimum(place.astype(int), count - 1)
+    inside = np.bincount(cell, weights=masses, minlength=count)
+    raised = np.bincount(cell, weights=masses * (place - cell), minlength=count)
+    return Binned(
+        first=low,
+        step=step,
+        inside=inside,
+        raised=raised,
+        off=inside * 1e-13,
+        lacking=np.zeros(count),
+        atoms=np.zeros(count + 1),
+        under=0.0,
+    )
+
+
+@st.composite
+def few_values(draw):
+    values = draw(st.lists(st.floats(-5, 5), min_size=2, max_size=6, unique=True))
+    weights = draw(st.lists(st.floats(0.05, 1), min_size=len(values), max_size=len(values)))
+    return np.array(values), np.array(weights) / sum(weights)
+
+
+# [lemma excess-above] [lemma excess-below]
+@settings(max_examples=150, deadline=None)
+@given(law=few_values(), count=st.integers(1, 4), cells=st.integers(4, 60), share=st.floats(-0.2, 1.1))
+def test_a_law_on_a_grid_bounds_every_sum(law, count, cells, share):
+    values, masses = law
+    low, high = float(values.min()) - 0.3, float(values.max()) + 0.4
+    threshold = count * (low + share * (high - low))
+    exact = 0.0
+    for choice in itertools.product(range(len(values)), repeat=count):
+        total, mass = values[list(choice)].sum(), float(np.prod(masses[list(choice)]))
+        exact += mass * max(float(total) - threshold, 0.0)
+    binned = on_a_grid(values, masses, low, (high - low) / cells, cells)
+    above, below = grid_above(binned), grid_below(binned)
+    tilt = best_tilt(above, count, threshold)
+    assert add_up(above, count, tilt).excess(threshold)[1] >= exact * (1 - 1e-12)
+    if below is not None:
+        found = add_up(below, count, tilt).excess(threshold)
+        assert found[0] <= exact * (1 + 1e-12) + 1e-14
+        assert np.all(below.masses >= 0)
+        assert below.masses.sum() <= 1 + 1e-9
+
+
+# [lemma excess-below]
+def test_a_fine_grid_is_tight():
+    """The uniform law on [0, 1], 40 of them: the bounds differ by about the square of the step."""
+    gaps = []
+    for cells in (20, 40, 80):
+        inside = np.full(cells, 1 / cells)
+        binned = Binned(
+            first=0.0,
+            step=1 / cells,
+            inside=inside,
+            raised=inside / 2,
+            off=np.zeros(cells),
+            lacking=np.zeros(cells),
+            atoms=np.zeros(cells + 1),
+            under=0.0,
+        )
+        laws = (grid_below(binned), grid_above(binned))
+        found = [add_up(law, 40, best_tilt(law, 40, 23.0)).excess(23.0) for law in laws]
+        assert found[0][0] < found[1][1]
+        gaps.append(found[1][1] - found[0][0])
+    assert gaps[1] < 0.4 * gaps[0]
+    assert gaps[2] < 0.4 * gaps[1]
+
+
+# --- replacing a user ------------------------------------------------------------------------------------------------
+
+
+# [lemma allocation-replaced]
+def test_no_other_pair_of_contributions_costs_more():
+    """E(dN(u)/dN(0) − e^ε·dN(v)/dN(0) − c)₊ in the plane, for u and v in the ball and c of both signs."""
+    rng = np.random.default_rng(3)
+    grid = np.linspace(-8, 8, 241)
+    x, y = np.meshgrid(grid, grid)
+    mass = norm.pdf(x) * norm.pdf(y) * (grid[1] - grid[0]) ** 2
+
+    def cost(u, v, epsilon, c):
+        ratios = [np.exp(w[0] * x + w[1] * y - (w @ w) / 2) for w in (u, v)]
+        return float((mass * np.maximum(ratios[0] - math.exp(epsilon) * ratios[1] - c, 0)).sum())
+
+    for _ in range(60):
+        s, epsilon, c = rng.uniform(0.1, 1.5), rng.uniform(0, 2), rng.uniform(-3, 3)
+        u, v = (rng.uniform(0, s) * w / np.linalg.norm(w) for w in rng.standard_normal((2, 2)))
+        opposite = np.array([s, 0.0])
+        assert cost(u, v, epsilon, c) <= cost(opposite, -opposite, epsilon, c) + 1e-6
+
+
+# [lemma allocation-replaced]
+@pytest.mark.parametrize("s", [0.2, 0.5, 1.0, 1.6])
+def test_two_rounds_by_integration(s):
+    law = replaced_allocation_law(s, 2)
+    x = np.linspace(-8 - s, 8 + s, 1401)
+    weights = norm.pdf(x) * (x[1] - x[0])
+    mass = np.multiply.outer(weights, weights)
+    for at in (0.0, 0.1, 0.4, 1.0, 2.0):
+        w = np.exp(s * x - s * s / 2) - np.exp(at - s * x - s * s / 2)
+        true = float((mass * np.maximum(np.add.outer(w, w), 0)).sum()) / 2
+        lower, upper = bounds(law, at)
+        assert lower <= true * (1 + 1e-4) + 1e-9
+        assert upper >= true * (1 - 1e-4) - 1e-9
+        assert upper - lower <= 0.06 * true + 1e-6
+
+
+@pytest.mark.parametrize(("s", "rounds"), [(0.4, 8), (0.8, 20), (1.25, 5)])
+def test_sums_rounded_by_hand_hold_the_curve(s, rounds):
+    """W rounded down and up to a fine grid; cut at the ends, where it is rounded as well."""
+    law, step = replaced_allocation_law(s, rounds), 4e-3
+    for at in (0.0, 0.2, 0.5):
+        edges = np.arange(-60, 60 + step, step)
+        inside = np.arcsinh(edges / (2 * math.exp(at / 2 - s * s / 2)))
+        masses = np.diff(norm.cdf((inside + at / 2) / s), prepend=0.0)
+        tail = 1 - masses.sum()
+        values = []
+        for up in (0, 1):
+            one = np.append(masses[1:], tail) if up == 0 else masses
+            total = np.fft.irfft(np.fft.rfft(one, 1 << 21) ** rounds, 1 << 21)
+            sums = rounds * edges[0] + np.arange(1 << 21) * step
+            values.append(float(total @ np.maximum(sums, 0)) / rounds)
+        # the part above 60 is missing in both
+        missing = float(norm.sf((inside[-1] + at / 2) / s - s))
+        lower, upper = bounds(law, at)
+        assert lower <= values[1] + missing + 1e-9
+        assert upper >= values[0] - 1e-9
+        assert values[1] - values[0] <= 1.01 * step
+        assert upper - lower <= 0.06 * upper + 1e-7
+
+
+# [lemma allocation-replaced-large]
+def test_bounds_hold_each_other_over_many_parameters():
+    rng = np.random.default_rng(7)
+    for _ in range(300):
+        s, rounds = 10 ** rng.uniform(-6, 0.3), int(10 ** rng.uniform(0.31, 3))
+        terms = _Terms(shift=s, rounds=rounds, epsilon=0.0)
+        epsilon = rng.uniform(0, 5) * math.sqrt(math.log1p(terms.std**2 / rounds))
+        terms = _Terms(shift=s, rounds=rounds, epsilon=epsilon)
+        rough = bool(rng.integers(2))
+        lower, upper = terms.bound(up=False, rough=rough), terms.bound(up=True, rough=rough)
+        assert 0 <= lower <= upper <= 1
+        known = norm.cdf(s - epsilon / (2 * s)) - math.exp(epsilon) * norm.cdf(-s - epsilon / (2 * s))
+        assert lower <= known + 1e-12  # the random round is no worse than a known one
+
+
+# [lemma allocation-replaced]
+def test_simulated_epochs_lie_between_the_bounds():
+    """Each share of 2·10⁵ runs lies outside its Clopper–Pearson interval with probability 1e-9, 6 times."""
+    rng = np.random.default_rng(5)
+    rounds, runs = 20, 200_000
+    for epochs in (1, 3):
+        losses = np.zeros(runs)
+        for _ in range(epochs):
+            x = rng.standard_normal((runs, rounds))
+            x[:, 0] += 1
+            losses += np.log(np.exp(x).sum(axis=1)) - np.log(np.exp(-x).sum(axis=1))
+        for at in (0.3, 0.8, 1.2):
+            hits = int((losses > at + rng.exponential(size=runs)).sum())
+            low, high = beta.ppf(5e-10, hits, runs - hits + 1), beta.ppf(1 - 5e-10, hits + 1, runs - hits)
+            figure = replaced(1, rounds, epochs=epochs).delta(epsilon=at)
+            assert figure.upper >= low
+            assert figure.lower <= high
+
+
+@pytest.mark.parametrize(
+    ("std", "rounds", "epochs", "delta", "gap"),
+    [(1, 100, 10, 1e-5, 0.02), (2, 1000, 10, 1e-6, 0.02), (30, 50, 3, 1e-12, 0.04), (1, 1000, 1, 1e-8, 0.04)],
+)
+def test_replaced_bounds_are_near_each_other(std, rounds, epochs, delta, gap):
+    figure = replaced(std, rounds, epochs=epochs).epsilon(delta=delta)
+    assert (1 - gap) * figure.upper <= figure.lower <= figure.upper
+    one_side = replaced(std, rounds, epochs=epochs, relation="add-remove").epsilon(delta=delta)
+    assert one_side.lower <= figure.upper
+    same = replaced(std, rounds, epochs=epochs, relation="replace-one-same-start").epsilon(delta=delta)
+    assert same.upper == figure.upper
+
+
+@pytest.mark.parametrize("std", [1e-6, 0.5, 1e7, 1e12])
+@pytest.mark.parametrize("rounds", [1, 2, 10**4])
+def test_replaced_extremes_are_bounded(std, rounds):
+    figure = replaced(std, rounds, epochs=3).epsilon(delta=1e-12)
+    plain = acc.compose(acc.gaussian(std=std, sensitivity=2, count=3)).epsilon(delta=1e-12)
+    assert 0 <= figure.upper <= plain.upper * (1 + 5e-3)
+    if figure.bounded_below:
+        assert 0 <= figure.lower <= figure.upper
+
+
+@pytest.mark.slow
+def test_a_million_rounds():
+    figure = replaced(4, 10**6).epsilon(delta=1e-8)
+    fewer = replaced(4, 10**4).epsilon(delta=1e-8)
+    assert 0 < figure.lower <= figure.upper < fewer.lower
+    assert figure.upper <= 1.25 * figure.lower
+
+
+def test_releases_of_one_draw_are_one_release():
+    (law, _), *_ = acc.random_allocation(std=3, rounds=50, relation="replace-one").pieces
+    assert law.on_one_draw(4).arguments == (pytest.approx(2 / 3), 50)
+    (law, _), *_ = acc.random_allocation(std=3, rounds=50, participations=2, relation="zero-out").pieces
+    assert law.on_one_draw(4).arguments[0].shift == pytest.approx(2 / 3)
+    (law, _), *_ = acc.allocated(event=acc.laplace(scale=3), rounds=50, relation="zero-out").pieces
+    assert law.on_one_draw(4).arguments == (((LaplaceLaw(1 / 3), 4),), 50)
+
+
+# --- any mechanism ---------------------------------------------------------------------------------------------------
+
+
+# [lemma allocation-any-pair]
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("rounds", [2, 5, 60])
+def test_randomized_response_by_its_binomial(epsilon, rounds):
+    """S/t depends on the number of rounds with the likelier outcome only."""
+    law = pair_allocation_law(((response_law(epsilon, 2), 1),), rounds, exact=True)
+    ones = np.arange(rounds + 1)
+    share = 1 / (1 + math.exp(epsilon))
+    q = binom.pmf(ones, rounds, share)
+    ratio = (ones * math.exp(epsilon) + (rounds - ones) * math.exp(-epsilon)) / rounds
+    for at in np.array([0.0, 0.01, 0.1, 0.4, 0.8]) * epsilon:
+        true = {"remove": float(q @ np.maximum(ratio - math.exp(at), 0))}
+        true["add"] = float(q @ np.maximum(1 - math.exp(at) * ratio, 0))
+        for direction in DIRECTIONS:
+            lower, upper = bounds(law, at, direction)
+            assert lower <= true[direction] * (1 + 1e-10) + 1e-14
+            assert upper >= true[direction] * (1 - 1e-10) - 1e-14
+            assert upper - lower <= 0.1 * true[direction] + 1e-6  # between knots the curve has corners
+
+
+# [lemma allocation-any-pair]
+@pytest.mark.parametrize("a", [0.3, 1.0, 3.0])
+def test_laplace_in_two_rounds_by_integration(a):
+    law = pair_allocation_law(((LaplaceLaw(a), 1),), 2, exact=True)
+    # the loss under Q: −a with probability ½, a with ½e^{−a}, and the density ¼e^{−(l + a)/2} between
+    inner = np.linspace(-a, a, 3001)
+    middles, width = (inner[1:] + inner[:-1]) / 2, inner[1] - inner[0]
+    losses = np.concatenate([[-a], middles, [a]])
+    masses = np.concatenate([[0.5], 0.25 * np.exp(-(middles + a) / 2) * width, [0.5 * math.exp(-a)]])
+    assert masses.sum() == pytest.approx(1, abs=1e-6)
+    ratio = np.add.outer(np.exp(losses), np.exp(losses)) / 2
+    mass = np.multiply.outer(masses, masses)
+    for at in np.array([0.0, 0.05, 0.3, 0.7]) * a:
+        remove = float((mass * np.maximum(ratio - math.exp(at), 0)).sum())
+        add = float((mass * np.maximum(1 - math.exp(at) * ratio, 0)).sum())
+        for direction, true in zip(DIRECTIONS, (remove, add), strict=True):
+            lower, upper = bounds(law, at, direction)
+            assert lower <= true * (1 + 1e-4) + 1e-7
+            assert upper >= true * (1 - 1e-4) - 1e-7
+            assert upper - lower <= 0.06 * true + 1e-4
+
+
+# [lemma allocation-any-pair]
+@settings(max_examples=12, deadline=None)
+@given(
+    p=st.lists(st.floats(0.05, 1), min_size=3, max_size=3),
+    q=st.lists(st.floats(0.05, 1), min_size=3, max_size=3),
+    rounds=st.integers(2, 4),
+)
+def test_few_outcomes_by_enumeration(p, q, rounds):
+    p, q = (np.array(x) / sum(x) for x in (p, q))
+    event = acc.allocated(event=acc.loss_distribution(list(p), list(q)), rounds=rounds, relation="zero-out")
+    curve = acc.compose(event)
+    for at in (0.0, 0.1, 0.5):
+        remove = add = 0.0
+        for outcome in itertools.product(range(3), repeat=rounds):
+            rest = float(np.prod(q[list(outcome)]))
+            user = rest * float(np.mean([p[o] / q[o] for o in outcome]))
+            remove += max(user - math.exp(at) * rest, 0.0)
+            add += max(rest - math.exp(at) * user, 0.0)
+        true = max(remove, add)
+        figure = curve.delta(epsilon=at)
+        assert figure.upper >= true * (1 - 1e-9)
+        assert figure.upper <= true * 1.03 + 1e-3
+        assert not figure.bounded_below  # only a bound on some mechanism's pair is known
+
+
+@pytest.mark.parametrize(
+    "base",
+    [acc.laplace(scale=1), acc.randomized_response(epsilon=1, categories=3), acc.discrete_laplace(scale=2)],
+)
+def test_bounds_of_any_mechanism_are_near_each_other(base):
+    event = acc.allocated(event=base, rounds=100, epochs=5, relation="add-remove")
+    figure = acc.compose(event).epsilon(delta=1e-6)
+    assert 0.98 * figure.upper <= figure.lower <= figure.upper
+    known = acc.compose(5 * base).epsilon(delta=1e-6)
+    assert figure.upper <= known.upper
+
+
+def test_no_loss_is_larger_than_that_of_a_known_round():
+    """A mass of rounding's size at an unbounded loss would show at this δ."""
+    base = acc.laplace(scale=3.26)
+    event = acc.allocated(event=base, rounds=4, epochs=305, relation="add-remove")
+    figure = acc.compose(event).epsilon(delta=1.13e-12)
+    assert 0.95 * figure.upper <= figure.lower <= figure.upper
+    assert figure.upper < acc.compose(305 * base).epsilon(delta=1.13e-12).upper / 2
+
+
+# [lemma allocation-any-pair]
+@pytest.mark.parametrize(("s", "rounds"), [(0.5, 100), (1.0, 40)])
+def test_gaussian_noise_by_two_ways(s, rounds):
+    """Its loss on a grid, and sums of ratios on another, against the transform that knows the Gaussian."""
+    grids, known = pair_allocation_law(((GaussianLaw(s * s), 1),), rounds, exact=False), allocated_law(s, rounds)
+    for direction in DIRECTIONS:
+        for at in (-0.1, 0.0, 0.05, 0.2, 0.4):
+            lower, upper = bounds(known, at, direction)
+            found = float(np.exp(grids.atoms(direction).log_deltas(np.array([at]))[0]))
+            assert lower <= found <= upper * 1.08 + 1e-7
+
+
+def test_gaussian_noise_is_the_other_event():
+    event = acc.allocated(event=acc.gaussian(std=2), rounds=40, participations=3, relation="zero-out")
+    direct = acc.random_allocation(std=2, rounds=40, participations=3, relation="zero-out")
+    assert acc.compose(event).epsilon(delta=1e-5).upper == pytest.approx(
+        acc.compose(direct).epsilon(delta=1e-5).upper, rel=1e-9
+    )
+
+
+def test_one_round_is_the_mechanism_itself_and_several_are_blocks():
+    base = acc.laplace(scale=2)
+    alone = acc.allocated(event=base, rounds=1, epochs=4, relation="zero-out")
+    assert acc.compose(alone).epsilon(delta=1e-5).value == acc.compose(4 * base).epsilon(delta=1e-5).value
+    blocks = acc.compose(acc.allocated(event=base, rounds=20, participations=2, relation="zero-out"))
+    two = acc.compose(acc.allocated(event=base, rounds=10, epochs=2, relation="zero-out"))
+    assert blocks.epsilon(delta=1e-5).upper == pytest.approx(two.epsilon(delta=1e-5).upper)
+    assert "blocks" in blocks.epsilon(delta=1e-5).reason
+
+
+def test_what_is_refused():
+    with pytest.raises(ParameterError, match="only Gaussian noise has a pair"):
+        acc.allocated(event=acc.laplace(scale=2), rounds=9, relation="replace-one")
+    with pytest.raises(ParameterError, match="Rényi orders"):
+        acc.allocated(event=acc.zcdp(rho=1), rounds=9, relation="zero-out")
+    with pytest.raises(ParameterError, match="participations"):
+        acc.allocated(event=acc.laplace(scale=2), rounds=9, participations=10, relation="zero-out")
+    inner = acc.poisson_gaussian(std=1, rate=0.5, relation="replace-one")
+    with pytest.raises(ParameterError, match="priced under zero-out"):
+        acc.allocated(event=inner, rounds=9, relation="zero-out")
+
+
+# --- several participations ------------------------------------------------------------------------------------------
+
+
+def symmetric_polynomial(values, k):
+    """The k-th elementary symmetric polynomial of each row."""
+    sums = [np.ones(len(values))] + [np.zeros(len(values)) for _ in range(k)]
+    for column in values.T:
+        for j in range(k, 0, -1):
+            sums[j] = sums[j] + sums[j - 1] * column
+    return sums[k]
+
+
+# [lemma allocation-statistic] [lemma allocation-blocks]
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(("rounds", "k"), [(8, 3), (30, 2)])
+def test_simulated_choices_lie_between_the_bounds(relation, rounds, k):
+    """Each share of 2·10⁵ runs lies outside its Clopper–Pearson interval with probability 1e-9, 16 times."""
+    rng = np.random.default_rng(11)
+    runs, s = 200_000, 0.8
+    curve = acc.compose(acc.random_allocation(std=1 / s, rounds=rounds, participations=k, relation=relation))
+    for direction in DIRECTIONS:
+        x = rng.standard_normal((runs, rounds))
+        if direction == "remove" or relation == "replace-one":
+            x[:, :k] += s
+        loss = np.log(symmetric_polynomial(np.exp(s * x - s * s / 2), k) / math.comb(rounds, k))
+        if relation == "replace-one":
+            loss -= np.log(symmetric_polynomial(np.exp(-s * x - s * s / 2), k) / math.comb(rounds, k))
+        elif direction == "add":
+            loss = -loss
+        for at in (0.3, 1.0):
+            hits = int((loss > at + rng.exponential(size=runs)).sum())
+            low, high = beta.ppf(5e-10, hits, runs - hits + 1), beta.ppf(1 - 5e-10, hits + 1, runs - hits)
+            figure = curve.delta(epsilon=at)
+            assert figure.upper >= low
+            assert direction == "add" or figure.lower <= high
+
+
+@pytest.mark.parametrize(("k", "gap"), [(2, 0.005), (10, 0.01), (100, 0.05)])
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_bounds_for_several_participations(k, gap, relation):
+    figure = replaced(1, 1000, epochs=10, participations=k, relation=relation).epsilon(delta=1e-5)
+    assert (1 - gap) * figure.upper <= figure.lower <= figure.upper
+
+
+@pytest.mark.slow
+@settings(max_examples=8, deadline=None)
+@given(
+    std=st.floats(0.6, 30),
+    rounds=st.integers(3, 300),
+    share=st.floats(0, 1),
+    relation=st.sampled_from(["add-remove", "replace-one"]),
+)
+def test_several_participations_lie_between_one_and_all(std, rounds, share, relation):
+    k = 2 + int(share * (rounds - 3))
+    figures = [replaced(std, rounds, participations=n, relation=relation).epsilon(delta=1e-6) for n in (1, k, rounds)]
+    assert figures[1].lower <= figures[1].upper
+    assert figures[0].lower <= figures[1].upper * (1 + 1e-9)
+    assert figures[1].lower <= figures[2].upper * (1 + 1e-9)
