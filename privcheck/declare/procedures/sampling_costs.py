@@ -39,9 +39,10 @@ these, which is that curve; in ρ by quasi-convexity.
 
 A shuffled order has no neighbour with one user less: its batches have one size, so that without the user all later
 users move into other batches. In bins, the other members stay in place without the user, and are placed independently
-of the user's bin: for Gaussian noise an epoch under add/remove or zero-out is a random allocation
-(`privcheck.accounting.random_allocation`), whose amplification the accountant computes. In a shuffled order, and under
-replace-one, further amplification is *not* proved here: another user stands where the user is not.
+of the user's bin: for Gaussian noise an epoch is a random allocation
+(`privcheck.accounting.random_allocation`), whose amplification the accountant computes; under replace-one, where both
+users' bins have one law, that of two opposite contributions. In a shuffled order further amplification is *not* proved
+here: another user stands where the user is not.
 
 Lemma outputs-of-one-sample: Several outputs of one sample (actor and critic, an update and the bit of its clipping, a
 selection together with a sum) are one output, and all of the above holds with their joint cost in place of Δ: Gaussian
@@ -206,7 +207,8 @@ def sampled_events(of: OneSample, relation: Relation, values: Mapping[str, Fract
         return ()
     both = isinstance(relation, ReplaceOne)
     if isinstance(sampling, Placed):
-        once = _placed_events(sampling, relation, values, _noises(of, swapped if both else own, relation))
+        alone = _noises(of, own, zeroed_out(relation))
+        once = _placed_events(sampling, relation, values, _noises(of, swapped, relation) if both else alone, alone)
     elif isinstance(sampling, Poisson):
         base = _noises(of, own, zeroed_out(relation))
         other = _noises(of, swapped, between) if both else ()
@@ -220,17 +222,25 @@ def sampled_events(of: OneSample, relation: Relation, values: Mapping[str, Fract
 
 
 def _placed_events(
-    sampling: Placed, relation: Relation, values: Mapping[str, Fraction], noises: tuple[_Noisy, ...]
+    sampling: Placed,
+    relation: Relation,
+    values: Mapping[str, Fraction],
+    noises: tuple[_Noisy, ...],
+    alone: tuple[_Noisy, ...],
 ) -> tuple[Event, ...]:
-    """Events of one epoch: a random allocation where the user is in a bin or in none, else the user's round alone."""
+    """Events of one epoch of bins with Gaussian noise: a random allocation; else the user's round alone.
+
+    Under replacing a user the allocation is that of two opposite contributions: it is charged where a user's change,
+    in `noises`, is twice the user's own contribution, in `alone`. A smaller change is charged in a known round.
+    """
     from privcheck.accounting.events import random_allocation
 
-    if isinstance(relation, ReplaceOne) or not isinstance(sampling, BallsInBins) or len(noises) != 1:
+    if not isinstance(sampling, BallsInBins) or len(noises) != 1 or not noises[0].law.gaussian:
         return _noise_events(noises)
-    (only,) = noises
-    if not only.law.gaussian:
+    moved = alone[0].charge.l2
+    if isinstance(relation, ReplaceOne) and noises[0].charge.l2 < 2 * moved:
         return _noise_events(noises)
-    bins, std, moved = int(sampling.batches.number(values)), only.charge.scale, only.charge.l2
+    bins, std = int(sampling.batches.number(values)), noises[0].charge.scale
     return (random_allocation(std=std, rounds=bins, sensitivity=moved, relation=name_relation(relation)),)
 
 
@@ -479,7 +489,7 @@ def _theorem(of: OneSample, relation: Relation, *, pure: bool) -> str:
 def _one_theorem(of: OneSample, relation: Relation) -> str:
     sampling = of.sampling
     if isinstance(sampling, Placed):
-        known = isinstance(sampling, BallsInBins) and not isinstance(relation, ReplaceOne)
+        known = isinstance(sampling, BallsInBins)
         return _BINS if known and all(one.mechanism.law.gaussian for one in of.releases) else _PLACED
     if of.selections:
         return _SELECTED
