@@ -30,6 +30,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ from privcheck.errors import ParameterError
 
 PEERS = ("dp-accounting", "PLD_accounting", "prv-accountant", "riskcal")
 RATE = 0.01  # of false positives
-PATIENCE = 60  # seconds a question
+PATIENCE = 120  # seconds a question
 RELATIVE, ABSOLUTE = 1e-6, 1e-8  # what their transforms round
 
 
@@ -414,23 +415,45 @@ def composed_event(plan: Plan) -> Any:
     return made[0] if len(made) == 1 else events().ComposedDpEvent(made)
 
 
-def composed_pld(plan: Plan, pessimistic: bool, scale: float) -> Any:
-    """The distribution of a plan, its interval a thousandth of its ε or less, as time allows."""
-    if missing := [part.kind for part in plan.parts if KINDS[part.kind].pld is None]:
-        raise Inexpressible(f"no distribution for {missing[0]}")
-    interval = float(np.clip(0.01 * scale / plan.releases, max(2e-5, scale / 1e5), 1e-2))
-    made = None
-    for part in plan.parts:
-        one = KINDS[part.kind].pld(part.given, pessimistic, interval)  # type: ignore[misc] # not None, as above
-        one = one.self_compose(part.count) if part.count > 1 else one
-        made = one if made is None else made.compose(one)
-    return made
+@dataclass
+class Question:
+    """A plan, with its ε here, by which others choose how finely they look.
+
+    Attributes:
+        plan: The plan.
+        scale: Its ε.
+    """
+
+    plan: Plan
+    scale: float
+
+    @cached_property
+    def above(self) -> Any:
+        """dp-accounting's pessimistic distribution of the plan."""
+        return self._composed(pessimistic=True)
+
+    @cached_property
+    def below(self) -> Any:
+        """The optimistic one."""
+        return self._composed(pessimistic=False)
+
+    def _composed(self, *, pessimistic: bool) -> Any:
+        """Compose a plan, at intervals of a hundredth of its ε a release or less, as time allows."""
+        if missing := [part.kind for part in self.plan.parts if KINDS[part.kind].pld is None]:
+            raise Inexpressible(f"no distribution for {missing[0]}")
+        interval = float(np.clip(0.01 * self.scale / self.plan.releases, max(2e-5, self.scale / 1e5), 1e-2))
+        made = None
+        for part in self.plan.parts:
+            one = KINDS[part.kind].pld(part.given, pessimistic, interval)  # type: ignore[misc] # not None, as above
+            one = one.self_compose(part.count) if part.count > 1 else one
+            made = one if made is None else made.compose(one)
+        return made
 
 
-def by_pld(plan: Plan, scale: float) -> Bounds:
-    upper = float(composed_pld(plan, True, scale).get_epsilon_for_delta(plan.delta))
+def by_pld(asked: Question) -> Bounds:
+    upper = float(asked.above.get_epsilon_for_delta(asked.plan.delta))
     try:
-        return Bounds(float(composed_pld(plan, False, scale).get_epsilon_for_delta(plan.delta)), upper)
+        return Bounds(float(asked.below.get_epsilon_for_delta(asked.plan.delta)), upper)
     except Inexpressible:
         return Bounds(None, upper)
 
@@ -446,42 +469,42 @@ def by_accountant(plan: Plan, make: Callable[[Any], Any]) -> Bounds:
     return Bounds(None, float(accountant.compose(event).get_epsilon(plan.delta)))
 
 
-def by_pld_accountant(plan: Plan, scale: float) -> Bounds:
+def by_pld_accountant(asked: Question) -> Bounds:
     from dp_accounting.pld import PLDAccountant
 
-    interval = float(np.clip(scale / 1e4, 1e-4, 1e-2))
-    return by_accountant(plan, lambda relation: PLDAccountant(relation, value_discretization_interval=interval))
+    interval = float(np.clip(asked.scale / 1e4, 1e-4, 1e-2))
+    return by_accountant(asked.plan, lambda relation: PLDAccountant(relation, value_discretization_interval=interval))
 
 
-def by_rdp_accountant(plan: Plan, _: float) -> Bounds:
+def by_rdp_accountant(asked: Question) -> Bounds:
     from dp_accounting.rdp import RdpAccountant
 
-    return by_accountant(plan, lambda relation: RdpAccountant(neighboring_relation=relation))
+    return by_accountant(asked.plan, lambda relation: RdpAccountant(neighboring_relation=relation))
 
 
-def by_prv(plan: Plan, scale: float) -> Bounds:
+def by_prv(asked: Question) -> Bounds:
     from prv_accountant import PRVAccountant
 
+    plan = asked.plan
     if missing := [part.kind for part in plan.parts if KINDS[part.kind].prv is None]:
         raise Inexpressible(f"no random variable for {missing[0]}")
     made = [KINDS[part.kind].prv(part.given) for part in plan.parts]  # type: ignore[misc] # not None, as above
     counts = [part.count for part in plan.parts]
-    error = float(np.clip(0.02 * scale, 1e-3, 0.1))
-    accountant = PRVAccountant(
-        prvs=made, max_self_compositions=counts, eps_error=error, delta_error=plan.delta / 1000
-    )
+    error = float(np.clip(0.02 * asked.scale, 1e-3, 0.1))
+    accountant = PRVAccountant(prvs=made, max_self_compositions=counts, eps_error=error, delta_error=plan.delta / 1000)
     lower, _, upper = accountant.compute_epsilon(plan.delta, counts)
     return Bounds(float(lower), float(upper))
 
 
-def by_allocation(plan: Plan, _: float) -> Bounds:
+def by_allocation(asked: Question) -> Bounds:
     import PLD_accounting as pa
 
+    plan = asked.plan
     if [part.kind for part in plan.parts] != ["random_allocation"]:
         raise Inexpressible("random allocations only")
     g = plan.parts[0].given
     params = pa.PrivacyParams(sigma=g["std"], num_steps=g["rounds"], num_epochs=g["epochs"], delta=plan.delta)
-    config = pa.AllocationSchemeConfig(loss_discretization=0.02)
+    config = pa.AllocationSchemeConfig(loss_discretization=0.05)
     upper, lower = (
         float(pa.gaussian_allocation_epsilon_configurable(params=params, config=config, bound_type=way))
         for way in (pa.BoundType.DOMINATES, pa.BoundType.IS_DOMINATED)
@@ -489,16 +512,16 @@ def by_allocation(plan: Plan, _: float) -> Bounds:
     return Bounds(lower, upper)
 
 
-def by_riskcal(ask: str) -> Callable[[Plan, float], Bounds]:
-    def asked(plan: Plan, scale: float) -> Bounds:
-        from riskcal import analysis
+def advantage(asked: Question) -> Bounds:
+    from riskcal import analysis
 
-        made = composed_pld(plan, True, scale)
-        if ask == "advantage":
-            return Bounds(None, float(analysis.get_advantage_from_pld(made)))
-        return Bounds(None, 1 - float(analysis.get_beta_from_pld(made, RATE)))
+    return Bounds(None, float(analysis.get_advantage_from_pld(asked.above)))
 
-    return asked
+
+def true_positive_rate(asked: Question) -> Bounds:
+    from riskcal import analysis
+
+    return Bounds(None, 1 - float(analysis.get_beta_from_pld(asked.above, RATE)))
 
 
 OURS = {
@@ -506,14 +529,14 @@ OURS = {
     "advantage": lambda curve, _: bounds(curve.advantage()),
     "true-positive rate": lambda curve, _: bounds(curve.true_positive_rate(RATE)),
 }
-THEIRS: dict[str, tuple[str, str, Callable[[Plan, float], Bounds]]] = {
+THEIRS: dict[str, tuple[str, str, Callable[[Question], Bounds]]] = {
     "dp-accounting, PLD": ("dp-accounting", "ε", by_pld),
     "dp-accounting, PLDAccountant": ("dp-accounting", "ε", by_pld_accountant),
     "dp-accounting, RdpAccountant": ("dp-accounting", "ε", by_rdp_accountant),
     "prv-accountant": ("prv-accountant", "ε", by_prv),
     "PLD_accounting": ("PLD_accounting", "ε", by_allocation),
-    "riskcal, advantage": ("riskcal", "advantage", by_riskcal("advantage")),
-    "riskcal, true-positive rate": ("riskcal", "true-positive rate", by_riskcal("true-positive rate")),
+    "riskcal, advantage": ("riskcal", "advantage", advantage),
+    "riskcal, true-positive rate": ("riskcal", "true-positive rate", true_positive_rate),
 }
 
 # Disagreements whose reason is known: whose bound is wrong, for which plans, and why.
@@ -522,6 +545,11 @@ KNOWN: list[tuple[str, Callable[[Plan], bool], str]] = [
         "dp-accounting, PLDAccountant",
         lambda plan: any(part.kind == "randomized_response" and part.count > 1 for part in plan.parts),
         "dp-accounting's PLDAccountant charges randomised response once, however often it is released",
+    ),
+    (
+        "dp-accounting, RdpAccountant",
+        lambda plan: any(part.kind == "exponential_mechanism" and part.count > 1 for part in plan.parts),
+        "the RdpAccountant of dp-accounting's main branch charges an exponential mechanism once, however often it runs",
     ),
 ]
 
@@ -576,6 +604,7 @@ def judge(plan: Plan, tally: Tally, present: set[str]) -> None:
     for what, ask in OURS.items():
         found[what]["privcheck"] = ask(curve, plan)
     scale = found["ε"]["privcheck"].upper or 0.0
+    question = Question(plan, scale)
     for name, (library, what, ask) in THEIRS.items():
         if library not in present:
             continue
@@ -585,7 +614,7 @@ def judge(plan: Plan, tally: Tally, present: set[str]) -> None:
                 raise Inexpressible("ε is 0 or ∞ here")
             with warnings.catch_warnings(), np.errstate(all="ignore"), patience(PATIENCE):
                 warnings.simplefilter("ignore")  # theirs
-                found[what][name] = ask(plan, scale)
+                found[what][name] = ask(question)
         except Inexpressible as reason:
             tally.unable[name][str(reason)] += 1
         except Exception as error:  # noqa: BLE001  whatever a library raises is told
@@ -639,12 +668,12 @@ def travel(plan: Plan, curve: acc.Curve, scale: float, tally: Tally) -> None:
 
 
 def unread() -> list[str]:
-    """Classes of the installed dp-accounting that `from_dp_event` does not know."""
+    """Event classes of the installed dp-accounting of which `from_dp_event` does not even have the name."""
     from privcheck.accounting import dp_events
 
-    source = inspect.getsource(dp_events)
+    source, none = inspect.getsource(dp_events), ("DpEvent", "UnsupportedDpEvent")
     kinds = [name for name, kind in inspect.getmembers(events(), inspect.isclass) if issubclass(kind, events().DpEvent)]
-    return [name for name in kinds if name not in source and name != "DpEvent"]
+    return [name for name in kinds if name not in source and name not in none]
 
 
 def quantiles(values: list[float]) -> str:
@@ -672,8 +701,12 @@ def report(tally: Tally, seen: list[Plan], seed: int) -> str:
     said = ", ".join(f"{name} {number}" if number else f"{name} did not install" for name, number in found.items())
     text += f"`make peers`: {len(seen)} plans of seed {seed}; {said}; NumPy {np.__version__}. "
     text += f"{len(tally.wrong)} disagreements, {sum(tally.explained.values())} on record.\n\n"
-    text += "Shares are the least, the median, the 90 % quantile and the largest over the plans that a peer answered.\n\n"
-    text += "| peer | answered | our upper bound over its lower, less 1 | its upper bound over ours, less 1 | seconds |\n"
+    text += (
+        "Shares are the least, the median, the 90 % quantile and the largest over the plans that a peer answered.\n\n"
+    )
+    text += (
+        "| peer | answered | our upper bound over its lower, less 1 | its upper bound over ours, less 1 | seconds |\n"
+    )
     text += "| --- | ---: | --- | --- | ---: |\n"
     for name, (library, _, _) in THEIRS.items():
         if not found[library]:
@@ -687,7 +720,9 @@ def report(tally: Tally, seen: list[Plan], seed: int) -> str:
     for way, values in tally.travelled.items():
         text += f"| {way} | {len(values)} | {quantiles(values)} |\n"
     if found["dp-accounting"]:
-        text += f"\nEvents of dp-accounting {found['dp-accounting']} that are not read: {', '.join(unread()) or 'none'}.\n"
+        text += (
+            f"\nEvents of dp-accounting {found['dp-accounting']} that are not read: {', '.join(unread()) or 'none'}.\n"
+        )
     text += "\n## Disagreements\n\n"
     text += "".join(f"* {line}\n" for line in tally.wrong) or "None that is not on record.\n"
     text += "".join(f"* On record, {number} times: {why}\n" for why, number in tally.explained.items())
@@ -717,6 +752,8 @@ def main() -> None:
             print(plan)
         seen.append(plan)
         judge(plan, tally, present)
+        if plan.number % 40 == 39:
+            print(f"{plan.number + 1} plans", flush=True)
     text = report(tally, seen, how.seed)
     print(text)
     if how.plan is None:

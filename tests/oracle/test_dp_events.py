@@ -556,9 +556,7 @@ def test_selections_cost_at_least_what_generated_scores_leak(kind, law, scores, 
     at = share * count * users * e
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(KINDS, kind.__name__, kind, raising=False)
-        found = delta(
-            dp.SelfComposedDpEvent(kind(e), count), at, "add-remove" if users == 1 else "replace-one"
-        ).upper
+        found = delta(dp.SelfComposedDpEvent(kind(e), count), at, "add-remove" if users == 1 else "replace-one").upper
     assert max(hockey_stick(p, q, at), hockey_stick(q, p, at)) <= found * (1 + 1e-9) + 1e-12
 
 

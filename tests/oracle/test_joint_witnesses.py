@@ -383,7 +383,15 @@ def monotone_ones(name):
         yield SparseVector(name, **{**once, **more})
     for gaps in (False, True):
         yield AdaptiveSparseVector(
-            name, threshold_scale=2, top_scale=8, middle_scale=4, margin=1, queries=5, budget=1, gaps=gaps, monotone=True
+            name,
+            threshold_scale=2,
+            top_scale=8,
+            middle_scale=4,
+            margin=1,
+            queries=5,
+            budget=1,
+            gaps=gaps,
+            monotone=True,
         )
         yield NoisyMax(name, noise="laplace", scale=2, candidates=4, monotone=True, gap=gaps)
         yield GaussianNoisyMax(name, std=3, candidates=4, monotone=True, gap=gaps)

@@ -13,7 +13,16 @@ from declarations.specs import LINEAR, Formula, Part, Procedure, Spec
 from privcheck.declare import declaration as declared
 from privcheck.declare import statistics
 from privcheck.declare.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
-from privcheck.declare.procedures import NoisyMax, RandomisedResponse, ScoredChoice, SparseVector, UnaryEncoding
+from privcheck.declare.procedures import (
+    AdaptiveSparseVector,
+    GaussianNoisyMax,
+    GaussianSparseVector,
+    NoisyMax,
+    RandomisedResponse,
+    ScoredChoice,
+    SparseVector,
+    UnaryEncoding,
+)
 from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.declare.schedules import Batches, EveryEpisode, Once, PerUser, Poisson, Sample, Tree
 from privcheck.declare.statements import from_billboard, from_data, public
@@ -84,6 +93,18 @@ def procedure(one: Procedure) -> Any:
         return ScoredChoice(
             one.name, by=one.noise, epsilon=size, candidates=one.count, monotone=one.monotone, users=one.group
         )
+    if one.kind == "gaussian max":
+        return GaussianNoisyMax(one.name, std=size, candidates=one.count, monotone=one.monotone, users=one.group)
+    if one.kind == "gaussian sparse":
+        return GaussianSparseVector(
+            one.name, threshold_std=size, query_std=size, queries=one.count, positives=1, users=one.group
+        )
+    if one.kind == "adaptive":
+        more = {"top_scale": 2 * size, "budget": 2 / size} if isinstance(one.size, Formula) else {}
+        return AdaptiveSparseVector(
+            one.name, threshold_scale=size, middle_scale=size, margin=1, queries=one.count, gaps=False, users=one.group,
+            **{"top_scale": size, "budget": 1, **more},
+        )  # fmt: skip
     return SparseVector(
         one.name, threshold_scale=size, query_scale=size, queries=one.count, positives=1, users=one.group
     )
