@@ -46,7 +46,7 @@ PATIENCE = 120  # seconds a question
 RELATIVE, ABSOLUTE = 1e-6, 1e-8  # what their transforms round
 
 
-class Inexpressible(Exception):
+class InexpressibleError(Exception):
     """A peer has no such mechanism."""
 
 
@@ -95,7 +95,7 @@ class Kind:
         draw: Numbers of a mechanism.
         ours: Its event here.
         event: Its event in dp-accounting; None where that has none.
-        pld: Its privacy loss distribution there: numbers, whether pessimistic, interval.
+        pld: Its privacy loss distribution there: numbers, interval, and whether pessimistic.
         prv: Its privacy random variable in prv-accountant.
         most: Largest number of releases.
         alone: Whether plans have no other part beside it.
@@ -104,7 +104,7 @@ class Kind:
     draw: Callable[[np.random.Generator], dict[str, Any]]
     ours: Callable[[dict[str, Any]], Any]
     event: Callable[[dict[str, Any]], Any] | None = None
-    pld: Callable[[dict[str, Any], bool, float], Any] | None = None
+    pld: Callable[..., Any] | None = None
     prv: Callable[[dict[str, Any]], Any] | None = None
     most: int = 300
     alone: bool = False
@@ -127,7 +127,7 @@ def events() -> Any:
 def named(name: str, *given: Any) -> Any:
     """An event that the installed version may not have yet."""
     if not hasattr(events(), name):
-        raise Inexpressible(f"no {name} in this version")
+        raise InexpressibleError(f"no {name} in this version")
     return getattr(events(), name)(*given)
 
 
@@ -137,7 +137,7 @@ def plds() -> Any:
     return privacy_loss_distribution
 
 
-def of_masses(p: list[float], q: list[float], pessimistic: bool, interval: float) -> Any:
+def of_masses(p: list[float], q: list[float], interval: float, *, pessimistic: bool) -> Any:
     """Distribution of two laws on few outputs, both directions."""
     upper, lower = ({i: math.log(x) for i, x in enumerate(law) if x > 0} for law in (p, q))
     return plds().from_two_probability_mass_functions(
@@ -145,27 +145,27 @@ def of_masses(p: list[float], q: list[float], pessimistic: bool, interval: float
     )
 
 
-def guarantee(epsilon: float, delta: float, pessimistic: bool, interval: float) -> Any:
+def guarantee(epsilon: float, delta: float, interval: float, *, pessimistic: bool) -> Any:
     """Distribution of the pair that dominates every (ε, δ)-DP mechanism."""
     more, less = ((1 - delta) / (1 + math.exp(x)) for x in (-epsilon, epsilon))
-    return of_masses([delta, more, less, 0.0], [0.0, less, more, delta], pessimistic, interval)
+    return of_masses([delta, more, less, 0.0], [0.0, less, more, delta], interval, pessimistic=pessimistic)
 
 
-def gaussian_pld(g: dict[str, Any], pessimistic: bool, interval: float) -> Any:
+def gaussian_pld(g: dict[str, Any], interval: float, *, pessimistic: bool) -> Any:
     return plds().from_gaussian_mechanism(
         g["std"], sampling_prob=g.get("rate", 1.0), pessimistic_estimate=pessimistic, use_connect_dots=pessimistic,
         value_discretization_interval=interval,
     )  # fmt: skip
 
 
-def laplace_pld(g: dict[str, Any], pessimistic: bool, interval: float) -> Any:
+def laplace_pld(g: dict[str, Any], interval: float, *, pessimistic: bool) -> Any:
     return plds().from_laplace_mechanism(
         g["scale"], sampling_prob=g.get("rate", 1.0), pessimistic_estimate=pessimistic, use_connect_dots=pessimistic,
         value_discretization_interval=interval,
     )  # fmt: skip
 
 
-def response_pld(g: dict[str, Any], pessimistic: bool, interval: float) -> Any:
+def response_pld(g: dict[str, Any], interval: float, *, pessimistic: bool) -> Any:
     return plds().from_randomized_response(
         response_noise(g), g["categories"], pessimistic_estimate=pessimistic, value_discretization_interval=interval
     )
@@ -176,30 +176,30 @@ def response_noise(g: dict[str, Any]) -> float:
     return m * kept / (1 + (m - 1) * kept)
 
 
-def truncated_pld(g: dict[str, Any], pessimistic: bool, interval: float) -> Any:
+def truncated_pld(g: dict[str, Any], interval: float, *, pessimistic: bool) -> Any:
     if not pessimistic:
-        raise Inexpressible("no optimistic one")
+        raise InexpressibleError("no optimistic one")
     return plds().from_truncated_subsampled_gaussian_mechanism(
         g["users"] - 1, g["rate"], g["most"], g["std"], value_discretization_interval=interval
     )
 
 
-def mixture_pld(g: dict[str, Any], pessimistic: bool, interval: float) -> Any:
+def mixture_pld(g: dict[str, Any], interval: float, *, pessimistic: bool) -> Any:
     return plds().from_mixture_gaussian_mechanism(
         g["std"], g["sensitivities"], g["probabilities"], pessimistic_estimate=pessimistic,
         use_connect_dots=pessimistic, value_discretization_interval=interval,
     )  # fmt: skip
 
 
-def selection_pld(law: Callable[[list[float], float], list[float]]) -> Callable[[dict[str, Any], bool, float], Any]:
+def selection_pld(law: Callable[[list[float], float], list[float]]) -> Callable[..., Any]:
     """The guarantee as the pessimistic distribution, as the optimistic one that of the scores."""
 
-    def made(g: dict[str, Any], pessimistic: bool, interval: float) -> Any:
+    def made(g: dict[str, Any], interval: float, *, pessimistic: bool) -> Any:
         if pessimistic:
-            return guarantee(g["epsilon"], 0.0, True, interval)
+            return guarantee(g["epsilon"], 0.0, interval, pessimistic=True)
         p, q = (law([x + moved for x, moved in zip(g["scores"], moves, strict=True)], g["epsilon"])
                 for moves in (g["moves"], [0] * len(g["scores"])))  # fmt: skip
-        return of_masses(p, q, False, interval)
+        return of_masses(p, q, interval, pessimistic=False)
 
     return made
 
@@ -285,7 +285,7 @@ KINDS: dict[str, Kind] = {
         draw=lambda rng: {"scale": some(rng, 0.7, 60), "sensitivity": int(rng.integers(1, 5))},
         ours=lambda g: acc.discrete_laplace(**g),
         event=lambda g: events().DiscreteLaplaceDpEvent(1 / g["scale"], g["sensitivity"]),
-        pld=lambda g, pessimistic, interval: plds().from_discrete_laplace_mechanism(
+        pld=lambda g, interval, pessimistic: plds().from_discrete_laplace_mechanism(
             1 / g["scale"], g["sensitivity"], pessimistic_estimate=pessimistic, value_discretization_interval=interval
         ),
     ),
@@ -293,7 +293,7 @@ KINDS: dict[str, Kind] = {
         draw=lambda rng: {"std": some(rng, 0.7, 60), "sensitivity": int(rng.integers(1, 5))},
         ours=lambda g: acc.discrete_gaussian(**g),
         event=lambda g: named("DiscreteGaussianDpEvent", g["std"], float(g["sensitivity"]), 1),
-        pld=lambda g, pessimistic, interval: plds().from_discrete_gaussian_mechanism(
+        pld=lambda g, interval, pessimistic: plds().from_discrete_gaussian_mechanism(
             g["std"], g["sensitivity"], pessimistic_estimate=pessimistic, value_discretization_interval=interval
         ),
     ),
@@ -322,14 +322,14 @@ KINDS: dict[str, Kind] = {
         draw=lambda rng: {"epsilon": some(rng, 0.01, 2)},
         ours=lambda g: acc.pure(**g),
         event=lambda g: named("EpsilonDeltaDpEvent", g["epsilon"], 0.0),
-        pld=lambda g, pessimistic, interval: guarantee(g["epsilon"], 0.0, pessimistic, interval),
+        pld=lambda g, interval, pessimistic: guarantee(g["epsilon"], 0.0, interval, pessimistic=pessimistic),
         prv=lambda g: prv("PureDPMechanism", eps=g["epsilon"]),
     ),
     "approximate": Kind(
         draw=lambda rng: {"epsilon": some(rng, 0.01, 2), "delta": some(rng, 1e-13, 1e-11)},
         ours=lambda g: acc.approximate(**g),
         event=lambda g: named("EpsilonDeltaDpEvent", g["epsilon"], g["delta"]),
-        pld=lambda g, pessimistic, interval: guarantee(g["epsilon"], g["delta"], pessimistic, interval),
+        pld=lambda g, interval, pessimistic: guarantee(g["epsilon"], g["delta"], interval, pessimistic=pessimistic),
         prv=lambda g: prv("ApproximateDPMechanism", g["epsilon"], g["delta"]),
     ),
     "exponential_mechanism": Kind(
@@ -409,7 +409,7 @@ def composed_event(plan: Plan) -> Any:
     for part in plan.parts:
         build = KINDS[part.kind].event
         if build is None:
-            raise Inexpressible(f"no event for {part.kind}")
+            raise InexpressibleError(f"no event for {part.kind}")
         one = build(part.given)
         made.append(events().SelfComposedDpEvent(one, part.count) if part.count > 1 else one)
     return made[0] if len(made) == 1 else events().ComposedDpEvent(made)
@@ -440,11 +440,11 @@ class Question:
     def _composed(self, *, pessimistic: bool) -> Any:
         """Compose a plan, at intervals of a hundredth of its ε a release or less, as time allows."""
         if missing := [part.kind for part in self.plan.parts if KINDS[part.kind].pld is None]:
-            raise Inexpressible(f"no distribution for {missing[0]}")
+            raise InexpressibleError(f"no distribution for {missing[0]}")
         interval = float(np.clip(0.01 * self.scale / self.plan.releases, max(2e-5, self.scale / 1e5), 1e-2))
         made = None
         for part in self.plan.parts:
-            one = KINDS[part.kind].pld(part.given, pessimistic, interval)  # type: ignore[misc] # not None, as above
+            one = KINDS[part.kind].pld(part.given, interval, pessimistic=pessimistic)  # type: ignore[misc] # not None, as above
             one = one.self_compose(part.count) if part.count > 1 else one
             made = one if made is None else made.compose(one)
         return made
@@ -454,7 +454,7 @@ def by_pld(asked: Question) -> Bounds:
     upper = float(asked.above.get_epsilon_for_delta(asked.plan.delta))
     try:
         return Bounds(float(asked.below.get_epsilon_for_delta(asked.plan.delta)), upper)
-    except Inexpressible:
+    except InexpressibleError:
         return Bounds(None, upper)
 
 
@@ -465,7 +465,7 @@ def by_accountant(plan: Plan, make: Callable[[Any], Any]) -> Bounds:
     replaced = all(part.kind == "randomized_response" for part in plan.parts)
     accountant, event = make(Relation.REPLACE_ONE if replaced else Relation.ADD_OR_REMOVE_ONE), composed_event(plan)
     if not accountant.supports(event):
-        raise Inexpressible(f"does not support {' + '.join(sorted({part.kind for part in plan.parts}))}")
+        raise InexpressibleError(f"does not support {' + '.join(sorted({part.kind for part in plan.parts}))}")
     return Bounds(None, float(accountant.compose(event).get_epsilon(plan.delta)))
 
 
@@ -487,7 +487,7 @@ def by_prv(asked: Question) -> Bounds:
 
     plan = asked.plan
     if missing := [part.kind for part in plan.parts if KINDS[part.kind].prv is None]:
-        raise Inexpressible(f"no random variable for {missing[0]}")
+        raise InexpressibleError(f"no random variable for {missing[0]}")
     made = [KINDS[part.kind].prv(part.given) for part in plan.parts]  # type: ignore[misc] # not None, as above
     counts = [part.count for part in plan.parts]
     error = float(np.clip(0.02 * asked.scale, 1e-3, 0.1))
@@ -501,7 +501,7 @@ def by_allocation(asked: Question) -> Bounds:
 
     plan = asked.plan
     if [part.kind for part in plan.parts] != ["random_allocation"]:
-        raise Inexpressible("random allocations only")
+        raise InexpressibleError("random allocations only")
     g = plan.parts[0].given
     params = pa.PrivacyParams(sigma=g["std"], num_steps=g["rounds"], num_epochs=g["epochs"], delta=plan.delta)
     config = pa.AllocationSchemeConfig(loss_discretization=0.05)
@@ -604,18 +604,16 @@ def judge(plan: Plan, tally: Tally, present: set[str]) -> None:
     for what, ask in OURS.items():
         found[what]["privcheck"] = ask(curve, plan)
     scale = found["ε"]["privcheck"].upper or 0.0
-    question = Question(plan, scale)
+    question = Question(plan, min(scale, 1e3))
     for name, (library, what, ask) in THEIRS.items():
         if library not in present:
             continue
         began = time.perf_counter()
         try:
-            if not 0 < scale < math.inf:
-                raise Inexpressible("ε is 0 or ∞ here")
             with warnings.catch_warnings(), np.errstate(all="ignore"), patience(PATIENCE):
                 warnings.simplefilter("ignore")  # theirs
                 found[what][name] = ask(question)
-        except Inexpressible as reason:
+        except InexpressibleError as reason:
             tally.unable[name][str(reason)] += 1
         except Exception as error:  # noqa: BLE001  whatever a library raises is told
             tally.failed[name][f"{type(error).__name__}: {str(error)[:90]}"].append(plan.number)
@@ -657,7 +655,7 @@ def travel(plan: Plan, curve: acc.Curve, scale: float, tally: Tally) -> None:
     for way, make in ways.items():
         try:
             event = make()
-        except (Inexpressible, ParameterError) as reason:
+        except (InexpressibleError, ParameterError) as reason:
             tally.unable[way][str(reason).split(":")[0][:60]] += 1
             continue
         price = acc.from_dp_event(event, relation="add-remove").epsilon(delta=plan.delta).upper

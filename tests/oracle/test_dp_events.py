@@ -547,10 +547,11 @@ SCORES = st.lists(st.tuples(st.floats(-3, 3), st.sampled_from([-1.0, -0.4, 0.0, 
 @pytest.mark.parametrize(
     ("kind", "law"), [(EXPONENTIAL, exponential_law), (PERMUTE, permuted_law)], ids=["exponential", "permute-and-flip"]
 )
-@given(SCORES, st.floats(0.05, 3), st.integers(1, 2), st.sampled_from([1, 2]), st.floats(0, 1))
+@given(SCORES, st.tuples(st.floats(0.05, 3), st.integers(1, 2), st.sampled_from([1, 2]), st.floats(0, 1)))
 @settings(max_examples=60, deadline=None)
-def test_selections_cost_at_least_what_generated_scores_leak(kind, law, scores, e, count, users, share):
+def test_selections_cost_at_least_what_generated_scores_leak(kind, law, scores, drawn):
     """Scores of sensitivity 1 that move by ±`users`; all pairs of outputs of two releases."""
+    e, count, users, share = drawn
     here, there = (law([x + users * way * move for x, move in scores], e) for way in (0, 1))
     p, q = (np.multiply.outer(x, x).ravel() if count == 2 else x for x in (here, there))
     at = share * count * users * e

@@ -187,7 +187,7 @@ def test_a_gaussian_noisy_max_priced_as_one_score_fails_where_there_are_many(can
     assert claimed == pytest.approx(2 / std)
     assert verdict.verdict == ("holds" if candidates == 2 else "fails")
     assert (least > claimed) == (candidates != 2)
-    assert verdict.lower_ratio == pytest.approx(least / claimed, rel=0.03)
+    assert 0.9 <= verdict.lower_ratio * claimed / least <= 1.03  # its pairs are chosen at a few ε, those here on a grid
     assert judge("gaussian-noisy-max", std=5, candidates=candidates, epsilon=3)[0].verdict == "holds"
 
 

@@ -227,7 +227,7 @@ def adaptive_ones(m):
 @pytest.mark.parametrize("m", MOST)
 @pytest.mark.parametrize("kind", [ReplaceOne, AddRemoveOne])
 def test_no_user_with_m_records_loses_more_than_later_selections_are_charged(kind, m):
-    """Gaussian selections and adaptive sparse vectors, by δ at some ε; the pairs that refute lose less than the curve."""
+    """Gaussian selections and adaptive sparse vectors, by δ at some ε; pairs that refute are under the curve too."""
     relation = kind("user", trajectories=m)
     for one, law in (*gaussian_selections(), *adaptive_ones(m)):
         if one.monotone and kind is ReplaceOne:

@@ -3,8 +3,8 @@
 * With *Gaussian noise* the ratio of two tails has no bound, so that a sparse vector costs more with every query and a
   noisy maximum with every candidate. Two prices that forget this read like the proofs for Laplace noise: that of the
   queries' noise alone, as if the threshold's noise were free, and that of one score, however many there are.
-* The *adaptive sparse vector* (Ding, Wang, Zhang & Kifer 2019) goes on while its budget is enough for its dearest answer.
-  If it stops only once the budget is exceeded, the last answer is not paid.
+* The *adaptive sparse vector* (Ding, Wang, Zhang & Kifer 2019) goes on while its budget is enough for its dearest
+  answer. If it stops only once the budget is exceeded, the last answer is not paid.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ GAUSSIAN_NOISY_MAX = Algorithm(
     name="gaussian-noisy-max", title=MAX_TITLE, source=MAX_SOURCE, paper=GALLERY, declare=gaussian_noisy_max,
     readings=_priced(
         "one-score",
-        "the claim: together is the curve of the index; one-score is that of one noisy score, as if their number did not "
-        "matter, which is not the algorithm's",
+        "the claim: together is the curve of the index; one-score is that of one noisy score, as if their number "
+        "did not matter, which is not the algorithm's",
     ),
 )  # fmt: skip
 ADAPTIVE_SPARSE_VECTOR = Algorithm(

@@ -182,7 +182,7 @@ def _both_ways(of: Comparisons, queries: Array, seen: AnswerCodes) -> Iterator[K
 
 
 def _all_odds(of: Comparisons, moved: float, *, monotone: bool) -> Iterator[KnownPair]:
-    """Yield a pair with one pattern of answers: queries far above answered "below", then queries far below answered "above".
+    """Yield a pair with one pattern of answers: queries far above answered "below", then far below answered "above".
 
     Its loss attains the smaller price in the limit of distant queries: if the threshold stays between them every
     changed query loses Δ/b₂, and if it is driven out the loss is Δ/b₁ plus that of the queries answered "above".
@@ -242,8 +242,8 @@ def _one_event(told: list[str], logs: list[float], again: str, seen: str) -> Ite
     laws = [np.array([one, math.log1p(-math.exp(one))]) for one in logs]
     for i, j in ((0, 1), (1, 0)):
         yield KnownPair(
-            words=f"in D the queries are {told[i]} above the threshold{again}, in D′ {told[j]}{again}; distinguished by "
-            f"{seen}, of probability e^{logs[i]:.6g} in D and e^{logs[j]:.6g} in D′",
+            words=f"in D the queries are {told[i]} above the threshold{again}, in D′ {told[j]}{again}; distinguished "
+            f"by {seen}, of probability e^{logs[i]:.6g} in D and e^{logs[j]:.6g} in D′",
             data=(told[i], told[j]),
             outcomes=Outcomes(log_p=laws[i], log_q=laws[j]),
         )

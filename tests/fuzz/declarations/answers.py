@@ -207,8 +207,8 @@ def _behind(noise: str, t: float) -> float:
     """Returns ln of the probability that who is t scales behind wins; of who is ahead, where t is below 0."""
     if t < 0:
         return _both(_behind(noise, -t))[1]
-    if noise == "gumbel":
-        return -float(np.logaddexp(0.0, t))
+    if noise in ("gumbel", "gaussian"):
+        return -float(np.logaddexp(0.0, t)) if noise == "gumbel" else float(log_ndtr(-t))
     return -t + (math.log((2 + t) / 4) if noise == "laplace" else math.log(0.5))
 
 
@@ -220,19 +220,17 @@ def epsilon_of(spec: Spec, one: Procedure) -> float:
     """Returns ε of pure DP, that no pair exceeds; ∞ where there is none."""
     size = _numbers(spec, one)
     half = 1 if one.monotone else 2
-    if one.kind == "response":
-        return size
-    if one.kind == "bits":
-        return 2 * math.log(size / (1 - size))
-    if one.kind == "choice":
-        return size * half / 2
-    if one.kind == "max":
-        return half / size
-    if one.kind == "sparse":  # threshold and queries have the same scale
-        return min(one.count, 3) / size
-    if one.kind == "adaptive":  # the first comparison has twice that scale; the budget is for one answer
-        return min(1.5 * one.count, 3) / size
-    return math.inf if one.kind in ("own gaussian", *GAUSSIAN) else 1 / size
+    known = {
+        "response": lambda: size,
+        "bits": lambda: 2 * math.log(size / (1 - size)),
+        "choice": lambda: size * half / 2,
+        "max": lambda: half / size,
+        "sparse": lambda: min(one.count, 3) / size,  # threshold and queries have the same scale
+        # the first comparison has twice that scale; the budget is for one answer
+        "adaptive": lambda: min(1.5 * one.count, 3) / size,
+        **dict.fromkeys(("own gaussian", *GAUSSIAN), lambda: math.inf),
+    }
+    return known[one.kind]() if one.kind in known else 1 / size
 
 
 def pairs_of(spec: Spec, one: Procedure) -> list[Pair]:
@@ -258,21 +256,13 @@ def _pairs(kind: str, noise: str, count: int, monotone: bool, size: float) -> tu
         zero = one[::-1]
         first, second = ((a[:, None] + b).ravel() for a, b in ((one, zero), (zero, one)))
         return (Pair(None, (tuple(first), tuple(second))),)
-    if kind in ("sparse", "gaussian sparse"):
-        return tuple(_sparse(count, size, gaussian=kind == "gaussian sparse"))
-    if kind == "adaptive":
-        return tuple(_adaptive(count, size))
-    if kind == "gaussian max":
-        moved = (1 if monotone else 2) / (size * math.sqrt(2))
-        lags = (gap for gap in _GAPS if gap < _FARTHEST)
-        return tuple(
-            pair for gap in lags for pair in two(float(log_ndtr(-gap)), float(log_ndtr(moved - gap)), (monotone, gap))
-        )
-    noise, scale = (WAYS[noise], 2 / size) if kind == "choice" else (noise, size)
+    if kind in _RUNS:
+        return tuple(_RUNS[kind](count, size))
+    law = {"choice": WAYS.get(noise, ""), "gaussian max": "gaussian"}.get(kind, noise)
+    scale = {"choice": 2 / size, "gaussian max": math.sqrt(2) * size}.get(kind, size)  # of a gap between two
     moved = (1 if monotone else 2) / scale
-    return tuple(
-        pair for gap in _GAPS for pair in two(_behind(noise, gap), _behind(noise, gap - moved), (monotone, gap))
-    )
+    gaps = (gap for gap in _GAPS if law != "gaussian" or gap < _FARTHEST)
+    return tuple(pair for gap in gaps for pair in two(_behind(law, gap), _behind(law, gap - moved), (monotone, gap)))
 
 
 def _sparse(queries: int, scale: float, *, gaussian: bool) -> Iterator[Pair]:
@@ -322,6 +312,13 @@ def _event(masses: Sequence[float], key: Any) -> Iterator[Pair]:
     """Yields both orders of two laws of one event; not where it is all but certain, or has no float."""
     if min(masses) > 1e-300 and min(masses) < 1 - 1e-9 and max(masses) < 1 - 1e-9:
         yield from two(*map(math.log, masses), key)
+
+
+_RUNS: dict[str, Callable[[int, float], Iterator[Pair]]] = {
+    "sparse": functools.partial(_sparse, gaussian=False),
+    "gaussian sparse": functools.partial(_sparse, gaussian=True),
+    "adaptive": _adaptive,
+}
 
 
 # bounds on all answers together
