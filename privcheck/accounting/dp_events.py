@@ -225,7 +225,7 @@ def _epsilon_delta(event: Any, pair: _Neighbours) -> Event | None:
 def _exponential(event: Any, pair: _Neighbours) -> Event | None:
     """Convert the exponential mechanism; the ranges of a chain of k neighbours add up."""
     epsilon = _guaranteed(event)
-    return non_private() if epsilon == math.inf else exponential_mechanism(epsilon=math.ceil(pair.moved) * epsilon)
+    return non_private() if epsilon == math.inf else exponential_mechanism(epsilon=_of_all(epsilon, pair))
 
 
 def _permute(event: Any, pair: _Neighbours) -> Event | None:
@@ -234,11 +234,17 @@ def _permute(event: Any, pair: _Neighbours) -> Event | None:
     That its curve is at most that of Laplace noise, as dp-accounting charges it, has no proof here.
     """
     epsilon = _guaranteed(event)
-    return non_private() if epsilon == math.inf else permute_and_flip(epsilon=math.ceil(pair.moved) * epsilon)
+    return non_private() if epsilon == math.inf else permute_and_flip(epsilon=_of_all(epsilon, pair))
 
 
 def _guaranteed(event: Any) -> float:
     return math.inf if event.epsilon == math.inf else real("epsilon", event.epsilon, strict=False)
+
+
+def _of_all(epsilon: float, pair: _Neighbours) -> float:
+    """ε of k neighbours, rounded up; twice a float is a float."""
+    k = math.ceil(pair.moved)
+    return k * epsilon * (_UP if k > 2 else 1)
 
 
 def _mixture(event: Any, pair: _Neighbours) -> Event | None:
