@@ -122,11 +122,12 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-deps
 
 $(VENV)/.installed: $(SOURCES) locks/run.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("privcheck needs Python 3.11 or newer, this is %s: make PYTHON=python3.11 …" % sys.version.split()[0])'
+	@echo "installing privcheck and what it needs into $(VENV): about a minute, once"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	rm -rf dist && $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
-	$(INSTALL) --require-hashes --requirement locks/run.txt
-	$(INSTALL) --force-reinstall dist/privcheck-*.whl
-	find $(VENV)/lib -path '*/privcheck*' -name '*.nb[ic]' -delete  # compiled for what stood there before
+	@rm -rf dist && $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@$(INSTALL) --require-hashes --requirement locks/run.txt
+	@$(INSTALL) --force-reinstall dist/privcheck-*.whl
+	@find $(VENV)/lib -path '*/privcheck*' -name '*.nb[ic]' -delete  # compiled for what stood there before
 	@touch $@
 
 $(VENV)/.developing: $(VENV)/.installed locks/all.txt

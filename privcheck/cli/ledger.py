@@ -223,7 +223,8 @@ def show(dataset: str | None, *, open_desk: OpenDesk, charge_id: str | None) -> 
         raise click.UsageError("give DATASET, or --charge, and not both")
     desk = open_desk()
     if charge_id is not None:
-        finish({"charge": desk.find_charge(charge_id)}, describe_charge)
+        charge = desk.find_charge(charge_id)
+        finish({"charge": charge, "receipt": desk.find_receipt(charge["hash"])}, describe_charge)
         return
     finish(desk.show(dataset), describe_shown)
 

@@ -34,9 +34,17 @@ def describe_new(result: dict[str, Any]) -> str:
     return "\n".join([
         f"a new ledger: {result['store']}",
         f"the officer's token, which is not shown again: {result['officer_token']}",
-        "keep it in a file that only you can read, for --token-file, or in PRIVCHECK_LEDGER_TOKEN",
+        *_say_token(result["store"]),
         "next: privcheck ledger policy, for the (ε, δ) of a dataset; then privcheck ledger grant and charge",
     ])  # fmt: skip
+
+
+def _say_token(store: str) -> list[str]:
+    """What the officer's token is for."""
+    keep = "keep it in a file that only you can read, for --token-file, or in PRIVCHECK_LEDGER_TOKEN"
+    if not store.startswith("sqlite:"):
+        return [keep]
+    return [f"it is for `privcheck serve`; on this machine whoever may write the file is officer without it. {keep}"]
 
 
 def describe_granted(result: dict[str, Any]) -> str:
@@ -79,12 +87,14 @@ def describe_decision(result: dict[str, Any]) -> str:
             f"{recorded['delta']}"
         )
     if result["state"] == "refused":
-        return f"refused: {result['reason']}" + ("" if "is left" in result["reason"] else f"; {left}")
+        told = "" if result["reason"].endswith(" is left") else f"; {left}"
+        return f"refused: {result['reason']}{told}\nnothing was charged, and the ledger keeps no record of the request"
     lines = [f"{result['state']}: {result['id']}, {_cost(result)}; {left}"]
     if result["expires"] is not None:
         lines.append(f"until {result['expires']}; afterwards it counts as spent until an officer releases it")
     receipt = result["receipt"]
-    lines.append(f"receipt: {receipt['dataset']}, row {receipt['seq']}, {receipt['hash']}; --json prints it signed")
+    lines.append(f"receipt: {receipt['dataset']}, row {receipt['seq']}, {receipt['hash']}")
+    lines.append(f"`privcheck ledger show --charge {result['id']} --json` prints it signed, to keep outside the ledger")
     return "\n".join(lines)
 
 
@@ -237,12 +247,12 @@ def _chain(name: str) -> str:
     return "names and tokens" if name == REGISTRY else name
 
 
-def _say_policy(policy: dict[str, Any]) -> str:
+def _say_policy(policy: dict[str, Any], *, unit: bool = True) -> str:
     keeps = f"({float(policy['epsilon']):.6g}, {_small(policy['delta'])})-DP"
     until = "" if policy["until"] is None else f", until {policy['until']}"
     read = BudgetPolicy.of(policy)
     asserted = "; asserted units are charged too" if read.asserted_units else ""
-    return f"{keeps}{until}; unit: {read.unit_words}{asserted}"
+    return f"{keeps}{until}{f'; unit: {read.unit_words}' if unit else ''}{asserted}"
 
 
 def _say_unit(unit: dict[str, Any]) -> str:
@@ -272,7 +282,7 @@ def describe_dataset(one: dict[str, Any]) -> str:
         f"{g['name']}: {say_forecast(g['forecast'], g['currency'], until=one['policy']['until'])}"
         for g in one["grants"] if g.get("forecast") is not None
     ]  # fmt: skip
-    first = [f"{one['name']}: {_say_policy(one['policy'])}", one["support"]["sentence"]]
+    first = [f"{one['name']}: {_say_policy(one['policy'], unit=False)}", one["support"]["sentence"]]
     first += [one["clock"]] if one.get("clock") else []
     return "\n".join([*first, columns([heading, *lines]), *blocks, *left, note])
 
@@ -423,7 +433,7 @@ def read_event(
     }
     given = {field: pair for field, pair in short.items() if pair[1] is not None}
     if len(given) + (event is not None) + (event_file is not None) != 1:
-        raise click.UsageError(f"give exactly one event: {_WAYS}")
+        raise click.UsageError(f"give exactly one event: {_WAYS}, or --algorithm NAME")
     if event is not None or event_file is not None:
         if sensitivity is not None or count is not None:
             raise click.UsageError("--sensitivity and --count go into the event's JSON")

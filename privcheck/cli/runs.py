@@ -263,7 +263,14 @@ def check(name: str, *, sets: tuple[str, ...], out: Path | None, dry_run: bool, 
         frozen = ", and the grant is frozen" if how["ledger"] is not None else ""
         click.echo(f"not run: an audit found a violation; nothing was drawn or charged{frozen}", err=True)
     finish(report, render_text)
-    sys.exit(exit_code(report))
+    code = exit_code(report)
+    if code:
+        failed = ["the claim fails"] if report.verify is not None and report.verify.verdict == "fails" else []
+        failed += [
+            f"the audit {name!r} found a violation" for name, view in views.items() if view.verdict == "violation"
+        ]
+        click.echo(f"exit code {code}: {', '.join(failed) or 'undecided'}", err=True)
+    sys.exit(code)
 
 
 def _tell_planned(command: str, foreseen: Foreseen, *, out: Path | None, delta: str | None = None) -> None:

@@ -69,6 +69,9 @@ class Desk(Protocol):
     def find_charge(self, charge: str) -> Json:
         """A charge in its current state."""
 
+    def find_receipt(self, value: str) -> Json:
+        """The receipt of the row with a hash."""
+
     def show(self, dataset: str | None = None) -> Json:
         """All datasets, or one."""
 
@@ -274,6 +277,9 @@ class _Store:
     def find_charge(self, charge: str) -> Json:
         return self.book.find_charge(self.actor, charge).to_dict()
 
+    def find_receipt(self, value: str) -> Json:
+        return self.book.find_receipt(self.actor, value).to_dict()
+
     def show(self, dataset: str | None = None) -> Json:
         return self.book.show(self.actor, dataset)
 
@@ -376,6 +382,9 @@ class _Service:
 
     def find_charge(self, charge: str) -> Json:
         return self.client.find_charge(charge)
+
+    def find_receipt(self, value: str) -> Json:
+        return self.client.find_receipt(value)
 
     def show(self, dataset: str | None = None) -> Json:
         return self.client.show(dataset)

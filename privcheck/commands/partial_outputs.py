@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -26,6 +26,7 @@ def telling_what_is_kept(out: Path | None, *, resumes: bool) -> Iterator[None]:
         resumes: Whether the same command resumes from a directory.
     """
     new = [] if out is None else [path for path in (out, *out.parents) if not path.exists()]
+    old = set() if out is None else _results(out)
     try:
         if out is not None:  # before minutes of work
             out.mkdir(parents=True, exist_ok=True)
@@ -36,12 +37,29 @@ def telling_what_is_kept(out: Path | None, *, resumes: bool) -> Iterator[None]:
         if out is not None:
             _remove_empty(out, new)
         if not isinstance(error, PrivcheckError) or isinstance(error.__cause__, OSError):
-            error.add_note(describe_kept(out, resumes=resumes))
+            error.add_note(describe_kept(out, resumes=resumes, old=old))
         raise
 
 
-def describe_kept(out: Path | None, *, resumes: bool) -> str:
-    """The kept files of an unfinished command, as text, and whether it can resume from them."""
+def _results(out: Path) -> set[tuple[Path, int]]:
+    """The ledgers and policies in a directory and its folders, with the time of their last change."""
+    if not out.is_dir():
+        return set()
+    folders = (out, *sorted(path for path in out.iterdir() if path.is_dir()))
+    files = (
+        path for folder in folders for path in (folder / LEDGER, partial_path(folder / LEDGER), folder / ARRAY_NAME)
+    )
+    return {(path, path.stat().st_mtime_ns) for path in files if path.exists()}
+
+
+def describe_kept(out: Path | None, *, resumes: bool, old: Collection[tuple[Path, int]] = ()) -> str:
+    """The kept files of an unfinished command, as text, and whether it can resume from them.
+
+    Args:
+        out: The command's directory; None if it writes nothing.
+        resumes: Whether the same command resumes from a directory.
+        old: Ledgers and policies that were there before, with the time of their last change.
+    """
     if out is None or not out.exists():
         advice = "; with --out, the same command would go on from where it stopped" if resumes and out is None else ""
         return f"nothing was kept{advice}"
@@ -60,12 +78,15 @@ def describe_kept(out: Path | None, *, resumes: bool) -> str:
         if (saved := folder / CHECKPOINT).exists():
             parts.append(f"the checkpoint {saved}")
             further = True
-        ledgers = (folder / LEDGER, partial_path(folder / LEDGER))
-        parts += [f"{ledger}, the record of the spending" for ledger in ledgers if ledger.exists()]
-        parts += [f"the policy {policy}" for policy in (folder / ARRAY_NAME,) if policy.exists()]
+    parts += [
+        f"the policy {path}" if path.name == ARRAY_NAME else f"{path}, the record of the spending"
+        for path in sorted(path for path, _ in _results(out) - set(old))
+    ]
+    earlier = f"; {out} holds what an earlier command wrote" if old else ""
     if not parts:
-        return f"nothing of this run was kept in {out}"
-    return f"kept: {'; '.join(parts)}" + ("; the same command goes on from there" if further and resumes else "")
+        return f"nothing of this run was kept in {out}{earlier}"
+    again = "; the same command goes on from there" if further and resumes else ""
+    return f"kept: {'; '.join(parts)}{again}{earlier}"
 
 
 def _remove_empty(out: Path, new: list[Path]) -> None:

@@ -364,7 +364,7 @@ def public_facts(schedule: Schedule) -> tuple[tuple[str, PublicFact], ...]:
         words = f"the number of outputs ({schedule.outputs}), and the order of the users"
         return ((words, schedule.facts[0][1]),)
     if isinstance(schedule, Tree):
-        words = f"the number of leaves ({schedule.leaves}), and the trajectory of each"
+        words = f"which leaf of the tree, of {schedule.leaves}, belongs to which user; not what the user did"
         return ((words, schedule.facts[0][1]),)
     if isinstance(schedule, Sampled):
         return tuple((f"{name} = {fact.value} of the sampling", fact) for name, fact in schedule.facts)

@@ -268,7 +268,8 @@ def describe_support(policy: BudgetPolicy, evidence: Sequence[Entry]) -> dict[st
     """
     found = [row for row in evidence if row.body["verdict"] == "violation"]
     if not found:
-        sentence = f"Holds as declared; unit: {policy.unit_words}."
+        audited = "no recorded audit of a charge contradicts it" if evidence else "no audit of a charge is recorded"
+        sentence = f"The guarantee stands as declared; {audited}. Unit: {policy.unit_words}."
         return {"state": "as declared", "since": None, "charges": [], "sentence": sentence}
     charges = list(dict.fromkeys(str(row.body["of"]) for row in found))
     first = found[0]

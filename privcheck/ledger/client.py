@@ -169,6 +169,10 @@ class Client:
         """Current state of a charge."""
         return self._ask("GET", f"/charges/{_part(charge)}")
 
+    def find_receipt(self, value: str) -> Json:
+        """Signed receipt of the row with a hash."""
+        return self._ask("GET", f"/receipts/{_part(value)}")
+
     def show(self, dataset: str | None = None) -> Json:
         """Show all datasets, or one."""
         if dataset is None:

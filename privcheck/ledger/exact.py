@@ -37,7 +37,8 @@ def read_number(name: str, value: object) -> Fraction:
     """
     number = read_fraction(name, value)
     if isinstance(value, str) and "/" in value:
-        raise ParameterError(f"expected {name} as a decimal, got {value[:60]!r}", name=name, given=value)
+        message = f"expected {name} as a decimal, got {value[:60]!r}: write {float(number):.15g}"
+        raise ParameterError(message, name=name, given=value)
     if decimal(to_float(number, rounding="nearest")) != number:
         message = f"expected {name} as a decimal of at most 15 digits, got {str(value)[:60]}: longer ones are rounded"
         raise ParameterError(message, name=name, given=value)

@@ -27,6 +27,11 @@ def name_refuted_elsewhere(views: Mapping[str, Audited]) -> str:
     return next((at for view in views.values() if (at := words(view.evidence, "violation_at"))), "")
 
 
+def audited_at(view: Audited) -> str:
+    """The parameters of an audit, or its instance, where they are not those of the report; else empty."""
+    return words(view.evidence, "audited_at") or words(view.evidence, "instance")
+
+
 def agent_not_run(views: Mapping[str, Audited]) -> bool:
     """Whether no view ran the agent, so that only the declaration was audited."""
     return bool(views) and all(view.agent_ran is False for view in views.values())

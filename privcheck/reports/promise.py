@@ -46,7 +46,10 @@ class Promise:
             return "A claim, not a guarantee."
         if self.strength == "none":
             return "No guarantee."
-        return f"A {self.strength} guarantee{'' if self.claimed else ', and not the one claimed'}."
+        limits = {"strong": f"at most {percent(_STRONG)}", "moderate": f"at most {percent(_MODERATE)}"}
+        often = limits.get(self.strength, f"more than {percent(_MODERATE)}")
+        scale = f"by ε and δ alone an attacker is right {often} of the time"
+        return f"A {self.strength} guarantee ({scale}){'' if self.claimed else ', and not the one claimed'}."
 
 
 def guess_right(epsilon: float, delta: float) -> float:
@@ -116,20 +119,22 @@ def _say(epsilon: float, delta: float, distance: float | None = None, claim: tup
     """
     alone, at = guess_right(epsilon, delta), f"ε = {figure(epsilon, rounding='up')}"
     less = claim is not None and claim[0] < epsilon and claim[1] == delta
-    allowed = percent(guess_right(*claim), rounding="up") if claim is not None and less else ""
+    allowed = percent(guess_right(*claim)) if claim is not None and less else ""
     who = (
-        "an attacker who sees everything that is released, and knows all but which of two records a user has (50 : 50 "
-        "before), names the right one at most"
+        "an attacker who sees all releases and knows everything else, except which of two records is the user's (50 : "
+        "50 before), names the right one at most"
     )
     if delta == 0:
-        alone_said = f"no output lifts the belief in one of them above {percent(alone, rounding='up')} (pure {at})"
+        most = percent(alone, rounding="up")
+        alone_said = f"after the most telling output the belief in one of them is at most {most} (pure {at})"
     else:
         alone_said = f"{at} at δ = {figure(delta)} alone would allow {percent(alone, rounding='up')}"
     if allowed:
         alone_said += f", where the claim allows {allowed}"
     whole = 1.0 if distance is None else min(1.0, (1 + distance) / 2 * _SLACK)
     if whole < alone:
-        return f"{who} {percent(whole, rounding='up')} of the time, by the whole curve δ(ε); {alone_said}."
+        average = f"{percent(whole, rounding='up')} of the time, on average over all outputs (by the whole curve δ(ε))"
+        return f"{who} {average}; {alone_said}."
     told = f"{who} {percent(alone, rounding='up')} of the time, at {at}{f' and δ = {figure(delta)}' if delta else ''}"
     return f"{told}; the claim allows {allowed}." if allowed else f"{told}."
 

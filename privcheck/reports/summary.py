@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from privcheck.reports import audit_wording
@@ -190,7 +190,10 @@ _REASONS = {  # of a claim that fails, by the code of a finding
 }
 _JOINT = {
     "follows": "Joint differential privacy follows by the billboard lemma.",
-    "unproved": "Joint differential privacy is unproved: the billboard lemma's premise fails, and it has no converse.",
+    "unproved": (
+        "Joint differential privacy, which is deduced from it by the billboard lemma, is unproved: that the premise is "
+        "false does not show that the conclusion is."
+    ),
     "refuted": "Joint differential privacy is refuted: an audit of the other users' actions exceeds the claim.",
 }
 
@@ -266,7 +269,32 @@ class PolicyValue:
 
 
 def verdict(report: Report) -> Verdict:
-    """The verdict in words; a report without one says so, which is never a pass."""
+    """The verdict in words; a report without one says so, which is never a pass, nor is one that an audit refutes."""
+    said, accused = _verdict_alone(report), _name_accused(report)
+    if not accused or said.tone == "bad":
+        return said
+    views = dict(accused)
+    code = any(view.agent_ran is not False for view in views.values())
+    headline = "The theorem holds, the running code breaks it" if code else "The theorem holds, an audit contradicts it"
+    return replace(
+        said,
+        headline=headline if said.tone == "good" else f"{said.headline}; an audit found a violation",
+        tone="bad",
+        sentence=" ".join(part for part in (audit_wording.sentences(dict(audit_views(report))), said.sentence) if part),
+        repair="" if said.tone == "good" else said.repair,  # of the declaration, which is right
+        meaning=audit_wording.explain_limits(views),
+    )
+
+
+def _name_accused(report: Report) -> tuple[tuple[str, Audited], ...]:
+    """The views with a violation at the report's own parameters."""
+    return tuple(
+        (name, view) for name, view in audit_views(report) if view.verdict == "violation" and _here(report, view)
+    )
+
+
+def _verdict_alone(report: Report) -> Verdict:
+    """The verdict without the audits beside it."""
     own, verify = report.verdict or report.verify, report.verify
     if own is None and report.audit is not None:
         return _audit_verdict(report.audit)
@@ -355,7 +383,10 @@ def _claim(report: Report) -> KeyFigure | None:
     claim = claimed_epsilon(report)
     if claim is None:
         return None
-    return KeyFigure(label="Claimed", value=f"ε = {figure(claim[0], rounding='up')}", note=at_delta(claim[1]))
+    note = at_delta(claim[1])
+    if report.verify is not None and "zCDP" in report.verify.claim:
+        note += ", which the claimed zCDP implies for any noise"
+    return KeyFigure(label="Claimed", value=f"ε = {figure(claim[0], rounding='up')}", note=note)
 
 
 def _upper(report: Report) -> KeyFigure | None:
@@ -378,14 +409,19 @@ def _lower(report: Report) -> KeyFigure | None:
     audit = report.audit
     if audit is None or audit.epsilon_lower is None:
         return None
-    parts = [at_delta(audit.delta), f"audit, {percent(audit.confidence, rounding='down')} confidence"]
+    what = "audit of the declared releases, no agent ran" if audit.agent_ran is False else "audit"
+    parts = [at_delta(audit.delta), f"{what}, {percent(audit.confidence, rounding='down')} confidence"]
     if audit.reachable is not None:
         parts.append(f"expected {figure(audit.reachable, rounding='down')}")
     if elsewhere := words(audit.evidence, "audited_at"):
         parts.append(f"at {elsewhere}")
-    return KeyFigure(
-        label="Loss at least", value=f"ε ≥ {figure(audit.epsilon_lower, rounding='down')}", note=", ".join(parts)
-    )
+    note = ", ".join(parts)
+    for name, view in audit_views(report):
+        if view.agent_ran and audit.agent_ran is False and view.epsilon_lower is not None:
+            at = audit_wording.audited_at(view)
+            note += f"; view “{name}”, of the running agent: ε ≥ {figure(view.epsilon_lower, rounding='down')}"
+            note += f" at {at}" if at else ""
+    return KeyFigure(label="Loss at least", value=f"ε ≥ {figure(audit.epsilon_lower, rounding='down')}", note=note)
 
 
 def _protected(report: Report) -> KeyFigure | None:
@@ -406,8 +442,8 @@ def _value(report: Report) -> KeyFigure | None:
         return _estimate(report)
     others = [item for item in policies if item.role == "twin" or item.name == "optimum"]
     share = _share_of_uniform(report)
-    lost = "regret" if isinstance(report.run, RanOnline) else "gap"
-    said = [] if share is None else [f"{percent(share)} of the uniform policy's {lost}"]
+    lost = "regret of uniform play" if isinstance(report.run, RanOnline) else "gap from uniform play to the optimum"
+    said = [] if share is None else [f"{percent(share)} of the {lost} is left"]
     note = ", ".join([*(f"{item.name} {figure(item.value)}" for item in others), *said])
     spread = "" if mine[0].std is None else f" ± {figure(mine[0].std, digits=2)}"
     quantity = "Regret" if name_quantity(report) == "regret" else "Value learned"
@@ -509,8 +545,8 @@ def _tell_of_twin(report: Report) -> Iterator[Notice]:
     mine, twin, best = run.value.mean, run.value.baseline, run.value.optimal
     if mine is not None and twin is not None and best is not None and twin <= mine:
         text = (
-            f"Without noise the same agent reaches {figure(twin)} on the same data, no more than with noise "
-            f"({figure(mine)}): what is missing to the optimum ({figure(best)}) is missing without privacy too."
+            f"Without noise the same agent reaches {figure(twin)} on the same data, and {figure(mine)} with it: noise "
+            f"is not what separates it from the optimum ({figure(best)})."
         )
         yield Notice(tone="plain", title="Privacy is not what limits this policy", text=text)
 
@@ -518,16 +554,14 @@ def _tell_of_twin(report: Report) -> Iterator[Notice]:
 def _contradictions(report: Report, name: str, view: Audited) -> Iterator[Notice]:
     """Yield the contradictions between an audit and the rest of the report."""
     if view.verdict == "violation" and report.verify is not None:
-        against = ", although the claim was found to hold: the running code differs from its declaration"
-        if name == "releases" and (elsewhere := words(view.evidence, "audited_at")):
-            against = f", at {elsewhere}; at the parameters above the claim was found to hold"
-        holds = verdict(report).tone == "good"
+        against = ""
         if report.verify.verdict == "fails" and not view.agent_ran:
             against = ": the declared releases lose more than the claim, as the verdict says. No agent ran in it"
-        else:
-            against = against if holds else ""
-        text = f"The audit of the view “{name}” found a violation{against}."
-        yield Notice(tone="bad", title="Audit: violation", text=text)
+        elif report.verify.verdict == "holds" and (elsewhere := words(view.evidence, "audited_at")):
+            against = f", at {elsewhere}; at the parameters above the claim was found to hold"
+        if against or report.verify.verdict == "fails":  # else the verdict itself says it
+            text = f"The audit of the view “{name}” found a violation{against}."
+            yield Notice(tone="bad", title="Audit: violation", text=text)
     if isinstance(first := view.evidence.get("first_run"), Mapping):
         lower = first.get("epsilon_lower")
         more = f" (ε ≥ {figure(lower, rounding='down')})" if isinstance(lower, float) else ""

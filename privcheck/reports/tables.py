@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 
 from privcheck.reports import summary
+from privcheck.reports.audit_wording import audited_at
 from privcheck.reports.summary import Tone, audit_views, name_quantity, rank_policies
 from privcheck.reports.values import LedgerSummary, RanOnline, ReleasePrice, Report, VerdictFinding
 from privcheck.reports.wording import (
@@ -22,14 +23,12 @@ from privcheck.reports.wording import (
     rounding_of,
     show_value,
     spell_out,
-    words,
 )
 from privcheck.verification import PlainWitness
 
 _SEVERITIES: dict[str, Tone] = {"critical": "bad", "theoretical": "open", "negligible": "plain"}
 _SPREADS = {"gaussian": "std", "laplace": "b"}
 _ALIKE = 0.75  # share of words that findings of one row have in common
-_BEFORE = 3  # words that say what a differing word is
 _ASKED = re.compile(r" \(asked: [^)]*\)")
 _AUDIT_TONES: dict[str, Tone] = {"violation": "bad", "consistent": "plain"}
 
@@ -102,7 +101,7 @@ def _cost(cost: ReleasePrice) -> str:
     for value, currency in ((cost.pure_epsilon, "pure DP"), (cost.rho, "zCDP")):
         if value is not None:
             price = f"{figure(value, rounding='up')} in {currency}"
-            return f"{spell_out(cost.expression)} = {price}" if cost.expression else price
+            return f"{price}: {spell_out(cost.expression)}" if cost.expression else price
     return spell_out(cost.expression)
 
 
@@ -160,8 +159,25 @@ def methods_table(report: Report) -> ReportTable | None:
     return table(f"The same releases by each method of accounting{at}.", ("method", "#ε", "direction"), body)
 
 
-def findings_table(report: Report) -> ReportTable | None:
-    """Table of the findings, the gravest first; those of one code that differ in a few words share a row."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingRow:
+    """Findings with one message.
+
+    Attributes:
+        severity: Their severity.
+        code: Their code.
+        where: Where they are, in their order.
+        message: What is found; where a row before it has the code and most of its clauses, only the others.
+    """
+
+    severity: str
+    code: str
+    where: str
+    message: str
+
+
+def finding_rows(report: Report) -> tuple[FindingRow, ...]:
+    """The findings of a report, the gravest first; equal ones share a row, alike ones follow each other."""
     groups: list[list[VerdictFinding]] = []
     for item in gravest_first(report):
         same = next((group for group in groups if _alike(group[0], item)), None)
@@ -169,40 +185,56 @@ def findings_table(report: Report) -> ReportTable | None:
             groups.append([item])
         else:
             same.append(item)
+    return tuple(row for group in groups for row in _rows(report, group))
+
+
+def _rows(report: Report, group: Sequence[VerdictFinding]) -> Iterator[FindingRow]:
+    """Yield the rows of alike findings: the first in full, of the others the clauses that differ from it."""
+    places: dict[str, list[str]] = {}
+    for item in group:
+        places.setdefault(spell_out(agree(report, item.message)), []).append(item.where)
+    first = next(iter(places))
+    known = set(_clauses(first))
+    for message, where in places.items():
+        own = [clause for clause in _clauses(message) if clause not in known]
+        yield FindingRow(
+            severity=group[0].severity,
+            code=group[0].code,
+            where=", ".join(dict.fromkeys(place for place in where if place)),
+            message=message
+            if len(own) in {0, len(_clauses(message))} or message == first
+            else f"the same, but {'; '.join(own)}",
+        )
+
+
+def findings_table(report: Report) -> ReportTable | None:
+    """Table of the findings, the gravest first."""
     body: list[list[str | Cell]] = [
-        [
-            Cell(text=group[0].severity, tone=_SEVERITIES[group[0].severity]),
-            group[0].code,
-            ", ".join(dict.fromkeys(item.where for item in group)),
-            spell_out(_together([(item.where, agree(report, item.message)) for item in group])),
-        ]
-        for group in groups
+        [Cell(text=item.severity, tone=_SEVERITIES[item.severity]), item.code, item.where, item.message]
+        for item in finding_rows(report)
     ]
     return table("Findings of the verification, the gravest first.", ("severity", "code", "where", "finding"), body)
 
 
 def _alike(one: VerdictFinding, other: VerdictFinding) -> bool:
-    """Whether two findings have a code and most of their words in common."""
-    same = (one.severity, one.code) == (other.severity, other.code)
-    return same and _compared(one.message, other.message).ratio() > _ALIKE
+    """Whether two findings have a code and most of their words in common, and as many clauses."""
+    if (one.severity, one.code) != (other.severity, other.code):
+        return False
+    if len(_clauses(one.message)) != len(_clauses(other.message)):
+        return False
+    compared = difflib.SequenceMatcher(None, one.message.split(" "), other.message.split(" "), autojunk=False)
+    return compared.ratio() > _ALIKE
 
 
-def _compared(one: str, other: str) -> difflib.SequenceMatcher[str]:
-    return difflib.SequenceMatcher(None, one.split(" "), other.split(" "), autojunk=False)
-
-
-def _together(found: Sequence[tuple[str, str]]) -> str:
-    """The first message, and of the others where they are and the words that differ."""
-    (_, first), others = found[0], []
-    for where, message in found[1:]:
-        words, parts, end = message.split(" "), list[str](), 0
-        for tag, _, _, a, b in _compared(first, message).get_opcodes():
-            if tag != "equal" and b > a:
-                parts.append(" ".join(words[max(a - _BEFORE, end) : b]))
-                end = b
-        told = ", ".join(part.strip(":.,;") for part in parts)
-        others.append(f"{where}: {told}" if told else where)
-    return "; ".join([first, *([f"likewise {others[0]}", *others[1:]] if others else [])])
+def _clauses(message: str) -> list[str]:
+    """A message at its semicolons, colons and ends of sentences outside brackets."""
+    parts, depth, begun = [], 0, 0
+    for place, letter in enumerate(message):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth == 0 and letter in ";:." and message[place + 1 : place + 2] == " ":
+            parts.append(message[begun:place].strip())
+            begun = place + 1
+    return [*parts, message[begun:].strip().rstrip(".")]
 
 
 def gravest_first(report: Report) -> list[VerdictFinding]:
@@ -258,17 +290,16 @@ def audit_table(report: Report) -> ReportTable | None:
             figure(view.epsilon_upper, rounding="up"),
             figure(view.epsilon_claimed, rounding="up"),
             figure(view.delta),
-            _ASKED.sub("", words(view.evidence, "audited_at")),
+            _ASKED.sub("", audited_at(view)),
             percent(view.confidence, rounding="down"),
             figure(view.trials),
             seconds(view.seconds),
-            figure(view.trials_per_second, digits=2, rounding="down"),
         ]
         for name, view in audit_views(report)
     ]
     columns = (
         "view", "verdict", "agent ran", "#ε at least", "#expected", "#ε at most", "#claimed", "#at δ", "at",
-        "#confidence", "#trials", "#time", "#trials/s",
+        "#confidence", "#trials", "#time",
     )  # fmt: skip
     caption = (
         "Lower bounds on the loss, beside the bound that the best test is expected to certify with as many trials "

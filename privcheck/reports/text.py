@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from privcheck.reports import summary, tables
 from privcheck.reports.promise import promise
 from privcheck.reports.values import Report
-from privcheck.reports.wording import agree, spell_out, strip_controls, words
+from privcheck.reports.wording import spell_out, strip_controls, words
 
 _GAP = "  "
-_AUDIT = ("view", "verdict", "agent ran", "ε at least", "expected", "ε at most", "claimed", "time")
+_AUDIT = ("view", "verdict", "agent ran", "ε at least", "expected", "ε at most", "claimed", "at", "time")
 _WIDEST = 44  # of one column; longer cells are cut, the page has them whole
 
 
@@ -24,7 +24,7 @@ def render_text(report: Report, *, width: int = 100) -> str:
     """
     blocks = (
         _head(report, width),
-        _figures(report),
+        _figures(report, width),
         _notices(report, width),
         _violations(report, width),
         _findings(report, width),
@@ -47,6 +47,7 @@ def _head(report: Report, width: int) -> Iterator[str]:
         verdict.statements and f"Claimed: {verdict.claim}.",
         verdict.origin,
         verdict.ratios and f"Cost over claim: {verdict.ratios}.",
+        verdict.why,
         verdict.sentence,
         verdict.how and f"Found {verdict.how}.",
         verdict.certificate,
@@ -58,12 +59,15 @@ def _head(report: Report, width: int) -> Iterator[str]:
         yield from _wrap(sentence or "", width, "  ")
 
 
-def _figures(report: Report) -> Iterator[str]:
+def _figures(report: Report, width: int) -> Iterator[str]:
     figures = summary.figures(report)
     first = max((len(item.label) for item in figures), default=0)
     second = max((len(item.value) for item in figures), default=0)
     for item in figures:
-        yield strip_controls(f"  {item.label:<{first}}  {item.value:<{second}}  {item.note}").rstrip()
+        head = f"  {item.label:<{first}}  {item.value:<{second}}  "
+        yield from textwrap.wrap(
+            strip_controls(head + item.note), width, subsequent_indent=" " * len(head), drop_whitespace=True
+        )
 
 
 def _notices(report: Report, width: int) -> Iterator[str]:
@@ -83,12 +87,12 @@ def _violations(report: Report, width: int) -> Iterator[str]:
 
 
 def _findings(report: Report, width: int) -> Iterator[str]:
-    findings = tables.gravest_first(report)
-    if findings:
+    rows = tables.finding_rows(report)
+    if rows:
         yield "findings"
-    for item in findings:
+    for item in rows:
         head = f"{item.severity} {item.code}{f' {item.where}' if item.where else ''}: "
-        yield from _wrap(head + spell_out(agree(report, item.message)), width, "  ")
+        yield from _wrap(head + item.message, width, "  ")
 
 
 def _grounds(report: Report, width: int) -> Iterator[str]:

@@ -474,7 +474,7 @@ def _report_refuted(case: Case, cost: ReleaseCost, stated: L1 | L2, figures: dic
     witness = furthest(case, cost.release, stated)
     shown = "" if witness is None else f"; a pair of neighbours moves it by {witness.loss:.6g}"
     other = _other_relation(case, cost.release, stated)
-    meant = f", the figure for: {other.words}," if other is not None else ""
+    meant = f" is that of another relation ({other.words}); it" if other is not None else ""
     message = (
         f"stated {_norm(stated)} sensitivity {figures['stated']}{meant} is too small by a factor of {ratio:.6g}: "
         f"the derived one is {figures['derived']} ({cost.sensitivity.reason}){shown}. The derived one is charged"

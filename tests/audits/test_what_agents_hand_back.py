@@ -248,7 +248,8 @@ def test_what_an_offline_agent_says_is_compared(place, elsewhere):
     found = replayed(saying(place, lambda data: f"{data.rewards.sum()} {data.states.sum()}"))
     assert found.verdict == "violation"
     assert "output depends on data that no release covers" in found.witness
-    assert (place if "files" not in place else "written files") in found.witness.partition("covers: ")[2]
+    where = {"printed lines": "printed lines['standard output']"}.get(place, place)
+    assert (where if "files" not in place else "written files") in found.witness.partition("covers: ")[2]
 
 
 @pytest.mark.parametrize("place", SAYINGS)

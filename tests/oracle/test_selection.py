@@ -12,6 +12,8 @@ from scipy.special import ndtr
 
 from privcheck import accounting as acc
 from privcheck.accounting.engine.bounded import BoundedRange
+from privcheck.declare.procedures import NoisyMax
+from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import ParameterError
 
 SCORES = list(itertools.product(range(-1, 3), repeat=3))
@@ -164,6 +166,41 @@ def test_noisy_max_by_integration(noise, law, monotone):
             q = law([s + d for s, d in zip(scores, shift, strict=True)], scale)
             largest = max(largest, float(np.max(np.abs(np.log(p) - np.log(q)))))
     assert 0.9 * epsilon <= largest <= epsilon * (1 + 1e-6)
+
+
+# [lemma noisy-max-laplace]
+@pytest.mark.parametrize(("law", "size"), [(flipped, 4), (flipped, 2), (laplace_winner, 3), (laplace_winner, 2)])
+def test_the_largest_noisy_score_costs_what_one_laplace_value_does(law, size):
+    """Over real scores and all ways to move them, by formulas of the winner; of two candidates it is attained."""
+    epsilon, rng = 1.4, np.random.default_rng(size)
+    given = epsilon if law is flipped else 2 / epsilon
+    noise = "exponential" if law is flipped else "laplace"
+    curve = acc.compose(acc.noisy_max(noise=noise, scale=2 / epsilon))
+    if law is flipped:
+        choice = acc.compose(acc.permute_and_flip(epsilon=epsilon))
+        assert choice.delta(epsilon=0.3).upper == pytest.approx(curve.delta(epsilon=0.3).upper, rel=1e-12)
+    at = np.array([0.0, 0.2, 0.7, 1.2, 1.39])
+    charged = np.array([curve.delta(epsilon=e).upper for e in at])
+    assert charged == pytest.approx(-np.expm1((at - epsilon) / 2), rel=1e-9)
+    gaps = np.arange(-3, 1.01, 0.05) if size == 2 else rng.normal(0, 2, 12)
+    found = np.zeros(len(at))
+    for gap in gaps:
+        scores = [0.0, gap] if size == 2 else list(gap * rng.normal(0, 1, size))
+        p = law(scores, given)
+        for shift in shifts(monotone=False, size=size):
+            q = law([s + d for s, d in zip(scores, shift, strict=True)], given)
+            found = np.maximum(found, [max(hockey_stick(p, q, e), hockey_stick(q, p, e)) for e in at])
+    assert np.all(found <= charged + 1e-9)
+    if size == 2 and law is flipped:
+        assert np.all(found >= charged - 2e-3)
+
+
+def test_a_gap_beside_the_index_is_charged_as_pure():
+    for monotone, epsilon in ((False, 0.2), (True, 0.1)):
+        one = NoisyMax("best", noise="laplace", scale=10, candidates=5, monotone=monotone, gap=True)
+        (event,) = one.events(ReplaceOne(), {})
+        pure = acc.compose(acc.pure(epsilon=epsilon, count=20)).epsilon(delta=1e-6).upper
+        assert acc.compose(20 * event).epsilon(delta=1e-6).upper == pytest.approx(pure, rel=1e-9)
 
 
 def test_exponential_noise_is_permute_and_flip_and_gumbel_noise_the_exponential_mechanism():

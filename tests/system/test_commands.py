@@ -188,7 +188,7 @@ def test_a_value_is_also_a_share_of_what_uniform_play_leaves():
     assert found["gap"]["mean"] == pytest.approx(known["optimum"] - found["value"]["mean"])
     assert found["gap"]["share_of_uniform"] == pytest.approx(found["gap"]["mean"] / found["gap"]["uniform"])
     assert {"myopic", "prior-only"} <= known.keys()
-    assert "of the uniform policy's gap" in " ".join(call(*given).stdout.split())
+    assert "of the gap from uniform play to the optimum is left" in " ".join(call(*given).stdout.split())
 
 
 def test_the_same_seed_gives_the_same_run_and_another_does_not(tmp_path):

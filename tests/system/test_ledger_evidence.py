@@ -106,7 +106,9 @@ def test_a_check_whose_audit_finds_a_violation_draws_nothing_and_freezes_the_gra
 def test_after_a_violation_no_statement_promises_the_guarantee(store, charge):
     before = call("ledger", "show", "--store", store)["datasets"][0]["support"]
     assert before["state"] == "as declared"
-    assert before["sentence"].startswith("Holds as declared; unit: replace one user")
+    assert before["sentence"].startswith(
+        "The guarantee stands as declared; no audit of a charge is recorded. Unit: replace one user"
+    )
     report = "dp-apvi, releases: violation, ε ≥ 0.41 at δ = 0"
     call("ledger", "evidence", charge, "--store", store, "--verdict", "violation", "--report", report)
     after = call("ledger", "show", "--store", store)["datasets"][0]["support"]

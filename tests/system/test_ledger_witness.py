@@ -62,6 +62,12 @@ def kept(book, tmp_path):
     return tmp_path
 
 
+def test_the_receipt_of_an_earlier_charge_is_signed_again(kept):
+    charged = json.loads((kept / "charge.json").read_text())
+    shown = ask("ledger", "show", "--store", kept / "budget.db", "--charge", charged["id"])
+    assert shown["receipt"] == charged["receipt"]
+
+
 def test_a_receipt_is_verified_without_the_ledger(kept):
     shutil.rmtree(kept / "nothing", ignore_errors=True)
     (kept / "budget.db").rename(kept / "elsewhere.db")

@@ -133,7 +133,7 @@ def test_show_json_page_and_statement_say_the_same_sentence(tmp_path, monkeypatc
     with book.store.read() as transaction:
         lines = state_charges(charges_of_rows(rows_of_dataset(transaction, "d")))
     book.store.close()
-    assert sentence.startswith("Not supported since" if violated else "Holds as declared")
+    assert sentence.startswith("Not supported since" if violated else "The guarantee stands as declared")
     assert not violated or ".41" in sentence
     assert [line["sensitivity"][:11] for line in lines] == ["2", "in the cost"]
 

@@ -62,7 +62,7 @@ def test_no_page_promises_what_an_audit_found_violated(officer, name, kept):
         text = words(read(officer.settled(path)))
         assert ("will ever release keeps this" in text) == kept
         assert kept or support["sentence"] in text
-    assert ("Holds as declared" in words(read(officer.settled(f"/statement/{name}")))) == kept
+    assert ("The guarantee stands as declared" in words(read(officer.settled(f"/statement/{name}")))) == kept
 
 
 @pytest.mark.parametrize("name", ["ads", "icu-stays", "trips"])

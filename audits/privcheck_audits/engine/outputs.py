@@ -107,6 +107,7 @@ PRINTED: Final = "printed lines"
 LOGGED: Final = "log records"
 WARNED: Final = "shown warnings"
 WRITTEN: Final = "written files"
+_STREAMS: Final = ("standard output", "standard error")  # of what is printed
 TURN: Final = threading.RLock()  # streams, loggers and what modules keep are the process's: one agent runs at a time
 _COMPILER: Final = "numba"  # at level DEBUG it says what it compiles, once a process and at length
 _LISTENERS: dict[int, Said] = {}  # by thread, at most one
@@ -121,7 +122,7 @@ class Said:
     """
 
     def __init__(self) -> None:
-        self._digests = {place: hashlib.sha256() for place in (PRINTED, LOGGED, WARNED)}
+        self._digests = {place: hashlib.sha256() for place in (*_STREAMS, LOGGED, WARNED)}
         self._files: dict[str, str] = {}  # digests by path
         self._skipped: dict[str, int] = {}  # of a file that is appended to, what stood there before this turn
 
@@ -142,9 +143,9 @@ class Said:
                 yield
             finally:
                 del _LISTENERS[threading.get_ident()]
-                for stream in streams:
+                for name, stream in zip(_STREAMS, streams, strict=True):
                     stream.seek(0)
-                    self._note(PRINTED, stream.read())
+                    self._note(name, stream.read())
                 for each in warned or ():
                     self._note(WARNED, f"{each.category.__name__}: {each.message}")
                 for path in self._files:
@@ -153,7 +154,9 @@ class Said:
     def read(self) -> Mapping[str, object]:
         """Read the captured outputs, by place, as `privcheck_audits.engine.outputs.read_outputs` takes them."""
         left = {path: digest for path, digest in self._files.items() if digest}
-        return {**{place: digest.hexdigest() for place, digest in self._digests.items()}, WRITTEN: left}
+        digests = {place: digest.hexdigest() for place, digest in self._digests.items()}
+        printed = {name: digests.pop(name) for name in _STREAMS}
+        return {PRINTED: printed, **digests, WRITTEN: left}
 
     def hear_file(self, path: str, *, appends: bool = False) -> None:
         """Note that a file or folder is about to be written; a compiler's cache is ignored."""

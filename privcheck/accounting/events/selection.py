@@ -20,6 +20,7 @@ from privcheck.errors import ParameterError
 
 _UP: Final = 1 + 1e-14  # what the probability of passing a threshold may round
 _PURE: Final = "selection charged as pure DP"
+_LAPLACE: Final = "selection charged as one Laplace value"  # each pair attains one point of that curve
 _RANGE: Final = "bounded range charged by the pair above all"  # attained by one release alone, not beside others
 _MOST: Final = 1e4  # ε of a selection: beyond it nothing is left to protect
 
@@ -83,7 +84,8 @@ def exponential_mechanism(*, epsilon: Real, monotone: bool = False, count: Real 
 def permute_and_flip(*, epsilon: Real, monotone: bool = False, count: Real = 1) -> Event:
     """Permute-and-flip: candidates in random order, each taken with probability exp(ε(u − max u)/2Δ).
 
-    It is ε-DP, ε/2-DP for monotone scores (McKenna & Sheldon 2020), and not of bounded range.
+    It is ε-DP, ε/2-DP for monotone scores (McKenna & Sheldon 2020), and not of bounded range. Its law is that of
+    report-noisy-max with exponential noise of scale 2Δ/ε (Ding et al. 2021), and it costs what that does (`noisy_max`).
 
     Args:
         epsilon: ε as in the formula.
@@ -95,13 +97,12 @@ def permute_and_flip(*, epsilon: Real, monotone: bool = False, count: Real = 1) 
 
     >>> from privcheck import accounting as acc
     >>> round(acc.compose(acc.permute_and_flip(epsilon=0.1, count=20)).epsilon(delta=1e-6).value, 4)
-    1.7886
+    1.774
     """
     e, one_way = real("epsilon", epsilon, strict=False, most=_MOST), _flag(monotone)
+    pieces = _laplace(e / 2 if one_way else e)
     return keep_fractions(
-        event(
-            "permute_and_flip", _pure(e / 2 if one_way else e), count, _PURE, epsilon=e, monotone=one_way, relation=None
-        ),
+        event("permute_and_flip", pieces, count, _LAPLACE, epsilon=e, monotone=one_way, relation=None),
         epsilon=epsilon,
     )
 
@@ -120,6 +121,18 @@ def noisy_max(
     2Δ/b-DP, for monotone scores Δ/b. Source: Dwork & Roth 2014, Claim 3.9.
 
     Exponential noise is permute-and-flip (Ding et al. 2021), Gumbel noise the exponential mechanism with ε = 2Δ/b.
+
+    Lemma noisy-max-laplace: With Laplace or exponential noise of scale b the index is dominated by one Laplace value of
+    a = 2Δ/b, Δ/b for monotone scores, in every composition. Proof: let S be a set of indices, and T the largest noisy
+    score outside S less the largest inside, in units of b. With the neighbour's scores and the same noise, T grows by
+    at most a (by Δ/b, if all scores move one way). So S has probabilities B = P(T < 0) and at least A = P(T < −a).
+    Scores of independent noise whose tails fall no faster than e^−x, P(x > t + s) ≥ e^−s·P(x > t) for s ≥ 0, have a
+    largest one of that kind: differentiate 1 − ∏(1 − pᵢ), pᵢ = P(score i > t); its slope is at least minus the
+    probability that exactly one of independent events of probabilities pᵢ happens, and it is the probability that any
+    does. Hence P(T ≥ x) ≥ e^−(x − y)·P(T ≥ y) and P(T < y) ≥ e^−(x − y)·P(T < x) for y ≤ x. With m the median of T: if
+    m ≥ 0, A ≥ e^−a·B; if m ≤ −a, 1 − B ≥ e^−a·(1 − A); else A ≥ ½e^−(m + a) and 1 − B ≥ ½e^m, so that A(1 − B) ≥
+    ¼e^−a. In each case (A, B) is on or below the trade-off curve of two Laplace values a apart, which is these three
+    lines. Attained by two candidates, at one point of the curve by each distance between their scores.
 
     Args:
         noise: Law of the noise.
@@ -146,7 +159,7 @@ def noisy_max(
             event("noisy_max", _range(e), count, _RANGE, **given, relation=None), scale=scale, sensitivity=sensitivity
         )
     return keep_fractions(
-        event("noisy_max", _pure(e), count, _PURE, **given, relation=None), scale=scale, sensitivity=sensitivity
+        event("noisy_max", _laplace(e), count, _LAPLACE, **given, relation=None), scale=scale, sensitivity=sensitivity
     )
 
 
@@ -269,6 +282,10 @@ def gaussian_histogram(*, std: Real, threshold: Real, contribution: Real, keys: 
 
 def _range(eta: float) -> list[tuple[Piece, int]]:
     return [(BoundedRange(max(eta, LEAST)), 1)] if eta > 0 else []
+
+
+def _laplace(epsilon: float) -> list[tuple[Piece, int]]:
+    return [(LaplaceLaw(max(epsilon, LEAST)), 1)] if epsilon > 0 else []
 
 
 def _pure(epsilon: float) -> list[tuple[Piece, int]]:

@@ -148,13 +148,15 @@ class NoisyMax:
         )
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """The accountant's `noisy_max` event; empty if no user changes a score."""
-        from privcheck.accounting.events import noisy_max
+        """The accountant's `noisy_max` event, with a gap beside the index `pure`; empty if no user changes a score."""
+        from privcheck.accounting.events import noisy_max, pure
 
         moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="up")
         if moved == 0:
             return ()
         scale = self.scale.number(values, rounding="down")
+        if self.gap:  # no longer one of finitely many answers: only the ratio of densities is bounded
+            return (pure(epsilon=math.nextafter((1 if self.monotone else 2) * moved / scale, math.inf)),)
         return (noisy_max(noise=self.noise, scale=scale, sensitivity=moved, monotone=self.monotone),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
