@@ -82,6 +82,17 @@ def test_the_result_depends_on_the_seed_alone():
     assert audit() != audit(seed=1)
 
 
+def test_a_claim_with_delta_is_tested_on_pairs_of_which_one_shows_little():
+    found = audit_mechanism(
+        lambda given, runs, rng: given[0] + given[1] * rng.laplace(0, 1, runs),
+        ApproxDP(1, "0.01"),
+        neighbours=[((0, 0), (0, 0)), ((0, 1), (3, 1))],  # one output, and a score with many edges
+        trials=2_000,
+    )
+    assert found.verdict == "violation"
+    assert found.pair == 1
+
+
 def test_the_best_of_several_pairs_is_named():
     found = audit_mechanism(laplace(1), PureDP(1), neighbours=[(0.0, 0.1), (0.0, 3.0), (1.0, 1.0)], trials=2_000)
     assert found.verdict == "violation"

@@ -5,8 +5,11 @@ from __future__ import annotations
 from mutants.additive import ADDITIVE
 from mutants.aggregates import AGGREGATES
 from mutants.budgets import BUDGETS
+from mutants.choices import CHOICES
 from mutants.counting import COUNTING
 from mutants.hidden import HIDDEN
+from mutants.local import LOCAL
+from mutants.noises import NOISES
 from mutants.published import AS_PUBLISHED
 from mutants.released import RELEASED
 from mutants.selection import SELECTION
@@ -15,7 +18,8 @@ from mutants.training import TRAINING
 
 CLASSIC: tuple[Specimen, ...] = (*ADDITIVE, *SELECTION, *COUNTING, *HIDDEN)
 REPORTED: tuple[Specimen, ...] = (*TRAINING, *AGGREGATES, *BUDGETS, *AS_PUBLISHED, *RELEASED)  # each with a twin
-CATALOGUE: tuple[Specimen, ...] = (*CLASSIC, *REPORTED)
+LITERATURE: tuple[Specimen, ...] = (*CHOICES, *LOCAL, *NOISES)  # each with its exact law in mutants.laws
+CATALOGUE: tuple[Specimen, ...] = (*CLASSIC, *REPORTED, *LITERATURE)
 # broken ones that 1 000 runs with seed 0 do not find
 FOUND_LATER = frozenset(
     {
@@ -55,6 +59,23 @@ FOUND_LATER = frozenset(
         "threshold released too",
         "exception after five draws",
         "None once in a hundred",
+        "sparse vector with a gap, noise for monotone queries",
+        "sparse vector with gaps below",
+        "sparse vector, far answers free",
+        "sparse vector, three answers, noise for one",
+        "sparse vector with the value compared",
+        "base-two exponential mechanism, rate rounded up",
+        "smooth sensitivity, shift and dilation at ε each",
+        "best of five candidates, paid once",
+        "lies by a modulus",
+        "gaussian, ε = 6, classical std",
+        "geometric, magnitude of three bits",
+        "laplace, uniform of twelve bits",
+        "truncated laplace, too narrow",
+        "bootstrapped sum",
+        "every second record, amplified",
+        "mean over the realised batch",
+        "normal of three uniforms",
     }
 )
 

@@ -208,7 +208,8 @@ def test_separation_is_the_kolmogorov_smirnov_distance():
 
     rng = np.random.default_rng(5)
     secret = rng.random(500) < 0.4
-    columns = np.stack([rng.normal(size=500) + secret, rng.integers(0, 3, 500)], axis=1).astype(np.float64)
+    kinds = [rng.normal(size=500) + secret, rng.integers(0, 3, 500), np.ones(500)]
+    columns = np.stack(kinds * 40, axis=1).astype(np.float64)  # more than are sorted at once
     wanted = [ks_2samp(column[secret], column[~secret]).statistic for column in columns.T]
     assert separation(columns, secret) == pytest.approx(wanted)
 

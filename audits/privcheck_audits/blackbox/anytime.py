@@ -121,15 +121,15 @@ def _as_of_normal_noise(
         bounds = odds_at_least(wrong, np.maximum(right - paid, 0) + wrong, alpha * _STEADY)
         which = int(np.argmax(bounds))
         share = (right[which] + wrong[which]) / max(1, tested[pair])
-        made = beyond_cuts(tried, counts)
-        far = np.abs(np.log(np.maximum(made.right + made.wrong, 0.5) / max(1, counts.runs) / share))
         last = max(attempt.score for attempt in tried if attempt.pair == pair)
         both = [
             i
             for i, attempt in enumerate(tried)
             if (attempt.pair, attempt.score) == (pair, last) and attempt.upper is not None and attempt.lower is not None
         ]
-        nearest = min(both, key=lambda i: float(far[i]), default=None)
+        made = beyond_cuts([tried[i] for i in both], counts)  # this pair's alone: others have other edges
+        far = np.abs(np.log(np.maximum(made.right + made.wrong, 0.5) / max(1, counts.runs) / share))
+        nearest = both[int(np.argmin(far))] if both else None
         if nearest is not None and (best is None or certifies[nearest] > worth):
             best, worth = nearest, float(certifies[nearest])
     return best

@@ -305,6 +305,7 @@ def audit_mechanism(
                 target=target,
                 trials=trials,
                 held=held,
+                kept=_MOST_NUMBERS // len(probed),
                 how=BlockPlace(
                     workers=workers, executor=executor, checkpoint=_keep(directory, plan, outputs=each.outputs)
                 ),
@@ -392,13 +393,12 @@ def _run(
 
 def _precision_notes(pairs: Sequence[AuditedPair], target: ClaimedLoss, *, refuted: bool, alpha: float) -> list[str]:
     """Notes on whether the design or floating-point noise leaks, for outputs of low precision."""
-    precise = [pair.precise for pair in pairs if pair.precise is not None]
-    if not precise:
+    if all(pair.coarse is None for pair in pairs):
         return []
     seen = "outputs have less than double precision, and are compared on a grid that is coarser than they are"
     if refuted:
         return [f"{seen}: the design refutes the claim, not the floating-point noise"]
-    for cut, counts in precise:
+    for cut, counts in filter(None, (pair.learn_precisely() for pair in pairs)):
         tried = attempts(0, cut.cuts, target)
         weights = weigh(tried, [counts], target, tested=[counts.runs], alpha=alpha)
         rng = np.random.default_rng(TIES)

@@ -34,6 +34,7 @@ _MEDIANS: Final = 8_000  # runs that limits of columns are taken from
 _FRACTIONS: Final = 8
 _STEPS: Final = (100.0, 2.0, 1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 2.0**-8, 2.0**-16, 2.0**-22)
 _JUMPS: Final = 6
+_SORTED: Final = 50_000  # numbers that are sorted at once
 _TINY: Final = 1e-12
 _DRAWN: Final = 0.5  # times columns over runs: how far correlations are drawn in
 _TINIEST: Final = 1e-9  # added to variances of 1, so that combinations without noise can be inverted
@@ -240,11 +241,14 @@ def separation(columns: Array, secret: Bits) -> Array:
     first, other = max(1, int(secret.sum())), max(1, int((~secret).sum()))
     far = np.zeros(columns.shape[1])
     steps = np.where(secret, other, -first)  # whole numbers: the order of ties does not matter, not even in rounding
-    for column, values in enumerate(np.ascontiguousarray(columns.T)):
-        order = np.argsort(values)
-        ordered = values[order]
-        last = np.append(ordered[1:] != ordered[:-1], True)  # ties count together
-        far[column] = np.abs(np.cumsum(steps[order])[last]).max()
+    at_once = max(1, _SORTED // max(1, columns.shape[0]))
+    for start in range(0, columns.shape[1], at_once):
+        values = np.ascontiguousarray(columns[:, start : start + at_once].T)
+        order = np.argsort(values, axis=1)
+        ordered = np.take_along_axis(values, order, axis=1)
+        heights = np.abs(np.cumsum(steps[order], axis=1))
+        heights[:, :-1][ordered[:, 1:] == ordered[:, :-1]] = 0  # ties count together
+        far[start : start + at_once] = heights.max(axis=1)
     return far / (first * other)
 
 

@@ -148,6 +148,7 @@ class AuditedPair:
         target: The claim.
         trials: N.
         held: Number of output values that may be held in memory for learning.
+        kept: Number of output values that may be held in memory until the verdict.
         how: Workers, executor and checkpoint of the blocks.
         e_process: The bets, if the audit may stop early.
         block: Largest number of runs per block.
@@ -158,7 +159,7 @@ class AuditedPair:
         edges: Edges of the scores' bins.
         training: Counts of the training runs.
         tested: Counts of the tested runs, once there are scores.
-        precise: For outputs of low precision: edges and counts of training runs on a finer grid.
+        coarse: For outputs of low precision: some of the training runs.
         again: Whether this is the second round, with one run per call.
         compared: Number of runs of the calls that were compared with each other.
         dependence: Description of the dependence between runs of one call; empty if none was found.
@@ -169,6 +170,7 @@ class AuditedPair:
     target: ClaimedLoss
     trials: int
     held: int
+    kept: int
     how: BlockPlace
     e_process: EProcess | None
     block: int = BLOCK
@@ -179,7 +181,7 @@ class AuditedPair:
     edges: Edges | None = None
     training: Counts | None = None
     tested: Counts | None = None
-    precise: tuple[Edges, Counts] | None = None
+    coarse: tuple[Array, Bits] | None = None
     again: bool = False
     compared: int = 0
     dependence: str = ""
@@ -306,7 +308,7 @@ class AuditedPair:
                 self._learn(known, runs=drawn)
             yield
         self._learn(known, runs=2 * self.trials - self.learned)
-        self._learn_precisely(*known[0])
+        self._keep_coarse(*known[0])
         assert self.training is not None
         self.tested = self.training.none()
 
@@ -355,15 +357,23 @@ class AuditedPair:
         if self.e_process is not None:
             self.e_process.begin(self.edges.cuts, self.training, runs=runs)
 
-    def _learn_precisely(self, rows: Array, secret: Bits) -> None:
-        """Learn again on the finer grid, if there is one; used for a note only, not for the verdict."""
+    def _keep_coarse(self, rows: Array, secret: Bits) -> None:
+        """Keep a few training runs if a finer grid would tell more of them."""
         assert self.scores is not None
-        if (self.scores.steps == grid_steps(rows, secret, fine=True)).all():
-            return
-        few, known = rows[:_PRECISE], secret[:_PRECISE]
-        learned = learn(few, known, np.random.default_rng(self.source.seed), fine=True)
+        if (self.scores.steps != grid_steps(rows, secret, fine=True)).any():
+            few = slice(0, min(_PRECISE, max(2 * LEAST, self.kept // rows.shape[1])))
+            self.coarse = rows[few].copy(), secret[few].copy()
+
+    def learn_precisely(self) -> tuple[Edges, Counts] | None:
+        """Edges and counts of training runs on the finer grid, for a note; None if there is none.
+
+        The verdict never depends on them, and a refuted claim needs no such note.
+        """
+        if self.coarse is None:
+            return None
+        learned = learn(*self.coarse, np.random.default_rng(self.source.seed), fine=True)
         cut = edges(learned.held_out)
-        self.precise = cut, cut.count(learned.held_out, learned.secret, self.target.divergences)
+        return cut, cut.count(learned.held_out, learned.secret, self.target.divergences)
 
     def _bet(self, rows: Array, secret: Bits) -> None:
         assert self.e_process is not None
