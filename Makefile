@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo serve-demo dist test test-fast coverage test-all fuzz corpus corpus-training locks lint docs pictures speed bench clean
+.PHONY: demo serve-demo dist test test-fast coverage test-all fuzz corpus corpus-training peers locks lint docs pictures speed bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -62,6 +62,21 @@ corpus: $(VENV)-corpus/.installed
 
 corpus-training: $(VENV)-corpus-training/.installed
 	OMP_NUM_THREADS=1 $(VENV)-corpus-training/bin/python benchmarks/corpus_training.py
+
+# generated plans, priced here and by the newest versions of other accountants, which are not pinned: one that does not
+# install is left out. MORE_PEERS: what is installed last, such as dp-accounting's main branch,
+# "git+https://github.com/google/differential-privacy\#subdirectory=python/dp_accounting"
+MORE_PEERS ?=
+peers: $(VENV)-peers/.installed
+	for peer in $$(cat benchmarks/peers_requirements.txt) $(MORE_PEERS); do \
+	  $(VENV)-peers/bin/python -m pip install --quiet --upgrade "$$peer" || echo "$$peer did not install"; done
+	OMP_NUM_THREADS=1 $(VENV)-peers/bin/python benchmarks/peers_newest.py
+
+$(VENV)-peers/.installed: $(VENV)/.installed
+	@test -x $(VENV)-peers/bin/python || $(PYTHON) -m venv $(VENV)-peers
+	$(VENV)-peers/bin/python -m pip install --quiet "$$(ls dist/privcheck-*.whl)[agents]"
+	$(VENV)-peers/bin/python -m pip install --quiet --force-reinstall --no-deps dist/privcheck-*.whl
+	@touch $@
 
 $(VENV)-corpus-training/.installed: benchmarks/corpus_training_requirements.txt $(VENV)/.installed
 	@test -x $(VENV)-corpus-training/bin/python || $(PYTHON) -m venv $(VENV)-corpus-training

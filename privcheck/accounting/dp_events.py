@@ -10,10 +10,16 @@ composition count under sampling. Randomised response is the exception: the acco
 Batches of a fixed size are converted in this direction only: those accountants read the inner multiplier as that of
 replacing a member, the events' documentation as that of adding a member.
 
+Events that 0.6.0 does not have yet, of its main branch, are read by name wherever the installed one has them:
+EpsilonDelta, ExponentialMechanism, PermuteAndFlip, DiscreteGaussian.
+
 | dp-accounting | here |
 | --- | --- |
 | Gaussian, Laplace, DiscreteLaplace, RandomizedResponse, MixtureOfGaussians | the event of that name |
+| DiscreteGaussian, this direction only | `discrete_gaussian`, read as a vector's unless it says dimension=1 |
 | ZCDp | `zcdp(rho=, xi=)` |
+| EpsilonDelta | `approximate`, or a group of such users |
+| ExponentialMechanism, PermuteAndFlip | `exponential_mechanism`, `permute_and_flip` |
 | PoissonSampled | `poisson_gaussian`, `poisson`; the rates of nested samples multiply |
 | SampledWithoutReplacement, this direction only | `without_replacement`, a member of the batch being replaced |
 | SampledWithReplacement of Gaussians | `with_replacement` |
@@ -27,7 +33,7 @@ replacing a member, the events' documentation as that of adding a member.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -37,11 +43,15 @@ from privcheck.accounting.curve import Curve, compose
 from privcheck.accounting.engine.laws import GaussianLaw
 from privcheck.accounting.events import (
     Event,
+    approximate,
+    discrete_gaussian,
     discrete_laplace,
+    exponential_mechanism,
     gaussian,
     laplace,
     mixture_of_gaussians,
     non_private,
+    permute_and_flip,
     poisson,
     poisson_gaussian,
     randomized_response,
@@ -53,6 +63,7 @@ from privcheck.accounting.events import (
 )
 from privcheck.accounting.events.base import PRESENT, REPLACING, one_relation, under
 from privcheck.accounting.events.base import event as composed_event
+from privcheck.accounting.groups import group
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.accounting.repeating import repeat_and_select
 from privcheck.errors import ParameterError
@@ -84,8 +95,9 @@ def from_dp_event(event: Any, *, relation: RelationName, sensitivity: Real | Non
             then names.
         sensitivity: Sensitivity of the sum, in clipping norms. None is the bound from clipping alone: 1 where a user
             contributes or contributes nothing, 2 where one user is replaced by another; some sums have less, such as √2
-            for a histogram. Noise is relative to it. A zCDP event is charged by group privacy for that many neighbours,
-            rounded up. Randomised response already means replacing the user's answer. Samples and mixtures have
+            for a histogram. Noise is relative to it. Events that only state a guarantee (zCDP, EpsilonDelta, an
+            exponential mechanism, permute-and-flip) are charged by group privacy for that many neighbours, rounded up.
+            Randomised response already means replacing the user's answer. Samples and mixtures have
             contributions of one clipping norm, and take no other sensitivity than the relation's.
 
     Raises:
@@ -124,29 +136,15 @@ def _read(event: Any, pair: _Neighbours, count: int) -> list[Event]:  # noqa: PL
         return _draw(event, pair, count)
     if isinstance(event, dp.dp_event.RepeatAndSelectDpEvent):
         return _select(event, pair, count)
-    for kind, made in _readers(dp):
-        if type(event) is kind:
-            single = made(event, pair)
-            return [] if single is None else [count * single]
+    name = type(event).__name__
+    if name in _READERS and type(event) is getattr(dp.dp_event, name, None):
+        single = _READERS[name](event, pair)
+        return [] if single is None else [count * single]
     if isinstance(event, dp.dp_event.DpEvent):
         message = f"no curve for this dp-accounting event: {event!r}"
         message += "; give a known bound instead: renyi_curve, privacy_profile, zcdp or pure"
         raise ParameterError(message, name="event", given=event)
     raise ParameterError(f"expected an event of dp-accounting, got {event!r}", name="event", given=event)
-
-
-def _readers(dp: Any) -> Iterator[tuple[type, Callable[[Any, _Neighbours], Event | None]]]:
-    kinds = dp.dp_event
-    yield dp.NoOpDpEvent, lambda *_: None
-    yield dp.NonPrivateDpEvent, lambda *_: non_private()
-    yield dp.GaussianDpEvent, _gaussian
-    yield dp.LaplaceDpEvent, _laplace
-    yield kinds.DiscreteLaplaceDpEvent, _discrete_laplace
-    yield kinds.RandomizedResponseDpEvent, _response
-    yield kinds.ZCDpEvent, _zcdp
-    yield kinds.SingleEpochTreeAggregationDpEvent, _tree
-    yield kinds.MixtureOfGaussiansDpEvent, _mixture
-    yield kinds.TruncatedSubsampledGaussianDpEvent, _truncate
 
 
 def _gaussian(event: Any, pair: _Neighbours) -> Event | None:
@@ -157,6 +155,18 @@ def _gaussian(event: Any, pair: _Neighbours) -> Event | None:
 def _laplace(event: Any, pair: _Neighbours) -> Event | None:
     scale = _noise(event.noise_multiplier)
     return _or_edge(scale, lambda: laplace(scale=scale, sensitivity=pair.moved))
+
+
+def _discrete_gaussian(event: Any, pair: _Neighbours) -> Event | None:
+    """Convert discrete Gaussian noise; a vector moves in the worst direction, which an integer length hides."""
+    moved = real("sensitivity", event.sensitivity, strict=False) * pair.moved
+    dimension = None if event.dimension is None else whole("dimension", event.dimension)
+    std = _noise(event.sigma, name="sigma")
+    if moved == 0:
+        return None
+    if dimension != 1 and moved == int(moved):
+        moved = math.nextafter(moved, math.inf)  # no integer any more: `discrete_gaussian` reads a vector's length
+    return _or_edge(std, lambda: discrete_gaussian(std=std, sensitivity=moved))
 
 
 def _tree(event: Any, pair: _Neighbours) -> Event | None:
@@ -202,6 +212,39 @@ def _zcdp(event: Any, pair: _Neighbours) -> Event | None:
     if k == 1:
         return zcdp(rho=rho, xi=xi)
     return zcdp(rho=k * k * rho * _UP, xi=k * math.fsum(1 / i for i in range(1, k + 1)) * xi * _UP)
+
+
+def _epsilon_delta(event: Any, pair: _Neighbours) -> Event | None:
+    """Convert (ε, δ)-DP; of k neighbours by the profile of one."""
+    epsilon, delta = _guaranteed(event), real("delta", event.delta, strict=False, most=1)
+    if epsilon == math.inf or delta == 1:
+        return non_private()
+    return group(approximate(epsilon=epsilon, delta=delta), size=math.ceil(pair.moved))
+
+
+def _exponential(event: Any, pair: _Neighbours) -> Event | None:
+    """Convert the exponential mechanism; the ranges of a chain of k neighbours add up."""
+    epsilon = _guaranteed(event)
+    return non_private() if epsilon == math.inf else exponential_mechanism(epsilon=_of_all(epsilon, pair))
+
+
+def _permute(event: Any, pair: _Neighbours) -> Event | None:
+    """Convert permute-and-flip, which is ε-DP and not of bounded range.
+
+    That its curve is at most that of Laplace noise, as dp-accounting charges it, has no proof here.
+    """
+    epsilon = _guaranteed(event)
+    return non_private() if epsilon == math.inf else permute_and_flip(epsilon=_of_all(epsilon, pair))
+
+
+def _guaranteed(event: Any) -> float:
+    return math.inf if event.epsilon == math.inf else real("epsilon", event.epsilon, strict=False)
+
+
+def _of_all(epsilon: float, pair: _Neighbours) -> float:
+    """ε of k neighbours, rounded up; twice a float is a float."""
+    k = math.ceil(pair.moved)
+    return k * epsilon * (_UP if k > 2 else 1)
 
 
 def _mixture(event: Any, pair: _Neighbours) -> Event | None:
@@ -272,7 +315,9 @@ def _sample(dp: Any, event: Any, pair: _Neighbours, count: int) -> list[Event]:
     if len(squares) == len(one.pieces):
         std = 1 / math.sqrt(math.fsum(squares))
         return [poisson_gaussian(std=std, rate=rate, relation=pair.relation, count=count)]
-    return [poisson(event=one, rate=rate, relation=pair.relation, count=count)]
+    # two users of one, with nothing more known of the mechanism than at twice the distance
+    other = _together(_read(inner, pair, 1)) if pair.relation in REPLACING else None
+    return [poisson(event=one, rate=rate, relation=pair.relation, replaced=other, count=count)]
 
 
 def _together(parts: list[Event]) -> Event:
@@ -337,3 +382,22 @@ def _only_clipped(what: str, pair: _Neighbours) -> None:
         message = f"{what} have contributions of one clipping norm: under {pair.relation!r} expected sensitivity "
         message += f"{_clipped(pair.relation):g}, got {pair.moved:g}; leave it out"
         raise ParameterError(message, name="sensitivity", given=pair.moved)
+
+
+# by name: the installed dp-accounting may not have all of them yet
+_READERS: Final[dict[str, Callable[[Any, _Neighbours], Event | None]]] = {
+    "NoOpDpEvent": lambda *_: None,
+    "NonPrivateDpEvent": lambda *_: non_private(),
+    "GaussianDpEvent": _gaussian,
+    "LaplaceDpEvent": _laplace,
+    "DiscreteLaplaceDpEvent": _discrete_laplace,
+    "DiscreteGaussianDpEvent": _discrete_gaussian,
+    "RandomizedResponseDpEvent": _response,
+    "ZCDpEvent": _zcdp,
+    "EpsilonDeltaDpEvent": _epsilon_delta,
+    "ExponentialMechanismDpEvent": _exponential,
+    "PermuteAndFlipDpEvent": _permute,
+    "SingleEpochTreeAggregationDpEvent": _tree,
+    "MixtureOfGaussiansDpEvent": _mixture,
+    "TruncatedSubsampledGaussianDpEvent": _truncate,
+}

@@ -1,6 +1,12 @@
-"""The bridge to dp-accounting, held against its own accountants; generated events have fixed seeds."""
+"""The bridge to dp-accounting, held against its own accountants; generated events have fixed seeds.
 
+Events that the installed dp-accounting does not have yet are stood in for by dataclasses with its names and fields.
+"""
+
+import inspect
+import itertools
 import math
+from dataclasses import make_dataclass
 
 import dp_accounting as dp
 import numpy as np
@@ -409,3 +415,242 @@ def test_samples_of_samples_are_samples():
     assert acc.from_dp_event(dp.PoissonSampledDpEvent(1, GAUSSIAN), relation="add-remove") == acc.from_dp_event(
         GAUSSIAN, relation="add-remove"
     )
+
+
+# --- events of its main branch, which 0.6.0 does not have ------------------------------------------------------------
+
+NEWER = {
+    name: getattr(KINDS, name, None) or make_dataclass(name, fields, bases=(KINDS.DpEvent,), frozen=True)
+    for name, fields in {
+        "EpsilonDeltaDpEvent": ["epsilon", "delta"],
+        "ExponentialMechanismDpEvent": ["epsilon"],
+        "PermuteAndFlipDpEvent": ["epsilon"],
+        "DiscreteGaussianDpEvent": ["sigma", ("sensitivity", float, 1.0), ("dimension", object, None)],
+    }.items()
+}
+EPSILON_DELTA, EXPONENTIAL, PERMUTE, DISCRETE = NEWER.values()
+
+
+@pytest.fixture
+def newer(monkeypatch):
+    for name, kind in NEWER.items():
+        monkeypatch.setattr(KINDS, name, kind, raising=False)
+
+
+EXAMPLES = [
+    dp.NoOpDpEvent(),
+    dp.NonPrivateDpEvent(),
+    dp.GaussianDpEvent(1.0),
+    dp.LaplaceDpEvent(1.0),
+    dp.SelfComposedDpEvent(GAUSSIAN, 2),
+    dp.ComposedDpEvent([GAUSSIAN]),
+    dp.PoissonSampledDpEvent(0.1, GAUSSIAN),
+    KINDS.RandomizedResponseDpEvent(0.5, 3),
+    KINDS.DiscreteLaplaceDpEvent(1.0, 1),
+    KINDS.SampledWithReplacementDpEvent(9, 2, GAUSSIAN),
+    KINDS.SampledWithoutReplacementDpEvent(9, 2, GAUSSIAN),
+    KINDS.SingleEpochTreeAggregationDpEvent(1.0, 4),
+    KINDS.RepeatAndSelectDpEvent(GAUSSIAN, 2.0, 1.0),
+    KINDS.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]),
+    KINDS.ZCDpEvent(0.1),
+    KINDS.TruncatedSubsampledGaussianDpEvent(99, 0.1, 20, 1.0),
+    EPSILON_DELTA(0.5, 1e-6),
+    EXPONENTIAL(0.5),
+    PERMUTE(0.5),
+    DISCRETE(2.0),
+]
+UNREAD = {"DpEvent", "UnsupportedDpEvent"}  # one is none, the other says so itself
+
+
+@pytest.mark.usefixtures("newer")
+def test_every_event_that_dp_accounting_has_is_read():
+    known = {name for name, kind in inspect.getmembers(KINDS, inspect.isclass) if issubclass(kind, KINDS.DpEvent)}
+    assert known == {type(event).__name__ for event in EXAMPLES} | UNREAD
+    for event in EXAMPLES:
+        assert epsilon(event).upper >= epsilon(event).value >= 0
+
+
+@pytest.mark.parametrize("name", NEWER)
+def test_events_of_other_modules_are_not_taken_for_its_own(newer, name):
+    other = make_dataclass(name, ["epsilon", "delta"], bases=(KINDS.DpEvent,), frozen=True)
+    with pytest.raises(ParameterError, match="no curve for this dp-accounting event"):
+        epsilon(other(0.5, 0.0))
+
+
+def hockey_stick(p, q, at):
+    return float(np.maximum(np.asarray(p) - math.exp(at) * np.asarray(q), 0).sum())
+
+
+def delta(event, at, relation="add-remove", **how):
+    return acc.from_dp_event(event, relation=relation, **how).delta(epsilon=at)
+
+
+@given(st.floats(0, 3), st.floats(0, 0.3), st.integers(1, 6), st.floats(0, 1))
+@settings(max_examples=60, deadline=None)
+def test_several_guarantees_compose_as_kairouz_oh_and_viswanath_say(e, lost, count, share):
+    """1 − δ is that nothing is lost in any release times the hockey-stick of binary randomised response."""
+    at, kept = share * count * e, math.exp(e) / (1 + math.exp(e))
+    apart = math.fsum(
+        math.comb(count, j) * max(0.0, kept ** (count - j) * (1 - kept) ** j * (1 - math.exp(at - (count - 2 * j) * e)))
+        for j in range(count + 1)
+    )
+    truth = 1 - (1 - lost) ** count * (1 - apart)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KINDS, "EpsilonDeltaDpEvent", EPSILON_DELTA, raising=False)
+        ours = delta(dp.SelfComposedDpEvent(EPSILON_DELTA(e, lost), count), at)
+    assert truth * (1 - 1e-9) - 1e-12 <= ours.upper
+    assert ours.value <= truth * (1 + 1e-6) + 1e-9
+
+
+def test_a_sampled_guarantee_is_amplified(newer):
+    """(ln(1 + q(e^ε − 1)), qδ) (Balle, Barthe & Gaboardi 2018, Theorem 8), which the pair of the guarantee attains."""
+    for e, lost, q in ((0.5, 1e-3, 0.1), (2.0, 0.0, 0.01), (0.1, 0.2, 0.9)):
+        event = dp.PoissonSampledDpEvent(q, EPSILON_DELTA(e, lost))
+        found = delta(event, math.log1p(q * math.expm1(e)))
+        assert found.upper == pytest.approx(q * lost, rel=1e-6, abs=1e-9)
+        assert found.upper >= q * lost
+
+
+@pytest.mark.parametrize("q", [0.05, 0.5])
+@pytest.mark.parametrize("e", [0.3, 1.5])
+def test_a_sampled_guarantee_where_one_user_replaces_another(newer, q, e):
+    """Two users with opposite bits: without either the answer is a coin, with one it leans to that user's side."""
+    p = min(math.exp(e) / 2, 1 - math.exp(-e) / 2)
+    for kind in (EPSILON_DELTA(e, 0.0), EXPONENTIAL(2 * e), PERMUTE(e)):
+        there, other = ([(1 - q) / 2 + q * x, (1 - q) / 2 + q * (1 - x)] for x in (p, 1 - p))
+        for at in (0.0, e / 4, e):
+            truth = hockey_stick(there, other, at)
+            assert truth <= delta(dp.PoissonSampledDpEvent(q, kind), at, "replace-one").upper * (1 + 1e-12)
+        plain = acc.from_dp_event(kind, relation="replace-one").epsilon(delta=1e-6).upper
+        assert epsilon(dp.PoissonSampledDpEvent(q, kind), "replace-one").upper <= plain * (1 + 1e-9)
+
+
+def exponential_law(scores, e):
+    weights = np.exp(e * (np.array(scores) - max(scores)) / 2)
+    return weights / weights.sum()
+
+
+def permuted_law(scores, e):
+    """Permute-and-flip, order by order."""
+    taken, law = [math.exp(e * (x - max(scores)) / 2) for x in scores], np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        left = 1.0
+        for y in order:
+            law[y] += left * taken[y]
+            left *= 1 - taken[y]
+    return law / math.factorial(len(scores))
+
+
+SCORES = st.lists(st.tuples(st.floats(-3, 3), st.sampled_from([-1.0, -0.4, 0.0, 1.0])), min_size=2, max_size=4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "law"), [(EXPONENTIAL, exponential_law), (PERMUTE, permuted_law)], ids=["exponential", "permute-and-flip"]
+)
+@given(SCORES, st.tuples(st.floats(0.05, 3), st.integers(1, 2), st.sampled_from([1, 2]), st.floats(0, 1)))
+@settings(max_examples=60, deadline=None)
+def test_selections_cost_at_least_what_generated_scores_leak(kind, law, scores, drawn):
+    """Scores of sensitivity 1 that move by ±`users`; all pairs of outputs of two releases."""
+    e, count, users, share = drawn
+    here, there = (law([x + users * way * move for x, move in scores], e) for way in (0, 1))
+    p, q = (np.multiply.outer(x, x).ravel() if count == 2 else x for x in (here, there))
+    at = share * count * users * e
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KINDS, kind.__name__, kind, raising=False)
+        found = delta(dp.SelfComposedDpEvent(kind(e), count), at, "add-remove" if users == 1 else "replace-one").upper
+    assert max(hockey_stick(p, q, at), hockey_stick(q, p, at)) <= found * (1 + 1e-9) + 1e-12
+
+
+def test_selections_attain_their_price(newer):
+    """Two scores far apart, or equal, that move towards each other; half of all candidates move for the range."""
+    e = 0.8
+    apart = [permuted_law(x, e)[0] for x in ([0.0, 40.0], [1.0, 39.0])]
+    assert math.log(apart[1] / apart[0]) == pytest.approx(e, rel=1e-9)
+    assert delta(PERMUTE(e), e * (1 - 1e-6)).upper > 0
+    assert delta(PERMUTE(e), e).upper == pytest.approx(0, abs=1e-12)
+    at = 0.3
+    best = max(hockey_stick([a, 1 - a], *[[a / (a + (1 - a) * math.exp(e)), 1 - a / (a + (1 - a) * math.exp(e))]], at)
+               for a in np.linspace(0.001, 0.999, 20001))  # fmt: skip
+    assert delta(EXPONENTIAL(e), at).upper == pytest.approx(best, rel=1e-6)
+    assert delta(EXPONENTIAL(e), at).upper >= best
+
+
+def moved_law(sigma, moves):
+    """Discrete Gaussian noise on a vector and on the same vector elsewhere, on all points that matter."""
+    reach = int(9 * sigma) + max(moves)
+    axis = np.arange(-reach, reach + 1)
+    mass = np.exp(-(np.arange(-3 * reach, 3 * reach + 1) ** 2) / 2 / sigma**2).sum()
+    laws = [np.ones(1), np.ones(1)]
+    for move in moves:
+        for i, centre in enumerate((0, move)):
+            laws[i] = np.multiply.outer(laws[i], np.exp(-((axis - centre) ** 2) / 2 / sigma**2) / mass).ravel()
+    return laws
+
+
+@pytest.mark.parametrize("sigma", [0.7, 1.6])
+@pytest.mark.parametrize("square", [1, 2, 3, 4])
+def test_discrete_gaussian_noise_on_integers_and_their_vectors(newer, sigma, square):
+    worst = {True: 0.0, False: 0.0}
+    root = math.isqrt(square)
+    for at in (0.0, 0.7, 2.5):
+        vectors = [moves for n in range(1, square + 1) for moves in itertools.combinations_with_replacement((1, 2), n)]
+        for moves in vectors:
+            if sum(x * x for x in moves) <= square:
+                found = hockey_stick(*moved_law(sigma, moves), at)
+                worst[len(moves) == 1] = max(worst[len(moves) == 1], found)
+        for dimension in (None, 4):
+            upper = delta(DISCRETE(sigma, math.sqrt(square), dimension), at).upper
+            assert max(worst.values()) <= upper * (1 + 1e-9) + 1e-12
+        scalar = delta(DISCRETE(sigma, float(root), 1), at).upper
+        assert scalar == pytest.approx(hockey_stick(*moved_law(sigma, [root]), at), rel=1e-7, abs=1e-9)
+        worst = dict.fromkeys(worst, 0.0)
+
+
+def test_discrete_gaussian_noise_is_relative_to_what_a_neighbour_moves(newer):
+    replaced = epsilon(DISCRETE(8.0, 1.0, 1), "replace-one").value
+    assert replaced == epsilon(DISCRETE(8.0, 2.0, 1)).value
+    assert epsilon(DISCRETE(8.0)).value >= epsilon(DISCRETE(8.0, 1.0, 1)).value
+
+
+@pytest.mark.parametrize(
+    ("event", "nothing"),
+    [
+        (EPSILON_DELTA(0.0, 0.0), True),
+        (EXPONENTIAL(0.0), True),
+        (PERMUTE(0.0), True),
+        (DISCRETE(math.inf), True),
+        (DISCRETE(2.0, 0.0), True),
+        (EPSILON_DELTA(math.inf, 0.0), False),
+        (EPSILON_DELTA(0.1, 1.0), False),
+        (EXPONENTIAL(math.inf), False),
+        (PERMUTE(math.inf), False),
+        (DISCRETE(0.0), False),
+    ],
+    ids=str,
+)
+def test_the_ends_of_newer_events(newer, event, nothing):
+    assert epsilon(event).upper == (0.0 if nothing else math.inf)
+    assert epsilon(dp.SelfComposedDpEvent(event, 3), "replace-one").upper == (0.0 if nothing else math.inf)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        EPSILON_DELTA(-0.1, 0.0),
+        EPSILON_DELTA(0.1, -1e-9),
+        EPSILON_DELTA(0.1, 1.1),
+        EPSILON_DELTA(math.nan, 0.0),
+        EXPONENTIAL(-1.0),
+        PERMUTE("one"),
+        DISCRETE(-1.0),
+        DISCRETE(1.0, -1.0),
+        DISCRETE(1.0, 1.0, 0),
+        DISCRETE(1.0, 1.0, 1.5),
+        KINDS.RepeatAndSelectDpEvent(EPSILON_DELTA(0.1, 1e-9), 5.0, 1.0),
+        KINDS.SampledWithReplacementDpEvent(9, 2, PERMUTE(0.1)),
+    ],
+    ids=str,
+)
+def test_nonsense_in_newer_events_is_refused(newer, event):
+    with pytest.raises(ParameterError):
+        acc.from_dp_event(event, relation="add-remove")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
 from scipy.integrate import quad
+from scipy.stats import norm
 
 from privcheck.accounting import compose
 from privcheck.commands.settings import resolve_setting
@@ -161,3 +162,52 @@ def test_laplace_noise_on_several_entries_of_a_sample_is_charged_together(relati
         upper = curve.epsilon(delta=delta).upper
         lower = max(pair_epsilon(pair.outcomes, pair.rounds, delta) for pair in one.pairs(relation, {}))
         assert lower <= upper <= pure * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("candidates", [2, 20, 100])
+def test_a_gaussian_noisy_max_priced_as_one_score_fails_where_there_are_many(candidates):
+    """Two groups of equal scores, one of which gains on the other: the index is at least its μ of Gaussian DP."""
+    std = 5.0
+
+    def first_wins(ahead, n, k):  # the second group leads by that many standard deviations
+        law = quad(
+            lambda x: n * norm.pdf(x) * norm.cdf(x) ** (n - 1) * norm.cdf(x - ahead) ** k,
+            -9, 9, points=(ahead, 0), limit=200,
+        )  # fmt: skip
+        return law[0]
+
+    half = candidates // 2
+    least = max(
+        norm.ppf(first_wins(ahead - 2 / std, n, k)) - norm.ppf(first_wins(ahead, n, k))
+        for ahead in np.linspace(-4, 6, 21)
+        for n, k in ((half, candidates - half), (1, candidates - 1))
+    )
+    verdict, setting = judge("gaussian-noisy-max", priced="one-score", std=5, candidates=candidates)
+    claimed = setting.declared.claim.guarantee.mu.number(setting.values)
+    assert claimed == pytest.approx(2 / std)
+    assert verdict.verdict == ("holds" if candidates == 2 else "fails")
+    assert (least > claimed) == (candidates != 2)
+    assert 0.9 <= verdict.lower_ratio * claimed / least <= 1.03  # its pairs are chosen at a few ε, those here on a grid
+    assert judge("gaussian-noisy-max", std=5, candidates=candidates, epsilon=3)[0].verdict == "holds"
+
+
+def test_a_gaussian_sparse_vector_priced_without_its_threshold_fails_where_there_are_many_queries():
+    """One query costs less than was charged: the answer is that of a Gaussian with both noises."""
+    one = judge("gaussian-sparse-vector", priced="threshold-free", queries=1)[0]
+    assert (one.verdict, one.upper_ratio) == ("holds", pytest.approx(1 / 2))
+    assert one.lower_ratio == pytest.approx(8 / math.hypot(4, 8) / 2, rel=0.01)
+    assert judge("gaussian-sparse-vector", queries=1)[0].verdict == "holds"
+    many = judge("gaussian-sparse-vector", priced="threshold-free")[0]
+    assert many.verdict == "fails"
+    assert many.lower_ratio > 1.2
+
+
+@pytest.mark.parametrize(("k", "w"), [(1, 2), (2, "1/2"), (4, 2)])
+def test_an_adaptive_sparse_vector_that_stops_late_gives_one_answer_too_many(k, w):
+    kept = judge("adaptive-sparse-vector", k=k, w=w)[0]
+    assert kept.verdict == "holds"
+    assert kept.lower_ratio == pytest.approx(1, rel=1e-6)
+    late = judge("adaptive-sparse-vector", k=k, w=w, stops="late")[0]
+    weight = float(Fraction(w))
+    assert late.verdict == "fails"
+    assert late.lower_ratio == pytest.approx(1 + weight / (1 + weight) / k, rel=1e-6)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 from fractions import Fraction
 
 import mpmath
@@ -19,6 +20,9 @@ from privcheck.accounting import gdp_epsilon
 from privcheck.declare.declaration import Claim, Declaration, Parameter, Release
 from privcheck.declare.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from privcheck.declare.procedures import (
+    AdaptiveSparseVector,
+    GaussianNoisyMax,
+    GaussianSparseVector,
     NoisyMax,
     NoisyVotes,
     Outcomes,
@@ -36,7 +40,7 @@ from privcheck.terms.guarantees import ZCDP, ApproxDP, PureDP, RenyiDP
 from privcheck.terms.symbols import epsilon, expression
 from privcheck.verification import outcome_loss
 from privcheck.verification.outcome_loss import pair_delta, pair_epsilon, pure_loss, renyi_loss, rho_loss
-from privcheck.verification.witness import find_witness
+from privcheck.verification.witness import find_witness, joint_pairs, known_pairs
 
 BUDGET = (Parameter(name="epsilon", default="1/2", kind="positive", meaning="ε"),)
 
@@ -363,3 +367,76 @@ def test_cells_far_out_lose_no_more_than_their_gaussian(mu):
     for delta in (0.0, 1e-9, 1e-3):
         if delta == 0 or pair_delta(outcomes, 1, 0.0) > delta:
             assert pair_epsilon(outcomes, 1, max(delta, 1e-300)) <= gdp_epsilon(mu, max(delta, 1e-300)).value
+
+
+# --- monotone procedures ----------------------------------------------------------------------------------------------
+
+
+def monotone_ones(name):
+    """Every variant of every procedure with scores that move one way."""
+    once = {"threshold_scale": 2, "query_scale": 4, "queries": 5, "positives": 2, "monotone": True}
+    for more in (
+        {}, {"positives": None}, {"redrawn": True}, {"answers": "gaps"}, {"answers": "noisy values"},
+        {"answers": "noisy values", "redrawn": True}, {"answers": "fresh values", "value_scale": 3},
+        {"query_scale": None}, {"query_scale": None, "redrawn": True}, {"query_scale": None, "positives": None},
+    ):  # fmt: skip
+        yield SparseVector(name, **{**once, **more})
+    for gaps in (False, True):
+        yield AdaptiveSparseVector(
+            name,
+            threshold_scale=2,
+            top_scale=8,
+            middle_scale=4,
+            margin=1,
+            queries=5,
+            budget=1,
+            gaps=gaps,
+            monotone=True,
+        )
+        yield NoisyMax(name, noise="laplace", scale=2, candidates=4, monotone=True, gap=gaps)
+        yield GaussianNoisyMax(name, std=3, candidates=4, monotone=True, gap=gaps)
+    for by in ("exponential mechanism", "permute-and-flip"):
+        yield ScoredChoice(name, by=by, epsilon=1, candidates=4, monotone=True)
+    for answers in ("above or below", "gaps", "fresh values"):
+        fresh = 5 if answers == "fresh values" else None
+        yield GaussianSparseVector(
+            name, threshold_std=3, query_std=4, queries=5, positives=2, answers=answers, value_std=fresh, monotone=True
+        )
+
+
+NUMBERS = re.compile(r"(?:(\d+) × )?(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
+
+
+def scores_told(text):
+    """All numbers in words such as "3 × 0.5, 1"."""
+    return [float(value) for times, value in NUMBERS.findall(text) for _ in range(int(times or 1))]
+
+
+def way_of(one, other):
+    """1 where scores rise from D to D′, −1 where they fall; refuses a pair where they do both, or neither."""
+    one, other = scores_told(one), scores_told(other)
+    moves = {math.copysign(1, b - a) for a, b in zip(one, other, strict=True) if a != b}
+    assert len(moves) == 1, (one, other)
+    return moves.pop()
+
+
+@pytest.mark.parametrize("one", list(monotone_ones("a")), ids=lambda one: one.facts.words[-50:])
+def test_scores_of_monotone_pairs_rise_and_fall_in_turn(one):
+    """Finds a list of pairs in another order: beside a second one, scores of both would move against each other."""
+    ways = [way_of(*pair.data) for pair in one.pairs(AddRemoveOne(), {})]
+    assert len(ways) >= 2
+    assert ways == [(-1) ** place for place in range(len(ways))]
+
+
+@pytest.mark.parametrize("second", [{}, {"answers": "gaps"}, {"positives": None}], ids=str)
+def test_two_monotone_sparse_vectors_are_refuted_by_queries_that_move_one_way(second):
+    """Without query noise the pairs stood in another order than the rest, so that one's rose and the other's fell."""
+    said = {"threshold_scale": 2, "queries": 5, "positives": 2, "monotone": True}
+    noiseless = SparseVector("a", query_scale=None, **said)
+    noisy = SparseVector("b", **{**said, "query_scale": 4, **second})
+    declaration, at = declared(ApproxDP(1, "1/10"), noisy, noiseless, relation=AddRemoveOne()), {"epsilon": Fraction(1)}
+    joint = list(joint_pairs(declaration, at, "", (), list(known_pairs(declaration, at))))
+    assert joint
+    for pair in joint:
+        told = [dict(part.split(": ") for part in side.split("; ")) for side in pair.data]
+        assert len({way_of(*(side[name] for side in told)) for name in pair.names}) == 1, pair.words

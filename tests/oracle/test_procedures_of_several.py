@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from privcheck.accounting import compose
 from privcheck.declare.mechanisms import Laplace
@@ -84,7 +85,9 @@ def winner(scores, noise, scale):
     chances = []
     for i, own in enumerate(scores):
         x = (GRID - own) / scale
-        if noise == "laplace":
+        if noise == "gaussian":
+            density, below = np.exp(-x * x / 2), [ndtr((GRID - s) / scale) for s in scores]
+        elif noise == "laplace":
             density, below = np.exp(-np.abs(x)) / 2, [tail((GRID - s) / scale) for s in scores]
         else:
             density = np.where(x >= 0, np.exp(-np.maximum(x, 0)), 0.0)
@@ -105,10 +108,11 @@ def flipped(scores, rate):
     return chances
 
 
-def answers(queries, threshold_scale, query_scale, positives):
+def answers(queries, threshold_scale, query_scale, positives, *, gaussian=False):
     """The law of all answers of a sparse vector with threshold 2, by the midpoint rule over the threshold."""
-    density = np.exp(-np.abs(GRID - 2) / threshold_scale)
-    above = [1 - tail((GRID - q) / query_scale) for q in queries]
+    far, below = np.abs(GRID - 2) / threshold_scale, ndtr if gaussian else tail
+    density = np.exp(-far * far / 2 if gaussian else -far)
+    above = [1 - below((GRID - q) / query_scale) for q in queries]
     chances = {}
     for pattern in itertools.product((0, 1), repeat=len(queries)):
         seen, chance = [], density
@@ -119,6 +123,24 @@ def answers(queries, threshold_scale, query_scale, positives):
         if positives is not None:
             ends = [i for i in range(len(seen)) if sum(seen[: i + 1]) == positives]
             shown = seen[: ends[0] + 1] if ends else seen
+        chances[tuple(shown)] = chances.get(tuple(shown), 0.0) + chance.sum() * WIDTH
+    masses = np.array(list(chances.values()))
+    return masses / masses.sum()
+
+
+def adaptive_answers(queries, scales, margin, budget, costs):
+    """The law of all answers of an adaptive sparse vector with threshold 2: 0 below, 1 above, 2 far above."""
+    density, laws, chances = np.exp(-np.abs(GRID - 2) / scales[0]), [], {}
+    for q in queries:
+        far, near = 1 - tail((GRID + margin - q) / scales[1]), 1 - tail((GRID - q) / scales[2])
+        laws.append(((1 - far) * (1 - near), (1 - far) * near, far))
+    for pattern in itertools.product((0, 1, 2), repeat=len(queries)):
+        shown, left, chance = [], budget, density
+        for answer, law in zip(pattern, laws, strict=True):
+            chance = chance * law[answer]
+            if left >= max(costs):
+                shown.append(answer)
+                left -= (0, *costs)[answer]
         chances[tuple(shown)] = chances.get(tuple(shown), 0.0) + chance.sum() * WIDTH
     masses = np.array(list(chances.values()))
     return masses / masses.sum()
@@ -178,6 +200,48 @@ def test_events_of_selections_bound_every_delta_of_every_neighbour(m):
                 float(np.maximum(law(a) - math.exp(epsilon) * law(b), 0).sum()) for a, b in neighbours(relation, m)
             )
             assert delta <= curve.delta(epsilon=epsilon).upper + 1e-5, (one.facts.words, epsilon)
+
+
+def gaussian_selections():
+    for monotone in (False, True):
+        law = functools.cache(lambda counts: winner(counts, "gaussian", 5))
+        yield GaussianNoisyMax("winner", std=5, candidates=KEYS, monotone=monotone), law
+        for positives in (1, 2):
+            law = functools.cache(lambda counts, positives=positives: answers(counts, 4, 6, positives, gaussian=True))
+            yield GaussianSparseVector(
+                "answers", threshold_std=4, query_std=6, queries=KEYS, positives=positives, monotone=monotone
+            ), law  # fmt: skip
+
+
+def adaptive_ones(m):
+    """The algorithm charges its answers for users of m records."""
+    for monotone in (False, True):
+        costs = tuple((1 if monotone else 2) * m / scale for scale in (4, 8))
+        law = functools.cache(lambda counts, costs=costs: adaptive_answers(counts, (4, 8, 4), 2, 2 * costs[0], costs))
+        yield AdaptiveSparseVector(
+            "answers", threshold_scale=4, top_scale=8, middle_scale=4, margin=2, queries=KEYS,
+            budget=f"{2 * costs[0]}", gaps=False, monotone=monotone,
+        ), law  # fmt: skip
+
+
+@pytest.mark.parametrize("m", MOST)
+@pytest.mark.parametrize("kind", [ReplaceOne, AddRemoveOne])
+def test_no_user_with_m_records_loses_more_than_later_selections_are_charged(kind, m):
+    """Gaussian selections and adaptive sparse vectors, by δ at some ε; pairs that refute are under the curve too."""
+    relation = kind("user", trajectories=m)
+    for one, law in (*gaussian_selections(), *adaptive_ones(m)):
+        if one.monotone and kind is ReplaceOne:
+            continue  # the counts of two users move either way
+        curve = compose(*one.events(relation, {}))
+        for epsilon in (0.0, 0.2 * m, 0.5 * m):
+            delta = max(
+                float(np.maximum(law(a) - math.exp(epsilon) * law(b), 0).sum()) for a, b in neighbours(relation, m)
+            )
+            upper = curve.delta(epsilon=epsilon).upper
+            assert delta <= upper + 1e-5, (one.facts.words, epsilon)
+            for pair in one.pairs(relation, {})[::5]:
+                p, q = np.exp(pair.outcomes.log_p), np.exp(pair.outcomes.log_q)
+                assert np.maximum(p - math.exp(epsilon) * q, 0).sum() <= upper * (1 + 1e-9) + 1e-12
 
 
 @pytest.mark.parametrize("m", MOST)

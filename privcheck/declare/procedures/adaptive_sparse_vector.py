@@ -200,9 +200,9 @@ class AdaptiveSparseVector:
             cost, most = costs[kind], max(costs[0], costs[1])
             assert cost is not None
             above = min(m, max(0, (budget - most) // cost + 1) if budget >= most else 0)
-            if above == 0:
-                continue
             below = m - above
+            if above == 0 or (self.monotone and below == 0):  # of monotone ones only those below are moved
+                continue
             far, down = margin + _FAR * max(law.threshold_scale, *scales), 0.0 if self.monotone else moved
             logs = []
             for up, low in ((0.0, 0.0), (moved, down)):

@@ -194,7 +194,11 @@ class Procedure(Protocol):
         ...
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Neighbours that are hard to hide, each with the exact laws of its output."""
+        """Neighbours that are hard to hide, each with the exact laws of its output.
+
+        Of a procedure with `monotone` every pair is listed both ways, first with all scores that rise from D to D′:
+        several of one type are given the pair at the same place, so that their scores all move one way.
+        """
         ...
 
 

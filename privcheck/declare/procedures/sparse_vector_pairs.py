@@ -112,6 +112,9 @@ class SparseVectorRuns:
 def known_pairs(of: Comparisons, moved: float, *, monotone: bool) -> tuple[KnownPair, ...]:
     """Pairs for an algorithm with queries that one user changes by `moved` each.
 
+    Every pair is listed both ways, so that the queries of monotone variants rise and fall in turn, in all of them:
+    several such procedures are given the same pair by its place.
+
     Args:
         of: The algorithm.
         moved: Δ.
@@ -120,8 +123,8 @@ def known_pairs(of: Comparisons, moved: float, *, monotone: bool) -> tuple[Known
     if not of.query_scale:
         return tuple(_order_shown(of, moved, monotone=monotone))
     if of.values:
-        return (_value_shown(of, moved), *_values_run(of, moved))
-    return (_all_odds(of, moved, monotone=monotone), *_answers_run(of, moved, monotone=monotone))
+        return (*_value_shown(of, moved), *_values_run(of, moved))
+    return (*_all_odds(of, moved, monotone=monotone), *_answers_run(of, moved, monotone=monotone))
 
 
 def _order_shown(of: Comparisons, moved: float, *, monotone: bool) -> Iterator[KnownPair]:
@@ -178,8 +181,8 @@ def _both_ways(of: Comparisons, queries: Array, seen: AnswerCodes) -> Iterator[K
         )
 
 
-def _all_odds(of: Comparisons, moved: float, *, monotone: bool) -> KnownPair:
-    """Pair with one pattern of answers: queries far above answered "below", then queries far below answered "above".
+def _all_odds(of: Comparisons, moved: float, *, monotone: bool) -> Iterator[KnownPair]:
+    """Yield a pair with one pattern of answers: queries far above answered "below", then far below answered "above".
 
     Its loss attains the smaller price in the limit of distant queries: if the threshold stays between them every
     changed query loses Δ/b₂, and if it is driven out the loss is Δ/b₁ plus that of the queries answered "above".
@@ -197,13 +200,10 @@ def _all_odds(of: Comparisons, moved: float, *, monotone: bool) -> KnownPair:
         for up, low, away in ((0.0, 0.0, 0.0), (moved, down, lost))
     ]
     again = f", {runs} times over" if runs > 1 else ""
-    values_seen = ", each with a value of at least the query's in D" if lost else ""
+    values_seen = ", each with a value of at least the higher of its two queries" if lost else ""
     told = [f"{below} × {far + up:.6g}, then {crossings} × {-far - low:.6g}" for up, low in ((0, 0), (moved, down))]
-    return _one_event(
-        f"in D the queries are {told[0]} above the threshold{again}, in D′ {told[1]}{again}; distinguished by the "
-        f"answers {below} × below, then {crossings} × above{again}{values_seen}",
-        (told[0], told[1]),
-        logs,
+    yield from _one_event(
+        told, logs, again, f"the answers {below} × below, then {crossings} × above{again}{values_seen}"
     )
 
 
@@ -220,8 +220,8 @@ def _choose_crossings(of: Comparisons, *, monotone: bool) -> int:
     return max((math.floor(tie), math.ceil(tie)), key=lambda n: min(of.queries - n, apart + n))
 
 
-def _value_shown(of: Comparisons, moved: float) -> KnownPair:
-    """Pair with one pattern: all queries but the last "below", then a value of at most the threshold.
+def _value_shown(of: Comparisons, moved: float) -> Iterator[KnownPair]:
+    """Yield a pair with one pattern: all queries but the last "below", then a value of at most the threshold.
 
     In D all queries are 0, in D′ all are Δ.
 
@@ -232,19 +232,21 @@ def _value_shown(of: Comparisons, moved: float) -> KnownPair:
     """
     m, one, rate = of.queries, 1 / of.query_scale, 1 / of.threshold_scale
     log_p = math.log(rate * one) - (m + 1) * math.log(2) - math.log(rate + (m - 1) * one) - math.log(rate + m * one)
-    told = (f"{m} × 0", f"{m} × {moved:.6g}")
-    return _one_event(
-        f"in D the queries are {told[0]} above the threshold, in D′ {told[1]}; distinguished by the answers {m - 1} × "
-        "below, then a value of at most the threshold",
-        told,
-        [log_p, log_p - m * moved * one],
-    )
+    told = [f"{m} × 0", f"{m} × {moved:.6g}"]
+    seen = f"the answers {m - 1} × below, then a value of at most the threshold"
+    yield from _one_event(told, [log_p, log_p - m * moved * one], "", seen)
 
 
-def _one_event(words: str, data: tuple[str, str], logs: list[float]) -> KnownPair:
+def _one_event(told: list[str], logs: list[float], again: str, seen: str) -> Iterator[KnownPair]:
+    """Yield a pair distinguished by one event, both ways."""
     laws = [np.array([one, math.log1p(-math.exp(one))]) for one in logs]
-    shown = f"{words}, of probability e^{logs[0]:.6g} in D and e^{logs[1]:.6g} in D′"
-    return KnownPair(words=shown, data=data, outcomes=Outcomes(log_p=laws[0], log_q=laws[1]))
+    for i, j in ((0, 1), (1, 0)):
+        yield KnownPair(
+            words=f"in D the queries are {told[i]} above the threshold{again}, in D′ {told[j]}{again}; distinguished "
+            f"by {seen}, of probability e^{logs[i]:.6g} in D and e^{logs[j]:.6g} in D′",
+            data=(told[i], told[j]),
+            outcomes=Outcomes(log_p=laws[i], log_q=laws[j]),
+        )
 
 
 def _normalise(logs: Array) -> Array:

@@ -16,18 +16,22 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy.special import log_ndtr, ndtr
 
 from declarations.losses import Loss, gaussian_loss, laplace_loss, placed
 from declarations.specs import Formula, Part, Procedure, Spec, nearly, times
 
 LOCAL = ("response", "bits")
-SELECTIONS = ("max", "choice", "sparse")
+MAXIMA = ("max", "choice", "gaussian max")
+SELECTIONS = (*MAXIMA, "sparse", "gaussian sparse", "adaptive")
+GAUSSIAN = ("gaussian max", "gaussian sparse")
 OWN = ("own response", "own geometric", "own laplace", "own gaussian")
 MAX_NOISE = ("laplace", "exponential", "gumbel")
 WAYS = {"exponential mechanism": "gumbel", "permute-and-flip": "exponential"}
 
 _SIZES = tuple(Fraction(x) for x in ("1/4", "1/2", "1", "3/2", "2"))
 _GAPS = (*np.arange(0.0, 8.0, 0.5), 12.0, 40.0, 1e7)  # scales by which the candidate that gains is behind
+_FARTHEST = 30.0  # of Gaussian scores: further behind, a logarithm has too few digits
 _ALPHAS = (1.1, 1.5, 2.0, 4.0, 8.0, 32.0, 128.0)
 _SHORT = tuple(Fraction(x, 100) for x in (95, 96, 97, 98))  # false claims, where the cost is known
 _AMPLE = tuple(Fraction(x, 100) for x in (102, 103, 104, 105))
@@ -48,7 +52,7 @@ def draw_answers(seed: int, bounds: Callable[[Spec], tuple[float, float]]) -> Sp
     partitions = rng.choice(((), (), (("left", "right"),)))
     relation = rng.choice(("replace", "add", "zero")) if where == "selections" else "replace"
     monotone = where == "selections" and rng.random() < 0.3
-    kind = rng.choice(SELECTIONS[:2])
+    kind = rng.choice(MAXIMA)
     procedures = []
     for i in range(rng.choice((1, 2, 2, 3))):
         kinds = {"local": LOCAL, "selections": (kind,) if monotone else SELECTIONS, "own": (*OWN, *OWN, "choice")}
@@ -77,11 +81,11 @@ def draw_answers(seed: int, bounds: Callable[[Spec], tuple[float, float]]) -> Sp
 
 
 def _procedure(rng: random.Random, name: str, kind: str, claim: str) -> Procedure:
-    if kind == "own gaussian" and claim == "pure":
-        kind = "own laplace"
+    if claim == "pure":  # of which no Gaussian noise has any, whatever is claimed
+        kind = {"own gaussian": "own laplace", "gaussian max": "max", "gaussian sparse": "sparse"}.get(kind, kind)
     number = rng.choice(_SIZES)
     size = times(number, *rng.choice((("1", lambda v: v["H"] / v["H"]), ("epsilon", lambda v: v["epsilon"]))))
-    if kind.startswith("own") or kind in ("max", "sparse"):  # it is the scale of noise
+    if kind.startswith("own") or (kind in SELECTIONS and kind != "choice"):  # it is the scale of noise
         size = Formula(f"1/({size})", lambda v, of=size: 1 / of(v))
     if kind == "bits":
         keep = rng.choice((Fraction(3, 5), Fraction(3, 4), Fraction(9, 10)))
@@ -115,7 +119,7 @@ def mutants_of_answers(spec: Spec, rng: random.Random) -> Iterator[Spec]:
         yield having("no size", "a size of 0", size=Formula("0", lambda v: 0 * size(v)))
     for wrong in ("two", None, float("nan"), 0.5):
         yield having(f"size {wrong!r}", "no exact number", size=wrong)
-    if first.kind in ("response", "max", "choice"):
+    if first.kind in ("response", *MAXIMA):
         yield having("one candidate", "nothing to choose from", count=1)
     if first.kind in ("max", "choice"):
         yield having("noise of no vocabulary", "no vocabulary", noise="gauss")
@@ -203,8 +207,8 @@ def _behind(noise: str, t: float) -> float:
     """Returns ln of the probability that who is t scales behind wins; of who is ahead, where t is below 0."""
     if t < 0:
         return _both(_behind(noise, -t))[1]
-    if noise == "gumbel":
-        return -float(np.logaddexp(0.0, t))
+    if noise in ("gumbel", "gaussian"):
+        return -float(np.logaddexp(0.0, t)) if noise == "gumbel" else float(log_ndtr(-t))
     return -t + (math.log((2 + t) / 4) if noise == "laplace" else math.log(0.5))
 
 
@@ -216,17 +220,17 @@ def epsilon_of(spec: Spec, one: Procedure) -> float:
     """Returns ε of pure DP, that no pair exceeds; ∞ where there is none."""
     size = _numbers(spec, one)
     half = 1 if one.monotone else 2
-    if one.kind == "response":
-        return size
-    if one.kind == "bits":
-        return 2 * math.log(size / (1 - size))
-    if one.kind == "choice":
-        return size * half / 2
-    if one.kind == "max":
-        return half / size
-    if one.kind == "sparse":  # threshold and queries have the same scale
-        return min(one.count, 3) / size
-    return math.inf if one.kind == "own gaussian" else 1 / size
+    known = {
+        "response": lambda: size,
+        "bits": lambda: 2 * math.log(size / (1 - size)),
+        "choice": lambda: size * half / 2,
+        "max": lambda: half / size,
+        "sparse": lambda: min(one.count, 3) / size,  # threshold and queries have the same scale
+        # the first comparison has twice that scale; the budget is for one answer
+        "adaptive": lambda: min(1.5 * one.count, 3) / size,
+        **dict.fromkeys(("own gaussian", *GAUSSIAN), lambda: math.inf),
+    }
+    return known[one.kind]() if one.kind in known else 1 / size
 
 
 def pairs_of(spec: Spec, one: Procedure) -> list[Pair]:
@@ -252,31 +256,69 @@ def _pairs(kind: str, noise: str, count: int, monotone: bool, size: float) -> tu
         zero = one[::-1]
         first, second = ((a[:, None] + b).ravel() for a, b in ((one, zero), (zero, one)))
         return (Pair(None, (tuple(first), tuple(second))),)
-    if kind == "sparse":
-        return tuple(_sparse(count, size))
-    noise, scale = (WAYS[noise], 2 / size) if kind == "choice" else (noise, size)
+    if kind in _RUNS:
+        return tuple(_RUNS[kind](count, size))
+    law = {"choice": WAYS.get(noise, ""), "gaussian max": "gaussian"}.get(kind, noise)
+    scale = {"choice": 2 / size, "gaussian max": math.sqrt(2) * size}.get(kind, size)  # of a gap between two
     moved = (1 if monotone else 2) / scale
-    return tuple(
-        pair for gap in _GAPS for pair in two(_behind(noise, gap), _behind(noise, gap - moved), (monotone, gap))
-    )
+    gaps = (gap for gap in _GAPS if law != "gaussian" or gap < _FARTHEST)
+    return tuple(pair for gap in gaps for pair in two(_behind(law, gap), _behind(law, gap - moved), (monotone, gap)))
 
 
-def _sparse(queries: int, scale: float) -> Iterator[Pair]:
-    """Yields that all queries are below but the last; all noise of the same Laplace law, the threshold moved by 1."""
-    z = np.linspace(-60.0, 60.0, 60_001) * scale
-    weights = np.exp(-np.abs(z) / scale) / (2 * scale) * (z[1] - z[0])
-    weights /= weights.sum()
-
-    def below(x: np.ndarray) -> np.ndarray:
-        return np.where(x < 0, np.exp(x / scale) / 2, 1 - np.exp(-np.abs(x) / scale) / 2)
-
+def _sparse(queries: int, scale: float, *, gaussian: bool) -> Iterator[Pair]:
+    """Yields that all queries are below but the last; all noise of one law, the threshold moved by 1."""
+    z, weights = _threshold(scale, gaussian=gaussian)
+    below = functools.partial(_below, gaussian=gaussian)
     for first, last in itertools.product((-4.0, -1.0, 0.0, 1.0, 4.0, 10.0), (-20.0, -6.0, 0.0)):
         logs = []
         for turn in (0, 1):  # on D the queries are low and the last is high; on D′ the other way round
-            quiet = below(z - first * scale - turn) ** (queries - 1)
-            logs.append(math.log(float(weights @ (quiet * (1 - below(z - last * scale + turn))))))
-        if min(logs) < -1e-9 and max(logs) < -1e-9:
-            yield from two(*logs, (first, last))
+            quiet = below((z - first * scale - turn) / scale) ** (queries - 1)
+            logs.append(float(weights @ (quiet * below(-(z - last * scale + turn) / scale))))
+        yield from _event(logs, (first, last))
+
+
+def _adaptive(queries: int, scale: float) -> Iterator[Pair]:
+    """Yields that all queries are below but the last, which is far above or above; the margin is 1."""
+    z, weights = _threshold(scale, gaussian=False)
+
+    def far(x: np.ndarray) -> np.ndarray:
+        return _below((z + 1 - x) / (2 * scale))
+
+    for first, last, top in itertools.product((-4.0, 0.0, 1.0, 4.0, 10.0), (-20.0, -6.0, 0.0), (True, False)):
+        logs = []
+        for turn in (0, 1):
+            low, high = first * scale + turn, last * scale - turn
+            quiet = (far(low) * _below((z - low) / scale)) ** (queries - 1)
+            ends = _below(-(z + 1 - high) / (2 * scale)) if top else far(high) * _below(-(z - high) / scale)
+            logs.append(float(weights @ (quiet * ends)))
+        yield from _event(logs, (first, last, top))
+
+
+def _threshold(scale: float, *, gaussian: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Returns places of the threshold's noise, and the probabilities of the cells around them."""
+    z = np.linspace(-60.0, 60.0, 60_001) * scale
+    weights = np.exp(-((z / scale) ** 2) / 2 if gaussian else -np.abs(z) / scale)
+    return z, weights / weights.sum()
+
+
+def _below(x: np.ndarray, *, gaussian: bool = False) -> np.ndarray:
+    """Returns the probability that noise of scale 1 is at most x."""
+    if gaussian:
+        return np.asarray(ndtr(x))
+    return np.where(x < 0, np.exp(np.minimum(x, 0)) / 2, 1 - np.exp(-np.abs(x)) / 2)
+
+
+def _event(masses: Sequence[float], key: Any) -> Iterator[Pair]:
+    """Yields both orders of two laws of one event; not where it is all but certain, or has no float."""
+    if min(masses) > 1e-300 and min(masses) < 1 - 1e-9 and max(masses) < 1 - 1e-9:
+        yield from two(*map(math.log, masses), key)
+
+
+_RUNS: dict[str, Callable[[int, float], Iterator[Pair]]] = {
+    "sparse": functools.partial(_sparse, gaussian=False),
+    "gaussian sparse": functools.partial(_sparse, gaussian=True),
+    "adaptive": _adaptive,
+}
 
 
 # bounds on all answers together
@@ -326,6 +368,8 @@ def _price(spec: Spec, one: Procedure) -> float:
     if one.kind == "own gaussian":
         square = 1 / _numbers(spec, one) ** 2 / 2
         return square * (stated if one.noise == "zcdp" else stated**2)
+    if one.kind in GAUSSIAN:  # all noisy scores, or queries
+        return one.count / _numbers(spec, one) ** 2 / 2
     if one.kind in LOCAL:
         times, each = (2, epsilon / 2) if one.kind == "bits" else (1, epsilon)
         return times * each * math.tanh(each / 2)
@@ -356,6 +400,8 @@ def _most(spec: Spec, one: Procedure) -> Loss:
     if one.kind == "own gaussian":
         stated = float(one.stated)
         return gaussian_loss((stated if one.noise == "gdp" else math.sqrt(stated)) / _numbers(spec, one), up=True)
+    if one.kind in GAUSSIAN:
+        return gaussian_loss(math.sqrt(one.count) / _numbers(spec, one), up=True)
     epsilon = epsilon_of(spec, one) * float(one.stated)
     behind = -float(np.logaddexp(0.0, epsilon))
     return placed(np.array([epsilon, -epsilon]), np.exp([behind + epsilon, behind]), up=True)

@@ -13,7 +13,16 @@ from declarations.specs import LINEAR, Formula, Part, Procedure, Spec
 from privcheck.declare import declaration as declared
 from privcheck.declare import statistics
 from privcheck.declare.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
-from privcheck.declare.procedures import NoisyMax, RandomisedResponse, ScoredChoice, SparseVector, UnaryEncoding
+from privcheck.declare.procedures import (
+    AdaptiveSparseVector,
+    GaussianNoisyMax,
+    GaussianSparseVector,
+    NoisyMax,
+    RandomisedResponse,
+    ScoredChoice,
+    SparseVector,
+    UnaryEncoding,
+)
 from privcheck.declare.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.declare.schedules import Batches, EveryEpisode, Once, PerUser, Poisson, Sample, Tree
 from privcheck.declare.statements import from_billboard, from_data, public
@@ -71,22 +80,33 @@ def procedure(one: Procedure) -> Any:
     size = _number(one.size)
     if one.kind.startswith("own"):
         return own_mechanism(one, size)
-    if one.kind == "response":
-        return RandomisedResponse(one.name, categories=one.count, epsilon=size, users=one.group)
     if one.kind == "bits":
         flip = 1 - size if isinstance(one.size, Formula) else size
         return UnaryEncoding(one.name, bits=one.count, keep=size, flip=flip, users=one.group)
-    if one.kind == "max":
-        return NoisyMax(
+    exact = isinstance(one.size, Formula)
+    made: dict[str, Any] = {
+        "response": lambda: RandomisedResponse(one.name, categories=one.count, epsilon=size, users=one.group),
+        "max": lambda: NoisyMax(
             one.name, noise=one.noise, scale=size, candidates=one.count, monotone=one.monotone, users=one.group
-        )
-    if one.kind == "choice":
-        return ScoredChoice(
+        ),
+        "choice": lambda: ScoredChoice(
             one.name, by=one.noise, epsilon=size, candidates=one.count, monotone=one.monotone, users=one.group
-        )
-    return SparseVector(
-        one.name, threshold_scale=size, query_scale=size, queries=one.count, positives=1, users=one.group
-    )
+        ),
+        "gaussian max": lambda: GaussianNoisyMax(
+            one.name, std=size, candidates=one.count, monotone=one.monotone, users=one.group
+        ),
+        "sparse": lambda: SparseVector(
+            one.name, threshold_scale=size, query_scale=size, queries=one.count, positives=1, users=one.group
+        ),
+        "gaussian sparse": lambda: GaussianSparseVector(
+            one.name, threshold_std=size, query_std=size, queries=one.count, positives=1, users=one.group
+        ),
+        "adaptive": lambda: AdaptiveSparseVector(
+            one.name, threshold_scale=size, top_scale=2 * size if exact else size, middle_scale=size, margin=1,
+            queries=one.count, budget=2 / size if exact else size, gaps=False, users=one.group,
+        ),
+    }  # fmt: skip
+    return made[one.kind]()
 
 
 def _sampled(spec: Spec) -> list[Any]:
