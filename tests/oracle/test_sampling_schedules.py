@@ -473,3 +473,10 @@ def test_sampled_laplace_noise_is_amplified_in_zcdp(rate, scale):
         assert rho >= max(found)
     amplified = math.log1p(q * math.expm1(step))
     assert rho == pytest.approx(min(amplified, amplified**2 / 2, step + math.expm1(-step)), rel=1e-9)
+
+
+def test_bins_amplify_where_a_user_is_replaced():
+    bins, known = BallsInBins(bins=50, epochs=2), ShuffledEpochs(batches=50, epochs=2)
+    low, high = lower(bins, SWAP, 1.0), upper(bins, SWAP, 1.0)
+    assert upper(bins, ZERO, 1.0) < high < 0.2 * upper(known, SWAP, 1.0)
+    assert low <= high
