@@ -278,10 +278,11 @@ def fair_binomial(trials: int, *, reach: float) -> tuple[Floats, Floats]:
             (Hoeffding).
     """
     width = math.ceil(reach * math.sqrt(trials)) + 2
-    low, high = max(0, trials // 2 - width), min(trials, trials // 2 + width)
-    k = np.arange(low, high)
-    logs = np.append(0.0, np.cumsum(np.log(trials - k) - np.log(k + 1)))
-    logs -= logs.max()
+    low, high = max(0, trials // 2 - width), min(trials, (trials + 1) // 2 + width)
+    # from the middle outwards, so that no probability is rounded by more than its distance from the middle makes it
+    k = np.arange((trials + 1) // 2, high)
+    falls = np.append(0.0, np.cumsum(np.log1p((trials - 2 * k - 1) / (k + 1))))
+    logs = np.concatenate([falls[:0:-1] if trials % 2 == 0 else falls[::-1], falls])
     return np.arange(low, high + 1, dtype=np.float64), logs - math.log(float(np.exp(logs).sum()))
 
 

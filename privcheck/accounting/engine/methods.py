@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | Gaussian only | the exact Gaussian curve | exact |
 | losses with few values (randomised response, shuffled bits, …) | sums over their values | exact |
-| Laplace of one scale only | closed-form sum, contour for its rest | exact up to 8 releases, else estimate |
+| Laplace of one scale only | closed-form sum, contour for its rest | exact |
 | one Poisson-subsampled Gaussian | closed form | exact |
 | anything with a smooth part | contour integral with a bound on its error | exact |
 | small losses beside rare large ones, huge counts | contour integral of trimmed laws | upper |
@@ -43,7 +43,6 @@ Errs = Literal["exact", "estimate", "upper", "lower"]  # "lower" for an attacker
 _MOST_LAPLACE: Final = 600.0  # Σε up to which the closed form stays within the floats' range
 _STEP_UP: Final = 1 + 1e-15  # Δ/b was rounded, and near its end δ falls linearly to 0
 _CLOSED: Final = 1e-12  # of ln δ, relatively: rounding in closed forms
-_ESTIMATED: Final = 1e-12  # … and by how much an estimate is rounded up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ class How:
 
     Attributes:
         name: Name of the method.
-        errs: "exact" (up to rounding, rounded up), "estimate" (about 10 digits, rounded up) or "upper".
+        errs: "exact" (up to rounding, rounded up) or "upper".
     """
 
     name: str
@@ -64,13 +63,12 @@ GAUSSIAN: Final = How(name="Gaussian curve", errs="exact")
 VALUES: Final = How(name="sum over the losses' values", errs="exact")
 JOINED: Final = How(name="sum over the losses' values", errs="upper")
 LAPLACE: Final = How(name="sum over Laplace atoms", errs="exact")
-LAPLACE_REST: Final = How(name="sum over Laplace atoms", errs="estimate")
 CLOSED: Final = How(name="closed form", errs="exact")
 CONTOUR: Final = How(name="contour integral", errs="exact")
 BRACKET: Final = How(name="contour integral of trimmed laws", errs="upper")
 GRID: Final = How(name="dominating law on a grid", errs="upper")
 RENYI: Final = How(name="Rényi, best order", errs="upper")
-HOW: Final = (SUMMED, GAUSSIAN, VALUES, JOINED, LAPLACE, LAPLACE_REST, CLOSED, CONTOUR, BRACKET, GRID, RENYI)
+HOW: Final = (SUMMED, GAUSSIAN, VALUES, JOINED, LAPLACE, CLOSED, CONTOUR, BRACKET, GRID, RENYI)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,31 +110,6 @@ def log_deltas_of(job: Job, epsilons: Floats, direction: Direction) -> PointValu
     return _back(PointValues(values=np.where(beyond, -np.inf, known.values), how=summed), order)
 
 
-def upper_epsilons(job: Job, log_deltas: Floats, known: PointValues, direction: Direction) -> Floats:
-    """Compute (m,) certified ε with δ(ε) ≤ δ: the known value if certified, else the least certified bound.
-
-    Args:
-        job: The composition.
-        log_deltas: (m,) ln δ, finite.
-        known: Result of `epsilons_of`.
-        direction: Direction of the asymmetric pairs.
-    """
-    values, open_ = known.values.copy(), known.how == HOW.index(LAPLACE_REST)
-    if open_.any():
-        renyi = _renyi_epsilons(job, log_deltas[open_], direction)
-        values[open_] = np.minimum(renyi, grid_epsilons(job, log_deltas[open_], known.values[open_], direction))
-    return values
-
-
-def upper_log_deltas(job: Job, epsilons: Floats, known: PointValues, direction: Direction) -> Floats:
-    """Compute (m,) certified bounds on ln δ(ε)."""
-    values, open_ = known.values.copy(), known.how == HOW.index(LAPLACE_REST)
-    if open_.any():
-        renyi = _renyi_log_deltas(job, epsilons[open_], direction)
-        values[open_] = np.minimum(renyi, grid_log_deltas(job, epsilons[open_], known.values[open_], direction))
-    return values
-
-
 def atoms_of(job: Job, direction: Direction) -> Atoms | None:
     """Composed loss where it has few enough values to be enumerated, None otherwise."""
     if (
@@ -170,9 +143,9 @@ def _solve_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Point
     if (atoms := atoms_of(job, direction)) is not None:
         return _all(_values(job), atoms.epsilons(log_deltas))
     if (sum_ := _laplace_sum(job)) is not None:
-        roots = [laplace_epsilon(sum_, x, rounded=_slack(sum_)) for x in log_deltas.tolist()]
+        roots = [laplace_epsilon(sum_, x) for x in log_deltas.tolist()]
         if (known := [r for r in roots if r is not None]) and len(known) == len(roots):
-            return _all(LAPLACE if sum_.count <= 8 else LAPLACE_REST, np.array(known))
+            return _all(LAPLACE, np.array(known))
     if (single := _single_sample(job)) is not None:
         return _all(CLOSED, np.array([_bisect(single, x, direction) for x in log_deltas.tolist()]))
     rest = _less(log_deltas, job.infinite(direction))
@@ -193,7 +166,7 @@ def _solve_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> Point
     if (sum_ := _laplace_sum(job)) is not None:
         logs = [laplace_log_delta(sum_, e) for e in epsilons.tolist()]
         if (known := [x for x in logs if x is not None]) and len(known) == len(logs):
-            return _all(LAPLACE if sum_.count <= 8 else LAPLACE_REST, _up(np.array(known), _slack(sum_)))
+            return _all(LAPLACE, np.array(known))
     if (single := _single_sample(job)) is not None:
         return _all(CLOSED, _up(np.array([single.log_delta(e, direction) for e in epsilons.tolist()])))
     values = _or(contour_log_deltas(job, epsilons, direction), job.infinite(direction))
@@ -231,15 +204,11 @@ def _values(job: Job) -> How:
     return JOINED if any(isinstance(law, AtomicLaw) and law.rounded for law, _ in job.laws) else VALUES
 
 
-def _up(log_deltas: Floats, slack: float = _CLOSED) -> Floats:
+def _up(log_deltas: Floats) -> Floats:
     """Round ln δ up by the rounding error of closed forms."""
     with np.errstate(invalid="ignore"):
-        moved = np.minimum(log_deltas + slack * (1 + np.abs(log_deltas)), 0.0)
+        moved = np.minimum(log_deltas + _CLOSED * (1 + np.abs(log_deltas)), 0.0)
     return np.where(np.isfinite(log_deltas), moved, log_deltas)
-
-
-def _slack(line: LaplaceSum) -> float:
-    return _CLOSED if line.count <= 8 else _ESTIMATED
 
 
 def _gaussian_epsilon(mu: float, log_delta: float) -> float:
