@@ -459,9 +459,12 @@ def bracket_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Dire
     return values, least
 
 
-def trimmed_tilt(job: Job, epsilon: float, log_delta: float, direction: Direction) -> float | None:
-    """Saddle point of the trimmed laws at ε; None where some law cannot be trimmed."""
-    return None if _trimmable(job) is None else saddle_at(_trim(job, log_delta, direction), epsilon, direction)
+def trimmed_tilt(job: Job, epsilon: float, log_delta: float, direction: Direction) -> float:
+    """Saddle point of the trimmed laws at ε; 0 where no large loss is trimmed, or where some law cannot be trimmed."""
+    if job.mu_squared == 0 and math.isfinite(job.largest(direction)):
+        return 0.0
+    sketch = job.sketch(direction)
+    return 0.0 if _trimmable(sketch) is None else saddle_at(_trim(sketch, log_delta, direction), epsilon, direction)
 
 
 def _trimmable(job: Job) -> tuple[tuple[Trimmable, int], ...] | None:

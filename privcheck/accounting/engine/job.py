@@ -10,6 +10,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from privcheck.accounting.engine.bounded import BoundedRange
+from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.laws import DIRECTIONS, UNIT, Direction, Fading, Floats, GaussianLaw, Law, Moments
 from privcheck.accounting.engine.orders import RenyiLaw
 
@@ -93,9 +94,10 @@ class Job:
         return math.fsum(terms) * (1 + 1e-15) if all(math.isfinite(t) for t in terms) else math.inf
 
     def sketch(self, direction: Direction) -> Job:
-        """Similar job of few laws, for starting points of searches only, never for results."""
+        """Similar job of few laws with few values, for starting points of searches only, never for results."""
         if len(self.laws) <= _MANY:
-            return self
+            laws = tuple((law.sketch if isinstance(law, AtomicLaw) else law, count) for law, count in self.laws)
+            return self if laws == self.laws else replace(self, laws=laws)
         ordered = sorted(self.laws, key=lambda pair: pair[0].span(direction))
         groups = np.array_split(np.arange(len(ordered)), _MANY)
         laws = tuple((ordered[int(g[-1])][0], sum(ordered[i][1] for i in g.tolist())) for g in groups)

@@ -112,13 +112,12 @@ def log_deltas_of(job: Job, epsilons: Floats, direction: Direction) -> PointValu
 
 def atoms_of(job: Job, direction: Direction) -> Atoms | None:
     """Composed loss where it has few enough values to be enumerated, None otherwise."""
-    if (
-        job.mu_squared > 0
-        or not job.laws
-        or not all(isinstance(law, AtomicLaw | DiscreteGaussian) for law, _ in job.laws)
-    ):
-        return None
-    return _enumerate(job.laws, direction)
+    return _enumerate(job.laws, direction) if _has_values_only(job) else None
+
+
+def _has_values_only(job: Job) -> bool:
+    atomic = all(isinstance(law, AtomicLaw | DiscreteGaussian) for law, _ in job.laws)
+    return atomic and job.mu_squared == 0 and bool(job.laws)
 
 
 @functools.lru_cache(maxsize=32)
@@ -150,7 +149,8 @@ def _solve_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Point
         return _all(CLOSED, np.array([_bisect(single, x, direction) for x in log_deltas.tolist()]))
     rest = _less(log_deltas, job.infinite(direction))
     values, possible = np.full(len(rest), np.inf), rest > -np.inf
-    values[possible] = contour_epsilons(job, rest[possible], direction)
+    # the characteristic function of such a loss does not fall: there is no line
+    values[possible] = np.nan if _has_values_only(job) else contour_epsilons(job, rest[possible], direction)
     return _complete(values, log_deltas, lambda ld: _bound_epsilons(job, ld, direction))
 
 
@@ -169,7 +169,9 @@ def _solve_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> Point
             return _all(LAPLACE, np.array(known))
     if (single := _single_sample(job)) is not None:
         return _all(CLOSED, _up(np.array([single.log_delta(e, direction) for e in epsilons.tolist()])))
-    values = _or(contour_log_deltas(job, epsilons, direction), job.infinite(direction))
+    lines = not _has_values_only(job)
+    values = contour_log_deltas(job, epsilons, direction) if lines else np.full(len(epsilons), np.nan)
+    values = _or(values, job.infinite(direction))
     return _complete(values, epsilons, lambda e: _bound_log_deltas(job, e, direction))
 
 
@@ -226,55 +228,61 @@ def _renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, looks
 
 
 def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> PointValues:
-    """Bound ε by trimmed laws, by the grid where these leave a gap, by the best Rényi order where both give nothing.
+    """Bound ε by trimmed laws, by the grid where these leave a gap, by the best Rényi order where both are loose.
 
     Where the grid moves losses by too little to matter it is asked alone.
     """
-    renyi = _renyi_epsilons(job, log_deltas, direction, looks=0)
-    near = np.array([saddle_for(job, x, direction)[1] for x in _few(log_deltas).tolist()])
-    near = np.interp(-log_deltas, -_few(log_deltas), near) if len(log_deltas) > len(near) else near
-    near = np.minimum(np.minimum(np.maximum(near, 0.0), renyi), job.largest(direction))
-    trimmed = None if _is_fine(job, near, log_deltas, direction) else bracket_epsilons(job, log_deltas, direction)
+    sketch, few = job.sketch(direction), _few(log_deltas)
+    roughly = _renyi_epsilons(sketch, few, direction, looks=0)
+    near = np.array([saddle_for(sketch, x, direction)[1] for x in few.tolist()])
+    near = np.minimum(np.minimum(np.maximum(near, 0.0), roughly), job.largest(direction))
+    near = np.interp(-log_deltas, -few, near) if len(log_deltas) > len(near) else near
+    fine = _is_fine(job, near, log_deltas, direction)
+    trimmed = None if fine else bracket_epsilons(job, log_deltas, direction)
     bounds, least = trimmed or (np.full(len(log_deltas), np.inf), np.full(len(log_deltas), -np.inf))
     how = np.full(len(bounds), HOW.index(BRACKET))
     open_ = ~(least > log_deltas - GAP)
     if open_.any():
-        asked, few = log_deltas[open_], renyi[open_]
-        grids = np.minimum(few, grid_epsilons(job, asked, np.minimum(near, bounds)[open_], direction))
-        rest = (grids >= few) & (grids > 0)
-        if rest.any():
-            grids[rest] = _renyi_epsilons(job, asked[rest], direction)
+        asked = log_deltas[open_]
+        grids, tight = grid_epsilons(job, asked, np.minimum(near, bounds)[open_], direction)
         how[open_] = np.where(grids < bounds[open_], HOW.index(GRID), how[open_])
         bounds[open_] = np.minimum(bounds[open_], grids)
+        # a tight grid that adds nothing is below every order's bound
+        open_[open_] = ~(tight & fine)
+    if (open_ := open_ & (bounds > 0)).any():
+        orders = _renyi_epsilons(job, log_deltas[open_], direction)
+        how[open_] = np.where(orders < bounds[open_], HOW.index(RENYI), how[open_])
+        bounds[open_] = np.minimum(bounds[open_], orders)
     return PointValues(values=bounds, how=how)
 
 
 def _bound_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> PointValues:
-    near = _renyi_log_deltas(job, epsilons, direction, looks=0)
-    trimmed = None if _is_fine(job, epsilons, near, direction) else bracket_log_deltas(job, epsilons, near, direction)
+    near = _renyi_log_deltas(job.sketch(direction), epsilons, direction, looks=0)
+    fine = _is_fine(job, epsilons, near, direction)
+    trimmed = None if fine else bracket_log_deltas(job, epsilons, near, direction)
     bounds, least = trimmed or (np.zeros(len(epsilons)), np.full(len(epsilons), -np.inf))
     how = np.full(len(bounds), HOW.index(BRACKET))
     open_ = ~(least > bounds - GAP)
     if open_.any():
-        asked, few = epsilons[open_], near[open_]
-        grids = np.minimum(few, grid_log_deltas(job, asked, np.minimum(few, bounds[open_]), direction))
-        rest = (grids >= few) & (grids > -np.inf)
-        if rest.any():
-            grids[rest] = _renyi_log_deltas(job, asked[rest], direction)
+        asked = epsilons[open_]
+        grids, tight = grid_log_deltas(job, asked, np.minimum(near, bounds)[open_], direction)
         how[open_] = np.where(grids < bounds[open_], HOW.index(GRID), how[open_])
         bounds[open_] = np.minimum(bounds[open_], grids)
+        open_[open_] = ~(tight & fine)
+    if (open_ := open_ & (bounds > -np.inf)).any():
+        orders = _renyi_log_deltas(job, epsilons[open_], direction)
+        how[open_] = np.where(orders < bounds[open_], HOW.index(RENYI), how[open_])
+        bounds[open_] = np.minimum(bounds[open_], orders)
     return PointValues(values=bounds, how=how)
 
 
 def _is_fine(job: Job, epsilons: Floats, log_deltas: Floats, direction: Direction) -> bool:
-    """Whether a grid adds hardly anything to ln δ, at the least, middle and largest ε, or is all there is."""
+    """Whether a grid adds hardly anything to ln δ, at the least, middle and largest ε."""
     known = np.flatnonzero(np.isfinite(epsilons))
     order = known[np.argsort(epsilons[known])]
     for i in dict.fromkeys(order[[0, len(order) // 2, -1]].tolist() if len(order) else ()):
         epsilon = float(epsilons[i])
         tilt = trimmed_tilt(job, epsilon, float(log_deltas[i]), direction)
-        if tilt is None:
-            return True
         if bound_excess(job, epsilon, tilt, direction) > GAP:
             return False
     return len(order) > 0

@@ -338,7 +338,7 @@ def assemble(pieces: Sequence[Piece], *, c: float, p_out: float, q_out: float, l
     tilted = logs + c * losses
     top = float(tilted.max())
     whole = top + math.log(float(np.exp(tilted - top).sum()))
-    atoms = [math.exp(float(x) - whole) for p in pieces if p.each == 1 for x in p.logs + c * p.losses]
+    atoms = [float(np.exp(p.logs + c * p.losses - whole).sum()) for p in pieces if p.each == 1]
     variations = [math.exp(min(p.log_variation - whole, 700.0)) for p in pieces if p.each > 1]
     return Trimmed(
         losses=losses,
@@ -348,7 +348,7 @@ def assemble(pieces: Sequence[Piece], *, c: float, p_out: float, q_out: float, l
         highs=as_floats(np.concatenate([piece.highs for piece in pieces])),
         p_out=p_out,
         q_out=q_out,
-        atoms=math.fsum(atoms) * (1 + 1e-13),
+        atoms=math.fsum(atoms) * (1 + 1e-11),
         variation=math.fsum(variations) * (1 + 1e-9),
         loose=loose,
     )
