@@ -22,9 +22,10 @@ computed, not expanded, so the error is that of the bounds above: at 10⁹ relea
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from privcheck.accounting.engine.job import Job, saddle_at, saddle_for
 from privcheck.accounting.engine.laws import UNIT, Direction, Floats, Moments, as_complex, as_floats
 from privcheck.accounting.engine.trimmed import Trimmable, Trimmed
 
+T = TypeVar("T", float, Floats)
 _TAIL: Final = 1e-6  # of δ, left out
 _FALLEN: Final = 16.0  # −ln of what truncation may leave, relative to the result
 _SMOOTHED: Final = 1e-5  # of ln δ, that smoothing may add where longer sums cost more
@@ -43,7 +45,7 @@ _MOST_TIMES: Final = 2e5
 _FIRST: Final = 3.0  # t of the first candidate, in units of 1/σ
 _OCTAVES: Final = 45
 _PARTS: Final = 2  # of an octave
-_LOOKS: Final = (5, 9, _OCTAVES)  # octaves looked at, more where these leave too much
+_LOOKS: Final = (8, _OCTAVES)  # octaves looked at, more where these leave too much
 _HALVES: Final = 10  # of the interval in which the variance of the smoothing is sought, in its logarithm …
 _DEEP: Final = 50  # … in octaves
 _USELESS: Final = 2.0  # of ln δ, that smoothing would add
@@ -51,11 +53,13 @@ _MOVED: Final = 6.0  # standard deviations by which smoothing moves ε of the lo
 _NOWHERE: Final = 1e-100  # a period below it, or above its inverse: Chernoff says nothing
 _BEYOND: Final = 4.0
 _FAINTEST: Final = -34.0  # ln of the result relative to the largest term of its sum
-_CHEAP: Final = 3e6  # products, for which no other line is looked for
-_NEARER: Final = (0.8, 0.65, 0.5)
+_CHEAP: Final = 3e6  # products, for which no other line is looked for …
+_CHEAP_ENOUGH: Final = 1e7  # … and no third
+_NEARER: Final = (1.0, 0.65, 0.5, 0.8)
 _TILTS: Final = 3  # octaves of tilts that share nodes
 _FACTORS: Final = np.array([0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0])
 GAP: Final = 1e-2  # of ln δ, between the bounds, above which the grid is asked too
+_SAME: Final = 4 * _TAIL  # of ln δ: a gap for which no other line is looked for
 _CLOSE: Final = 1e-3  # of ln δ: a gap between the bounds that counts as none
 _TURNS: Final = 6  # of a search for the place of a line
 _REACH: Final = 3.0  # widths on both sides of a line, where it is looked at
@@ -102,10 +106,10 @@ class TrimmedJob:
         """K, K′, K″ of the composition at (m,) real c; those of a c share nodes with those up to 8 times as large."""
         v = self.mu_squared
         sums = [c * (c + 1) * (v / 2), (c + 0.5) * v, np.full(len(c), v)]
-        octaves = np.maximum(np.ceil(np.log2(c) / _TILTS), 0) * _TILTS
-        for octave in np.unique(octaves).tolist():
-            part = octaves == octave
-            made = self.nodes(2.0**octave, 0.0)
+        tilts = _octave(c)
+        for tilt in np.unique(tilts).tolist():
+            part = tilts == tilt
+            made = self.nodes(tilt, 0.0)
             for law, count in made or ():
                 for total, own in zip(sums, law.moments(c[part]), strict=True):
                     total[part] += count * own
@@ -113,6 +117,12 @@ class TrimmedJob:
                 for total in sums:
                     total[part] = np.inf
         return sums[0], sums[1], sums[2]
+
+
+def _octave(c: T) -> T:
+    """Largest tilt of those that share nodes with c, at least 1."""
+    tilt: T = 2.0 ** (np.maximum(np.ceil(np.log2(c) / _TILTS), 0) * _TILTS)
+    return tilt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -197,15 +207,19 @@ def _plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Plan |
 
 def _best_plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Plan | None:
     """The line through c, or one nearer 0 with less work: under a large tilt large losses make the period long."""
-    plans = [_plan(job, epsilon, log_delta, c)]
-    if plans[0] is None or plans[0].cut.work > _CHEAP or plans[0].cut.variance > 0:
-        plans += [_plan(job, epsilon, log_delta, c * factor) for factor in _NEARER]
+    plans = list[Plan]()
+    for factor in _NEARER:
+        plan = _plan(job, epsilon, log_delta, c * factor)
+        if plan is not None:
+            if plan.cut.variance == 0 and plan.cut.work <= (_CHEAP if factor == 1 else _CHEAP_ENOUGH):
+                return plan
+            plans.append(plan)
 
     def order(plan: Plan) -> tuple[float, float]:
         added = plan.c * (plan.c + 1) * plan.cut.variance / 2
         return (added if added > _SMOOTHED else 0.0, plan.cut.work)
 
-    return min((plan for plan in plans if plan is not None), key=order, default=None)
+    return min(plans, key=order, default=None)
 
 
 def bracket(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Bracket | None:
@@ -303,7 +317,7 @@ def _cut(job: TrimmedJob, c: float, step: float, std: float, target: float) -> C
         std: Standard deviation of the tilted loss.
         target: ln of what may be left out.
     """
-    base = job.nodes(c, 0.0)
+    base = job.nodes(_octave(c), 0.0)
     if base is None:
         return None
     first = max(_FIRST / max(std, 1e-150), 2 * step)
@@ -472,7 +486,9 @@ def _trimmable(job: Job) -> tuple[tuple[Trimmable, int], ...] | None:
     return laws if len(laws) == len(job.laws) and not job.orders_only else None
 
 
+@functools.lru_cache(maxsize=16)
 def _trim(job: Job, log_delta: float, direction: Direction) -> TrimmedJob:
+    """The trimmed laws, whose nodes one question needs several times."""
     laws = _trimmable(job)
     assert laws is not None
     tail = _TAIL * math.exp(max(log_delta, -650.0)) / sum(count for _, count in laws)
@@ -494,6 +510,8 @@ def _bracket_for(job: Job, log_delta: float, direction: Direction) -> Bracket | 
         found = made
         root = float(_roots(made, target)[0])
         if root == epsilon or (math.isfinite(root) and abs(root - epsilon) <= made.width):
+            return made
+        if math.isfinite(root) and float(made.least(np.array([root]))[0]) > log_delta - _SAME:
             return made
         # δ above the target on all of the neighbourhood: further up
         root = root if math.isfinite(root) else epsilon + _REACH * made.width

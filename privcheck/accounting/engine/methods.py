@@ -218,12 +218,12 @@ def _gaussian_epsilon(mu: float, log_delta: float) -> float:
     return gdp_epsilon(mu, delta) if 0 < delta < 1 else (0.0 if delta >= 1 else math.inf)
 
 
-def _renyi_epsilons(job: Job, log_deltas: Floats, direction: Direction, *, looks: int | None = None) -> Floats:
-    return renyi_epsilons(job, _less(log_deltas, job.infinite(direction)), direction, looks=looks)
+def _renyi_epsilons(job: Job, log_deltas: Floats, direction: Direction, *, roughly: bool = False) -> Floats:
+    return renyi_epsilons(job, _less(log_deltas, job.infinite(direction)), direction, roughly=roughly)
 
 
-def _renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, looks: int | None = None) -> Floats:
-    logs = renyi_log_deltas(job, epsilons, direction, looks=looks)
+def _renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, roughly: bool = False) -> Floats:
+    logs = renyi_log_deltas(job, epsilons, direction, roughly=roughly)
     return np.minimum(_or(logs, job.infinite(direction)), 0.0)
 
 
@@ -233,7 +233,7 @@ def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Point
     Where the grid moves losses by too little to matter it is asked alone.
     """
     sketch, few = job.sketch(direction), _few(log_deltas)
-    roughly = _renyi_epsilons(sketch, few, direction, looks=0)
+    roughly = _renyi_epsilons(sketch, few, direction, roughly=True)
     near = np.array([saddle_for(sketch, x, direction)[1] for x in few.tolist()])
     near = np.minimum(np.minimum(np.maximum(near, 0.0), roughly), job.largest(direction))
     near = np.interp(-log_deltas, -few, near) if len(log_deltas) > len(near) else near
@@ -257,7 +257,7 @@ def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Point
 
 
 def _bound_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> PointValues:
-    near = _renyi_log_deltas(job.sketch(direction), epsilons, direction, looks=0)
+    near = _renyi_log_deltas(job.sketch(direction), epsilons, direction, roughly=True)
     fine = _is_fine(job, epsilons, near, direction)
     trimmed = None if fine else bracket_log_deltas(job, epsilons, near, direction)
     bounds, least = trimmed or (np.zeros(len(epsilons)), np.full(len(epsilons), -np.inf))
@@ -282,8 +282,10 @@ def _is_fine(job: Job, epsilons: Floats, log_deltas: Floats, direction: Directio
     order = known[np.argsort(epsilons[known])]
     for i in dict.fromkeys(order[[0, len(order) // 2, -1]].tolist() if len(order) else ()):
         epsilon = float(epsilons[i])
+        if bound_excess(job, epsilon, 0.0, direction) > GAP:
+            return False
         tilt = trimmed_tilt(job, epsilon, float(log_deltas[i]), direction)
-        if bound_excess(job, epsilon, tilt, direction) > GAP:
+        if tilt > 0 and bound_excess(job, epsilon, tilt, direction) > GAP:
             return False
     return len(order) > 0
 

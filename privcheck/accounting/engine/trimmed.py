@@ -134,7 +134,7 @@ class Trimmed:
         mean = float((weights * np.abs(self.losses)).sum()) * (1 + 1e-12)
         if times * unit * far * mean <= _PRECISE or len(weights) * count > _MOST_DIRECT:
             sums = _turned(self.losses, weights, step=step, count=count)
-            off = unit * np.minimum(2.0, t * mean) + UNIT * t * mean * 4 + 4e-19  # the last for weights left out
+            off = unit * np.minimum(2.0, t * mean) + UNIT * t * mean * 112 + 4e-19  # the last for weights left out
         else:
             sums, off = self._second_orders(c, as_floats(t))
         with np.errstate(divide="ignore"):
@@ -179,16 +179,15 @@ class Trimmed:
         square = np.add.reduceat(weights * away * away, self.starts)
         sums = [np.concatenate([[0.0], np.cumsum(part)]) for part in (mass, mean, square)]
         first = np.arange(len(mass))
-        bounds = np.zeros(len(times) - 1)
-        for i, t in enumerate(times[1:].tolist()):
-            last = np.searchsorted(self.highs, self.lows + math.pi / t, side="right")
-            last = np.maximum(last, first)
-            m, a, s = (part[last] - part[first] for part in sums)
-            # what prefix sums round is taken off
-            rounded = 1e-14 * (sums[2][-1] + np.abs(sums[1]).max() ** 2 + sums[2][-1] * m)
-            spread = float((2 * (m * s - a * a) - 8 * rounded).max())
-            fallen = 2 / math.pi**2 * float(times[i]) ** 2 * max(spread, 0.0) * (1 - 1e-6)
-            bounds[i] = 0.5 * math.log1p(-min(fallen, 1 - 1e-16))
+        later = times[1:, None]
+        last = np.searchsorted(self.highs, self.lows + math.pi / later, side="right")
+        last = np.maximum(last, first)
+        m, a, s = (part[last] - part[first] for part in sums)
+        # what prefix sums round is taken off
+        rounded = 1e-14 * (sums[2][-1] + np.abs(sums[1]).max() ** 2 + sums[2][-1] * m)
+        spread = (2 * (m * s - a * a) - 8 * rounded).max(axis=1)
+        fallen = 2 / math.pi**2 * times[:-1] ** 2 * np.maximum(spread, 0.0) * (1 - 1e-6)
+        bounds = as_floats(0.5 * np.log1p(-np.minimum(fallen, 1 - 1e-16)))
         return bounds
 
 
@@ -368,12 +367,30 @@ def _turned(losses: Floats, weights: Floats, *, step: float, count: int) -> Comp
     sums = np.zeros((outer, inner), dtype=np.complex128)
     for i in range(0, len(losses), block):
         part, own = losses[i : i + block], weights[i : i + block]
-        fine = np.expm1(1j * np.multiply.outer(part, step * np.arange(inner)))
-        rough = np.expm1(1j * np.multiply.outer(step * inner * np.arange(outer), part)) * own
+        fine = _turns(part * step, inner)
+        rough = _turns(part * (step * inner), outer) * own
         with one_thread():
-            sums += rough @ (fine + 1)
-        sums += own @ fine
+            sums += rough @ (fine + 1).T
+        sums += fine @ own
     return as_complex(sums.ravel()[:count])
+
+
+def _turns(angles: Floats, count: int) -> Complex:
+    """e^{ijx} − 1 for j = 0, …, count − 1 and (n,) angles x, as (count, n): each from two of half as many turns.
+
+    With E and F two of them, that of the sum is E + F + EF: in nine rounds, for up to 512 of them, it errs by at most
+    48u·j|x|.
+    """
+    turns = np.zeros((count, len(angles)), dtype=np.complex128)
+    known = 1
+    while known < count:
+        half = np.sin(angles * (known / 2)), np.cos(angles * (known / 2))
+        last = -2 * half[0] ** 2 + 2j * half[0] * half[1]
+        more = min(known, count - known)
+        before = turns[:more]
+        turns[known : known + more] = last + before + last * before
+        known += more
+    return turns
 
 
 def trimmed_atoms(losses: Floats, logs: Floats, *, infinite: float, whole: bool, c: float) -> Trimmed | None:
