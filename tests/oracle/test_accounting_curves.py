@@ -150,8 +150,8 @@ def test_certified_bounds_lie_above_the_contour(t, delta):
     assert value is not None
     least, at, epsilon = value * (1 - 1e-9), np.array([log_delta]), np.array([value])
     assert renyi_epsilons(job, at, "remove")[0] >= least
-    assert grid_epsilons(job, at, epsilon, "remove")[0] >= least
-    assert grid_log_deltas(job, epsilon, at, "remove")[0] >= contour_log_delta(job, value, "remove") - 1e-9
+    assert grid_epsilons(job, at, epsilon, "remove")[0][0] >= least
+    assert grid_log_deltas(job, epsilon, at, "remove")[0][0] >= contour_log_delta(job, value, "remove") - 1e-9
 
 
 @pytest.mark.parametrize(("std", "rate", "count"), [(1.0, 0.01, 1000), (0.8, 0.1, 50), (2.0, 0.5, 20)])

@@ -189,7 +189,7 @@ class Plan:
     cut: Cut
 
 
-def _plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Plan | None:
+def _plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float, look: int) -> Plan | None:
     k, _, k2 = (float(x[0]) for x in job.moments(np.array([c]), job.direction))
     curvature = k2 + 1 / c**2 + 1 / (c + 1) ** 2
     if not (math.isfinite(k) and math.isfinite(curvature)):
@@ -199,7 +199,7 @@ def _plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Plan |
         return None
     leading = -math.log(c) - math.log1p(c) - 0.5 * math.log(2 * math.pi * curvature)
     aim = min(leading, log_delta - k + c * epsilon)
-    cut = _cut(job, c, 2 * math.pi / apart, math.sqrt(k2), aim - _FALLEN) if aim > _FAINTEST else None
+    cut = _cut(job, c, 2 * math.pi / apart, math.sqrt(k2), aim - _FALLEN, look) if aim > _FAINTEST else None
     if cut is None or cut.variance * c * (c + 1) > 2 * _USELESS:
         return None
     return Plan(c=c, k=k, curvature=curvature, apart=apart, cut=cut)
@@ -208,17 +208,20 @@ def _plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Plan |
 def _best_plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Plan | None:
     """The line through c, or one nearer 0 with less work: under a large tilt large losses make the period long."""
     plans = list[Plan]()
-    for factor in _NEARER:
-        plan = _plan(job, epsilon, log_delta, c * factor)
-        if plan is not None:
-            if plan.cut.variance == 0 and plan.cut.work <= (_CHEAP if factor == 1 else _CHEAP_ENOUGH):
-                return plan
-            plans.append(plan)
 
     def order(plan: Plan) -> tuple[float, float]:
         added = plan.c * (plan.c + 1) * plan.cut.variance / 2
         return (added if added > _SMOOTHED else 0.0, plan.cut.work)
 
+    for look in _LOOKS:
+        for factor in _NEARER:
+            plan = _plan(job, epsilon, log_delta, c * factor, look)
+            if plan is not None:
+                plans.append(plan)
+                if plan.cut.variance == 0 and plan.cut.work <= (_CHEAP if factor == 1 else _CHEAP_ENOUGH):
+                    return plan
+        if plans and order(best := min(plans, key=order))[0] == 0:
+            return best
     return min(plans, key=order, default=None)
 
 
@@ -307,7 +310,7 @@ class Cut:
     work: float
 
 
-def _cut(job: TrimmedJob, c: float, step: float, std: float, target: float) -> Cut | None:
+def _cut(job: TrimmedJob, c: float, step: float, std: float, target: float, look: int) -> Cut | None:
     """The first end that leaves out little enough, with hardly any smoothing; or that with the least of it.
 
     Args:
@@ -316,6 +319,10 @@ def _cut(job: TrimmedJob, c: float, step: float, std: float, target: float) -> C
         step: Between the nodes in t.
         std: Standard deviation of the tilted loss.
         target: ln of what may be left out.
+        look: Octaves of ends that are looked at.
+
+    Returns:
+        None where there are too many nodes.
     """
     base = job.nodes(_octave(c), 0.0)
     if base is None:
@@ -330,25 +337,19 @@ def _cut(job: TrimmedJob, c: float, step: float, std: float, target: float) -> C
     work = nodes * (times / step + 1)
     affordable = int(np.count_nonzero((work <= _MOST_WORK) & (times <= _MOST_TIMES * step)))
     shares = np.log(1 / (times - step) - np.append(1 / times[1:], 0.0)) - math.log(math.pi)
-    best: Cut | None = None
-    for look in _LOOKS:
-        possible = min(affordable, look * _PARTS)
-        made = job.nodes(c, float(times[possible - 1])) if possible else None
-        if made is None:
-            break
-        logs = -job.mu_squared * times**2 / 2
-        for law, repeats in made:
-            fallen = np.log(np.minimum(1.0, law.atoms + law.variation / times))
-            fallen[:-1] = np.minimum(fallen[:-1], law.bound_by_pairs(c, times))
-            logs += repeats * fallen
-        found = _least_smoothing(as_floats(logs + shares), times, as_floats(work[:possible]), target)
-        added = c * (c + 1) * np.array([cut.variance for cut in found]) / 2
-        good = np.flatnonzero(added <= _SMOOTHED)
-        one = found[int(good[0]) if len(good) else int(np.argmin(added))]
-        best = one if best is None or one.variance < best.variance else best
-        if len(good) or possible == affordable:
-            break
-    return best
+    possible = min(affordable, look * _PARTS)
+    made = job.nodes(c, float(times[possible - 1])) if possible else None
+    if made is None:
+        return None
+    logs = -job.mu_squared * times**2 / 2
+    for law, repeats in made:
+        fallen = np.log(np.minimum(1.0, law.atoms + law.variation / times))
+        fallen[:-1] = np.minimum(fallen[:-1], law.bound_by_pairs(c, times))
+        logs += repeats * fallen
+    found = _least_smoothing(as_floats(logs + shares), times, as_floats(work[:possible]), target)
+    added = c * (c + 1) * np.array([cut.variance for cut in found]) / 2
+    good = np.flatnonzero(added <= _SMOOTHED)
+    return found[int(good[0]) if len(good) else int(np.argmin(added))]
 
 
 def _least_smoothing(logs: Floats, times: Floats, work: Floats, target: float) -> list[Cut]:

@@ -15,6 +15,7 @@ adds.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,9 +37,10 @@ _MARGIN: Final = 1.15  # of the window
 _WRAPPED: Final = 36.0  # −ln of what the window leaves out, relative to the tilted mass
 _LEAST: Final = 1e-280  # of a tilted law: what underflows is below 1e-36 of it
 _FACTORS: Final = np.array([0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0])
-_RANGE: Final = 600.0  # −ln of the least number beside the greatest in one sum
+_RANGE: Final = 500.0  # −ln of the least number beside the greatest in one sum
 _RETREATS: Final = 20
 _MOST_GRIDS: Final = 16  # for vectorised queries, each of which gets the best bound that one of them gives
+_HARDLY: Final = 1e-2  # of ln δ, or of cε if that is less: what a fine grid adds at most
 _TIGHT: Final = 1e-3  # by how much a bound on ln δ may lie above what was computed
 
 
@@ -138,12 +140,14 @@ class Frame:
         mesh: Distance of the grid points.
         size: Number of them.
         window: Lower and upper end, and the best η above, see `_window`.
+        epsilon: The ε.
     """
 
     c: float
     mesh: float
     size: int
     window: tuple[float, float, float]
+    epsilon: float
 
 
 def _frame(job: Job, epsilon: float, direction: Direction) -> Frame | None:
@@ -163,11 +167,11 @@ def _frame(job: Job, epsilon: float, direction: Direction) -> Frame | None:
     mesh, size = _mesh(exact, high - low, (c, min(_ENOUGH * c * max(epsilon, 0.0), _ENOUGH_LOG)), direction)
     if size > _LARGEST or mesh * max(c, 1) > 1:
         return None
-    return Frame(c=c, mesh=mesh, size=size, window=(low, high, eta))
+    return Frame(c=c, mesh=mesh, size=size, window=(low, high, eta), epsilon=epsilon)
 
 
-def bound_excess(job: Job, epsilon: float, tilt: float, direction: Direction) -> float:
-    """Bound, to leading order, on what the grid adds to ln δ(ε), where δ falls as e^{−cε}.
+def is_fine(job: Job, epsilon: float, direction: Direction, tilt: Callable[[], float]) -> bool:
+    """Whether the grid adds hardly anything to ln δ(ε) and to ε, to leading order, where δ falls as e^{−cε}.
 
     Splitting a loss over both ends of its cell keeps P and Q, and multiplies E[e^{cL}] by at most about
     1 + c(c + 1)·mesh²/8.
@@ -175,14 +179,22 @@ def bound_excess(job: Job, epsilon: float, tilt: float, direction: Direction) ->
     Args:
         job: The composition.
         epsilon: ε.
-        tilt: c, which rare large losses may hide from the job's cumulants.
         direction: Direction of the asymmetric pairs.
+        tilt: Computes a c that rare large losses may hide from the job's cumulants; 0 where there are none.
     """
     frame = _frame(job, epsilon, direction)
     if frame is None:
-        return math.inf
-    c, count = max(frame.c, tilt), sum(n for _, n in job.all_laws)
-    return count * c * (c + 1) * frame.mesh**2 / 8 * math.exp(min(c * frame.mesh, 700.0))
+        return False
+    mesh, count = frame.mesh, sum(n for _, n in job.all_laws)
+
+    def adds(c: float, most: float) -> bool:
+        added = count * c * (c + 1) * mesh**2 / 8 * math.exp(min(c * mesh, 700.0))
+        return added > most * min(1.0, c * max(epsilon, 0.0))
+
+    if adds(frame.c, _HARDLY):
+        return False
+    hidden = tilt()
+    return hidden == 0 or not adds(max(frame.c, hidden), _HARDLY / 10)
 
 
 def _window(job: Job, c: float, direction: Direction) -> tuple[float, float, float]:
@@ -216,7 +228,7 @@ def _mesh(job: Job, width: float, aim: tuple[float, float], direction: Direction
     """Step of the grid and size of the transform.
 
     One law's mass splits over a cell, which adds up to mesh²/4 to its variance: many events need a finer grid. It is
-    no finer than needed, see `bound_excess`.
+    no finer than needed, see `is_fine`.
 
     Args:
         job: The composition.
@@ -284,13 +296,13 @@ def _transform(parts: list[tuple[Cells, int]], frame: Frame, *, lost: float) -> 
     infinite = min(1.0, kept * (1 + 1e-12) + added)
     slack = 1e-13 * (1 + abs(scale) + c * max(abs(float(losses[0])), abs(edge)))
     return _sum_up(
-        as_floats(masses + floor), floor, frame, (first, size // 2),
+        as_floats(masses + floor), floor, frame, first,
         scale=scale, slack=slack, infinite=infinite, added=max(infinite - lost, 0.0)
     )
 
 
 def _sum_up(
-    masses: Floats, floor: float, frame: Frame, place: tuple[int, int], *, scale: float, slack: float, infinite: float, added: float
+    masses: Floats, floor: float, frame: Frame, first: int, *, scale: float, slack: float, infinite: float, added: float
 ) -> Composed:
     """Sum up a tilted law from the top: all terms are positive.
 
@@ -298,20 +310,19 @@ def _sum_up(
         masses: (n,) tilted masses, bounds on their errors included.
         floor: These bounds.
         frame: The grid.
-        place: Index of the first grid point, and the position in the array at which the unit is taken.
+        first: Index of the first grid point.
         scale: ln of what tilting took out.
         slack: Bound on the rounding of ln of the masses.
         infinite: Mass lost outright.
         added: Part of it that is not the laws' own.
     """
-    c, mesh, (first, middle) = frame.c, frame.mesh, place
-    # from there on down as far as the floats reach
-    start = max(0, middle - int(_RANGE / ((c + 1) * mesh)))
+    c, mesh = frame.c, frame.mesh
+    # the unit is taken at ε; from there on down as far as the floats reach
+    middle = min(max(0, round(frame.epsilon / mesh) - first), len(masses) - 1)
+    start = max(0, middle - int(_RANGE / (c * mesh)))
     count = len(masses) - start
-    with np.errstate(under="ignore"):  # what underflows far above is made up for by the last term
-        q = masses[start:] * _exponentials(-(c + 1) * mesh, start - middle, count)
-        sums = np.cumsum(q[::-1])[::-1] + 1e-300
-        gains = sums * _exponentials(mesh, start - middle, count)
+    with np.errstate(under="ignore"):  # what underflows is made up for by the last term
+        gains = _fading_sums(masses[start:] * _exponentials(-c * mesh, start - middle, count), mesh) + 1e-300
         at_points = np.append((np.cumsum(gains[:0:-1])[::-1]) * -math.expm1(-mesh), 0.0)
     losses = as_floats((first + start + np.arange(count)) * mesh)
     unit = scale - c * (first + middle) * mesh
@@ -329,6 +340,19 @@ def _sum_up(
         floored=(floored, c),
         added=added,
     )
+
+
+def _fading_sums(masses: Floats, mesh: float) -> Floats:
+    """Σ_{j ≥ i} p_j·e^{−mesh(j − i)}, in blocks on which the exponentials are within the floats' range."""
+    result, above = np.empty(len(masses)), 0.0
+    block = max(1, int(_RANGE / 4 / mesh))
+    for stop in range(len(masses), 0, -block):
+        part = masses[max(0, stop - block) : stop]
+        faded = _exponentials(-mesh, -(len(part) // 2), len(part))
+        sums = np.cumsum((part * faded)[::-1])[::-1] / faded
+        sums += above * _exponentials(mesh, -len(part), len(part))
+        result[max(0, stop - block) : stop], above = sums, float(sums[0])
+    return result
 
 
 def _exponentials(each: float, first: int, count: int) -> Floats:

@@ -30,11 +30,11 @@ from privcheck.accounting.engine.brackets import GAP, bracket_epsilons, bracket_
 from privcheck.accounting.engine.contour import contour_epsilons, contour_log_deltas
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian
 from privcheck.accounting.engine.gdp import gdp_epsilon, gdp_log_delta
-from privcheck.accounting.engine.grid import bound_excess, grid_epsilons, grid_log_deltas
+from privcheck.accounting.engine.grid import grid_epsilons, grid_log_deltas, is_fine
 from privcheck.accounting.engine.job import Job, saddle_for
 from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laplace_sum import LaplaceSum, laplace_epsilon, laplace_log_delta
-from privcheck.accounting.engine.laws import Direction, Floats
+from privcheck.accounting.engine.laws import Direction, Floats, as_floats
 from privcheck.accounting.engine.renyi import renyi_epsilons, renyi_log_deltas
 from privcheck.accounting.engine.replaced import MirroredGaussian
 from privcheck.accounting.engine.sampled import SampledGaussian
@@ -42,6 +42,8 @@ from privcheck.accounting.engine.sampled import SampledGaussian
 Errs = Literal["exact", "estimate", "upper", "lower"]  # "lower" for an attacker's error: not of a method here
 _MOST_LAPLACE: Final = 600.0  # Σε up to which the closed form stays within the floats' range
 _STEP_UP: Final = 1 + 1e-15  # Δ/b was rounded, and near its end δ falls linearly to 0
+_TURNS: Final = 3  # of an estimate
+_NEAR: Final = 0.1  # of ε, to which an estimate has to be right for a grid that was made for it to count as fine
 _CLOSED: Final = 1e-12  # of ln δ, relatively: rounding in closed forms
 
 
@@ -218,76 +220,91 @@ def _gaussian_epsilon(mu: float, log_delta: float) -> float:
     return gdp_epsilon(mu, delta) if 0 < delta < 1 else (0.0 if delta >= 1 else math.inf)
 
 
-def _renyi_epsilons(job: Job, log_deltas: Floats, direction: Direction, *, roughly: bool = False) -> Floats:
-    return renyi_epsilons(job, _less(log_deltas, job.infinite(direction)), direction, roughly=roughly)
+def _renyi_epsilons(job: Job, log_deltas: Floats, direction: Direction, *, looks: int | None = None) -> Floats:
+    return renyi_epsilons(job, _less(log_deltas, job.infinite(direction)), direction, looks=looks)
 
 
-def _renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, roughly: bool = False) -> Floats:
-    logs = renyi_log_deltas(job, epsilons, direction, roughly=roughly)
+def _renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, looks: int | None = None) -> Floats:
+    logs = renyi_log_deltas(job, epsilons, direction, looks=looks)
     return np.minimum(_or(logs, job.infinite(direction)), 0.0)
 
 
 def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> PointValues:
     """Bound ε by trimmed laws, by the grid where these leave a gap, by the best Rényi order where both are loose.
 
-    Where the grid moves losses by too little to matter it is asked alone.
+    Where the grid moves losses by too little to matter, near a first estimate of ε, it is asked alone; where ε is
+    elsewhere, it is asked again near what was found.
     """
     sketch, few = job.sketch(direction), _few(log_deltas)
-    roughly = _renyi_epsilons(sketch, few, direction, roughly=True)
     near = np.array([saddle_for(sketch, x, direction)[1] for x in few.tolist()])
-    near = np.minimum(np.minimum(np.maximum(near, 0.0), roughly), job.largest(direction))
     near = np.interp(-log_deltas, -few, near) if len(log_deltas) > len(near) else near
-    fine = _is_fine(job, near, log_deltas, direction)
-    trimmed = None if fine else bracket_epsilons(job, log_deltas, direction)
-    bounds, least = trimmed or (np.full(len(log_deltas), np.inf), np.full(len(log_deltas), -np.inf))
-    how = np.full(len(bounds), HOW.index(BRACKET))
-    open_ = ~(least > log_deltas - GAP)
-    if open_.any():
-        asked = log_deltas[open_]
-        grids, tight = grid_epsilons(job, asked, np.minimum(near, bounds)[open_], direction)
-        how[open_] = np.where(grids < bounds[open_], HOW.index(GRID), how[open_])
-        bounds[open_] = np.minimum(bounds[open_], grids)
-        # a tight grid that adds nothing is below every order's bound
-        open_[open_] = ~(tight & fine)
-    if (open_ := open_ & (bounds > 0)).any():
-        orders = _renyi_epsilons(job, log_deltas[open_], direction)
-        how[open_] = np.where(orders < bounds[open_], HOW.index(RENYI), how[open_])
-        bounds[open_] = np.minimum(bounds[open_], orders)
-    return PointValues(values=bounds, how=how)
+    near = np.minimum(np.maximum(near, 0.0), job.largest(direction))
+
+    @functools.cache
+    def trimmed() -> tuple[Floats, Floats] | None:
+        return bracket_epsilons(job, log_deltas, direction)
+
+    known, sure, moved = _all(GRID, np.full(len(near), np.inf)), np.zeros(len(near), dtype=bool), np.ones_like(near) > 0
+    orders = np.full(len(near), np.inf)
+    for turn in range(_TURNS):
+        if not (open_ := moved & ~sure & (known.values > 0)).any():
+            break
+        if turn == 1:  # rare large losses hide the bulk, and where it puts ε, from what the estimate is made of
+            orders[open_] = _renyi_epsilons(sketch, log_deltas[open_], direction, looks=0)
+        near[open_] = np.minimum(near if turn == 0 else orders, known.values)[open_]
+        fine = _is_fine(job, near[open_], log_deltas[open_], direction)
+        if not fine and (bounds := trimmed()) is not None:
+            _improve(known, BRACKET, bounds[0])
+            sure |= bounds[1] > log_deltas - GAP
+            near[open_] = np.minimum(near, known.values)[open_]
+            open_ &= ~sure
+        if open_.any():
+            grids, tight = grid_epsilons(job, log_deltas[open_], near[open_], direction)
+            sure[open_] = tight & fine & (np.abs(grids - near[open_]) <= _NEAR * grids)
+            _improve(known, GRID, grids, open_)
+        moved = np.abs(known.values - near) > _NEAR * known.values
+    if (open_ := ~sure & (known.values > 0)).any():
+        _improve(known, RENYI, _renyi_epsilons(job, log_deltas[open_], direction), open_)
+    return known
+
+
+def _improve(known: PointValues, how: How, values: Floats, at: NDArray[np.bool_] | None = None) -> None:
+    """Take another method's values where they are less."""
+    place = np.ones(len(known.values), dtype=bool) if at is None else at
+    better = values < known.values[place]
+    known.how[place] = np.where(better, HOW.index(how), known.how[place])
+    known.values[place] = np.where(better, values, known.values[place])
 
 
 def _bound_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> PointValues:
-    near = _renyi_log_deltas(job.sketch(direction), epsilons, direction, roughly=True)
+    near = _renyi_log_deltas(job.sketch(direction), epsilons, direction, looks=0)
+    known, sure = _all(GRID, np.zeros(len(near))), np.zeros(len(near), dtype=bool)
     fine = _is_fine(job, epsilons, near, direction)
-    trimmed = None if fine else bracket_log_deltas(job, epsilons, near, direction)
-    bounds, least = trimmed or (np.zeros(len(epsilons)), np.full(len(epsilons), -np.inf))
-    how = np.full(len(bounds), HOW.index(BRACKET))
-    open_ = ~(least > bounds - GAP)
-    if open_.any():
-        asked = epsilons[open_]
-        grids, tight = grid_log_deltas(job, asked, np.minimum(near, bounds)[open_], direction)
-        how[open_] = np.where(grids < bounds[open_], HOW.index(GRID), how[open_])
-        bounds[open_] = np.minimum(bounds[open_], grids)
-        open_[open_] = ~(tight & fine)
-    if (open_ := open_ & (bounds > -np.inf)).any():
-        orders = _renyi_log_deltas(job, epsilons[open_], direction)
-        how[open_] = np.where(orders < bounds[open_], HOW.index(RENYI), how[open_])
-        bounds[open_] = np.minimum(bounds[open_], orders)
-    return PointValues(values=bounds, how=how)
+    if not fine and (bounds := bracket_log_deltas(job, epsilons, near, direction)) is not None:
+        _improve(known, BRACKET, bounds[0])
+        sure = bounds[1] > bounds[0] - GAP
+    if (open_ := ~sure).any():
+        at = np.minimum(near, known.values)[open_]
+        grids, tight = grid_log_deltas(job, epsilons[open_], at, direction)
+        sure[open_] = tight & fine
+        _improve(known, GRID, grids, open_)
+    if (open_ := ~sure & (known.values > -np.inf)).any():
+        _improve(known, RENYI, _renyi_log_deltas(job, epsilons[open_], direction), open_)
+    return known
 
 
 def _is_fine(job: Job, epsilons: Floats, log_deltas: Floats, direction: Direction) -> bool:
     """Whether a grid adds hardly anything to ln δ, at the least, middle and largest ε."""
     known = np.flatnonzero(np.isfinite(epsilons))
     order = known[np.argsort(epsilons[known])]
-    for i in dict.fromkeys(order[[0, len(order) // 2, -1]].tolist() if len(order) else ()):
-        epsilon = float(epsilons[i])
-        if bound_excess(job, epsilon, 0.0, direction) > GAP:
-            return False
-        tilt = trimmed_tilt(job, epsilon, float(log_deltas[i]), direction)
-        if tilt > 0 and bound_excess(job, epsilon, tilt, direction) > GAP:
-            return False
-    return len(order) > 0
+    asked = dict.fromkeys(order[[0, len(order) // 2, -1]].tolist() if len(order) else ())
+
+    def is_at(i: int) -> bool:
+        epsilon, log_delta = float(epsilons[i]), float(log_deltas[i])
+        tilt = functools.partial(trimmed_tilt, job, epsilon, log_delta, direction)
+        return is_fine(job, epsilon, direction, tilt)
+
+    return bool(asked) and all(is_at(i) for i in asked)
 
 
 def _few(sorted_: Floats) -> Floats:

@@ -18,7 +18,6 @@ from privcheck.accounting.engine.laws import UNIT, Direction, Floats
 
 _RANGE: Final = (-60.0, 90.0)  # ln z
 _COARSE: Final = 0.5  # … in steps of this
-_ROUGH: Final = np.log(4.0) * np.arange(-3, 11)  # orders of a first estimate: 1/64 to 4¹⁰
 _FINER: Final = 16  # by how much every further look is finer
 _FEW: Final = 65  # questions that get a third look of their own: beyond, ε is up to 1e-6 of it too high
 _MOST: Final = 1e200  # of a bound
@@ -27,34 +26,34 @@ _BLOCK: Final = 1 << 20
 DivergenceBound = Callable[[Floats, Floats, Floats], Floats]
 
 
-def renyi_epsilons(job: Job, log_deltas: Floats, direction: Direction, *, roughly: bool = False) -> Floats:
+def renyi_epsilons(job: Job, log_deltas: Floats, direction: Direction, *, looks: int | None = None) -> Floats:
     """Compute (m,) ε with δ(ε) ≤ δ, rounded up.
 
     Args:
         job: The composition; the caller accounts for the δ lost outright.
         log_deltas: (m,) ln δ.
         direction: Direction of the asymmetric pairs.
-        roughly: Whether a few orders far apart will do.
+        looks: Number of refinements of the orders; None for the default number.
     """
 
     def bound(fixed: Floats, z: Floats, log_delta: Floats) -> Floats:
         return (fixed - log_delta * (1 - 4 * UNIT)) / z * (1 + 4 * UNIT)
 
-    epsilons = _least(job, direction, bound, log_deltas, roughly)
+    epsilons = _least(job, direction, bound, log_deltas, looks)
     return np.where(log_deltas == -np.inf, np.inf, np.where(log_deltas >= 0, 0.0, np.maximum(epsilons, 0.0)))
 
 
-def renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, roughly: bool = False) -> Floats:
+def renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, looks: int | None = None) -> Floats:
     """Compute (m,) bounds on ln δ(ε), rounded up; see `renyi_epsilons`."""
 
     def bound(fixed: Floats, z: Floats, epsilon: Floats) -> Floats:
         result: Floats = fixed - z * epsilon * (1 - 4 * UNIT)
         return result
 
-    return np.minimum(_least(job, direction, bound, epsilons, roughly), 0.0)
+    return np.minimum(_least(job, direction, bound, epsilons, looks), 0.0)
 
 
-def _least(job: Job, direction: Direction, bound: DivergenceBound, asked: Floats, roughly: bool) -> Floats:
+def _least(job: Job, direction: Direction, bound: DivergenceBound, asked: Floats, looks: int | None) -> Floats:
     """Compute (m,) the least bounds over z; ∞ where no order gives a finite one.
 
     A coarse scan of all orders is followed by finer ones around the orders that were best for some question; every
@@ -62,9 +61,9 @@ def _least(job: Job, direction: Direction, bound: DivergenceBound, asked: Floats
     """
     corners = np.log([z for law, _ in job.bounds for z in law.corners])
     s = np.union1d(np.arange(_RANGE[0], _RANGE[1], _COARSE), corners[(corners > _RANGE[0]) & (corners < _RANGE[1])])
-    least, best = _look(job, direction, bound, asked, _ROUGH if roughly else s)
+    least, best = _look(job, direction, bound, asked, s)
     width = _COARSE
-    for _ in range(0 if roughly else 2 if len(asked) > _FEW else 4):
+    for _ in range(looks if looks is not None else 2 if len(asked) > _FEW else 4):
         parts = [np.linspace(at - width, at + width, 2 * _FINER + 1) for at in np.unique(best)]
         s = np.unique(np.concatenate(parts))
         bounds, at = _look(job, direction, bound, asked, s)
