@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +50,12 @@ def questions() -> list[Question]:
     def log(low: float, high: float) -> float:
         return float(f"{math.exp(draw.uniform(math.log(low), math.log(high))):.6g}")
 
+    def times(most: float) -> dict[str, int]:
+        return {"count": round(log(1, most))}
+
+    def ranges() -> tuple[str, dict[str, Any]]:
+        return "bounded_range", {"epsilon": log(1e-2, 2), "count": 3}
+
     def laplaces(most: float) -> tuple[str, dict[str, Any]]:
         count = round(log(1, most))
         return "laplace", {"scale": log(0.3, 30) * math.sqrt(count), "count": count}
@@ -76,10 +81,10 @@ def questions() -> list[Question]:
         "sampled Laplaces, add-remove": lambda: [sampled_laplaces("add-remove")],
         "sampled Laplaces, replace-one": lambda: [sampled_laplaces("replace-one")],
         "sampled Laplaces and a Gaussian": lambda: [sampled_laplaces("add-remove"), gaussians()],
-        "responses": lambda: [("randomized_response", {"epsilon": log(1e-5, 2), "categories": 3, "count": round(log(1, 1e6))})],
-        "bounded ranges": lambda: [("bounded_range", {"epsilon": log(1e-5, 2), "count": round(log(1, 1e9))})],
-        "a bounded range and Laplaces": lambda: [("bounded_range", {"epsilon": log(1e-2, 2), "count": 3}), laplaces(50)],
-        "discrete Laplaces": lambda: [("discrete_laplace", {"scale": log(0.5, 1e4), "count": round(log(1, 1e6))})],
+        "responses": lambda: [("randomized_response", {"epsilon": log(1e-5, 2), "categories": 3, **times(1e6)})],
+        "bounded ranges": lambda: [("bounded_range", {"epsilon": log(1e-5, 2), **times(1e9)})],
+        "a bounded range and Laplaces": lambda: [ranges(), laplaces(50)],
+        "discrete Laplaces": lambda: [("discrete_laplace", {"scale": log(0.5, 1e4), **times(1e6)})],
     }  # fmt: skip
     deltas = (1e-3, 1e-5, 1e-6, 1e-8, 1e-12)
     return [
@@ -103,8 +108,8 @@ def peer(question: Question, *, pessimistic: bool) -> float | None:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     made = None
-    for name, given in question.events:
-        given = dict(given)
+    for name, parameters in question.events:
+        given = dict(parameters)
         count, ways = given.pop("count", 1), {"pessimistic_estimate": pessimistic}
         spread = given.get("std", given.get("scale"))
         if name not in {"gaussian", "laplace", "poisson_gaussian", "poisson_laplace"}:
@@ -131,7 +136,6 @@ def record() -> None:
             bounds = [peer(question, pessimistic=way) for way in (False, True)]
         lower = figure.lower if figure.bounded_below else None
         rows.append([figure.upper, lower, *bounds])
-        print(question.kind, *rows[-1], file=sys.stderr)
     RECORDED.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n", encoding="utf-8")
 
 

@@ -210,7 +210,8 @@ def test_chords_never_lie_below():
     assert found.direction == "upper"
     for i in range(0, 300, 60):
         one = curve.epsilon(delta=asked[i]).value
-        assert one * (1 - 1e-9) <= found.values[i] <= one * (1 + 1e-2) + 1e-3
+        # each is made on a grid of its own, which adds up to 3e-7 of ε
+        assert one * (1 - 1e-6) <= found.values[i] <= one * (1 + 1e-2) + 1e-3
 
 
 @given(st.floats(0.1, 4), st.floats(-6, -0.1).map(lambda t: 10.0**t))

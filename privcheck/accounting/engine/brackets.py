@@ -199,7 +199,9 @@ def _plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float, look: int
         return None
     leading = -math.log(c) - math.log1p(c) - 0.5 * math.log(2 * math.pi * curvature)
     aim = min(leading, log_delta - k + c * epsilon)
-    cut = _cut(job, c, 2 * math.pi / apart, math.sqrt(k2), aim - _FALLEN, look) if aim > _FAINTEST else None
+    if not aim > _FAINTEST:
+        return None
+    cut = _cut(job, c, 2 * math.pi / apart, math.sqrt(k2), target=aim - _FALLEN, look=look)
     if cut is None or cut.variance * c * (c + 1) > 2 * _USELESS:
         return None
     return Plan(c=c, k=k, curvature=curvature, apart=apart, cut=cut)
@@ -310,7 +312,7 @@ class Cut:
     work: float
 
 
-def _cut(job: TrimmedJob, c: float, step: float, std: float, target: float, look: int) -> Cut | None:
+def _cut(job: TrimmedJob, c: float, step: float, std: float, *, target: float, look: int) -> Cut | None:
     """The first end that leaves out little enough, with hardly any smoothing; or that with the least of it.
 
     Args:

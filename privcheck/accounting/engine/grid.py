@@ -92,8 +92,8 @@ class Composed:
         known = epsilons >= self.lowest
         values = np.where(known, np.minimum(logs + slack, 0.0), 0.0)
         first, fall = self.floored
-        with np.errstate(divide="ignore"):
-            floor = np.logaddexp(first - fall * (epsilons - self.lowest), math.log(self.added) if self.added else -np.inf)
+        added = math.log(self.added) if self.added > 0 else -math.inf
+        floor = np.logaddexp(first - fall * (epsilons - self.lowest), added)
         tight = known & ((floor - values <= math.log(_TIGHT / 2)) | (values == -np.inf))
         return values, tight & (slack <= _TIGHT / 2)
 
@@ -296,8 +296,14 @@ def _transform(parts: list[tuple[Cells, int]], frame: Frame, *, lost: float) -> 
     infinite = min(1.0, kept * (1 + 1e-12) + added)
     slack = 1e-13 * (1 + abs(scale) + c * max(abs(float(losses[0])), abs(edge)))
     return _sum_up(
-        as_floats(masses + floor), floor, frame, first,
-        scale=scale, slack=slack, infinite=infinite, added=max(infinite - lost, 0.0)
+        as_floats(masses + floor),
+        floor,
+        frame,
+        first,
+        scale=scale,
+        slack=slack,
+        infinite=infinite,
+        added=max(infinite - lost, 0.0),
     )
 
 
@@ -362,9 +368,7 @@ def _exponentials(each: float, first: int, count: int) -> Floats:
     return as_floats(np.multiply.outer(rough, np.exp(each * np.arange(some))).ravel()[:count])
 
 
-def grid_epsilons(
-    job: Job, log_deltas: Floats, near: Floats, direction: Direction
-) -> tuple[Floats, NDArray[np.bool_]]:
+def grid_epsilons(job: Job, log_deltas: Floats, near: Floats, direction: Direction) -> tuple[Floats, NDArray[np.bool_]]:
     """Compute (m,) certified ε with δ(ε) ≤ δ, ∞ where the grid gives none; and whether they are tight.
 
     Args:
@@ -392,9 +396,7 @@ def grid_epsilons(
     return values, tight
 
 
-def grid_log_deltas(
-    job: Job, epsilons: Floats, near: Floats, direction: Direction
-) -> tuple[Floats, NDArray[np.bool_]]:
+def grid_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Direction) -> tuple[Floats, NDArray[np.bool_]]:
     """Compute (m,) certified bounds on ln δ(ε), 0 where the grid gives none; and whether they are tight.
 
     Args:

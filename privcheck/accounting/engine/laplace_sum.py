@@ -78,7 +78,7 @@ class LaplaceSum:
         return self.count * self.step
 
     def log_delta(self, epsilon: float, line: Line | None) -> float:
-        """ln δ(ε), rounded up: the closed form plus the integral on the given line (None where there is no rest)."""
+        """Compute ln δ(ε), rounded up: the closed form plus the integral on a line (None where there is no rest)."""
         total = self.closed_form(epsilon)
         if line is not None:
             sums, errors = line.sums(np.array([epsilon]))
@@ -148,7 +148,7 @@ class LaplaceSum:
         Raises:
             ArithmeticError: The terms need too many nodes, or there are too many releases.
         """
-        a, k = self.step, self.count
+        k = self.count
         if k <= _FEW:
             return None
         job = self.job
@@ -271,7 +271,7 @@ def laplace_epsilon(one: LaplaceSum, log_delta: float) -> float | None:
 
 
 def _root(one: LaplaceSum, line: Line | None, log_delta: float, *, start: float, reach: float, slope: float) -> float:
-    """The ε near a start at which ln δ, by one line, is no longer above the target: by secants, halved where they leave.
+    """Find the ε near a start at which ln δ, by one line, is no longer above the target: by secants and halves.
 
     Args:
         one: The sum.
@@ -294,9 +294,9 @@ def _root(one: LaplaceSum, line: Line | None, log_delta: float, *, start: float,
         aim = at + moved
         if abs(moved) <= close or ends[1] - ends[0] <= close:
             break
-        if not ends[0] < aim < ends[1]:
-            # a side that was never looked at ends the search there
-            aim = ends[0] if aim <= ends[0] == low and at != low else ends[1] if aim >= ends[1] == high and at != high else (ends[0] + ends[1]) / 2
+        if not ends[0] < aim < ends[1]:  # to an end that was not looked at, or to the middle
+            edge = low if moved < 0 else high
+            aim = edge if edge in ends and edge != at else (ends[0] + ends[1]) / 2
         at = aim
     root, nudge = min(max(at, low), high), max(1e-16 * high, math.ulp(at))
     while root < high and one.log_delta(root, line) > log_delta:
@@ -324,12 +324,12 @@ def _differences(s: Floats, densities: NDArray[np.intp], a: float) -> tuple[Floa
 
 
 def _log_sinh(a: float) -> float:
-    """ln(2 sinh(a/2))."""
+    """Compute ln(2 sinh(a/2))."""
     return a / 2 + math.log(-math.expm1(-a))
 
 
 def _log_binomials(k: int, i: NDArray[np.intp]) -> Floats:
-    """ln C(k, i) of increasing i, the last of which is at most k."""
+    """Compute ln C(k, i) of increasing i, the last of which is at most k."""
     each = np.arange(1, int(i[-1]) + 1)
     return as_floats(np.cumsum(np.log(k + 1 - each) - np.log(each))[i - 1])
 

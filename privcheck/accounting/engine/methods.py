@@ -3,6 +3,7 @@
 | composition | method | direction |
 | --- | --- | --- |
 | Gaussian only | the exact Gaussian curve | exact |
+| many mechanisms of bounded range | a Gaussian above them, composed with the others | upper |
 | losses with few values (randomised response, shuffled bits, …) | sums over their values | exact |
 | Laplace of one scale only | closed-form sum, contour for its rest | exact |
 | one Poisson-subsampled Gaussian | closed form | exact |
@@ -26,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.accounting.engine.atoms import Atoms, power, product
+from privcheck.accounting.engine.bounded import BoundedRange
 from privcheck.accounting.engine.brackets import GAP, bracket_epsilons, bracket_log_deltas, trimmed_tilt
 from privcheck.accounting.engine.contour import contour_epsilons, contour_log_deltas
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian
@@ -34,7 +36,7 @@ from privcheck.accounting.engine.grid import grid_epsilons, grid_log_deltas, is_
 from privcheck.accounting.engine.job import Job, saddle_for
 from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laplace_sum import LaplaceSum, laplace_epsilon, laplace_log_delta
-from privcheck.accounting.engine.laws import Direction, Floats, as_floats
+from privcheck.accounting.engine.laws import Direction, Floats
 from privcheck.accounting.engine.renyi import renyi_epsilons, renyi_log_deltas
 from privcheck.accounting.engine.replaced import MirroredGaussian
 from privcheck.accounting.engine.sampled import SampledGaussian
@@ -42,6 +44,7 @@ from privcheck.accounting.engine.sampled import SampledGaussian
 Errs = Literal["exact", "estimate", "upper", "lower"]  # "lower" for an attacker's error: not of a method here
 _MOST_LAPLACE: Final = 600.0  # Σε up to which the closed form stays within the floats' range
 _STEP_UP: Final = 1 + 1e-15  # Δ/b was rounded, and near its end δ falls linearly to 0
+_MANY_RANGES: Final = 1000  # releases of bounded range, for which a Gaussian alone is asked
 _TURNS: Final = 3  # of an estimate
 _NEAR: Final = 0.1  # of ε, to which an estimate has to be right for a grid that was made for it to count as fine
 _CLOSED: Final = 1e-12  # of ln δ, relatively: rounding in closed forms
@@ -95,21 +98,38 @@ def epsilons_of(job: Job, log_deltas: Floats, direction: Direction) -> PointValu
         direction: Direction of the asymmetric pairs.
     """
     order = np.argsort(-log_deltas, kind="stable")
-    known = _solve_epsilons(job, log_deltas[order], direction)
+    asked = log_deltas[order]
+    first, *others = _jobs(job)
+    known = _solve_epsilons(first, asked, direction)
+    for other in others:
+        known = _lesser(known, _solve_epsilons(other, asked, direction))
     if job.ranged:
-        known = _least(known, _renyi_epsilons(job, log_deltas[order], direction))
+        _improve(known, RENYI, _renyi_epsilons(job, asked, direction))
     return _back(known, order)
 
 
 def log_deltas_of(job: Job, epsilons: Floats, direction: Direction) -> PointValues:
     """Compute (m,) ln δ(ε), without the job's (ε, δ)-parts."""
     order = np.argsort(epsilons, kind="stable")
-    known = _solve_log_deltas(job, epsilons[order], direction)
+    asked = epsilons[order]
+    first, *others = _jobs(job)
+    known = _solve_log_deltas(first, asked, direction)
+    for other in others:
+        known = _lesser(known, _solve_log_deltas(other, asked, direction))
     if job.ranged:
-        known = _least(known, _renyi_log_deltas(job, epsilons[order], direction))
-    beyond = epsilons[order] >= job.largest(direction)
+        _improve(known, RENYI, _renyi_log_deltas(job, asked, direction))
+    beyond = asked >= job.largest(direction)
     summed = np.where(beyond, HOW.index(SUMMED), known.how)
     return _back(PointValues(values=np.where(beyond, -np.inf, known.values), how=summed), order)
+
+
+def _jobs(job: Job) -> tuple[Job, ...]:
+    """The job, or jobs that dominate it: with many mechanisms of bounded range a Gaussian is tight, with few a pair."""
+    above = job.with_gaussian_ranges
+    if above is None:
+        return (job,)
+    many = sum(count for law, count in job.laws if isinstance(law, BoundedRange)) > _MANY_RANGES
+    return (above,) if many else (above, job)
 
 
 def atoms_of(job: Job, direction: Direction) -> Atoms | None:
@@ -191,10 +211,11 @@ def _complete(values: Floats, asked: Floats, rest: Callable[[Floats], PointValue
     return PointValues(values=values, how=how)
 
 
-def _least(known: PointValues, renyi: Floats) -> PointValues:
-    """Take the lesser of a method's values and those of the best Rényi order."""
-    better = renyi < known.values
-    return PointValues(values=np.minimum(known.values, renyi), how=np.where(better, HOW.index(RENYI), known.how))
+def _lesser(one: PointValues, other: PointValues) -> PointValues:
+    """Take the lesser of two methods' values."""
+    better = one.values <= other.values
+    values = np.where(better, one.values, other.values)
+    return PointValues(values=values, how=np.where(better, one.how, other.how))
 
 
 def _back(known: PointValues, order: NDArray[np.intp]) -> PointValues:

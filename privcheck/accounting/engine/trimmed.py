@@ -187,8 +187,7 @@ class Trimmed:
         rounded = 1e-14 * (sums[2][-1] + np.abs(sums[1]).max() ** 2 + sums[2][-1] * m)
         spread = (2 * (m * s - a * a) - 8 * rounded).max(axis=1)
         fallen = 2 / math.pi**2 * times[:-1] ** 2 * np.maximum(spread, 0.0) * (1 - 1e-6)
-        bounds = as_floats(0.5 * np.log1p(-np.minimum(fallen, 1 - 1e-16)))
-        return bounds
+        return as_floats(0.5 * np.log1p(-np.minimum(fallen, 1 - 1e-16)))
 
 
 @runtime_checkable
