@@ -143,6 +143,17 @@ def test_what_lies_above_the_window_is_counted():
     assert math.exp(whole.log_deltas(at)[0][0]) == pytest.approx(acc.gdp_delta(1.0, 1.0).value, rel=1e-4)
 
 
+@pytest.mark.parametrize(("mesh", "size"), [(1e-3, 300), (0.2, 3000), (3.0, 500), (1e-9, 64)])
+def test_fading_sums_are_sums(mesh, size):
+    """Σ p_j e^{−mesh(j − i)} over j ≥ i, one by one, also where the exponentials leave the floats' range."""
+    masses = np.random.default_rng(3).exponential(size=size) * np.exp(np.linspace(300, -300, size))
+    found = grid._fading_sums(masses, mesh)
+    above = np.longdouble(0)
+    for i in range(size - 1, -1, -1):
+        above = masses[i] + above * np.exp(-np.longdouble(mesh))
+        assert found[i] == pytest.approx(float(above), rel=1e-12)
+
+
 def test_counts_beyond_every_bound_give_infinity_not_nan():
     law = np.array([0.5, 0.25, 0.0, 0.25] * 4) / 4
     found, bound = convolve([(law, 10**15)], 16)

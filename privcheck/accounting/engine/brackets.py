@@ -265,6 +265,8 @@ def bracket(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Brac
     weights = as_complex(np.exp(exponents) * poles)
     weights[0] /= 2
     moduli = np.abs(weights)
+    if not moduli[0] > 0:  # its rounding is all that is known
+        return None
     rounded = float((moduli * (np.expm1(np.minimum(rough, 700.0)) + UNIT * (40 + count / 8))).sum())
     # what is gone may be as large as its error allows
     rounded += error * float(np.abs(poles).sum()) + 1e-300

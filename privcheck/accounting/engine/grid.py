@@ -93,7 +93,7 @@ class Composed:
         values = np.where(known, np.minimum(logs + slack, 0.0), 0.0)
         first, fall = self.floored
         added = math.log(self.added) if self.added > 0 else -math.inf
-        floor = np.logaddexp(first - fall * (epsilons - self.lowest), added)
+        floor = np.logaddexp(first - fall * (np.clip(epsilons, self.lowest, self.highest) - self.lowest), added)
         tight = known & ((floor - values <= math.log(_TIGHT / 2)) | (values == -np.inf))
         return values, tight & (slack <= _TIGHT / 2)
 
@@ -324,8 +324,8 @@ def _sum_up(
     """
     c, mesh = frame.c, frame.mesh
     # the unit is taken at ε; from there on down as far as the floats reach
-    middle = min(max(0, round(frame.epsilon / mesh) - first), len(masses) - 1)
-    start = max(0, middle - int(_RANGE / (c * mesh)))
+    middle = round(min(max(0.0, frame.epsilon / mesh - first), len(masses) - 1.0))
+    start = max(0, middle - int(min(_RANGE / max(c * mesh, 1e-300), len(masses))))
     count = len(masses) - start
     with np.errstate(under="ignore"):  # what underflows is made up for by the last term
         gains = _fading_sums(masses[start:] * _exponentials(-c * mesh, start - middle, count), mesh) + 1e-300
@@ -333,9 +333,9 @@ def _sum_up(
     losses = as_floats((first + start + np.arange(count)) * mesh)
     unit = scale - c * (first + middle) * mesh
     span = max(abs(float(losses[0])), abs(float(losses[-1])))
-    # of every mass e^{−cl}, less what is equal under Q
-    geometric = 1 / -math.expm1(-c * mesh) - 1 / -math.expm1(-(c + 1) * mesh)
-    floored = math.log(max(floor, 1e-300) * geometric) + unit - c * mesh * (start - middle)
+    # Σ e^{−c·mesh·i}(1 − e^{−mesh·i}) over i ≥ 0
+    geometric = math.log(-math.expm1(-mesh)) - math.log(-math.expm1(-c * mesh)) - math.log(-math.expm1(-(c + 1) * mesh))
+    floored = math.log(max(floor, 1e-300)) + geometric - c * mesh + unit - c * mesh * (start - middle)
     return Composed(
         losses=losses + 8 * UNIT * span,  # grid points are rounded products
         at_points=as_floats(at_points),
@@ -351,7 +351,7 @@ def _sum_up(
 def _fading_sums(masses: Floats, mesh: float) -> Floats:
     """Σ_{j ≥ i} p_j·e^{−mesh(j − i)}, in blocks on which the exponentials are within the floats' range."""
     result, above = np.empty(len(masses)), 0.0
-    block = max(1, int(_RANGE / 4 / mesh))
+    block = max(1, int(min(_RANGE / 4 / mesh, len(masses))))
     for stop in range(len(masses), 0, -block):
         part = masses[max(0, stop - block) : stop]
         faded = _exponentials(-mesh, -(len(part) // 2), len(part))

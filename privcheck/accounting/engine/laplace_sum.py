@@ -146,7 +146,7 @@ class LaplaceSum:
         """Build the line for the terms with more than eight densities, None where k has none.
 
         Raises:
-            ArithmeticError: The terms need too many nodes, or there are too many releases.
+            ArithmeticError: The terms need too many nodes or are beyond the floats' range, or there are too many releases.
         """
         k = self.count
         if k <= _FEW:
@@ -168,6 +168,8 @@ class LaplaceSum:
         weights = as_complex(values * poles)
         weights[0] /= 2
         moduli = np.abs(weights)
+        if not 0 < float(moduli.max()) < math.inf:
+            raise ArithmeticError("the terms are beyond the floats' range")
         rounded = float(off @ np.abs(poles)) + float(moduli.sum()) * UNIT * (40 + count / 8)
         kept = 1 + int(np.flatnonzero(moduli > 1e-20 * moduli.max())[-1])
         return Line(

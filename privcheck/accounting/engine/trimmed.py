@@ -147,7 +147,7 @@ class Trimmed:
                 known, 1.4 * off / np.maximum(modulus, 1e-300) + 4 * UNIT * np.minimum(np.abs(logs), 1e3), 0.0
             )
         unknown = float(off[~known].max(initial=0.0))
-        return as_complex(logs), as_floats(rough), (3 * unknown) ** times if unknown > 0 else 0.0
+        return as_complex(logs), as_floats(rough), min(1.0, 3 * unknown) ** times
 
     def _second_orders(self, c: float, t: Floats) -> tuple[Complex, Floats]:
         """φ(t) − 1 from A(c + it), and bounds on its errors: relative to the second order in l."""
