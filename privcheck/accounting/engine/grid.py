@@ -286,7 +286,7 @@ def _transform(parts: list[tuple[Cells, int]], frame: Frame, *, lost: float) -> 
     # position i of the array holds the losses (offset + i + size·anything)·mesh: choose those around the centre
     first = round((low + high) / 2 / mesh) - size // 2
     masses = np.roll(masses, -((first - offset) % size))
-    losses = as_floats((first + np.arange(size)) * mesh)
+    losses = as_floats((float(first) + np.arange(size)) * mesh)
     edge = float(losses[-1])
     # Chernoff: of the tilted law Σ times·ln E[e^{η(L − edge)}] lies above the edge; untilted e^{−c·edge} of that
     beyond = above + eta * (largest - edge) + 1e-13 * (abs(above) + eta * (abs(largest) + abs(edge)))
@@ -330,7 +330,7 @@ def _sum_up(
     with np.errstate(under="ignore"):  # what underflows is made up for by the last term
         gains = _fading_sums(masses[start:] * _exponentials(-c * mesh, start - middle, count), mesh) + 1e-300
         at_points = np.append((np.cumsum(gains[:0:-1])[::-1]) * -math.expm1(-mesh), 0.0)
-    losses = as_floats((first + start + np.arange(count)) * mesh)
+    losses = as_floats((float(first + start) + np.arange(count)) * mesh)
     unit = scale - c * (first + middle) * mesh
     span = max(abs(float(losses[0])), abs(float(losses[-1])))
     # Σ e^{−c·mesh·i}(1 − e^{−mesh·i}) over i ≥ 0
