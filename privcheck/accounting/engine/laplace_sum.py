@@ -146,7 +146,7 @@ class LaplaceSum:
         """Build the line for the terms with more than eight densities, None where k has none.
 
         Raises:
-            ArithmeticError: The terms need too many nodes or are beyond the floats' range, or there are too many releases.
+            ArithmeticError: There are too many nodes or releases, or the terms are beyond the floats' range.
         """
         k = self.count
         if k <= _FEW:
