@@ -189,7 +189,7 @@ def is_fine(job: Job, epsilon: float, direction: Direction, tilt: Callable[[], f
 
     def adds(c: float, most: float) -> bool:
         added = count * c * (c + 1) * mesh**2 / 8 * math.exp(min(c * mesh, 700.0))
-        return added > most * min(1.0, c * max(epsilon, 0.0))
+        return added > most * (min(1.0, c * epsilon) if epsilon > 0 else 1.0)
 
     if adds(frame.c, _HARDLY):
         return False
