@@ -385,9 +385,14 @@ def rows():
         repeats=10,
         theirs={"PLD": by(PLDAccountant, their_sampled_laplace, 1e-6)},
     )
-    for law in (acc.randomized_response(epsilon=1e-5), acc.discrete_laplace(scale=1e5)):
+    twice, once = "limit law 1.367568…", "limit law 0.648105…"
+    for law, limit in (
+        (acc.randomized_response(epsilon=1e-5), twice),
+        (acc.discrete_laplace(scale=1e5), twice),
+        (acc.bounded_range(epsilon=1e-5), once),
+    ):
         yield Row(
-            job=f"10⁹ × {law.kind} of ε = 1e-5, δ = 1e-6 (limit law 1.367568…)",
+            job=f"10⁹ × {law.kind} of ε = 1e-5, δ = 1e-6 ({limit})",
             ours=lambda law=law: acc.compose(10**9 * law).epsilon(delta=1e-6).upper,
         )
     yield Row(

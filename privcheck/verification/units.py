@@ -161,7 +161,7 @@ def _raise_mu(mu: float, epsilon: float, delta: float) -> float:
 
 def _deltas(numbers: NumericAccount, knots: Floats) -> Floats:
     """δ at the knots, rounded up, the largest over the groups of users."""
-    deltas = np.max([deltas_at(branch, knots).certify() for branch in numbers.branches], axis=0)
+    deltas = np.max([deltas_at(branch, knots).values for branch in numbers.branches], axis=0)
     return np.where(knots >= numbers.pure, 0.0, deltas)
 
 

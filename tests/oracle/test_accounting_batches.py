@@ -3,8 +3,10 @@
 import itertools
 import math
 
+import dp_accounting as dp
 import numpy as np
 import pytest
+from dp_accounting.pld import PLDAccountant
 from scipy.special import ndtr
 from scipy.stats import binom
 
@@ -134,6 +136,15 @@ def test_counters_on_a_batch_that_may_rise_or_fall(p):
     for epsilon in (0.0, 0.1, 0.6):
         truth = max(delta(0.3 * b + 0.7 * a, b, epsilon) for a, b in ((up, down), (down, up)))
         assert acc.compose(event).delta(epsilon=epsilon).upper == pytest.approx(truth, rel=1e-9)
+
+
+@pytest.mark.parametrize("most", [12, 20, 30])
+def test_truncated_samples_cost_no_more_than_at_their_first_publisher(most):
+    """dp-accounting charges adding and removing a user by the same pairs (arXiv 2508.15089), on a grid of its own."""
+    event = acc.truncated_poisson_gaussian(std=1, rate=0.01, users=1000, most=most, relation="add-remove", count=100)
+    theirs = dp.TruncatedSubsampledGaussianDpEvent(999, 0.01, most, 1.0)
+    peer = PLDAccountant().compose(dp.SelfComposedDpEvent(theirs, 100)).get_epsilon(1e-6)
+    assert 0.99 * peer <= acc.compose(event).epsilon(delta=1e-6).value <= peer * (1 + 1e-4)
 
 
 def test_a_truncated_sample_with_hardly_any_noise_ends_well():

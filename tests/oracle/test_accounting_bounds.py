@@ -60,12 +60,12 @@ def test_bounds_enclose_exact_values(event, delta):
             continue
         least = value * (1 - 1e-10) - 1e-13
         assert renyi_epsilons(job, log_delta, direction)[0] >= least or job.infinite(direction) > 0
-        grid = float(grid_epsilons(job, log_delta, found.values, direction)[0])
+        grid = float(grid_epsilons(job, log_delta, found.values, direction)[0][0])
         assert grid >= least
         if value > 1e-6 and math.isfinite(grid) and delta > 1e-12:
             assert grid <= value * 1.02 + 1e-3
         if 0 < value < job.largest(direction) * (1 - 1e-6):
-            bound = grid_log_deltas(job, found.values, log_delta, direction)[0]
+            bound = grid_log_deltas(job, found.values, log_delta, direction)[0][0]
             assert bound >= log_delta[0] - 1e-8 * abs(log_delta[0])
 
 
@@ -82,7 +82,7 @@ def test_mixtures_of_atoms_stay_below_their_grid(parts, exponent):
             continue
         exact = float(atoms.epsilons(np.array([log_delta]))[0])
         if math.isfinite(exact):
-            grid = grid_epsilons(job, np.array([log_delta]), np.array([exact]), direction)[0]
+            grid = grid_epsilons(job, np.array([log_delta]), np.array([exact]), direction)[0][0]
             assert grid >= exact * (1 - 1e-10) - 1e-13
 
 

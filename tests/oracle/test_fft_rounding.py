@@ -122,7 +122,8 @@ def test_composed_laws_enclose_the_tilted_sum_of_their_own_grid():
         losses = (start + np.arange(len(total))) * np.longdouble(mesh)
         exact = float(np.sum(total * np.maximum(0, -np.expm1(np.longdouble(epsilon) - losses)) * (losses > epsilon)))
         c = saddle_at(job, epsilon, "remove")
-        law = grid._transform(parts, grid.Frame(c=c, mesh=mesh, size=size, window=(-2.2, 2.2, 3.0)), lost=0.0)
+        frame = grid.Frame(c=c, mesh=mesh, size=size, window=(-2.2, 2.2, 3.0), epsilon=epsilon)
+        law = grid._transform(parts, frame, lost=0.0)
         bound = math.exp(law.log_deltas(np.array([epsilon]))[0][0])
         assert exact <= bound * (1 + 1e-15)
         assert bound <= exact * (1 + 1e-9)
@@ -134,12 +135,23 @@ def test_what_lies_above_the_window_is_counted():
     job = job_of([acc.gaussian(std=1.0)])
     parts = [(law.cells(0.02, 1e-12, "remove"), n) for law, n in job.all_laws]
     c = saddle_at(job, 1.0, "remove")
-    cut = grid._transform(parts, grid.Frame(c=c, mesh=0.02, size=256, window=(-2.2, 2.5, 1.0)), lost=0.0)
+    cut = grid._transform(parts, grid.Frame(c=c, mesh=0.02, size=256, window=(-2.2, 2.5, 1.0), epsilon=1.0), lost=0.0)
     at = np.array([1.0])
-    assert cut.bound.losses[-1] < 3
+    assert cut.highest < 3
     assert math.exp(cut.log_deltas(at)[0][0]) >= acc.gdp_delta(1.0, 1.0).value
-    whole = grid._transform(parts, grid.Frame(c=c, mesh=0.02, size=4096, window=(-10, 12, 8.0)), lost=0.0)
+    whole = grid._transform(parts, grid.Frame(c=c, mesh=0.02, size=4096, window=(-10, 12, 8.0), epsilon=1.0), lost=0.0)
     assert math.exp(whole.log_deltas(at)[0][0]) == pytest.approx(acc.gdp_delta(1.0, 1.0).value, rel=1e-4)
+
+
+@pytest.mark.parametrize(("mesh", "size"), [(1e-3, 300), (0.2, 3000), (3.0, 500), (1e-9, 64)])
+def test_fading_sums_are_sums(mesh, size):
+    """Σ p_j e^{−mesh(j − i)} over j ≥ i, one by one, also where the exponentials leave the floats' range."""
+    masses = np.random.default_rng(3).exponential(size=size) * np.exp(np.linspace(300, -300, size))
+    found = grid._fading_sums(masses, mesh)
+    above = np.longdouble(0)
+    for i in range(size - 1, -1, -1):
+        above = masses[i] + above * np.exp(-np.longdouble(mesh))
+        assert found[i] == pytest.approx(float(above), rel=1e-12)
 
 
 def test_counts_beyond_every_bound_give_infinity_not_nan():

@@ -7,11 +7,13 @@ from collections import Counter
 import mpmath as mp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import ndtr
 
 from privcheck import accounting as acc
-from privcheck.accounting.engine.bounded import BoundedRange
+from privcheck.accounting.engine.bounded import BoundedRange, gaussian_above
 from privcheck.declare.procedures import NoisyMax
 from privcheck.declare.relations import ReplaceOne
 from privcheck.errors import ParameterError
@@ -134,6 +136,84 @@ def test_two_adaptive_choices_of_bounded_range(monotone):
     for epsilon in (0.0, 0.5, 1.2, 1.8):
         truth = float(np.max(chance * once(epsilon - grid) + (1 - chance) * once(epsilon - grid + eta)))
         assert truth <= curve.delta(epsilon=epsilon).upper <= truth * 1.35
+
+
+def gaussian_call(variance, y):
+    """E(e^{y + L} − 1)₊ for the loss L of a Gaussian of that μ², under Q."""
+    root = mp.sqrt(variance)
+    return mp.exp(y) * mp.ncdf(y / root + root / 2) - mp.ncdf(y / root - root / 2)
+
+
+# [lemma bounded-range-step]
+@given(st.floats(-4, 0.45), st.floats(math.log10(3.2), 3), st.floats(-1, 1), st.floats(-9, 0))
+def test_a_release_of_bounded_range_before_a_gaussian_costs_no_more_than_a_larger_gaussian(log_a, ratio, place, at):
+    """At y ≤ 0: y > 0 with τ is, times e^y and up to a constant, −y with −τ."""
+    with mp.workdps(50):
+        a = mp.mpf(10) ** log_a
+        s = a * a * mp.mpf(10) ** ratio
+        tau, y = place * a, at * mp.sqrt(s)
+        high = mp.expm1(a - tau) / mp.expm1(2 * a)  # Q's mass at the larger loss
+        one = high * gaussian_call(s, y + tau + a) + (1 - high) * gaussian_call(s, y + tau - a)
+        larger = gaussian_call(s * s / (s - a * a), y)
+        assert one <= larger
+
+
+def adaptive_deltas(eta, count, parts):
+    """(ε, δ) of releases of range η, each chosen after the outputs before: losses on a lattice of η/parts, exactly.
+
+    For the losses t and t − η of a release with t on the lattice: V(y) = E over P of (1 − e^{−(y + rest)})₊.
+    """
+    t = eta * np.arange(1, parts) / parts
+    high = np.expm1(eta - t) / -np.expm1(-eta) * np.exp(t - eta)  # P's mass at t
+    reach = count * parts
+    y = eta / parts * np.arange(-2 * reach, 2 * reach + 1)
+    values = np.maximum(-np.expm1(-y), 0.0)
+    for _ in range(count):
+        up = np.append(values, np.full(parts, 1.0))
+        down = np.append(np.zeros(parts), values)
+        best = np.zeros_like(values)
+        for i, p in enumerate(high.tolist(), start=1):
+            best = np.maximum(best, p * up[i : i + len(y)] + (1 - p) * down[i : i + len(y)])
+        values = best
+    inside = np.abs(y) <= reach * eta / parts
+    return -y[inside], values[inside]
+
+
+# [lemma bounded-range-limit]
+@pytest.mark.parametrize(("eta", "count"), [(0.02, 25), (0.4, 25), (0.4, 60), (1.5, 40)])
+def test_adaptive_choices_of_bounded_range_stay_below_their_gaussian(eta, count):
+    """All strategies over a lattice of positions, by dynamic programming: never above, and close."""
+    epsilons, deltas = adaptive_deltas(eta, count, 16)
+    mu_squared = gaussian_above([(eta, count)])
+    curve = acc.compose(acc.bounded_range(epsilon=eta, count=count))
+    for epsilon, delta in zip(epsilons.tolist(), deltas.tolist(), strict=True):
+        if epsilon >= 0 and delta > 1e-9:
+            assert delta <= acc.gdp_delta(math.sqrt(mu_squared), epsilon).value * (1 + 1e-9)
+    for epsilon, delta in list(zip(epsilons.tolist(), deltas.tolist(), strict=True))[:: count * 4]:
+        if epsilon >= 0 and delta > 1e-9:
+            assert delta * (1 - 1e-9) <= curve.delta(epsilon=epsilon).upper
+    assert mu_squared <= count * eta**2 / 4 * (1 + 8 / count)
+
+
+# [lemma bounded-range-limit]
+def test_releases_of_different_ranges_share_one_gaussian_in_any_order():
+    few, many = gaussian_above([(0.3, 10)]), gaussian_above([(0.3, 10), (0.1, 90)])
+    assert many == gaussian_above([(0.1, 90), (0.3, 10)])
+    assert few + 90 * 0.1**2 / 4 <= many <= few + gaussian_above([(0.3, 10)])
+    assert math.isinf(gaussian_above([(6.0, 3)]))
+    curve = acc.compose(acc.bounded_range(epsilon=0.1, count=500), acc.laplace(scale=3))
+    alone = acc.compose(acc.bounded_range(epsilon=0.1, count=500))
+    assert alone.epsilon(delta=1e-6).value < curve.epsilon(delta=1e-6).value
+    assert curve.epsilon(delta=1e-6).direction == "upper"
+
+
+# [lemma bounded-range-limit]
+@pytest.mark.parametrize(("eta", "count"), [(1e-5, 10**9), (1e-3, 10**6), (0.05, 10**4)])
+def test_many_exponential_mechanisms_cost_hardly_more_than_two_equally_likely_losses(eta, count):
+    """Two candidates whose scores move apart: binary randomised response of η/2, a mechanism of range η."""
+    found = acc.compose(acc.exponential_mechanism(epsilon=eta, count=count)).epsilon(delta=1e-6)
+    least = acc.compose(acc.randomized_response(epsilon=eta / 2, count=count)).epsilon(delta=1e-6)
+    assert least.lower <= found.value <= least.value * (1 + 20 / count + 1e-5)
 
 
 @pytest.mark.parametrize("eta", [1e-6, 0.01, 0.5, 3.0, 40.0])

@@ -1,8 +1,13 @@
-"""Mechanisms of bounded range: all likelihood ratios of two neighbours lie within a factor e^η of each other."""
+"""Mechanisms of bounded range: all likelihood ratios of two neighbours lie within a factor e^η of each other.
+
+Few releases are charged by a pair above all of them (`BoundedRange`); many by one Gaussian, whose μ² is hardly above
+Ση²/4, the limit for two equally likely losses (`gaussian_above`).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +29,8 @@ from privcheck.accounting.engine.laws import (
 )
 from privcheck.accounting.engine.trimmed import Trimmed, assemble, exponential_piece
 
+_START: Final = 3.2  # variance of the Gaussian composed first, in units of the largest η²/4: about the best
+_MOST: Final = 8.0  # of η²/4
 _SMALL: Final = 0.02  # (z + ½)η below which K is a series: the closed form cancels
 
 
@@ -131,3 +138,43 @@ class BoundedRange:
         part = -np.expm1(-np.diff(edges) / 2) / -math.expm1(-eta)
         under_p, under_q = np.exp((edges[1:] - eta) / 2) * part, np.exp((-edges[:-1] - eta) / 2) * part
         return spread(low, grid, as_floats(under_p), as_floats(under_q), mesh=mesh, lowest=0.0, infinite=0.0)
+
+
+def gaussian_above(ranges: Sequence[tuple[float, int]]) -> float:
+    """μ² of a Gaussian that dominates adaptively composed releases of bounded range, rounded up.
+
+    Lemma bounded-range-step: Let a = η/2, a² ≤ 8 and s ≥ 3.2a². A release of range η with a Gaussian of μ² = s after it
+    has no larger δ(ε), at any ε, than a Gaussian of μ² = s²/(s − a²). Proof: the release has two losses τ ± a [lemma
+    bounded-range]. Let g_s(y) = e^{−s/8} times the density of N(0, s) at y. E(xe^L − 1)₊ at x = e^y, over losses L
+    under Q, grows by e^{y/2}·½∫₀^r g_{s+t}(y)dt where L gains a Gaussian of μ² = r, and by e^{y/2}·∫g_s(y + u)K(u)du
+    where it gains the release, with K ≥ 0 and ∫e^{−bu}K(u)du = (e^{κ(b + ½)} − 1)/(b² − ¼), κ(z) = ln E_Q e^{zL}. That
+    is at most ½∫₀^{a²} e^{(b² − ¼)t/2}dt at every real b, for κ(z) − z(z − 1)a²/2 is concave with zeros at 0 and 1
+    [lemma bounded-range-rho]. With b = y/s the second gain, over g_s(y), is therefore at most that, and the first is,
+    in t' = ts/(s + t), ½∫(1 − t'/s)^{−3/2}·e^{−t'²/8(s − t')}·e^{(b² − ¼)t'/2}dt' up to rs/(s + r), where the first two
+    factors are together at least 1 if t' ≤ 12(1 − t'/s). So rs/(s + r) = a² is enough.
+
+    Lemma bounded-range-limit: Releases of ranges η_i, adaptively composed with each other and with whatever else in any
+    order, are dominated by a Gaussian of any s with s − m·ln s ≥ s₀ − m·ln s₀ + A + m²/(s₀ − 2m), A = Ση_i²/4, m the
+    largest η_i²/4, s₀ ≥ 3.2m. Proof: a Gaussian of s₀ after all others makes no δ(ε) smaller. By backward induction and
+    the last lemma, which holds for mixtures over y too, a release adds at most a²·f(s), f(s) = s/(s − m), to the s of
+    what comes after it; whatever else is composed mixes over y or adds to s, and f falls. Φ(s) = s − m·ln s has Φ′ =
+    1/f, and grows by at most a²f(s)/f(s + a²f(s)) ≤ a² + a²·m²/(s − m)²; the sum of the last terms is at most
+    m²·∫(s₀ + t − m)^{−2}dt from −m on.
+
+    Args:
+        ranges: η and the number of releases of that range.
+
+    Returns:
+        μ² of all together; ∞ where a range is too large.
+    """
+    m = max(eta * eta for eta, _ in ranges) / 4 * (1 + 4 * UNIT)
+    if not 0 < m <= _MOST:
+        return math.inf
+    total = math.fsum(count * eta * eta for eta, count in ranges) / 4 / m
+    least = (_START - math.log(_START) + total + 1 / (_START - 2)) * (1 + 1e-14)
+    s = least + math.log(least)
+    for _ in range(60):
+        s = least + math.log(s)
+    while s - math.log(s) < least:
+        s *= 1 + 4 * UNIT
+    return m * s * (1 + 16 * UNIT)

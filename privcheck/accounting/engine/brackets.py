@@ -22,9 +22,10 @@ computed, not expanded, so the error is that of the bounds above: at 10⁹ relea
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from privcheck.accounting.engine.job import Job, saddle_at, saddle_for
 from privcheck.accounting.engine.laws import UNIT, Direction, Floats, Moments, as_complex, as_floats
 from privcheck.accounting.engine.trimmed import Trimmable, Trimmed
 
+T = TypeVar("T", float, Floats)
 _TAIL: Final = 1e-6  # of δ, left out
 _FALLEN: Final = 16.0  # −ln of what truncation may leave, relative to the result
 _SMOOTHED: Final = 1e-5  # of ln δ, that smoothing may add where longer sums cost more
@@ -43,7 +45,7 @@ _MOST_TIMES: Final = 2e5
 _FIRST: Final = 3.0  # t of the first candidate, in units of 1/σ
 _OCTAVES: Final = 45
 _PARTS: Final = 2  # of an octave
-_LOOKS: Final = (5, 9, _OCTAVES)  # octaves looked at, more where these leave too much
+_LOOKS: Final = (8, _OCTAVES)  # octaves looked at, more where these leave too much
 _HALVES: Final = 10  # of the interval in which the variance of the smoothing is sought, in its logarithm …
 _DEEP: Final = 50  # … in octaves
 _USELESS: Final = 2.0  # of ln δ, that smoothing would add
@@ -51,11 +53,13 @@ _MOVED: Final = 6.0  # standard deviations by which smoothing moves ε of the lo
 _NOWHERE: Final = 1e-100  # a period below it, or above its inverse: Chernoff says nothing
 _BEYOND: Final = 4.0
 _FAINTEST: Final = -34.0  # ln of the result relative to the largest term of its sum
-_CHEAP: Final = 3e6  # products, for which no other line is looked for
-_NEARER: Final = (0.8, 0.65, 0.5)
+_CHEAP: Final = 3e6  # products, for which no other line is looked for …
+_CHEAP_ENOUGH: Final = 1e7  # … and no third
+_NEARER: Final = (1.0, 0.65, 0.5, 0.8)
 _TILTS: Final = 3  # octaves of tilts that share nodes
 _FACTORS: Final = np.array([0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0])
 GAP: Final = 1e-2  # of ln δ, between the bounds, above which the grid is asked too
+_SAME: Final = 4 * _TAIL  # of ln δ: a gap for which no other line is looked for
 _CLOSE: Final = 1e-3  # of ln δ: a gap between the bounds that counts as none
 _TURNS: Final = 6  # of a search for the place of a line
 _REACH: Final = 3.0  # widths on both sides of a line, where it is looked at
@@ -102,10 +106,10 @@ class TrimmedJob:
         """K, K′, K″ of the composition at (m,) real c; those of a c share nodes with those up to 8 times as large."""
         v = self.mu_squared
         sums = [c * (c + 1) * (v / 2), (c + 0.5) * v, np.full(len(c), v)]
-        octaves = np.maximum(np.ceil(np.log2(c) / _TILTS), 0) * _TILTS
-        for octave in np.unique(octaves).tolist():
-            part = octaves == octave
-            made = self.nodes(2.0**octave, 0.0)
+        tilts = _octave(c)
+        for tilt in np.unique(tilts).tolist():
+            part = tilts == tilt
+            made = self.nodes(tilt, 0.0)
             for law, count in made or ():
                 for total, own in zip(sums, law.moments(c[part]), strict=True):
                     total[part] += count * own
@@ -113,6 +117,12 @@ class TrimmedJob:
                 for total in sums:
                     total[part] = np.inf
         return sums[0], sums[1], sums[2]
+
+
+def _octave(c: T) -> T:
+    """Largest tilt of those that share nodes with c, at least 1."""
+    tilt: T = 2.0 ** (np.maximum(np.ceil(np.log2(c) / _TILTS), 0) * _TILTS)
+    return tilt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,7 +189,7 @@ class Plan:
     cut: Cut
 
 
-def _plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Plan | None:
+def _plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float, look: int) -> Plan | None:
     k, _, k2 = (float(x[0]) for x in job.moments(np.array([c]), job.direction))
     curvature = k2 + 1 / c**2 + 1 / (c + 1) ** 2
     if not (math.isfinite(k) and math.isfinite(curvature)):
@@ -189,7 +199,9 @@ def _plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Plan |
         return None
     leading = -math.log(c) - math.log1p(c) - 0.5 * math.log(2 * math.pi * curvature)
     aim = min(leading, log_delta - k + c * epsilon)
-    cut = _cut(job, c, 2 * math.pi / apart, math.sqrt(k2), aim - _FALLEN) if aim > _FAINTEST else None
+    if not aim > _FAINTEST:
+        return None
+    cut = _cut(job, c, 2 * math.pi / apart, math.sqrt(k2), target=aim - _FALLEN, look=look)
     if cut is None or cut.variance * c * (c + 1) > 2 * _USELESS:
         return None
     return Plan(c=c, k=k, curvature=curvature, apart=apart, cut=cut)
@@ -197,15 +209,22 @@ def _plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Plan |
 
 def _best_plan(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Plan | None:
     """The line through c, or one nearer 0 with less work: under a large tilt large losses make the period long."""
-    plans = [_plan(job, epsilon, log_delta, c)]
-    if plans[0] is None or plans[0].cut.work > _CHEAP or plans[0].cut.variance > 0:
-        plans += [_plan(job, epsilon, log_delta, c * factor) for factor in _NEARER]
+    plans = list[Plan]()
 
     def order(plan: Plan) -> tuple[float, float]:
         added = plan.c * (plan.c + 1) * plan.cut.variance / 2
         return (added if added > _SMOOTHED else 0.0, plan.cut.work)
 
-    return min((plan for plan in plans if plan is not None), key=order, default=None)
+    for look in _LOOKS:
+        for factor in _NEARER:
+            plan = _plan(job, epsilon, log_delta, c * factor, look)
+            if plan is not None:
+                plans.append(plan)
+                if plan.cut.variance == 0 and plan.cut.work <= (_CHEAP if factor == 1 else _CHEAP_ENOUGH):
+                    return plan
+        if plans and order(best := min(plans, key=order))[0] == 0:
+            return best
+    return min(plans, key=order, default=None)
 
 
 def bracket(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Bracket | None:
@@ -246,6 +265,8 @@ def bracket(job: TrimmedJob, epsilon: float, log_delta: float, c: float) -> Brac
     weights = as_complex(np.exp(exponents) * poles)
     weights[0] /= 2
     moduli = np.abs(weights)
+    if not moduli[0] > 0:  # its rounding is all that is known
+        return None
     rounded = float((moduli * (np.expm1(np.minimum(rough, 700.0)) + UNIT * (40 + count / 8))).sum())
     # what is gone may be as large as its error allows
     rounded += error * float(np.abs(poles).sum()) + 1e-300
@@ -293,7 +314,7 @@ class Cut:
     work: float
 
 
-def _cut(job: TrimmedJob, c: float, step: float, std: float, target: float) -> Cut | None:
+def _cut(job: TrimmedJob, c: float, step: float, std: float, *, target: float, look: int) -> Cut | None:
     """The first end that leaves out little enough, with hardly any smoothing; or that with the least of it.
 
     Args:
@@ -302,8 +323,12 @@ def _cut(job: TrimmedJob, c: float, step: float, std: float, target: float) -> C
         step: Between the nodes in t.
         std: Standard deviation of the tilted loss.
         target: ln of what may be left out.
+        look: Octaves of ends that are looked at.
+
+    Returns:
+        None where there are too many nodes.
     """
-    base = job.nodes(c, 0.0)
+    base = job.nodes(_octave(c), 0.0)
     if base is None:
         return None
     first = max(_FIRST / max(std, 1e-150), 2 * step)
@@ -316,25 +341,19 @@ def _cut(job: TrimmedJob, c: float, step: float, std: float, target: float) -> C
     work = nodes * (times / step + 1)
     affordable = int(np.count_nonzero((work <= _MOST_WORK) & (times <= _MOST_TIMES * step)))
     shares = np.log(1 / (times - step) - np.append(1 / times[1:], 0.0)) - math.log(math.pi)
-    best: Cut | None = None
-    for look in _LOOKS:
-        possible = min(affordable, look * _PARTS)
-        made = job.nodes(c, float(times[possible - 1])) if possible else None
-        if made is None:
-            break
-        logs = -job.mu_squared * times**2 / 2
-        for law, repeats in made:
-            fallen = np.log(np.minimum(1.0, law.atoms + law.variation / times))
-            fallen[:-1] = np.minimum(fallen[:-1], law.bound_by_pairs(c, times))
-            logs += repeats * fallen
-        found = _least_smoothing(as_floats(logs + shares), times, as_floats(work[:possible]), target)
-        added = c * (c + 1) * np.array([cut.variance for cut in found]) / 2
-        good = np.flatnonzero(added <= _SMOOTHED)
-        one = found[int(good[0]) if len(good) else int(np.argmin(added))]
-        best = one if best is None or one.variance < best.variance else best
-        if len(good) or possible == affordable:
-            break
-    return best
+    possible = min(affordable, look * _PARTS)
+    made = job.nodes(c, float(times[possible - 1])) if possible else None
+    if made is None:
+        return None
+    logs = -job.mu_squared * times**2 / 2
+    for law, repeats in made:
+        fallen = np.log(np.minimum(1.0, law.atoms + law.variation / times))
+        fallen[:-1] = np.minimum(fallen[:-1], law.bound_by_pairs(c, times))
+        logs += repeats * fallen
+    found = _least_smoothing(as_floats(logs + shares), times, as_floats(work[:possible]), target)
+    added = c * (c + 1) * np.array([cut.variance for cut in found]) / 2
+    good = np.flatnonzero(added <= _SMOOTHED)
+    return found[int(good[0]) if len(good) else int(np.argmin(added))]
 
 
 def _least_smoothing(logs: Floats, times: Floats, work: Floats, target: float) -> list[Cut]:
@@ -459,9 +478,12 @@ def bracket_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Dire
     return values, least
 
 
-def trimmed_tilt(job: Job, epsilon: float, log_delta: float, direction: Direction) -> float | None:
-    """Saddle point of the trimmed laws at ε; None where some law cannot be trimmed."""
-    return None if _trimmable(job) is None else saddle_at(_trim(job, log_delta, direction), epsilon, direction)
+def trimmed_tilt(job: Job, epsilon: float, log_delta: float, direction: Direction) -> float:
+    """Saddle point of the trimmed laws at ε; 0 where no large loss is trimmed, or where some law cannot be trimmed."""
+    if job.mu_squared == 0 and math.isfinite(job.largest(direction)):
+        return 0.0
+    sketch = job.sketch(direction)
+    return 0.0 if _trimmable(sketch) is None else saddle_at(_trim(sketch, log_delta, direction), epsilon, direction)
 
 
 def _trimmable(job: Job) -> tuple[tuple[Trimmable, int], ...] | None:
@@ -469,7 +491,9 @@ def _trimmable(job: Job) -> tuple[tuple[Trimmable, int], ...] | None:
     return laws if len(laws) == len(job.laws) and not job.orders_only else None
 
 
+@functools.lru_cache(maxsize=16)
 def _trim(job: Job, log_delta: float, direction: Direction) -> TrimmedJob:
+    """The trimmed laws, whose nodes one question needs several times."""
     laws = _trimmable(job)
     assert laws is not None
     tail = _TAIL * math.exp(max(log_delta, -650.0)) / sum(count for _, count in laws)
@@ -491,6 +515,8 @@ def _bracket_for(job: Job, log_delta: float, direction: Direction) -> Bracket | 
         found = made
         root = float(_roots(made, target)[0])
         if root == epsilon or (math.isfinite(root) and abs(root - epsilon) <= made.width):
+            return made
+        if math.isfinite(root) and float(made.least(np.array([root]))[0]) > log_delta - _SAME:
             return made
         # δ above the target on all of the neighbourhood: further up
         root = root if math.isfinite(root) else epsilon + _REACH * made.width

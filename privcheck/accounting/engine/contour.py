@@ -98,19 +98,19 @@ class Line:
 
 def line(job: Job, epsilon: float, c: float, direction: Direction) -> Line | None:
     """Build the integrand on the line through c; None where it falls too slowly."""
+    sketch = job.sketch(direction)
+    fading, roughly = job.bound_decay(c, direction), sketch.bound_decay(c, direction)
+    if fading is None or roughly is None:
+        return None
     k, _, k2 = (float(x[0]) for x in job.moments(np.array([c]), direction))
     curvature = k2 + 1 / c**2 + 1 / (c + 1) ** 2
-    sketch = job.sketch(direction)
     apart = period(sketch, epsilon, c, direction)
-    if not (math.isfinite(k) and math.isfinite(curvature) and _NOWHERE < apart < 1 / _NOWHERE):
+    off = float(job.bound_rounding(np.array([c]), direction)[0])
+    if not (math.isfinite(k) and math.isfinite(curvature) and _NOWHERE < apart < 1 / _NOWHERE and off <= _MOST_OFF):
         return None
     step = 2 * math.pi / apart
     # to leading order the sum of the weights is 1/(c(c + 1)√(2π·curvature))
     leading = -math.log(c) - math.log1p(c) - 0.5 * math.log(2 * math.pi * curvature)
-    fading, roughly = job.bound_decay(c, direction), sketch.bound_decay(c, direction)
-    off = float(job.bound_rounding(np.array([c]), direction)[0])
-    if fading is None or roughly is None or off > _MOST_OFF:
-        return None
     count = _nodes(roughly, step, leading - _CUT)
     if count is None or not _affordable(job, c, step, count):
         return None

@@ -32,7 +32,7 @@ import numpy as np
 from privcheck.accounting.engine.gdp import gdp_log_delta, gdp_tangent
 from privcheck.accounting.engine.job import Job
 from privcheck.accounting.engine.laws import Floats
-from privcheck.accounting.engine.methods import epsilons_of, log_deltas_of, upper_epsilons, upper_log_deltas
+from privcheck.accounting.engine.methods import epsilons_of, log_deltas_of
 
 STEP: Final = 1e-4  # by which μ is raised where it does not hold: its distance from the least
 _FIRST: Final = 129  # points of the first look
@@ -74,7 +74,7 @@ class Composition:
     def epsilon(self, log_delta: float) -> float:
         """ε at ln δ, rounded up."""
         at = np.array([log_delta])
-        return max(float(upper_epsilons(self.job, at, epsilons_of(self.job, at, d), d)[0]) for d in self.job.directions)
+        return max(float(epsilons_of(self.job, at, d).values[0]) for d in self.job.directions)
 
     def end(self, mu: float) -> float:
         """An ε from which on the δ of μ is certainly above."""
@@ -95,7 +95,7 @@ class Composition:
             self.known.update(zip(new, self._logs(np.array(new)).tolist(), strict=True))
 
     def _logs(self, at: Floats) -> Floats:
-        ways = [upper_log_deltas(self.job, at, log_deltas_of(self.job, at, d), d) for d in self.job.directions]
+        ways = [log_deltas_of(self.job, at, d).values for d in self.job.directions]
         logs: Floats = np.minimum(np.maximum.reduce(ways), 0.0)
         if self.allowed == 0:
             return logs

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from privcheck.accounting.engine.atoms import Atoms, coarsen, tidy
+from privcheck.accounting.engine.atoms import Atoms, coarsen, thin, tidy
 from privcheck.accounting.engine.laws import (
     UNIT,
     Cells,
@@ -28,6 +28,7 @@ from privcheck.accounting.engine.trimmed import Trimmed, trimmed_atoms
 from privcheck.accounting.engine.waves import atoms_moments, wave_of
 
 _SMOOTH: Final = 3.0  # from this σ on, e^{−2π²σ²} < 1e-77: sums over the integers are Gaussian integrals
+_FEW: Final = 256  # values of a sketch
 _COARSE: Final = 20_000  # values in a cumulant; more are joined, upwards
 _MOST_STD: Final = 12_000.0  # of a discrete Gaussian whose integers are enumerated
 _LEAST_MU: Final = 1e-60  # a loss below it is rounded up to it
@@ -107,6 +108,13 @@ class AtomicLaw:
     def _coarse(self, direction: Direction) -> Atoms:
         return _coarsen(self.build, self.arguments, "remove" if self.symmetric else direction)
 
+    @property
+    def sketch(self) -> AtomicLaw:
+        """Similar law of few values, for searches only."""
+        arguments = (self.build, self.arguments)
+        few = AtomicLaw(build=_thin, arguments=arguments, bound=self.bound, symmetric=self.symmetric, whole=self.whole)
+        return few if len(self.atoms("remove").losses) > _FEW else self
+
     def trim(self, tail: float, direction: Direction, *, c: float, longest: float) -> Trimmed | None:
         """Build nodes of the law, nothing of it left out; see `trimmed`."""
         atoms = self.atoms(direction)
@@ -120,6 +128,10 @@ class AtomicLaw:
 @functools.lru_cache(maxsize=128)
 def _coarsen(build: Callable[..., Atoms], arguments: tuple[Any, ...], direction: Direction) -> Atoms:
     return coarsen(_build(build, arguments, direction), _COARSE)
+
+
+def _thin(build: Callable[..., Atoms], arguments: tuple[Any, ...], direction: Direction) -> Atoms:
+    return thin(_build(build, arguments, direction), _FEW)
 
 
 @functools.lru_cache(maxsize=128)

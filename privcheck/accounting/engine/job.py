@@ -9,7 +9,8 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from privcheck.accounting.engine.bounded import BoundedRange
+from privcheck.accounting.engine.bounded import BoundedRange, gaussian_above
+from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.laws import DIRECTIONS, UNIT, Direction, Fading, Floats, GaussianLaw, Law, Moments
 from privcheck.accounting.engine.orders import RenyiLaw
 
@@ -93,9 +94,10 @@ class Job:
         return math.fsum(terms) * (1 + 1e-15) if all(math.isfinite(t) for t in terms) else math.inf
 
     def sketch(self, direction: Direction) -> Job:
-        """Similar job of few laws, for starting points of searches only, never for results."""
+        """Similar job of few laws with few values, for starting points of searches only, never for results."""
         if len(self.laws) <= _MANY:
-            return self
+            laws = tuple((law.sketch if isinstance(law, AtomicLaw) else law, count) for law, count in self.laws)
+            return self if laws == self.laws else replace(self, laws=laws)
         ordered = sorted(self.laws, key=lambda pair: pair[0].span(direction))
         groups = np.array_split(np.arange(len(ordered)), _MANY)
         laws = tuple((ordered[int(g[-1])][0], sum(ordered[i][1] for i in g.tolist())) for g in groups)
@@ -128,6 +130,17 @@ class Job:
     def ranged(self) -> bool:
         """Whether Rényi orders may be tighter than the pairs, as for several mechanisms of bounded range."""
         return any(isinstance(law, BoundedRange) for law, _ in self.laws)
+
+    @property
+    def with_gaussian_ranges(self) -> Job | None:
+        """Job with a Gaussian in place of all laws of bounded range; None where these are better, or there are none."""
+        ranges = [(law.span_of_losses, count) for law, count in self.laws if isinstance(law, BoundedRange)]
+        above = gaussian_above(ranges) if ranges else math.inf
+        # μ² of the limit law of the pairs
+        if not above < math.fsum(count * eta * eta / 3 for eta, count in ranges):
+            return None
+        others = tuple((law, count) for law, count in self.laws if not isinstance(law, BoundedRange))
+        return replace(self, mu_squared=(self.mu_squared + above) * (1 + UNIT), laws=others)
 
     def bound_rounding(self, c: Floats, direction: Direction) -> Floats:
         """(m,) bounds on the rounding error of K(c), which a count multiplies, at (m,) values of c."""

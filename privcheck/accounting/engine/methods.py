@@ -3,8 +3,9 @@
 | composition | method | direction |
 | --- | --- | --- |
 | Gaussian only | the exact Gaussian curve | exact |
+| many mechanisms of bounded range | a Gaussian above them, composed with the others | upper |
 | losses with few values (randomised response, shuffled bits, …) | sums over their values | exact |
-| Laplace of one scale only | closed-form sum, contour for its rest | exact up to 8 releases, else estimate |
+| Laplace of one scale only | closed-form sum, contour for its rest | exact |
 | one Poisson-subsampled Gaussian | closed form | exact |
 | anything with a smooth part | contour integral with a bound on its error | exact |
 | small losses beside rare large ones, huge counts | contour integral of trimmed laws | upper |
@@ -26,11 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.accounting.engine.atoms import Atoms, power, product
+from privcheck.accounting.engine.bounded import BoundedRange
 from privcheck.accounting.engine.brackets import GAP, bracket_epsilons, bracket_log_deltas, trimmed_tilt
 from privcheck.accounting.engine.contour import contour_epsilons, contour_log_deltas
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian
 from privcheck.accounting.engine.gdp import gdp_epsilon, gdp_log_delta
-from privcheck.accounting.engine.grid import bound_excess, grid_epsilons, grid_log_deltas
+from privcheck.accounting.engine.grid import grid_epsilons, grid_log_deltas, is_fine
 from privcheck.accounting.engine.job import Job, saddle_for
 from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laplace_sum import LaplaceSum, laplace_epsilon, laplace_log_delta
@@ -42,8 +44,10 @@ from privcheck.accounting.engine.sampled import SampledGaussian
 Errs = Literal["exact", "estimate", "upper", "lower"]  # "lower" for an attacker's error: not of a method here
 _MOST_LAPLACE: Final = 600.0  # Σε up to which the closed form stays within the floats' range
 _STEP_UP: Final = 1 + 1e-15  # Δ/b was rounded, and near its end δ falls linearly to 0
+_MANY_RANGES: Final = 1000  # releases of bounded range, for which a Gaussian alone is asked
+_TURNS: Final = 3  # of an estimate
+_NEAR: Final = 0.1  # of ε, to which an estimate has to be right for a grid that was made for it to count as fine
 _CLOSED: Final = 1e-12  # of ln δ, relatively: rounding in closed forms
-_ESTIMATED: Final = 1e-12  # … and by how much an estimate is rounded up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +56,7 @@ class How:
 
     Attributes:
         name: Name of the method.
-        errs: "exact" (up to rounding, rounded up), "estimate" (about 10 digits, rounded up) or "upper".
+        errs: "exact" (up to rounding, rounded up) or "upper".
     """
 
     name: str
@@ -64,13 +68,12 @@ GAUSSIAN: Final = How(name="Gaussian curve", errs="exact")
 VALUES: Final = How(name="sum over the losses' values", errs="exact")
 JOINED: Final = How(name="sum over the losses' values", errs="upper")
 LAPLACE: Final = How(name="sum over Laplace atoms", errs="exact")
-LAPLACE_REST: Final = How(name="sum over Laplace atoms", errs="estimate")
 CLOSED: Final = How(name="closed form", errs="exact")
 CONTOUR: Final = How(name="contour integral", errs="exact")
 BRACKET: Final = How(name="contour integral of trimmed laws", errs="upper")
 GRID: Final = How(name="dominating law on a grid", errs="upper")
 RENYI: Final = How(name="Rényi, best order", errs="upper")
-HOW: Final = (SUMMED, GAUSSIAN, VALUES, JOINED, LAPLACE, LAPLACE_REST, CLOSED, CONTOUR, BRACKET, GRID, RENYI)
+HOW: Final = (SUMMED, GAUSSIAN, VALUES, JOINED, LAPLACE, CLOSED, CONTOUR, BRACKET, GRID, RENYI)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,57 +98,48 @@ def epsilons_of(job: Job, log_deltas: Floats, direction: Direction) -> PointValu
         direction: Direction of the asymmetric pairs.
     """
     order = np.argsort(-log_deltas, kind="stable")
-    known = _solve_epsilons(job, log_deltas[order], direction)
+    asked = log_deltas[order]
+    first, *others = _jobs(job)
+    known = _solve_epsilons(first, asked, direction)
+    for other in others:
+        known = _lesser(known, _solve_epsilons(other, asked, direction))
     if job.ranged:
-        known = _least(known, _renyi_epsilons(job, log_deltas[order], direction))
+        _improve(known, RENYI, _renyi_epsilons(job, asked, direction))
     return _back(known, order)
 
 
 def log_deltas_of(job: Job, epsilons: Floats, direction: Direction) -> PointValues:
     """Compute (m,) ln δ(ε), without the job's (ε, δ)-parts."""
     order = np.argsort(epsilons, kind="stable")
-    known = _solve_log_deltas(job, epsilons[order], direction)
+    asked = epsilons[order]
+    first, *others = _jobs(job)
+    known = _solve_log_deltas(first, asked, direction)
+    for other in others:
+        known = _lesser(known, _solve_log_deltas(other, asked, direction))
     if job.ranged:
-        known = _least(known, _renyi_log_deltas(job, epsilons[order], direction))
-    beyond = epsilons[order] >= job.largest(direction)
+        _improve(known, RENYI, _renyi_log_deltas(job, asked, direction))
+    beyond = asked >= job.largest(direction)
     summed = np.where(beyond, HOW.index(SUMMED), known.how)
     return _back(PointValues(values=np.where(beyond, -np.inf, known.values), how=summed), order)
 
 
-def upper_epsilons(job: Job, log_deltas: Floats, known: PointValues, direction: Direction) -> Floats:
-    """Compute (m,) certified ε with δ(ε) ≤ δ: the known value if certified, else the least certified bound.
-
-    Args:
-        job: The composition.
-        log_deltas: (m,) ln δ, finite.
-        known: Result of `epsilons_of`.
-        direction: Direction of the asymmetric pairs.
-    """
-    values, open_ = known.values.copy(), known.how == HOW.index(LAPLACE_REST)
-    if open_.any():
-        renyi = _renyi_epsilons(job, log_deltas[open_], direction)
-        values[open_] = np.minimum(renyi, grid_epsilons(job, log_deltas[open_], known.values[open_], direction))
-    return values
-
-
-def upper_log_deltas(job: Job, epsilons: Floats, known: PointValues, direction: Direction) -> Floats:
-    """Compute (m,) certified bounds on ln δ(ε)."""
-    values, open_ = known.values.copy(), known.how == HOW.index(LAPLACE_REST)
-    if open_.any():
-        renyi = _renyi_log_deltas(job, epsilons[open_], direction)
-        values[open_] = np.minimum(renyi, grid_log_deltas(job, epsilons[open_], known.values[open_], direction))
-    return values
+def _jobs(job: Job) -> tuple[Job, ...]:
+    """The job, or jobs that dominate it: with many mechanisms of bounded range a Gaussian is tight, with few a pair."""
+    above = job.with_gaussian_ranges
+    if above is None:
+        return (job,)
+    many = sum(count for law, count in job.laws if isinstance(law, BoundedRange)) > _MANY_RANGES
+    return (above,) if many else (above, job)
 
 
 def atoms_of(job: Job, direction: Direction) -> Atoms | None:
     """Composed loss where it has few enough values to be enumerated, None otherwise."""
-    if (
-        job.mu_squared > 0
-        or not job.laws
-        or not all(isinstance(law, AtomicLaw | DiscreteGaussian) for law, _ in job.laws)
-    ):
-        return None
-    return _enumerate(job.laws, direction)
+    return _enumerate(job.laws, direction) if _has_values_only(job) else None
+
+
+def _has_values_only(job: Job) -> bool:
+    atomic = all(isinstance(law, AtomicLaw | DiscreteGaussian) for law, _ in job.laws)
+    return atomic and job.mu_squared == 0 and bool(job.laws)
 
 
 @functools.lru_cache(maxsize=32)
@@ -170,14 +164,15 @@ def _solve_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Point
     if (atoms := atoms_of(job, direction)) is not None:
         return _all(_values(job), atoms.epsilons(log_deltas))
     if (sum_ := _laplace_sum(job)) is not None:
-        roots = [laplace_epsilon(sum_, x, rounded=_slack(sum_)) for x in log_deltas.tolist()]
+        roots = [laplace_epsilon(sum_, x) for x in log_deltas.tolist()]
         if (known := [r for r in roots if r is not None]) and len(known) == len(roots):
-            return _all(LAPLACE if sum_.count <= 8 else LAPLACE_REST, np.array(known))
+            return _all(LAPLACE, np.array(known))
     if (single := _single_sample(job)) is not None:
         return _all(CLOSED, np.array([_bisect(single, x, direction) for x in log_deltas.tolist()]))
     rest = _less(log_deltas, job.infinite(direction))
     values, possible = np.full(len(rest), np.inf), rest > -np.inf
-    values[possible] = contour_epsilons(job, rest[possible], direction)
+    # the characteristic function of such a loss does not fall: there is no line
+    values[possible] = np.nan if _has_values_only(job) else contour_epsilons(job, rest[possible], direction)
     return _complete(values, log_deltas, lambda ld: _bound_epsilons(job, ld, direction))
 
 
@@ -193,10 +188,12 @@ def _solve_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> Point
     if (sum_ := _laplace_sum(job)) is not None:
         logs = [laplace_log_delta(sum_, e) for e in epsilons.tolist()]
         if (known := [x for x in logs if x is not None]) and len(known) == len(logs):
-            return _all(LAPLACE if sum_.count <= 8 else LAPLACE_REST, _up(np.array(known), _slack(sum_)))
+            return _all(LAPLACE, np.array(known))
     if (single := _single_sample(job)) is not None:
         return _all(CLOSED, _up(np.array([single.log_delta(e, direction) for e in epsilons.tolist()])))
-    values = _or(contour_log_deltas(job, epsilons, direction), job.infinite(direction))
+    lines = not _has_values_only(job)
+    values = contour_log_deltas(job, epsilons, direction) if lines else np.full(len(epsilons), np.nan)
+    values = _or(values, job.infinite(direction))
     return _complete(values, epsilons, lambda e: _bound_log_deltas(job, e, direction))
 
 
@@ -214,10 +211,11 @@ def _complete(values: Floats, asked: Floats, rest: Callable[[Floats], PointValue
     return PointValues(values=values, how=how)
 
 
-def _least(known: PointValues, renyi: Floats) -> PointValues:
-    """Take the lesser of a method's values and those of the best Rényi order."""
-    better = renyi < known.values
-    return PointValues(values=np.minimum(known.values, renyi), how=np.where(better, HOW.index(RENYI), known.how))
+def _lesser(one: PointValues, other: PointValues) -> PointValues:
+    """Take the lesser of two methods' values."""
+    better = one.values <= other.values
+    values = np.where(better, one.values, other.values)
+    return PointValues(values=values, how=np.where(better, one.how, other.how))
 
 
 def _back(known: PointValues, order: NDArray[np.intp]) -> PointValues:
@@ -231,15 +229,11 @@ def _values(job: Job) -> How:
     return JOINED if any(isinstance(law, AtomicLaw) and law.rounded for law, _ in job.laws) else VALUES
 
 
-def _up(log_deltas: Floats, slack: float = _CLOSED) -> Floats:
+def _up(log_deltas: Floats) -> Floats:
     """Round ln δ up by the rounding error of closed forms."""
     with np.errstate(invalid="ignore"):
-        moved = np.minimum(log_deltas + slack * (1 + np.abs(log_deltas)), 0.0)
+        moved = np.minimum(log_deltas + _CLOSED * (1 + np.abs(log_deltas)), 0.0)
     return np.where(np.isfinite(log_deltas), moved, log_deltas)
-
-
-def _slack(line: LaplaceSum) -> float:
-    return _CLOSED if line.count <= 8 else _ESTIMATED
 
 
 def _gaussian_epsilon(mu: float, log_delta: float) -> float:
@@ -257,58 +251,81 @@ def _renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, looks
 
 
 def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> PointValues:
-    """Bound ε by trimmed laws, by the grid where these leave a gap, by the best Rényi order where both give nothing.
+    """Bound ε by trimmed laws, by the grid where these leave a gap, by the best Rényi order where both are loose.
 
-    Where the grid moves losses by too little to matter it is asked alone.
+    Where the grid moves losses by too little to matter, near a first estimate of ε, it is asked alone; where ε is
+    elsewhere, it is asked again near what was found.
     """
-    renyi = _renyi_epsilons(job, log_deltas, direction, looks=0)
-    near = np.array([saddle_for(job, x, direction)[1] for x in _few(log_deltas).tolist()])
-    near = np.interp(-log_deltas, -_few(log_deltas), near) if len(log_deltas) > len(near) else near
-    near = np.minimum(np.minimum(np.maximum(near, 0.0), renyi), job.largest(direction))
-    trimmed = None if _is_fine(job, near, log_deltas, direction) else bracket_epsilons(job, log_deltas, direction)
-    bounds, least = trimmed or (np.full(len(log_deltas), np.inf), np.full(len(log_deltas), -np.inf))
-    how = np.full(len(bounds), HOW.index(BRACKET))
-    open_ = ~(least > log_deltas - GAP)
-    if open_.any():
-        asked, few = log_deltas[open_], renyi[open_]
-        grids = np.minimum(few, grid_epsilons(job, asked, np.minimum(near, bounds)[open_], direction))
-        rest = (grids >= few) & (grids > 0)
-        if rest.any():
-            grids[rest] = _renyi_epsilons(job, asked[rest], direction)
-        how[open_] = np.where(grids < bounds[open_], HOW.index(GRID), how[open_])
-        bounds[open_] = np.minimum(bounds[open_], grids)
-    return PointValues(values=bounds, how=how)
+    sketch, few = job.sketch(direction), _few(log_deltas)
+    near = np.array([saddle_for(sketch, x, direction)[1] for x in few.tolist()])
+    near = np.interp(-log_deltas, -few, near) if len(log_deltas) > len(near) else near
+    near = np.minimum(np.maximum(near, 0.0), job.largest(direction))
+
+    @functools.cache
+    def trimmed() -> tuple[Floats, Floats] | None:
+        return bracket_epsilons(job, log_deltas, direction)
+
+    known, sure, moved = _all(GRID, np.full(len(near), np.inf)), np.zeros(len(near), dtype=bool), np.ones_like(near) > 0
+    orders = np.full(len(near), np.inf)
+    for turn in range(_TURNS):
+        if not (open_ := moved & ~sure & (known.values > 0)).any():
+            break
+        if turn == 1:  # rare large losses hide the bulk, and where it puts ε, from what the estimate is made of
+            orders[open_] = _renyi_epsilons(sketch, log_deltas[open_], direction, looks=0)
+        near[open_] = np.minimum(near if turn == 0 else orders, known.values)[open_]
+        fine = _is_fine(job, near[open_], log_deltas[open_], direction)
+        if not fine and (bounds := trimmed()) is not None:
+            _improve(known, BRACKET, bounds[0])
+            sure |= bounds[1] > log_deltas - GAP
+            near[open_] = np.minimum(near, known.values)[open_]
+            open_ &= ~sure
+        if open_.any():
+            grids, tight = grid_epsilons(job, log_deltas[open_], near[open_], direction)
+            sure[open_] = tight & fine & (np.abs(grids - near[open_]) <= _NEAR * grids)
+            _improve(known, GRID, grids, open_)
+        moved = np.abs(known.values - near) > _NEAR * known.values
+    if (open_ := ~sure & (known.values > 0)).any():
+        _improve(known, RENYI, _renyi_epsilons(job, log_deltas[open_], direction), open_)
+    return known
+
+
+def _improve(known: PointValues, how: How, values: Floats, at: NDArray[np.bool_] | None = None) -> None:
+    """Take another method's values where they are less."""
+    place = np.ones(len(known.values), dtype=bool) if at is None else at
+    better = values < known.values[place]
+    known.how[place] = np.where(better, HOW.index(how), known.how[place])
+    known.values[place] = np.where(better, values, known.values[place])
 
 
 def _bound_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> PointValues:
-    near = _renyi_log_deltas(job, epsilons, direction, looks=0)
-    trimmed = None if _is_fine(job, epsilons, near, direction) else bracket_log_deltas(job, epsilons, near, direction)
-    bounds, least = trimmed or (np.zeros(len(epsilons)), np.full(len(epsilons), -np.inf))
-    how = np.full(len(bounds), HOW.index(BRACKET))
-    open_ = ~(least > bounds - GAP)
-    if open_.any():
-        asked, few = epsilons[open_], near[open_]
-        grids = np.minimum(few, grid_log_deltas(job, asked, np.minimum(few, bounds[open_]), direction))
-        rest = (grids >= few) & (grids > -np.inf)
-        if rest.any():
-            grids[rest] = _renyi_log_deltas(job, asked[rest], direction)
-        how[open_] = np.where(grids < bounds[open_], HOW.index(GRID), how[open_])
-        bounds[open_] = np.minimum(bounds[open_], grids)
-    return PointValues(values=bounds, how=how)
+    near = _renyi_log_deltas(job.sketch(direction), epsilons, direction, looks=0)
+    known, sure = _all(GRID, np.zeros(len(near))), np.zeros(len(near), dtype=bool)
+    fine = _is_fine(job, epsilons, near, direction)
+    if not fine and (bounds := bracket_log_deltas(job, epsilons, near, direction)) is not None:
+        _improve(known, BRACKET, bounds[0])
+        sure = bounds[1] > bounds[0] - GAP
+    if (open_ := ~sure).any():
+        at = np.minimum(near, known.values)[open_]
+        grids, tight = grid_log_deltas(job, epsilons[open_], at, direction)
+        sure[open_] = tight & fine
+        _improve(known, GRID, grids, open_)
+    if (open_ := ~sure & (known.values > -np.inf)).any():
+        _improve(known, RENYI, _renyi_log_deltas(job, epsilons[open_], direction), open_)
+    return known
 
 
 def _is_fine(job: Job, epsilons: Floats, log_deltas: Floats, direction: Direction) -> bool:
-    """Whether a grid adds hardly anything to ln δ, at the least, middle and largest ε, or is all there is."""
+    """Whether a grid adds hardly anything to ln δ, at the least, middle and largest ε."""
     known = np.flatnonzero(np.isfinite(epsilons))
     order = known[np.argsort(epsilons[known])]
-    for i in dict.fromkeys(order[[0, len(order) // 2, -1]].tolist() if len(order) else ()):
-        epsilon = float(epsilons[i])
-        tilt = trimmed_tilt(job, epsilon, float(log_deltas[i]), direction)
-        if tilt is None:
-            return True
-        if bound_excess(job, epsilon, tilt, direction) > GAP:
-            return False
-    return len(order) > 0
+    asked = dict.fromkeys(order[[0, len(order) // 2, -1]].tolist() if len(order) else ())
+
+    def is_at(i: int) -> bool:
+        epsilon, log_delta = float(epsilons[i]), float(log_deltas[i])
+        tilt = functools.partial(trimmed_tilt, job, epsilon, log_delta, direction)
+        return is_fine(job, epsilon, direction, tilt)
+
+    return bool(asked) and all(is_at(i) for i in asked)
 
 
 def _few(sorted_: Floats) -> Floats:

@@ -134,7 +134,7 @@ class Trimmed:
         mean = float((weights * np.abs(self.losses)).sum()) * (1 + 1e-12)
         if times * unit * far * mean <= _PRECISE or len(weights) * count > _MOST_DIRECT:
             sums = _turned(self.losses, weights, step=step, count=count)
-            off = unit * np.minimum(2.0, t * mean) + UNIT * t * mean * 4 + 4e-19  # the last for weights left out
+            off = unit * np.minimum(2.0, t * mean) + UNIT * t * mean * 112 + 4e-19  # the last for weights left out
         else:
             sums, off = self._second_orders(c, as_floats(t))
         with np.errstate(divide="ignore"):
@@ -147,7 +147,7 @@ class Trimmed:
                 known, 1.4 * off / np.maximum(modulus, 1e-300) + 4 * UNIT * np.minimum(np.abs(logs), 1e3), 0.0
             )
         unknown = float(off[~known].max(initial=0.0))
-        return as_complex(logs), as_floats(rough), (3 * unknown) ** times if unknown > 0 else 0.0
+        return as_complex(logs), as_floats(rough), min(1.0, 3 * unknown) ** times
 
     def _second_orders(self, c: float, t: Floats) -> tuple[Complex, Floats]:
         """φ(t) − 1 from A(c + it), and bounds on its errors: relative to the second order in l."""
@@ -179,17 +179,15 @@ class Trimmed:
         square = np.add.reduceat(weights * away * away, self.starts)
         sums = [np.concatenate([[0.0], np.cumsum(part)]) for part in (mass, mean, square)]
         first = np.arange(len(mass))
-        bounds = np.zeros(len(times) - 1)
-        for i, t in enumerate(times[1:].tolist()):
-            last = np.searchsorted(self.highs, self.lows + math.pi / t, side="right")
-            last = np.maximum(last, first)
-            m, a, s = (part[last] - part[first] for part in sums)
-            # what prefix sums round is taken off
-            rounded = 1e-14 * (sums[2][-1] + np.abs(sums[1]).max() ** 2 + sums[2][-1] * m)
-            spread = float((2 * (m * s - a * a) - 8 * rounded).max())
-            fallen = 2 / math.pi**2 * float(times[i]) ** 2 * max(spread, 0.0) * (1 - 1e-6)
-            bounds[i] = 0.5 * math.log1p(-min(fallen, 1 - 1e-16))
-        return bounds
+        later = times[1:, None]
+        last = np.searchsorted(self.highs, self.lows + math.pi / later, side="right")
+        last = np.maximum(last, first)
+        m, a, s = (part[last] - part[first] for part in sums)
+        # what prefix sums round is taken off
+        rounded = 1e-14 * (sums[2][-1] + np.abs(sums[1]).max() ** 2 + sums[2][-1] * m)
+        spread = (2 * (m * s - a * a) - 8 * rounded).max(axis=1)
+        fallen = 2 / math.pi**2 * times[:-1] ** 2 * np.maximum(spread, 0.0) * (1 - 1e-6)
+        return as_floats(0.5 * np.log1p(-np.minimum(fallen, 1 - 1e-16)))
 
 
 @runtime_checkable
@@ -338,7 +336,7 @@ def assemble(pieces: Sequence[Piece], *, c: float, p_out: float, q_out: float, l
     tilted = logs + c * losses
     top = float(tilted.max())
     whole = top + math.log(float(np.exp(tilted - top).sum()))
-    atoms = [math.exp(float(x) - whole) for p in pieces if p.each == 1 for x in p.logs + c * p.losses]
+    atoms = [float(np.exp(p.logs + c * p.losses - whole).sum()) for p in pieces if p.each == 1]
     variations = [math.exp(min(p.log_variation - whole, 700.0)) for p in pieces if p.each > 1]
     return Trimmed(
         losses=losses,
@@ -348,7 +346,7 @@ def assemble(pieces: Sequence[Piece], *, c: float, p_out: float, q_out: float, l
         highs=as_floats(np.concatenate([piece.highs for piece in pieces])),
         p_out=p_out,
         q_out=q_out,
-        atoms=math.fsum(atoms) * (1 + 1e-13),
+        atoms=math.fsum(atoms) * (1 + 1e-11),
         variation=math.fsum(variations) * (1 + 1e-9),
         loose=loose,
     )
@@ -368,12 +366,30 @@ def _turned(losses: Floats, weights: Floats, *, step: float, count: int) -> Comp
     sums = np.zeros((outer, inner), dtype=np.complex128)
     for i in range(0, len(losses), block):
         part, own = losses[i : i + block], weights[i : i + block]
-        fine = np.expm1(1j * np.multiply.outer(part, step * np.arange(inner)))
-        rough = np.expm1(1j * np.multiply.outer(step * inner * np.arange(outer), part)) * own
+        fine = _turns(part * step, inner)
+        rough = _turns(part * (step * inner), outer) * own
         with one_thread():
-            sums += rough @ (fine + 1)
-        sums += own @ fine
+            sums += rough @ (fine + 1).T
+        sums += fine @ own
     return as_complex(sums.ravel()[:count])
+
+
+def _turns(angles: Floats, count: int) -> Complex:
+    """e^{ijx} − 1 for j = 0, …, count − 1 and (n,) angles x, as (count, n): each from two of half as many turns.
+
+    With E and F two of them, that of the sum is E + F + EF: in nine rounds, for up to 512 of them, it errs by at most
+    48u·j|x|.
+    """
+    turns = np.zeros((count, len(angles)), dtype=np.complex128)
+    known = 1
+    while known < count:
+        half = np.sin(angles * (known / 2)), np.cos(angles * (known / 2))
+        last = -2 * half[0] ** 2 + 2j * half[0] * half[1]
+        more = min(known, count - known)
+        before = turns[:more]
+        turns[known : known + more] = last + before + last * before
+        known += more
+    return turns
 
 
 def trimmed_atoms(losses: Floats, logs: Floats, *, infinite: float, whole: bool, c: float) -> Trimmed | None:

@@ -448,11 +448,11 @@ def _least_told(users: int, most: int, rate: float, shifts: tuple[float, float],
         shifts: Changes of the sum by the user, in standard deviations: alone and in the place of another.
         relation: Relation between the two data sets.
     """
-    width = max(1, math.ceil(_WIDTH * math.sqrt((users - 1) * rate * (1 - rate))))
-    starts = [k for k in range(most, most + _CROWDS * width, width) if k <= users - 1]
-    kinds = [
-        _told(users, most, rate, starts, known) for known in range(1 if relation == "add-remove" else len(starts) + 1)
-    ]
+    # where c is not chosen too, twice as many groups cost no more
+    parts = 2 if relation == "add-remove" else 1
+    width = max(1, math.ceil(_WIDTH / parts * math.sqrt((users - 1) * rate * (1 - rate))))
+    starts = [k for k in range(most, most + parts * _CROWDS * width, width) if k <= users - 1]
+    kinds = [_told(users, most, rate, starts, known) for known in range(1 if parts == 2 else len(starts) + 1)]
 
     def variance(told: list[_Told]) -> float:
         moved = [min(_MOST_MOVED, shifts[in_place] ** 2) for _, _, in_place in told]

@@ -21,7 +21,7 @@ from privcheck.errors import ParameterError
 _UP: Final = 1 + 1e-14  # what the probability of passing a threshold may round
 _PURE: Final = "selection charged as pure DP"
 _LAPLACE: Final = "selection charged as one Laplace value"  # each pair attains one point of that curve
-_RANGE: Final = "bounded range charged by the pair above all"  # attained by one release alone, not beside others
+_RANGE: Final = "bounded range charged by a pair above all"  # attained by one release alone, not beside others
 _MOST: Final = 1e4  # ε of a selection: beyond it nothing is left to protect
 
 
