@@ -395,9 +395,10 @@ def rank(standing: str) -> int:
 
 def say_certificate(brief: CertificateBrief) -> str:
     """What the independent checker said of a certificate, in a sentence."""
-    said = brief.says.removeprefix("accepted: ")
-    who = "Checked independently, by a program that shares no code with privcheck: "
-    return as_sentence(f"{who}{said}" if brief.accepted else said)
+    if not brief.accepted:
+        return as_sentence(brief.says)
+    said = brief.says.removeprefix("accepted: ").partition(": ")[2]  # without the name of what was judged
+    return as_sentence(f"Checked independently, by a program that shares no code with privcheck: {said}")
 
 
 def say_origin(origin: Origin) -> str:

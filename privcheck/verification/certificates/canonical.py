@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from privcheck.declare.declaration import Declaration, Parameter
+from privcheck.declare.declaration import Claim, Declaration, Parameter
 from privcheck.declare.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -94,7 +94,7 @@ def describe_declaration(declaration: Declaration, values: Values, *, symbolic: 
         "releases": [
             _release(one, declaration, values, where) for one, where in zip(declaration.releases, places, strict=True)
         ],
-        "claim": {**_claim(declaration.claim.guarantee, Where("the claim", at)), "source": declaration.claim.source},
+        "claim": {**_claim(declaration.claim.guarantee, Where("the claim", at)), "source": _source(declaration.claim)},
     }
 
 
@@ -127,6 +127,11 @@ def number(value: Fraction | int) -> int | str:
     """Write a number: an integer, or "p/q"."""
     exact = Fraction(value)
     return int(exact) if exact.denominator == 1 else f"{exact.numerator}/{exact.denominator}"
+
+
+def _source(claim: Claim) -> str:
+    """Where the claim is printed: the statements about the releases, as a certificate says nothing of actions."""
+    return "; ".join(one.name for one in claim.statements if one.about == "releases") or claim.source
 
 
 def _claim(guarantee: Guarantee, where: Where) -> Json:
