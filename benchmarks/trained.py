@@ -24,10 +24,12 @@ from privcheck_algorithms.trained import (
     ACROBOT,
     CART_POLE,
     MOUNTAIN_CAR,
+    PENDULUM,
     PRIVATE_EVOLUTION_STRATEGIES,
     PRIVATE_POLICY_GRADIENT,
     EvolutionStrategies,
     LinearPolicy,
+    MirrorPolicy,
     PolicyGradient,
     SimulatedUsers,
     TanhPolicy,
@@ -100,7 +102,12 @@ CAR = replace(
     title="MountainCar, evolution strategies, linear",
     agent=EvolutionStrategies(task=MOUNTAIN_CAR, policy=linear(MOUNTAIN_CAR)),
 )
-CASES = (NET, SWING, POLE, ARM, CAR)
+ROD = replace(
+    POLE,
+    title="Pendulum, evolution strategies, odd",
+    agent=EvolutionStrategies(task=PENDULUM, policy=MirrorPolicy(turned=(False, True, True))),
+)
+CASES = (NET, SWING, POLE, ARM, CAR, ROD)
 
 
 def trained(case: Case, level: str, seed: int, *, users: int = 10_000, rate: float | None = None):
@@ -187,7 +194,8 @@ def in_gymnasium() -> Iterator[str]:
                 while not over:
                     scaled = (np.asarray(seen, dtype=np.float64) - case.agent.task.centre) / case.agent.task.scale
                     action = int(greedy(case.agent.policy.logits(parameters, scaled)))
-                    seen, reward, ended, cut, _ = own.step(case.agent.task.actions[action])
+                    given = case.agent.task.actions[action]
+                    seen, reward, ended, cut, _ = own.step(np.array([given]) if case is ROD else given)
                     total, over = total + float(reward), ended or cut
                 totals.append(total)
             means.append(np.mean(totals))

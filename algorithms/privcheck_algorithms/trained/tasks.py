@@ -162,11 +162,12 @@ def _mountain_car_energy(seen: Array) -> Array:
     return np.asarray(np.clip((energy - least) / (goal - least), 0.0, 1.0))
 
 
-_MOST_COST: Final = np.pi**2 + 0.1 * 8.0**2 + 0.001 * 2.0**2  # of a step of Pendulum
+_HANGING: Final = np.pi**2  # cost of a step at rest below
+_MOST_COST: Final = _HANGING + 0.1 * 8.0**2 + 0.001 * 2.0**2  # of a step of Pendulum
 
 
 def _pendulum(states: Array, actions: Indices) -> tuple[Array, Array, Flags]:
-    """Semi-implicit Euler step of .05 s of a rod of 1 kg and 1 m, g = 10, with the torque −2, 0 or 2."""
+    """Semi-implicit Euler step of .05 s of a rod of 1 kg and 1 m, g = 10, with the torque −2 or 2."""
     angle, turn = states.T
     torque = actions.astype(np.float64)
     upright = np.mod(angle + np.pi, 2 * np.pi) - np.pi
@@ -180,7 +181,8 @@ def _pendulum_observation(states: Array) -> Array:
 
 
 def _pendulum_worth(rewards: Array) -> Array:
-    return np.asarray(np.clip(1.0 + rewards / _MOST_COST, 0.0, 1.0))
+    """0 at rest below, and for all that costs more; 1 at rest above."""
+    return np.asarray(np.clip(1.0 + rewards / _HANGING, 0.0, 1.0))
 
 
 def _unchanged(states: Array) -> Array:
@@ -240,7 +242,7 @@ PENDULUM = Task(
     observe=_pendulum_observation,
     centre=(0.0, 0.0, 0.0),
     scale=(1.0, 1.0, 4.0),
-    actions=(-2, 0, 2),
+    actions=(-2, 2),
     rewards=(-_MOST_COST, 0.0),
     signal="rewards",
     worth=_pendulum_worth,
