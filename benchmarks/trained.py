@@ -239,19 +239,25 @@ def hiv() -> Iterator[str]:
         return [100 * (judged(CARE, level, seed, rate=rate) - least) / (most - least) for seed in seeds]
 
     chance = uniform(CARE)
+    yield "Policies are judged by the actions that they draw, as in training."
     yield f"Returns: untreated {least / 1e6:.2f}·10⁶, uniform {chance / 1e6:.2f}·10⁶, best known {most / 1e9:.2f}·10⁹."
     yield ""
-    yield (
-        "| share of the way, % | " + " | ".join(f"tuning, rate {rate}" for rate in CARE_RATES) + " | seeds 200 to 204 |"
-    )
-    yield "| --- |" + " --- |" * (len(CARE_RATES) + 1)
+    columns = " | ".join(f"tuning, rate {rate}" for rate in CARE_RATES)
+    yield f"| share of the way, % | {columns} | seeds 200 to 204 | seeds 205 to 216 |"
+    yield "| --- |" + " --- |" * (len(CARE_RATES) + 2)
+    means = {}
     for level in ("1", OFF):
         tried = [shares(level, TUNING, rate) for rate in CARE_RATES]
         best = CARE_RATES[int(np.argmax([np.mean(one) for one in tried]))]
-        found = shares(level, FRESH, best)
+        found = [shares(level, seeds, best) for seeds in (FRESH, range(205, 217))]
+        means[level] = [float(np.mean(one)) for one in (tried[CARE_RATES.index(best)], *found, found[0] + found[1])]
         cells = [f"{np.mean(one):.2f} ± {np.std(one, ddof=1):.2f}" for one in tried]
-        last = f"rate {best}: {np.mean(found):.2f} ± {np.std(found, ddof=1):.2f} ({min(found):.2f})"
-        yield f"| {CARE.title}, {said(level)} | {' | '.join(cells)} | {last} |"
+        cells += [f"rate {best}: {np.mean(one):.2f} ± {np.std(one, ddof=1):.2f} ({min(one):.2f})" for one in found]
+        yield f"| {CARE.title}, {said(level)} | {' | '.join(cells)} |"
+    of = [f"{100 * one / twin:.0f} %" for one, twin in zip(means["1"], means[OFF], strict=True)]
+    yield ""
+    yield f"At ε = 1, of the twin's mean share: {of[0]} on the tuning seeds, {of[1]} on seeds 200 to 204,"
+    yield f"{of[2]} on 205 to 216, {of[3]} on these 17 together."
 
 
 def speed() -> Iterator[str]:
