@@ -23,14 +23,18 @@ from privcheck.verification import verify
 from privcheck_algorithms.trained import (
     ACROBOT,
     CART_POLE,
+    HIV,
     MOUNTAIN_CAR,
+    PENDULUM,
     PRIVATE_EVOLUTION_STRATEGIES,
     PRIVATE_POLICY_GRADIENT,
     EvolutionStrategies,
     LinearPolicy,
+    MirrorPolicy,
     PolicyGradient,
     SimulatedUsers,
     TanhPolicy,
+    drawn_returns,
     greedy_returns,
     no_noise,
     simulated_noise,
@@ -100,7 +104,33 @@ CAR = replace(
     title="MountainCar, evolution strategies, linear",
     agent=EvolutionStrategies(task=MOUNTAIN_CAR, policy=linear(MOUNTAIN_CAR)),
 )
-CASES = (NET, SWING, POLE, ARM, CAR)
+ROD = replace(
+    POLE,
+    title="Pendulum, evolution strategies, odd",
+    agent=EvolutionStrategies(task=PENDULUM, policy=MirrorPolicy(turned=(False, True, True))),
+)
+CASES = (NET, SWING, POLE, ARM, CAR, ROD)
+CARE = Case(  # judged by drawn actions: its greedy policy is the worse one, for private agents and twins
+    title="HIV treatment, policy gradient, linear",
+    agent=PolicyGradient(task=HIV, policy=LinearPolicy(inputs=6, actions=4)),
+    batch=500,
+    rate=0.8,
+    twin_rate=0.8,
+)
+CARE_RATES = (0.4, 0.8, 1.6)
+# The best known policy: greedy and linear on the same inputs, found without privacy by CMA-ES on 78 000 patients.
+# Better ones are likely to exist.
+BEST_CARE = np.array(
+    [
+        [-10.5, -27.5, -6.7],
+        [8.1, -7.3, -3.1],
+        [-22.5, -15.7, 9.2],
+        [3.0, -6.0, -9.9],
+        [2.3, -9.5, 11.9],
+        [4.9, 3.9, 3.6],
+        [-10.9, 7.7, 20.8],
+    ]
+)
 
 
 def trained(case: Case, level: str, seed: int, *, users: int = 10_000, rate: float | None = None):
@@ -130,7 +160,8 @@ class Counted:
 
 def judged(case: Case, level: str, seed: int, **given) -> float:
     parameters, _, _ = trained(case, level, seed, **given)
-    fresh = greedy_returns(case.agent.task, case.agent.policy, parameters, seed=10**6 + seed, episodes=200)
+    returns = drawn_returns if case is CARE else greedy_returns
+    fresh = returns(case.agent.task, case.agent.policy, parameters, seed=10**6 + seed, episodes=200)
     return float(fresh.mean())
 
 
@@ -187,11 +218,46 @@ def in_gymnasium() -> Iterator[str]:
                 while not over:
                     scaled = (np.asarray(seen, dtype=np.float64) - case.agent.task.centre) / case.agent.task.scale
                     action = int(greedy(case.agent.policy.logits(parameters, scaled)))
-                    seen, reward, ended, cut, _ = own.step(case.agent.task.actions[action])
+                    given = case.agent.task.actions[action]
+                    seen, reward, ended, cut, _ = own.step(np.array([given]) if case is ROD else given)
                     total, over = total + float(reward), ended or cut
                 totals.append(total)
             means.append(np.mean(totals))
         yield f"| {case.title} | {', '.join(f'{mean:.1f}' for mean in means)} |"
+
+
+def hiv() -> Iterator[str]:
+    """The share of the way from untreated patients to the best known policy, in sums of rewards."""
+
+    def untreated(seen, _, __):
+        return np.zeros(len(seen), np.int64)
+
+    least = float(SimulatedUsers(task=HIV, seed=77).play(untreated, range(200)).returns.mean())
+    most = float(greedy_returns(HIV, CARE.agent.policy, BEST_CARE.ravel(), seed=77, episodes=200).mean())
+
+    def shares(level: str, seeds: range, rate: float) -> list[float]:
+        return [100 * (judged(CARE, level, seed, rate=rate) - least) / (most - least) for seed in seeds]
+
+    chance = uniform(CARE)
+    yield "Policies are judged by the actions that they draw, as in training."
+    yield f"Returns: untreated {least / 1e6:.2f}·10⁶, uniform {chance / 1e6:.2f}·10⁶, best known {most / 1e9:.2f}·10⁹."
+    yield ""
+    columns = " | ".join(f"tuning, rate {rate}" for rate in CARE_RATES)
+    yield f"| share of the way, % | {columns} | seeds 200 to 204 | seeds 205 to 216 |"
+    yield "| --- |" + " --- |" * (len(CARE_RATES) + 2)
+    means = {}
+    for level in ("1", OFF):
+        tried = [shares(level, TUNING, rate) for rate in CARE_RATES]
+        best = CARE_RATES[int(np.argmax([np.mean(one) for one in tried]))]
+        found = [shares(level, seeds, best) for seeds in (FRESH, range(205, 217))]
+        means[level] = [float(np.mean(one)) for one in (tried[CARE_RATES.index(best)], *found, found[0] + found[1])]
+        cells = [f"{np.mean(one):.2f} ± {np.std(one, ddof=1):.2f}" for one in tried]
+        cells += [f"rate {best}: {np.mean(one):.2f} ± {np.std(one, ddof=1):.2f} ({min(one):.2f})" for one in found]
+        yield f"| {CARE.title}, {said(level)} | {' | '.join(cells)} |"
+    of = [f"{100 * one / twin:.0f} %" for one, twin in zip(means["1"], means[OFF], strict=True)]
+    yield ""
+    yield f"At ε = 1, of the twin's mean share: {of[0]} on the tuning seeds, {of[1]} on seeds 200 to 204,"
+    yield f"{of[2]} on 205 to 216, {of[3]} on these 17 together."
 
 
 def speed() -> Iterator[str]:
@@ -247,6 +313,7 @@ SECTIONS = {
     "gymnasium": (in_gymnasium, "The same policies in Gymnasium's own environment, 20 episodes each"),
     "tune": (tune, "What was tuned: Adam's rate, on seeds 100 to 102"),
     "users": (users, "By the number of users"),
+    "hiv": (hiv, "HIV treatment, K = 10 000 patients: the share of the way from untreated to the best known policy"),
     "speed": (speed, "Speed, one core, per-user vectors included"),
     "one-run": (one_run, "One-run audit of ε = 1, 1 000 canaries of 10 000 users, confidence 95 %"),
 }

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from privcheck_algorithms.trained import policies
-from privcheck_algorithms.trained.policies import LinearPolicy, TanhPolicy
+from privcheck_algorithms.trained.policies import LinearPolicy, MirrorPolicy, TanhPolicy
 
 FORMS = [
     LinearPolicy(inputs=3, actions=2),
     LinearPolicy(inputs=3, actions=4),
     LinearPolicy(inputs=3, actions=3, constant=False),
+    MirrorPolicy(turned=(False, True, True)),
+    MirrorPolicy(turned=(True, False, False)),
+    MirrorPolicy(turned=(True, True, True)),
     TanhPolicy(inputs=3, actions=2, units=5),
     TanhPolicy(inputs=3, actions=3, units=4),
 ]
@@ -24,6 +27,10 @@ def naive_logits(policy, parameters, seen):
             + (parameters[3 * outs + k] if policy.constant else 0)
             for k in range(outs)
         ]
+    if isinstance(policy, MirrorPolicy):
+        odd = [i for i in range(3) if policy.turned[i]]
+        pairs = [seen[i] * seen[j] for i in odd for j in range(3) if not policy.turned[j]]
+        return [sum(p * x for p, x in zip(parameters, [*(seen[i] for i in odd), *pairs], strict=True))]
     m, outs = policy.units, policy.actions - 1
     hidden = [np.tanh(sum(seen[i] * parameters[i * m + j] for i in range(3)) + parameters[3 * m + j]) for j in range(m)]
     rest = parameters[4 * m :]
@@ -100,3 +107,14 @@ def test_first_policies_are_uniform_and_public():
         seen = np.random.default_rng(3).normal(size=(5, 3))
         np.testing.assert_allclose(policies.probabilities(policy.logits(policy.initial(), seen)), 1 / policy.actions)
         np.testing.assert_array_equal(policy.initial(), policy.initial())
+
+
+def test_a_mirror_swaps_the_two_actions():
+    policy = MirrorPolicy(turned=(False, True, True))
+    rng = np.random.default_rng(5)
+    parameters, seen = rng.normal(size=policy.dimension), rng.normal(size=(50, 3))
+    mirrored = policy.logits(parameters, seen * [1, -1, -1])
+    np.testing.assert_allclose(mirrored, -policy.logits(parameters, seen), rtol=0, atol=1e-12)
+    assert np.abs(mirrored).max() > 0.5
+    assert policy.dimension == 4
+    assert not policy.initial().any()

@@ -133,3 +133,14 @@ def test_unknown_task():
     assert tasks.task("acrobot") is tasks.ACROBOT
     with pytest.raises(UnknownNameError, match="cart-pole"):
         tasks.task("cartpole")
+
+
+def test_pendulum_is_the_same_in_a_mirror():
+    """What `MirrorPolicy` is for: the mirror turns the angle, the speed and the torque over, and no reward."""
+    task, rng = tasks.PENDULUM, np.random.default_rng(6)
+    states, actions = rng.uniform(*WIDE["pendulum"], size=(500, 2)), rng.choice(task.actions, size=500)
+    after, rewards, _ = task.step(states, actions)
+    mirrored, same, _ = task.step(-states, -actions)
+    np.testing.assert_allclose(mirrored, -after, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(same, rewards, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(task.scaled(mirrored), task.scaled(after) * [1, -1, -1], rtol=0, atol=1e-12)

@@ -313,7 +313,7 @@ def test_returns_of_a_policy_that_draws_are_those_of_users_and_greedy_ones_of_it
 @pytest.mark.parametrize("discount", [0.9, 1.0])
 def test_signals_by_rewards_are_weighted_means_of_what_is_left(discount):
     users = SimulatedUsers(task=trained.PENDULUM, seed=1)
-    episodes = users.play(lambda _, u, __: (3 * u).astype(int), range(3))
+    episodes = users.play(lambda _, u, __: (2 * u).astype(int), range(3))
     episodes = dataclasses.replace(episodes, lengths=np.array([200, 50, 1]))
     signals, live = discounted_signals(trained.PENDULUM, episodes, discount=discount)
     worth = trained.PENDULUM.worth(episodes.rewards)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from privcheck_algorithms.trained.evolution_strategies import PRIVATE_EVOLUTION_STRATEGIES, EvolutionStrategies
 from privcheck_algorithms.trained.hiv import HIV
-from privcheck_algorithms.trained.policies import LinearPolicy, Policy, TanhPolicy
+from privcheck_algorithms.trained.policies import LinearPolicy, MirrorPolicy, Policy, TanhPolicy
 from privcheck_algorithms.trained.policy_gradient import (
     PRIVATE_POLICY_GRADIENT,
     PolicyGradient,
@@ -44,6 +44,7 @@ __all__ = [
     "Episodes",
     "EvolutionStrategies",
     "LinearPolicy",
+    "MirrorPolicy",
     "Plan",
     "Policy",
     "PolicyGradient",

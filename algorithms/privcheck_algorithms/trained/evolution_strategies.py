@@ -124,8 +124,8 @@ class EvolutionStrategies:
 
         def chosen(observations: Array, _: Array, users: Indices) -> Indices:
             nonlocal known, rows
-            places = np.searchsorted(known, users)
-            if not np.isin(users, known).all():  # the first step of a batch
+            places = np.minimum(np.searchsorted(known, users), max(len(known) - 1, 0))
+            if not known.size or (known[places] != users).any():  # the first step of a batch
                 known, places = users, np.arange(len(users))
                 rows = state.parameters + size * directions(self.seed, users, self.policy.dimension)
             return greedy(self.policy.logits_apart(rows[places], observations))
@@ -167,11 +167,10 @@ def directions(seed: int, users: Indices, d: int) -> Array:
         users: Numbers of the users.
         d: Coordinates.
     """
-    rows = np.empty((len(users), d))
-    for row, user in zip(rows, users.tolist(), strict=True):
-        drawn = np.random.default_rng((seed, user // 2)).standard_normal(d)
-        row[:] = drawn * ((1 - 2 * (user % 2)) / np.linalg.norm(drawn))
-    return rows
+    pairs, places = np.unique(users // 2, return_inverse=True)
+    drawn = np.stack([np.random.default_rng((seed, pair)).standard_normal(d) for pair in pairs.tolist()])
+    signs = 1.0 - 2.0 * (users % 2)
+    return np.asarray((drawn / np.linalg.norm(drawn, axis=1, keepdims=True))[places] * signs[:, np.newaxis])
 
 
 def scores(task: Task, episodes: Episodes) -> Array:

@@ -1,4 +1,4 @@
-"""Softmax policies in NumPy with gradients of every user apart: linear, and a net with one layer of tanh units.
+"""Softmax policies in NumPy with gradients of every user apart: linear, odd under a mirror, and a net of tanh units.
 
 The first action's logit is 0, so that two actions have one logit. A policy is a value without parameters; these are
 flat arrays (d,), which a learner makes.
@@ -86,6 +86,58 @@ class LinearPolicy:
     def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
         """Sums of gradients by user."""
         return _weighed(observations, slopes)[:, : self.dimension]  # the constant's are the last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorPolicy:
+    """Two actions that a mirror swaps: one logit, linear in what the mirror turns over, and odd by construction.
+
+    Its features are the coordinates that the mirror turns over, and the products of one such and one that it keeps.
+    What is alike on both sides is left out: there noise alone would have moved the parameters.
+
+    Attributes:
+        turned: For every coordinate of an observation, whether the mirror changes its sign.
+    """
+
+    turned: tuple[bool, ...]
+
+    @property
+    def inputs(self) -> int:
+        """Coordinates of an observation."""
+        return len(self.turned)
+
+    @property
+    def actions(self) -> int:
+        """Number of actions: one and its mirror image."""
+        return 2
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters: t·(1 + inputs − t), with t coordinates turned over."""
+        turned = sum(self.turned)
+        return turned * (1 + self.inputs - turned)
+
+    def initial(self) -> Array:
+        """Zeros: both actions are equally likely."""
+        return np.zeros(self.dimension)
+
+    def logits(self, parameters: Array, observations: Array) -> Array:
+        """Logits of the second action."""
+        return np.asarray(self._features(observations) @ parameters[:, np.newaxis])
+
+    def logits_apart(self, parameters: Array, observations: Array) -> Array:
+        """Logits of users with parameters of their own."""
+        return np.asarray((self._features(observations) * parameters).sum(axis=1, keepdims=True))
+
+    def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
+        """Sums of gradients by user."""
+        return _weighed(self._features(observations), slopes)[:, : self.dimension]
+
+    def _features(self, observations: Array) -> Array:
+        turned = np.array(self.turned)
+        odd, even = observations[..., turned], observations[..., ~turned]
+        products = odd[..., :, np.newaxis] * even[..., np.newaxis, :]
+        return np.concatenate([odd, products.reshape(*odd.shape[:-1], -1)], axis=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Gymnasium's CartPole-v1, Acrobot-v1, MountainCar-v0 and Pendulum-v1 for many users at a time, in NumPy.
+"""Gymnasium's CartPole-v1, Acrobot-v1, MountainCar-v0 and Pendulum-v1 for many users at a time.
 
 The dynamics, time limits and rewards are Gymnasium's, in double precision; `tests/unit/test_trained_tasks.py` compares
 them step by step. Two things are ours, both public and neither a function of data: actions are restricted to pushing
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.errors import UnknownNameError
+from privcheck.support.kernels import njit
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -95,35 +96,53 @@ def _cart_pole(states: Array, actions: Indices) -> tuple[Array, Array, Flags]:
     return after, np.ones(len(after)), (np.abs(after[:, 0]) > 2.4) | (np.abs(after[:, 2]) > _ANGLE)
 
 
-def _acrobot_slopes(states: Array, torque: Array) -> Array:
+@njit(cache=True, nogil=True, error_model="numpy")
+def _acrobot_slopes(
+    first: float, second: float, turn1: float, turn2: float, torque: float
+) -> tuple[float, float, float, float]:
     """Time derivatives of (θ₁, θ₂, θ̇₁, θ̇₂): Sutton & Barto's book, links of 1 kg and 1 m."""
-    first, second, turn1, turn2 = states
     cos, sin = np.cos(second), np.sin(second)
     d1, d2 = 3.5 + cos, 1.25 + 0.5 * cos
     phi2 = 4.9 * np.sin(first + second)
-    phi1 = -0.5 * turn2 * sin * (turn2 + 2 * turn1) + 14.7 * np.sin(first) + phi2
+    phi1 = -0.5 * turn2 * sin * (turn2 + 2.0 * turn1) + 14.7 * np.sin(first) + phi2
     speeds2 = (torque + d2 / d1 * phi1 - 0.5 * turn1 * turn1 * sin - phi2) / (1.25 - d2 * d2 / d1)
-    return np.stack([turn1, turn2, -(d2 * speeds2 + phi1) / d1, speeds2])
+    return turn1, turn2, -(d2 * speeds2 + phi1) / d1, speeds2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _acrobot_steps(states: Array, torques: Array) -> tuple[Array, Flags]:
+    """Next states by a Runge-Kutta step of fourth order over .2 s, and whether the tip is at the goal's height."""
+    after, high = np.empty_like(states), np.empty(len(states), np.bool_)
+    for user in range(len(states)):
+        a, b, c, d, u = states[user, 0], states[user, 1], states[user, 2], states[user, 3], torques[user]
+        a1, b1, c1, d1 = _acrobot_slopes(a, b, c, d, u)
+        a2, b2, c2, d2 = _acrobot_slopes(a + 0.1 * a1, b + 0.1 * b1, c + 0.1 * c1, d + 0.1 * d1, u)
+        a3, b3, c3, d3 = _acrobot_slopes(a + 0.1 * a2, b + 0.1 * b2, c + 0.1 * c2, d + 0.1 * d2, u)
+        a4, b4, c4, d4 = _acrobot_slopes(a + 0.2 * a3, b + 0.2 * b3, c + 0.2 * c3, d + 0.2 * d3, u)
+        first = a + 0.1 / 3.0 * (a1 + 2.0 * (a2 + a3) + a4)
+        second = b + 0.1 / 3.0 * (b1 + 2.0 * (b2 + b3) + b4)
+        turn1 = c + 0.1 / 3.0 * (c1 + 2.0 * (c2 + c3) + c4)
+        turn2 = d + 0.1 / 3.0 * (d1 + 2.0 * (d2 + d3) + d4)
+        after[user, 0] = first - 2.0 * np.pi * np.floor(first / (2.0 * np.pi) + 0.5)  # to [−π, π]
+        after[user, 1] = second - 2.0 * np.pi * np.floor(second / (2.0 * np.pi) + 0.5)
+        after[user, 2] = min(max(turn1, -4.0 * np.pi), 4.0 * np.pi)
+        after[user, 3] = min(max(turn2, -9.0 * np.pi), 9.0 * np.pi)
+        high[user] = -np.cos(first) - np.cos(first + second) > 1.0
+    return after, high
 
 
 def _acrobot(states: Array, actions: Indices) -> tuple[Array, Array, Flags]:
-    """Runge-Kutta step of fourth order over .2 s with the torque −1, 0 or 1 on the joint."""
-    torque, s, half = actions.astype(np.float64) - 1.0, states.T, 0.1
-    k1 = _acrobot_slopes(s, torque)
-    k2 = _acrobot_slopes(s + half * k1, torque)
-    k3 = _acrobot_slopes(s + half * k2, torque)
-    k4 = _acrobot_slopes(s + 2 * half * k3, torque)
-    after = s + half / 3 * (k1 + 2 * (k2 + k3) + k4)
-    after[:2] -= 2 * np.pi * np.round(after[:2] / (2 * np.pi))  # to [−π, π]
-    np.clip(after[2], -4 * np.pi, 4 * np.pi, out=after[2])
-    np.clip(after[3], -9 * np.pi, 9 * np.pi, out=after[3])
-    high = -np.cos(after[0]) - np.cos(after[0] + after[1]) > 1.0
-    return np.ascontiguousarray(after.T), np.where(high, 0.0, -1.0), high
+    """One step with the torque −1, 0 or 1 on the joint."""
+    after, high = _acrobot_steps(states, actions.astype(np.float64) - 1.0)
+    return after, np.where(high, 0.0, -1.0), high
 
 
 def _acrobot_observation(states: Array) -> Array:
-    first, second = states[:, 0], states[:, 1]
-    return np.stack([np.cos(first), np.sin(first), np.cos(second), np.sin(second), states[:, 2], states[:, 3]], axis=1)
+    seen = np.empty((len(states), 6))
+    np.cos(states[:, :2], out=seen[:, 0:4:2])
+    np.sin(states[:, :2], out=seen[:, 1:4:2])
+    seen[:, 4:] = states[:, 2:]
+    return seen
 
 
 def _mountain_car(states: Array, actions: Indices) -> tuple[Array, Array, Flags]:
@@ -143,11 +162,12 @@ def _mountain_car_energy(seen: Array) -> Array:
     return np.asarray(np.clip((energy - least) / (goal - least), 0.0, 1.0))
 
 
-_MOST_COST: Final = np.pi**2 + 0.1 * 8.0**2 + 0.001 * 2.0**2  # of a step of Pendulum
+_HANGING: Final = np.pi**2  # cost of a step at rest below
+_MOST_COST: Final = _HANGING + 0.1 * 8.0**2 + 0.001 * 2.0**2  # of a step of Pendulum
 
 
 def _pendulum(states: Array, actions: Indices) -> tuple[Array, Array, Flags]:
-    """Semi-implicit Euler step of .05 s of a rod of 1 kg and 1 m, g = 10, with the torque −2, 0 or 2."""
+    """Semi-implicit Euler step of .05 s of a rod of 1 kg and 1 m, g = 10, with the torque −2 or 2."""
     angle, turn = states.T
     torque = actions.astype(np.float64)
     upright = np.mod(angle + np.pi, 2 * np.pi) - np.pi
@@ -161,7 +181,8 @@ def _pendulum_observation(states: Array) -> Array:
 
 
 def _pendulum_worth(rewards: Array) -> Array:
-    return np.asarray(np.clip(1.0 + rewards / _MOST_COST, 0.0, 1.0))
+    """0 at rest below, and for all that costs more; 1 at rest above."""
+    return np.asarray(np.clip(1.0 + rewards / _HANGING, 0.0, 1.0))
 
 
 def _unchanged(states: Array) -> Array:
@@ -221,7 +242,7 @@ PENDULUM = Task(
     observe=_pendulum_observation,
     centre=(0.0, 0.0, 0.0),
     scale=(1.0, 1.0, 4.0),
-    actions=(-2, 0, 2),
+    actions=(-2, 2),
     rewards=(-_MOST_COST, 0.0),
     signal="rewards",
     worth=_pendulum_worth,
