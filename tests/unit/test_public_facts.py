@@ -101,7 +101,11 @@ def test_boundaries_of_batches_are_in_the_verdict():
     fixed = Batches(size=public("100 users", why="fixed beforehand"))
     assert "fixed beforehand" in check_said(declared(released(schedule=fixed)), "public fact", "100 users")["by"]
     check_said(declared(released(schedule=Batches(size="100 users"))), "public fact", "the borders of the batches")
-    check_said(declared(released(schedule=Tree(leaves=8))), "public fact", "the number of leaves (8)")
+    check_said(
+        declared(released(schedule=Tree(leaves=8))),
+        "public fact",
+        "which leaf of the tree, of 8, belongs to which user",
+    )
     check_said(declared(released(schedule=EveryEpisode(outputs=8))), "public fact", "order of the users")
 
 

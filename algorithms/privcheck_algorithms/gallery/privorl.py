@@ -232,7 +232,7 @@ def privorl_j(readings: Mapping[str, str]) -> Declaration:
         source=_PAPER,
         origin=Origin(
             kind="published code",
-            text=f"{_CODE}: PrivORL-J/diffuser/utils/training_v1.py, code lines 456–567 (clipping 515–524, noise "
+            text=f"{_CODE}, PrivORL-J/diffuser/utils/training_v1.py, code lines 456–567 (clipping 515–524, noise "
             "533–538); PrivORL-J/config/locomotion.py, code lines 50, 56, 78 and 100–103; "
             "PrivORL-J/scripts/training_v1.py, code lines 62, 64, 94–96, 167, 208, 215–232 and 241–245; "
             "PrivORL-J/diffuser/datasets/sequence_v1.py, code lines 258, 428–429 and 459–472; training_v2.py "
@@ -310,7 +310,7 @@ def privorl_n(_readings: Mapping[str, str]) -> Declaration:
         source=_PAPER,
         origin=Origin(
             kind="published code",
-            text=f"{_CODE}: synther/diffusion/elucidated_diffusion.py, code lines 317, 369 and 612–683; "
+            text=f"{_CODE}, synther/diffusion/elucidated_diffusion.py, code lines 317, 369 and 612–683; "
             "synther/training/train_diffuser.py, code lines 126–132; config/resmlp_denoiser.gin; requirements.txt",
         ),
         relation=ZeroOut("user"),

@@ -34,11 +34,11 @@ _BUDGET = (
 )
 
 
-def _judged(priced: str, too_low: Expr, words: str) -> Claim:
+def _judged(priced: str, of: str, too_low: Expr, words: str) -> Claim:
     """(ε, δ)-DP of the whole curve, or Gaussian DP of a part of it."""
     if priced == "together":
-        return Claim(ApproxDP(epsilon, delta), source="the curve of the lemma, at one δ")
-    return Claim(GaussianDP(too_low), source=words)
+        return Claim(ApproxDP(epsilon, delta), source=f"{of}: the whole curve, at one δ")
+    return Claim(GaussianDP(too_low), source=f"{of}: {words}")
 
 
 def gaussian_sparse_vector(readings: Mapping[str, str]) -> Declaration:
@@ -57,7 +57,10 @@ def gaussian_sparse_vector(readings: Mapping[str, str]) -> Declaration:
             ),
         ),
         claim=_judged(
-            readings.get("priced", "together"), 2 * sqrt(c) / query, "c Gaussian queries that move by 2, and no more"
+            readings.get("priced", "together"),
+            SPARSE_SOURCE,
+            2 * sqrt(c) / query,
+            "c Gaussian queries that move by 2, and no more",
         ),
         parameters=(
             *_BUDGET,
@@ -78,7 +81,9 @@ def gaussian_noisy_max(readings: Mapping[str, str]) -> Declaration:
         origin=Origin(kind="own", text=MAX_SOURCE),
         relation=ReplaceOne("user"),
         releases=(GaussianNoisyMax("winner", std=_STD, candidates=symbol("candidates", "count"), source=MAX_SOURCE),),
-        claim=_judged(readings.get("priced", "together"), 2 / _STD, "one Gaussian score that moves by 2, and no more"),
+        claim=_judged(
+            readings.get("priced", "together"), MAX_SOURCE, 2 / _STD, "one Gaussian score that moves by 2, and no more"
+        ),
         parameters=(
             *_BUDGET,
             Parameter(name="std", default=6, kind="positive", meaning="spread of the noise on every score"),
@@ -106,7 +111,7 @@ def adaptive_sparse_vector(readings: Mapping[str, str]) -> Declaration:
                 budget=answers + late, gaps=True, source=ADAPTIVE_SOURCE,
             ),
         ),
-        claim=Claim(PureDP(epsilon), source="as described: the threshold's ε and the budget of the answers"),
+        claim=Claim(PureDP(epsilon), source=f"as described in {ADAPTIVE_SOURCE}: the threshold's ε and the answers'"),
         parameters=(
             Parameter(name="epsilon", default=1, kind="positive", meaning="ε in nats"),
             Parameter(name="w", default=2, kind="positive", meaning="ε of the answers over ε of the threshold"),
