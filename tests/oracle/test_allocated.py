@@ -222,7 +222,7 @@ def test_replaced_bounds_are_near_each_other(std, rounds, epochs, delta, gap):
 
 
 @pytest.mark.parametrize("std", [1e-6, 0.5, 1e7, 1e12])
-@pytest.mark.parametrize("rounds", [1, 2, 10**4])
+@pytest.mark.parametrize("rounds", [1, 2, pytest.param(10**4, marks=pytest.mark.nightly)])
 def test_replaced_extremes_are_bounded(std, rounds):
     figure = replaced(std, rounds, epochs=3).epsilon(delta=1e-12)
     plain = acc.compose(acc.gaussian(std=std, sensitivity=2, count=3)).epsilon(delta=1e-12)

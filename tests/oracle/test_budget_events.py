@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privcheck.errors import ParameterError
@@ -56,6 +56,7 @@ def test_costs_are_exact_however_the_numbers_are_written(name, a, b, count, choo
             event.cost("mu2")
 
 
+@settings(max_examples=30)  # each takes about a second
 @given(st.lists(st.tuples(numbers.filter(lambda x: x < 50), st.integers(1, 9)), min_size=1, max_size=8))
 def test_several_events_cost_their_sum_and_pure_ones_no_less_than_they_leak(parts):
     events = [{"type": "pure", "epsilon": e, "count": n} for e, n in parts]

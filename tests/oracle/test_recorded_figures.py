@@ -10,7 +10,10 @@ from accountant_questions import RECORDED, Question, questions
 ROWS = json.loads(RECORDED.read_text(encoding="utf-8"))
 LOOSER = 1e-4  # relative, than recorded
 PEER_NOISE = 1e-7  # δ below which the peer's bound from below is one of its transform's rounding
-CASES = [pytest.param(q, row, id=f"{i}-{q.kind}") for i, (q, row) in enumerate(zip(questions(), ROWS, strict=True))]
+CASES = [  # a third of them at every change
+    pytest.param(q, row, id=f"{i}-{q.kind}", marks=[pytest.mark.nightly] if i % 3 else [])
+    for i, (q, row) in enumerate(zip(questions(), ROWS, strict=True))
+]
 
 
 @pytest.mark.parametrize(("question", "row"), CASES)

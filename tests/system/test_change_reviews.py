@@ -154,7 +154,7 @@ def test_a_mutant_of_a_mechanism_is_found_through_its_imports_with_a_witness(tre
     assert f"ε ≥ {found['lower'].removeprefix('ε ≥ ')[:4]}" in again.stdout  # the same bound
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_too_little_noise_in_a_declaration_fails_and_is_refuted_at_its_line(tree):
     commit(tree, {"src/mine/factor.py": "from fractions import Fraction\n\nFACTOR = Fraction(1, 4)\n"})
     told, run, comment = review(tree, code=1)
@@ -206,7 +206,7 @@ def test_without_time_everything_is_told_as_not_audited(tree):
     assert all("time was over" in one["reason"] for one in told["targets"] if one["kind"] != "call")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_cannot_be_audited_is_told_with_its_reason(tree):
     unmarked = TEST.replace("@pytest.mark.privacy\n", "")
     skipped = TEST.replace("@pytest.mark.privacy\n", "@pytest.mark.privacy\n@pytest.mark.skip(reason='no time')\n")
