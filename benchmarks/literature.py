@@ -122,7 +122,7 @@ def everything(done, runs, seeds):
 
 
 def alarms(done, runs, repeat):
-    """Returns what the correct functions were accused of with few runs."""
+    """The accusations of correct functions with few runs."""
     correct = [each for each in LITERATURE if not each.broken]
     mine = [count(done, each, "rejected", runs, range(1, repeat + 1)) for each in correct]
     above = sum(count(done, each, "above", runs, range(1, repeat + 1))[0] for each in correct)

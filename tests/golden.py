@@ -279,7 +279,7 @@ def played(folder: Path) -> Documents:
 
 
 def reviewed(folder: Path) -> Documents:
-    """Returns what is said of a change that touches a call of `assert_private` that no marked test makes."""
+    """The message about a change of an `assert_private` call in no marked test."""
     note = Recorder(folder)
     test = "from privcheck.testing import assert_private\n\ndef test():\n    assert_private(print, 1)\n"
     (folder / "tree").mkdir()

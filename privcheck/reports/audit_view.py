@@ -337,7 +337,7 @@ def _legend(axes: Axes, where: Literal["upper right", "best"], *, wide: bool) ->
     )  # fmt: skip
 
 
-_ELSEWHERE = ("meaning", "plainest_pair", "trials_per_second", "runs")  # said in words, or in the table of audits
+_ELSEWHERE = ("meaning", "plainest_pair", "trials_per_second", "runs")  # in words, the table of audits, or JSON alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -317,7 +317,9 @@ def _verdict_alone(report: Report) -> Verdict:
         joint=_JOINT[verify.joint] if verify and verify.joint else "",
         statements=say_statements(verify.statements) if verify else "",
         origin=say_origin(verify.origin) if verify and verify.origin else "",
-        certificate=say_certificate(verify.certificate) if verify and verify.certificate else "",
+        certificate=say_certificate(verify.certificate, name=report.algorithm or "")
+        if verify and verify.certificate
+        else "",
     )
 
 
@@ -553,15 +555,16 @@ def _tell_of_twin(report: Report) -> Iterator[Notice]:
 
 def _contradictions(report: Report, name: str, view: Audited) -> Iterator[Notice]:
     """Yield the contradictions between an audit and the rest of the report."""
-    if view.verdict == "violation" and report.verify is not None:
-        against = ""
-        if report.verify.verdict == "fails" and not view.agent_ran:
+    judged = "" if report.verify is None else report.verify.verdict
+    if view.verdict == "violation" and (judged == "fails" or (judged and not _here(report, view))):
+        against = ""  # at the report's own parameters the verdict itself says so
+        if judged == "fails" and not view.agent_ran:
             against = ": the declared releases lose more than the claim, as the verdict says. No agent ran in it"
-        elif report.verify.verdict == "holds" and (elsewhere := words(view.evidence, "audited_at")):
-            against = f", at {elsewhere}; at the parameters above the claim was found to hold"
-        if against or report.verify.verdict == "fails":  # else the verdict itself says it
-            text = f"The audit of the view “{name}” found a violation{against}."
-            yield Notice(tone="bad", title="Audit: violation", text=text)
+        elif elsewhere := words(view.evidence, "audited_at"):
+            against = f", at {elsewhere}"
+            against += "; at the parameters above the claim was found to hold" if judged == "holds" else ""
+        text = f"The audit of the view “{name}” found a violation{against}."
+        yield Notice(tone="bad", title="Audit: violation", text=text)
     if isinstance(first := view.evidence.get("first_run"), Mapping):
         lower = first.get("epsilon_lower")
         more = f" (ε ≥ {figure(lower, rounding='down')})" if isinstance(lower, float) else ""

@@ -196,14 +196,14 @@ def _rows(report: Report, group: Sequence[VerdictFinding]) -> Iterator[FindingRo
     first = next(iter(places))
     known = set(_clauses(first))
     for message, where in places.items():
-        own = [clause for clause in _clauses(message) if clause not in known]
+        clauses = _clauses(message)
+        own = [clause for clause in clauses if clause not in known]
+        alone = len(own) in {0, len(clauses)}  # of the first row, and where no clause is shared
         yield FindingRow(
             severity=group[0].severity,
             code=group[0].code,
             where=", ".join(dict.fromkeys(place for place in where if place)),
-            message=message
-            if len(own) in {0, len(_clauses(message))} or message == first
-            else f"the same, but {'; '.join(own)}",
+            message=message if alone else f"the same, but {'; '.join(own)}",
         )
 
 

@@ -393,11 +393,16 @@ def rank(standing: str) -> int:
     return _ORDER.index(standing)
 
 
-def say_certificate(brief: CertificateBrief) -> str:
-    """What the independent checker said of a certificate, in a sentence."""
+def say_certificate(brief: CertificateBrief, *, name: str = "") -> str:
+    """What the independent checker said of a certificate, in a sentence.
+
+    Args:
+        brief: The checker's answer.
+        name: Name of what was judged, where the reader knows it already: it is not said again.
+    """
     if not brief.accepted:
         return as_sentence(brief.says)
-    said = brief.says.removeprefix("accepted: ").partition(": ")[2]  # without the name of what was judged
+    said = brief.says.removeprefix("accepted: ").removeprefix(f"{name}: ")
     return as_sentence(f"Checked independently, by a program that shares no code with privcheck: {said}")
 
 

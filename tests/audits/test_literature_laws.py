@@ -94,7 +94,10 @@ def test_another_functions_law_does_not_fit(name, law):
 
 @pytest.mark.parametrize(("shape", "slope"), [(4, 1.0), (3, None)])
 def test_cube_noise_has_an_exponential_density_where_its_shape_is_one_more_than_its_dimensions(shape, slope):
-    density = lambda m: integrate.quad(lambda r: stats.gamma(shape).pdf(r) / (2 * r) ** 3, m, 80)[0]  # noqa: E731
+
+    def density(m):
+        return integrate.quad(lambda r: stats.gamma(shape).pdf(r) / (2 * r) ** 3, m, 80)[0]
+
     falls = [math.log(density(m) / density(m + 1)) for m in (0.01, 0.5, 1, 3)]
     if slope is None:
         assert min(falls) > 1.1
@@ -103,6 +106,9 @@ def test_cube_noise_has_an_exponential_density_where_its_shape_is_one_more_than_
 
 
 def test_the_gaussian_of_a_large_epsilon_is_exact_and_the_classical_one_is_not():
-    delta = lambda std: stats.norm.cdf(0.5 / std - 6 * std) - math.exp(6) * stats.norm.cdf(-0.5 / std - 6 * std)  # noqa: E731
+
+    def delta(std):
+        return stats.norm.cdf(0.5 / std - 6 * std) - math.exp(6) * stats.norm.cdf(-0.5 / std - 6 * std)
+
     assert 0.2999 < delta(0.309644) <= 0.3
     assert delta(math.sqrt(2 * math.log(1.25 / 0.3)) / 6) > 0.4

@@ -42,7 +42,7 @@ class Law:
 
 
 def loss(law: Law, claim: MechanismClaim) -> float:
-    """Returns what the cells lose, in the claim's unit and at its δ."""
+    """The largest loss over both directions, in the claim's unit and at its δ."""
     ways = ((law.first, law.other), (law.other, law.first))
     if isinstance(claim, PureDP | ApproxDP):
         delta = claim.delta.number(rounding="up") if isinstance(claim, ApproxDP) else 0.0
@@ -55,7 +55,10 @@ def _epsilon(p: Array, q: Array, delta: float) -> float:
     if delta == 0:
         with np.errstate(divide="ignore"):
             return float(np.log(p[p > 0] / q[p > 0]).max())
-    excess = lambda epsilon: float(np.maximum(p - math.exp(epsilon) * q, 0).sum()) - delta  # noqa: E731
+
+    def excess(epsilon: float) -> float:
+        return float(np.maximum(p - math.exp(epsilon) * q, 0).sum()) - delta
+
     if excess(0) <= 0:
         return 0.0
     return math.inf if excess(60) > 0 else float(brentq(excess, 0, 60, xtol=1e-10))
@@ -217,8 +220,8 @@ def margins(z: Array, q: float, _: int) -> dict[int, tuple[Array, Any]]:
 def adaptive(z: Array, q: float, left: int) -> dict[int, tuple[Array, Any]]:
     far = above(0.5 + z + 3 - q, 4)
     near = (1 - far) * above(0.5 + z - q, 2)
-    after = lambda spent: left - spent if left - spent >= 2 else None  # noqa: E731
-    return {2: (far, after(1)), 1: (near, after(2)), 0: (1 - far - near, left)}
+    once, twice = (left - spent if left - spent >= 2 else None for spent in (1, 2))
+    return {2: (far, once), 1: (near, twice), 0: (1 - far - near, left)}
 
 
 def three_answers(z: Array, q: float, given: int) -> dict[int, tuple[Array, Any]]:
@@ -278,11 +281,14 @@ def max_gap(scale: float) -> Law:
 
 def exponential_max(exact: Sequence[float]) -> dict[Any, float]:
     wins = {}
-    for i, q in enumerate(exact):
-        others = lambda x, i=i: math.prod(max(0.0, -math.expm1(r - x)) for j, r in enumerate(exact) if j != i)  # noqa: E731
-        wins[i] = integrate.quad(
-            lambda x, q=q, others=others: math.exp(q - x) * others(x), max(exact), 60, epsabs=1e-12, limit=200
-        )[0]
+
+    def density(x: float, i: int) -> float:
+        """Density of the noisy score i at x, times the probability that all others are below."""
+        below = math.prod(max(0.0, -math.expm1(r - x)) for j, r in enumerate(exact) if j != i)
+        return math.exp(exact[i] - x) * below
+
+    for i in range(len(exact)):
+        wins[i] = integrate.quad(density, max(exact), 60, args=(i,), epsabs=1e-12, limit=200)[0]
     return wins
 
 

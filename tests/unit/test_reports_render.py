@@ -142,6 +142,12 @@ def test_a_violation_at_another_instance_is_said_to_be_there_and_shown_with_its_
     assert "found a violation, at H = 1 (asked: H = 5); at the parameters above the claim was found to hold" in text
     assert text.startswith("HOLDS, PROVED · dp-apvi")
     assert "releases: a message 4 can only be the one user's. The pair: in D the user has …." in text
+    for part in ("verify", "verdict"):
+        if data.get(part):
+            data[part]["verdict"] = "undecided"
+    text = " ".join(render_text(data).split())
+    assert text.startswith("UNDECIDED · dp-apvi")
+    assert "found a violation, at H = 1 (asked: H = 5)." in text
     data["audit"]["verdict"] = "consistent"
     assert "The pair:" not in render_text(data)
 
