@@ -1,7 +1,7 @@
 """Agents that train a policy on users' trajectories, with the declaration as their training code.
 
-`tasks` are Gymnasium's for many users at a time, `hiv` is a task of patients, `policies` have gradients of every user
-apart, `training` reads batches, clipping and noise from a declaration and hands noisy sums to a learner,
+`tasks` are Gymnasium's for many users at a time, `hiv` and `cancer` are tasks of patients, `policies` have gradients
+of every user apart, `training` reads batches, clipping and noise from a declaration and hands noisy sums to a learner,
 `policy_gradient` and `evolution_strategies` are two such agents, with their declarations.
 
 Imports: privcheck and `privatizers`. Promises: exact sums go into the channel and nowhere else; a learner sees noisy
@@ -10,9 +10,10 @@ sums and public numbers.
 
 from __future__ import annotations
 
+from privcheck_algorithms.trained.cancer import CANCER
 from privcheck_algorithms.trained.evolution_strategies import PRIVATE_EVOLUTION_STRATEGIES, EvolutionStrategies
 from privcheck_algorithms.trained.hiv import HIV
-from privcheck_algorithms.trained.policies import LinearPolicy, MirrorPolicy, Policy, TanhPolicy
+from privcheck_algorithms.trained.policies import DosePolicy, LinearPolicy, MirrorPolicy, Policy, TanhPolicy
 from privcheck_algorithms.trained.policy_gradient import (
     PRIVATE_POLICY_GRADIENT,
     PolicyGradient,
@@ -34,6 +35,7 @@ from privcheck_algorithms.trained.training import (
 
 __all__ = [
     "ACROBOT",
+    "CANCER",
     "CART_POLE",
     "HIV",
     "MOUNTAIN_CAR",
@@ -41,6 +43,7 @@ __all__ = [
     "PRIVATE_EVOLUTION_STRATEGIES",
     "PRIVATE_POLICY_GRADIENT",
     "Agent",
+    "DosePolicy",
     "Episodes",
     "EvolutionStrategies",
     "LinearPolicy",
