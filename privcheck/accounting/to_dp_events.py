@@ -15,7 +15,7 @@ from privcheck.accounting.engine.sampled import SampledGaussian
 from privcheck.accounting.engine.subsampled import sampled_law
 from privcheck.accounting.events import Event, Piece
 from privcheck.accounting.events.base import REPLACING
-from privcheck.accounting.repeating import PoissonBound, SelectionBound
+from privcheck.accounting.repeating import PoissonBound, Tangent
 from privcheck.errors import ParameterError
 
 _UP: Final = 1 + 4e-16
@@ -112,9 +112,9 @@ def _compose(dp: Any, parts: list[tuple[Any, int]]) -> Any:
 def _repeat(dp: Any, what: Event) -> Any:
     law = what.pieces[0][0]
     assert isinstance(law, RenyiLaw)
-    assert isinstance(law.bound, SelectionBound | PoissonBound)
-    shape = math.inf if isinstance(law.bound, PoissonBound) else what.parameter("shape")
-    return dp.dp_event.RepeatAndSelectDpEvent(to_dp_event(law.bound.run), what.parameter("mean"), shape)
+    assert isinstance(law.bound, Tangent)
+    shape = math.inf if isinstance(law.bound.bound, PoissonBound) else what.parameter("shape")
+    return dp.dp_event.RepeatAndSelectDpEvent(to_dp_event(law.bound.bound.run), what.parameter("mean"), shape)
 
 
 def _of_law(dp: Any, what: Event, piece: Piece) -> Any:  # noqa: PLR0911 - one return a law

@@ -335,6 +335,27 @@ def test_the_best_of_several_runs_costs_at_most_what_their_orders_say(shape):
     assert theirs * 0.7 <= epsilon(event).value <= theirs * 1.01  # two upper bounds
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_no_composition_with_a_best_run_costs_more_than_by_their_orders(seed):
+    """Theirs scans few orders of the same theorem; at any of them ours is at most rounding looser."""
+    rng = np.random.default_rng([35, seed])
+
+    def noise(low, high):
+        return dp.GaussianDpEvent(math.exp(rng.uniform(math.log(low), math.log(high))))
+
+    run = noise(0.7, 80)
+    if rng.random() < 0.3:
+        run = dp.SelfComposedDpEvent(dp.LaplaceDpEvent(rng.uniform(1, 20)), int(rng.integers(1, 20)))
+    shape = float(rng.choice([0.0, 0.3, 1.0, 4.0, math.inf]))
+    best = KINDS.RepeatAndSelectDpEvent(run, math.exp(rng.uniform(0.1, 6)), shape)
+    others = [dp.SelfComposedDpEvent(noise(0.7, 80), int(rng.integers(1, 100))), KINDS.ZCDpEvent(rng.uniform(0, 0.3))]
+    event = dp.ComposedDpEvent([best, *others[: rng.integers(0, 3)]])
+    delta = 10 ** rng.uniform(-12, -0.5)
+    theirs = RdpAccountant().compose(event).get_epsilon(delta)
+    ours = acc.compose(acc.from_dp_event(event, relation="add-remove")).epsilon(delta=delta)
+    assert ours.upper <= theirs * (1 + 1e-9)
+
+
 def test_runs_without_choice_cost_what_they_cost():
     once = KINDS.RepeatAndSelectDpEvent(GAUSSIAN, 1.0, 1.0)
     assert acc.from_dp_event(once, relation="add-remove") == acc.from_dp_event(GAUSSIAN, relation="add-remove")
