@@ -25,7 +25,7 @@ Repeats = Literal["geometric", "logarithmic", "negative binomial", "poisson"]
 _SHAPES: Final = {"geometric": 1.0, "logarithmic": 0.0}
 _UP: Final = 1 + 1e-12
 # e^ε̂ of the theorem for Poisson at which δ is looked up; closer together at the usual orders, α = 1 + 1/(e^ε̂ − 1)
-_RATIOS: Final = (1.0, *(1 + 2.0**i for i in (-10, -8, *np.arange(-7, 2, 0.5), 2, 3, 4, 6)))
+_RATIOS: Final = (1.0, *(1 + 2.0**i for i in (-9, *np.arange(-7.25, 1.5, 0.75), 2.25, 3.5, 6)))
 _LOOKS: Final = (-20.0, 40.0, 0.5)  # ln z of the orders looked at: from, to, in steps of
 _FINER: Final = 16  # by how much each further look is finer
 
