@@ -395,6 +395,13 @@ def rows():
                 "RDP": by(RdpAccountant, lambda run=run, shape=shape: their_best(run[1](next(_fresh)), shape), 1e-6)
             },
         )
+    for n, rate, most, count in ((4, 0.25, 2, 40), (1000, RATE, 20, 100), (1000, RATE, 12, 100)):
+        given = {"users": n, "rate": rate, "most": most}
+        yield Row(
+            job=f"{count} truncated Poisson samples, n = {n}, q = {rate}, B = {most}, std 1, δ = 1e-6, certified",
+            ours=lambda given=given, count=count: truncated(**given, count=count).epsilon(delta=1e-6).upper,
+            theirs={"PLD": by(PLDAccountant, lambda given=given, k=count: their_truncated(**given, count=k), 1e-6)},
+        )
     twice, once = "limit law 1.367568…", "limit law 0.648105…"
     for law, limit in (
         (acc.randomized_response(epsilon=1e-5), twice),
@@ -433,6 +440,18 @@ def rows():
             ours=lambda make=make, way=way: getattr(make().epsilon(delta=1e-5), way),
             repeats=3,
         )
+
+
+def truncated(count, **given):
+    std = 1.0 * next(_fresh)
+    event = acc.truncated_poisson_gaussian(std=std, count=count, relation="add-remove", **given)
+    return acc.compose(event)
+
+
+def their_truncated(users, rate, most, count):
+    """Their prices count users - 1 others beside the user who is added, and so are of as many users as ours."""
+    one = dp_accounting.dp_event.TruncatedSubsampledGaussianDpEvent(users, rate, most, 1.0 * next(_fresh))
+    return SelfComposedDpEvent(one, count)
 
 
 RUNS = {
