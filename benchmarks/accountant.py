@@ -386,6 +386,23 @@ def rows():
         repeats=10,
         theirs={"PLD": by(PLDAccountant, their_sampled_laplace, 1e-6)},
     )
+    for (what, run), (law, shape) in itertools.product(RUNS.items(), SHAPES.items()):
+        yield Row(
+            job=f"the best of 10 runs of {what}, {law} number, δ = 1e-6, certified",
+            ours=lambda run=run, law=law: (
+                acc.compose(acc.repeat_and_select(run[0](next(_fresh)), mean=10, law=law)).epsilon(delta=1e-6).upper
+            ),
+            theirs={
+                "RDP": by(RdpAccountant, lambda run=run, shape=shape: their_best(run[1](next(_fresh)), shape), 1e-6)
+            },
+        )
+    for n, rate, most, count in ((4, 0.25, 2, 40), (1000, RATE, 20, 100), (1000, RATE, 12, 100)):
+        given = {"users": n, "rate": rate, "most": most}
+        yield Row(
+            job=f"{count} truncated Poisson samples, n = {n}, q = {rate}, B = {most}, std 1, δ = 1e-6, certified",
+            ours=lambda given=given, count=count: truncated(**given, count=count).epsilon(delta=1e-6).upper,
+            theirs={"PLD": by(PLDAccountant, lambda given=given, k=count: their_truncated(**given, count=k), 1e-6)},
+        )
     twice, once = "limit law 1.367568…", "limit law 0.648105…"
     for law, limit in (
         (acc.randomized_response(epsilon=1e-5), twice),
@@ -466,6 +483,36 @@ def their_balls(std, bins, epochs, delta, way):
         return float(pa.gaussian_allocation_epsilon_configurable(params=params, config=config, bound_type=bound))
 
     return work
+
+
+def truncated(count, **given):
+    std = 1.0 * next(_fresh)
+    event = acc.truncated_poisson_gaussian(std=std, count=count, relation="add-remove", **given)
+    return acc.compose(event)
+
+
+def their_truncated(users, rate, most, count):
+    """Their prices count users - 1 others beside the user who is added, and so are of as many users as ours."""
+    one = dp_accounting.dp_event.TruncatedSubsampledGaussianDpEvent(users, rate, most, 1.0 * next(_fresh))
+    return SelfComposedDpEvent(one, count)
+
+
+RUNS = {
+    "a Gaussian, std 20": (lambda f: acc.gaussian(std=20 * f), lambda f: GaussianDpEvent(20 * f)),
+    "50 Laplaces, scale 20": (
+        lambda f: acc.laplace(scale=20 * f, count=50),
+        lambda f: SelfComposedDpEvent(LaplaceDpEvent(20 * f), 50),
+    ),
+    "DP-SGD, T = 10³, q = 0.01, std 1.1": (
+        lambda f: acc.poisson_gaussian(std=1.1 * f, rate=RATE, count=1000, relation="add-remove"),
+        lambda f: SelfComposedDpEvent(PoissonSampledDpEvent(RATE, GaussianDpEvent(1.1 * f)), 1000),
+    ),
+}
+SHAPES = {"geometric": 1.0, "poisson": math.inf}
+
+
+def their_best(run, shape):
+    return dp_accounting.dp_event.RepeatAndSelectDpEvent(run, 10.0, shape)
 
 
 def allocated(relation="add-remove", participations=1):

@@ -13,7 +13,8 @@ from privcheck_check.values import Rejected, read_fraction
 
 AtLeast = Callable[[Term, Term], bool]
 TWO, FOUR = Fraction(2), Fraction(4)
-SELECTIONS = ("noisy-max", "sparse-vector")
+SELECTIONS = ("noisy-max", "sparse-vector", "adaptive-sparse-vector", "gaussian-max", "gaussian-sparse-vector")
+QUERIES = ("sparse-vector", "adaptive-sparse-vector")  # that cost no more than their noisy queries: M-QUERIES
 NOISY = ("laplace", "discrete-laplace", "gaussian", "gaussian-matrix", "discrete-gaussian")  # a sum with noise
 
 
@@ -126,6 +127,10 @@ def _pure(release: Release, moved: Sensitivity, at_least: AtLeast, *, tight: boo
         case "sparse-vector":
             answers_cost: Term = ("/", ("*", sides, terms["positives"], moved.l1), terms["query_scale"])
             return ("+", ("/", moved.l1, terms["threshold_scale"]), answers_cost)
+        case "adaptive-sparse-vector" if tight:  # the cost of one query, compared twice
+            return ("+", *(("/", moved.l1, terms[name]) for name in ("top_scale", "middle_scale")))
+        case "adaptive-sparse-vector":  # M-ADAPTIVE
+            return ("+", ("/", moved.l1, terms["threshold_scale"]), terms["budget"])
         case "theorem" if fields["currency"] == "pure":
             return terms["cost"]
         case "shuffled-bits" | "shuffled-integers":
@@ -170,6 +175,9 @@ def _one(release: Release, moved: Sensitivity, currency: str, at_least: AtLeast,
         # M-MATRIX: D_F² ≥ Σ D_ii² + 2 Σ D_ij²
         factor = min(TWO, read_fraction(fields["diagonal"], law, above=0)) if law == "gaussian-matrix" else ONE
         square: Term = ("/", moved.square, ("*", factor, terms["variance"]))
+    elif law in ("gaussian-max", "gaussian-sparse-vector"):  # M-ALL: a function of all noisy numbers
+        numbers = terms["candidates" if law == "gaussian-max" else "queries"]
+        square = ("*", numbers, one_number(release, moved))
     elif law == "theorem" and fields["currency"] == "gdp":
         square = ("^", terms["cost"], TWO)
     elif law == "theorem" and fields["currency"] == "zcdp":
@@ -182,6 +190,26 @@ def _one(release: Release, moved: Sensitivity, currency: str, at_least: AtLeast,
     if currency == "pure" or (law == "discrete-gaussian" and currency == "gdp"):
         raise Rejected(law, f"{release.name}: no cost as {currency}")
     return ("*", HALF, square) if currency == "zcdp" else square
+
+
+def one_number(release: Release, moved: Sensitivity) -> Term:
+    """μ² of one of the noisy numbers that a selection with Gaussian noise compares."""
+    law, terms = release.mechanism.kind, release.mechanism.terms
+    return ("/", moved.square, terms["variance" if law == "gaussian-max" else "query_variance"])
+
+
+def compared(release: Release, declared: Declared, at_least: AtLeast) -> tuple[Term, Term]:
+    """μ² of one noisy number, and μ² of the threshold (0 if there is none), of a selection with Gaussian noise.
+
+    Raises:
+        Rejected: more than one selection, or a size that may be negative or is not whole.
+    """
+    _require(release.schedule.kind == "once" and not release.shared, "M-STOPPED", f"{release.name}: one selection only")
+    cost(release, declared, "gdp", at_least)
+    moved = sensitivity(release, declared, at_least)
+    if release.mechanism.kind == "gaussian-max":
+        return one_number(release, moved), ZERO
+    return one_number(release, moved), ("/", moved.square, release.mechanism.terms["threshold_variance"])
 
 
 def answers(release: Release, declared: Declared, at_least: AtLeast) -> Term:
@@ -215,7 +243,7 @@ def cost(
     law, terms = release.mechanism.kind, release.mechanism.terms
     for name, term in terms.items():
         _require(at_least(term, ZERO), law, f"{release.name}: {name} may be negative")
-        if name in ("answers", "positives"):
+        if name in ("answers", "positives", "candidates") or (name == "queries" and law != "sparse-vector"):
             whole(evaluate(term, declared.values))
     _check_law(release)
     batches = release.schedule.kind in ("disjoint", "tree")
@@ -223,7 +251,7 @@ def cost(
         one_value = at_least(ONE, declared.trajectories)
         _require(one_value, "S-STATED", f"{release.name}: what is stated of one value, for a unit in several")
     one = _one(release, sensitivity(release, declared, at_least), currency, at_least, tight=tight)
-    if law == "sparse-vector" and tight:  # M-QUERIES: its answers leave together, as one value
+    if law in QUERIES and tight:  # M-QUERIES: its answers leave together, as one value
         one = ("*", terms["queries"], one)
     count = times(release, declared, at_least)
     if each:

@@ -35,6 +35,12 @@ MECHANISMS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "randomised-response": (("keep", "answers"), ()),
     "noisy-max": (("scale",), ("noise", "one_sided")),
     "sparse-vector": (("threshold_scale", "query_scale", "positives", "queries"), ("one_sided",)),
+    "adaptive-sparse-vector": (
+        ("threshold_scale", "top_scale", "middle_scale", "margin", "budget", "queries"),
+        ("one_sided",),
+    ),
+    "gaussian-max": (("variance", "candidates"), ("one_sided",)),
+    "gaussian-sparse-vector": (("threshold_variance", "query_variance", "positives", "queries"), ("one_sided",)),
     "theorem": (("cost",), ("currency", "theorem")),
     "shuffled-bits": (("noise_bits", "chance"), ()),
     "shuffled-integers": (("noise_bits", "chance", "users"), ()),

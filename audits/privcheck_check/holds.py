@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
-from privcheck_check.costs import AtLeast, amplified, answers, cost, counters, times
+from privcheck_check.costs import QUERIES, AtLeast, amplified, answers, compared, cost, counters, times
 from privcheck_check.curves import gaussian_delta, order_epsilon
 from privcheck_check.declared import Declared, Release
 from privcheck_check.terms import HALF, ONE, ZERO, Term, evaluate, read_term, whole
@@ -66,7 +66,7 @@ def _stated(
     """The cost that a step states of `release`, proved to be no less than the derived one."""
     stated, rule = _read_step(value, release, declared), release.mechanism.kind
     proved = at_least(stated, cost(release, declared, currency, at_least, each=each))
-    if not proved and (rule == "sparse-vector" or (currency == "zcdp" and numbers)):
+    if not proved and (rule in QUERIES or (currency == "zcdp" and numbers)):
         proved = at_least(stated, cost(release, declared, currency, at_least, each=each, tight=True))
     if not proved:
         raise Rejected(rule, f"{release.name}: a cost as {currency} above the stated bound")
@@ -89,6 +89,28 @@ def _total(costs: list[tuple[Release, Term]], currency: str, declared: Declared,
         together: Term = ("+", *(stated for _, stated in same))
         summed.append(("*", times(first, declared, at_least), amplified(first, together)))
     return ("+", *summed)
+
+
+def _selection(value: object, release: Release, declared: Declared, at_least: AtLeast) -> list[dict[str, object]]:
+    """M-STOPPED, M-LARGEST: a selection with Gaussian noise as events, from the stated μ² of one noisy number."""
+    at, law, terms = declared.values, release.mechanism.kind, release.mechanism.terms
+    stated, (one, threshold) = _read_step(value, release, declared), compared(release, declared, at_least)
+    exact = evaluate(stated, at)
+    if not at_least(stated, one) or exact[0] != exact[1]:
+        raise Rejected(law, f"{release.name}: one number's cost is above what is stated, or that is no fraction")
+    squared = exact[1] if release.mechanism.fields["one_sided"] else 4 * exact[1]
+    if not squared:
+        return []
+    if law == "gaussian-max":
+        most = whole(evaluate(terms["candidates"], at))
+        event: dict[str, object] = {"law": "largest normal", "squared_shift": str(squared), "candidates": most}
+        return [event | {"count": 1}] if most > 1 else []
+    queries, positives = (whole(evaluate(terms[name], at)) for name in ("queries", "positives"))
+    runs = min(positives, queries)
+    if not runs:
+        return []
+    first = {"law": "gaussian", "squared_ratio": str(evaluate(threshold, at)[1]), "count": 1}
+    return [first, {"law": "stopped run", "squared_shift": str(squared), "queries": queries, "count": runs}]
 
 
 def _event(value: object, release: Release, declared: Declared, at_least: AtLeast) -> dict[str, object] | None:
@@ -151,9 +173,13 @@ def _numeric(steps: list[object], declared: Declared, at_least: AtLeast) -> None
         raise Rejected("C-NUMERIC", "a step for each release and a claim in ε and δ")
     parts: dict[str | None, list[tuple[str, dict[str, object]]]] = {}
     for release, value in zip(declared.releases, steps, strict=False):
-        event = _event(value, release, declared, at_least)
-        if event is not None:
-            parts.setdefault(release.part, []).append((release.sample, event))
+        if release.mechanism.kind in ("gaussian-max", "gaussian-sparse-vector"):
+            found = _selection(value, release, declared, at_least)
+        else:
+            event = _event(value, release, declared, at_least)
+            found = [] if event is None else [event]
+        if found:
+            parts.setdefault(release.part, []).extend((release.sample, event) for event in found)
     least = {name: evaluate(declared.claim.terms[name], declared.values)[0] for name in ("epsilon", "delta")}
     if min(least.values()) < 0:
         raise Rejected("C-NUMERIC", "a claim below 0")

@@ -7,6 +7,7 @@ split from (P, Q). Its masses are rounded up, convolved exactly, and rounded up 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Inexact, InvalidOperation, Rounded
@@ -26,6 +27,10 @@ MOST_WORK = 150_000_000  # digits of all products; fifteen million take about a 
 MOST_COINS = 10**7
 MOST_NEWTON = 5_000_000  # terms of a mixture's ratio in all steps to its roots
 CURVE_WORK = 600  # a point of a curve with two terms, in the same currency
+KNOTS = 256  # about as many points of a curve that is bounded by a polygon; at most twice as many
+LEFT = 1 << BITS - 83  # D at its last knot
+ONE_BY_ONE = 16  # queries of a stopped run that are counted singly, before they are taken together
+TOGETHER = 1 << BITS - 12  # D of all queries left, below which they are taken together
 
 Curve = Callable[[Interval], Interval]
 Event = Mapping[str, object]
@@ -267,6 +272,81 @@ def _probabilities(value: object) -> list[Fraction]:
     return found
 
 
+def _polygon(bound: Callable[[int], int]) -> Curve:
+    """The lower hull of (0, 1) and of points above D, level after the last: a convex curve above D.
+
+    Knots t = 1, g, g^2, ... with g = 1 + 2^-k, in units exactly, until the bound is at most LEFT, or t is e^64.
+    """
+    reach, end = Fraction(1, 1 << 16), exp(enclose(Fraction(MOST_EPSILON)))[1]
+    while reach < MOST_EPSILON and bound(exp(enclose(reach))[1]) > LEFT:
+        reach *= 2
+    shift = max(0, int(KNOTS / reach).bit_length() - 1)
+    knots, least, t = [(0, ONE)], ONE, ONE
+    while least > LEFT and t < end:
+        least = min(least, bound(t))
+        while len(knots) > 1:
+            (t0, d0), (t1, d1) = knots[-2:]
+            if (d1 - d0) * (t - t0) < (least - d0) * (t1 - t0):
+                break
+            knots.pop()
+        knots.append((t, least))
+        t += max(1, t >> shift)
+    places = [t for t, _ in knots]
+
+    def at(t: int) -> Interval:
+        i = bisect_right(places, t) - 1
+        if i + 1 == len(knots):
+            return knots[i][1], knots[i][1]
+        (t0, d0), (t1, d1) = knots[i : i + 2]
+        return d0 - _up((d0 - d1) * (t - t0), t1 - t0), d0 - (d0 - d1) * (t - t0) // (t1 - t0)
+
+    return lambda t: (at(t[1])[0], at(t[0])[1])
+
+
+def _shift(event: Event) -> Fraction:
+    return read_fraction(event["squared_shift"], RULE, above=0, most=4096)
+
+
+def _stopped(event: Event) -> Curve:
+    """A run that stops at the first of m queries above: 1 - W, which falls by W D(t / W) a query, D of a Gaussian."""
+    queries, one = read_integer(event["queries"], RULE, least=1, most=MOST_COUNT), gaussian(_shift(event))
+
+    def bound(t: int) -> int:
+        left, done, block = ONE, 0, 1
+        while done < queries and left > 0:
+            ratio = t << BITS
+            lost = max(0, one((ratio // left, _up(ratio, left)))[1])
+            rest = queries - done
+            if done >= ONE_BY_ONE:
+                block += block + 3 >> 2
+            steps = rest if rest * lost <= TOGETHER else min(rest, block)
+            left -= _up(left * min(ONE, steps * lost), ONE)
+            done += steps
+        return ONE - max(0, left)
+
+    return _polygon(bound)
+
+
+def _largest(event: Event) -> Curve:
+    """The index of the largest of m normal scores: m (P(X > s) - t P(X > s + a)) at the best s with P(X > s) <= 1/m."""
+    most, squared = read_integer(event["candidates"], RULE, least=2, most=MOST_COUNT), _shift(event)
+    one, a = gaussian(squared), sqrt(enclose(squared))
+    low, high, place = 0, 8 << 40, BITS - 40
+    while high - low > 1:  # P(X > level) >= 1/m is kept at the lower end
+        middle = (low + high) // 2
+        enough = normal((-middle << place, -middle << place))[0] * most >= ONE
+        low, high = (middle, high) if enough else (low, middle)
+    level = low << place
+    top, bottom = normal((-level, -level))[1], normal((-level - a[1], -level - a[0]))[0]
+
+    def bound(t: int) -> int:
+        free = _plus(divide(log((t, t)), a), _minus(_half(a)))
+        value = top - (t * bottom >> BITS) if level >= free[1] else one((t, t))[1]
+        return min(ONE, most * max(0, value))
+
+    return _polygon(bound)
+
+
 def _sampled(curve: Curve, rate: Fraction) -> Curve:
     """((1 - q) Q + q P, Q): D'(t) = q D((t - 1 + q) / q), where D(s) = 1 - s for s <= 0."""
     q, without = enclose(rate), enclose(1 - rate)
@@ -471,7 +551,7 @@ def _binomial(event: Event) -> Curve:
     return lambda t: (at(t[1])[0], at(t[0])[1])
 
 
-# law: builder of its curve, fields, terms of its curve, and whether (P, Q) and (Q, P) have one curve
+# law: builder of its curve, fields, terms of its curve, and whether one curve is that of both directions
 LAWS: dict[str, tuple[Callable[[Event], Curve], set[str], int, bool]] = {
     "gaussian": (_gaussian, {"squared_ratio"}, 2, True),
     "opposite gaussians": (_opposite, {"squared_ratio", "share"}, 4, True),
@@ -482,16 +562,34 @@ LAWS: dict[str, tuple[Callable[[Event], Curve], set[str], int, bool]] = {
     "approximate": (_approximate, {"epsilon", "lost"}, 2, True),
     "discrete": (_discrete, {"p", "q"}, 2, False),
     "binomial": (_binomial, {"trials"}, 2, True),
+    "stopped run": (_stopped, {"squared_shift", "queries"}, 2, True),
+    "largest normal": (_largest, {"squared_shift", "candidates"}, 2, True),
 }
+HULLS = ("stopped run", "largest normal")  # the polygon bounds both orders of neighbours, and is never turned round
 BODY = {"events", "grid", "epsilon", "delta"}
 FIELDS = {"rate"}.union(*(fields for _, fields, _, _ in LAWS.values()))
+
+
+def _is_hull(value: object) -> bool:
+    return isinstance(value, dict) and value.get("law") in HULLS
+
+
+def _hull_work(value: object) -> int:
+    """Work for the knots of a polygon: points of a Gaussian's curve, one, or one for each of many queries."""
+    if not _is_hull(value):
+        return 0
+    event = read_object(value, RULE, {"law", "count"}, FIELDS)
+    rounds = 2  # singly, and then in blocks that grow by a quarter
+    if "queries" in event:
+        rounds = ONE_BY_ONE + 4 * read_integer(event["queries"], RULE, least=1, most=MOST_COUNT).bit_length()
+    return 2 * KNOTS * rounds * CURVE_WORK
 
 
 def _read_event(value: object) -> tuple[Fraction, Curve, int, int, bool]:
     """(squared ratio of a Gaussian that is not sampled, else 0; curve; count; work a point; symmetric)."""
     event = read_object(value, RULE, {"law", "count"}, FIELDS)
     build, fields, terms, symmetric = LAWS[read_choice(event["law"], RULE, LAWS)]
-    read_object(event, RULE, {"law", "count", *fields}, {"rate"})
+    read_object(event, RULE, {"law", "count", *fields}, set() if _is_hull(event) else {"rate"})
     count, curve = read_integer(event["count"], RULE, least=1, most=MOST_COUNT), build(event)
     terms = max([terms, *(len(part) for part in event.values() if isinstance(part, list))])
     if "rate" in event:
@@ -514,12 +612,18 @@ def upper_delta(document: object) -> Fraction:
         trim=read_fraction(hints["trim"], RULE, least=0, most=1),
     )
     epsilon = read_fraction(body["epsilon"], RULE, least=0, most=MOST_EPSILON)
-    events = [_read_event(event) for event in read_list(body["events"], RULE, least=1, most=MOST_EVENTS)]
+    listed = read_list(body["events"], RULE, least=1, most=MOST_EVENTS)
+    grid.spend(sum(map(_hull_work, listed)))
+    events = [_read_event(event) for event in listed]
     # Gaussians compose exactly: their squared ratios add
     squared = sum((squared for squared, *_ in events), Fraction(0))
     curves = [(gaussian(squared), 1, 2)] if squared else []
+    hulls = [False] * len(curves) + [
+        _is_hull(x) for x, (squared, *_) in zip(listed, events, strict=True) if not squared
+    ]
     curves += [(curve, count, terms) for squared, curve, count, terms, _ in events if not squared]
     pairs = [(discretise(curve, grid, terms=terms), count) for curve, count, terms in curves]
+    pairs = [((there, there if hull else back), n) for ((there, back), n), hull in zip(pairs, hulls, strict=True)]
     one_way = all(symmetric for *_, symmetric in events)
     worst = Fraction(0)
     for direction in (0,) if one_way else (0, 1):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from privcheck_check import laws
+from privcheck_check import enclosures, laws
 from privcheck_check.costs import numbers_at_least, times
 from privcheck_check.curves import gaussian_delta
 from privcheck_check.declared import WEIGHTS, Declared, Release
@@ -24,6 +24,7 @@ from privcheck_check.terms import (
     invert,
     logarithm,
     multiply,
+    square_root,
     whole,
 )
 from privcheck_check.values import Rejected, read_fraction, read_integer, read_list, read_object, read_text
@@ -370,6 +371,47 @@ def _cross(loss: Loss, release: Release, value: object, declared: Declared) -> N
     loss.finite.append((laws.two(*sides), _answers(release, declared, rule)))
 
 
+def _interval(ends: Ends) -> enclosures.Interval:
+    return enclosures.enclose(ends[0])[0], enclosures.enclose(ends[1])[1]
+
+
+def _compare(loss: Loss, release: Release, value: object, declared: Declared) -> None:
+    """L-LEVELS: queries or scores at a few levels on D and on D′; the first answer above, or the winner's group."""
+    from privcheck_check.quadrature import first_above, winners
+
+    rule, law, at = "L-LEVELS", release.mechanism.kind, declared.values
+    _require(
+        law in ("gaussian-max", "gaussian-sparse-vector"), rule, f"{release.name}: no selection with Gaussian noise"
+    )
+    terms = {name: evaluate(term, at) for name, term in release.mechanism.terms.items()}
+    counts, levels = [], []
+    for group in read_list(value, rule, least=1, most=8):
+        count, first, second = read_list(group, rule, least=3, most=3)
+        counts.append(read_integer(count, rule, least=1, most=ANSWERS))
+        levels.append((read_fraction(first, rule), read_fraction(second, rule)))
+    within = sum(counts) <= whole(terms["candidates" if law == "gaussian-max" else "queries"])
+    _require(within and sum(counts) <= ANSWERS, rule, "more numbers are compared than there are")
+    moved = [first - second for first, second in levels]
+    one_way = min(moved) >= 0 or max(moved) <= 0 or not release.mechanism.fields["one_sided"]
+    _require(max(map(abs, moved)) <= _moves(release, declared) and one_way, rule, "numbers move further than declared")
+    variances = [terms[name] for name in terms if name.endswith("variance")]
+    _require(all(low > 0 for low, _ in variances), rule, "a variance is not positive")
+    spread = square_root(terms["variance" if law == "gaussian-max" else "query_variance"])
+    sides = [
+        [(n, _interval(multiply((level[i],) * 2, invert(spread)))) for n, level in zip(counts, levels, strict=True)]
+        for i in (0, 1)
+    ]
+    if law == "gaussian-max":
+        first, second = (winners(groups) for groups in sides)
+    else:
+        _require(whole(terms["positives"]) >= 1, rule, "it stops before the first answer")
+        ratio = _interval(multiply(square_root(terms["threshold_variance"]), invert(spread)))
+        first, second = (first_above(ratio, groups) for groups in sides)
+    loss.finite.append(
+        ([laws.outcome(p, q) for p, q in zip(first, second, strict=True)], _answers(release, declared, rule))
+    )
+
+
 def _state(loss: Loss, release: Release, value: object, declared: Declared) -> None:
     """L-STATED: the laws of a mechanism of its author's own, on the word of `stated-law: NAME`."""
     rule = "L-STATED"
@@ -480,7 +522,7 @@ def check_refuted(value: object, declared: Declared) -> str:
     if isinstance(value, dict) and "answers" in value:
         return _check_pattern(read_object(value, "evidence", ("answers",))["answers"], declared)
     found = read_object(
-        value, "evidence", ("using",), ("pair", "part", "order", "epsilon", "behind", "crossing", "laws")
+        value, "evidence", ("using",), ("pair", "part", "order", "epsilon", "behind", "crossing", "levels", "laws")
     )
     pair: list[list[Trajectory]] = [[], []]
     if "pair" in found:
@@ -492,7 +534,8 @@ def check_refuted(value: object, declared: Declared) -> str:
     known = {each.name: each for each in declared.releases if each.part is None or each.part == part}
     used = len(set(names)) == len(names) and known.keys() >= set(names)
     _require(used, "evidence", "'using' names each release at most once, of one part of the users")
-    behind, crossing, stated = (_object(found.get(name, {})) for name in ("behind", "crossing", "laws"))
+    told = ("behind", "crossing", "levels", "laws")
+    behind, crossing, levels, stated = (_object(found.get(name, {})) for name in told)
     loss = Loss()
     for release in (known[name] for name in names):
         if release.name in behind:
@@ -500,6 +543,9 @@ def check_refuted(value: object, declared: Declared) -> str:
             continue
         if release.name in crossing:
             _cross(loss, release, crossing[release.name], declared)
+            continue
+        if release.name in levels:
+            _compare(loss, release, levels[release.name], declared)
             continue
         if release.name in stated:
             _state(loss, release, stated[release.name], declared)

@@ -327,7 +327,10 @@ def _own_rho(known: _Known) -> Fraction | None:
 def _divergence(piece: Law | RenyiLaw, order: Fraction) -> Fraction | None:
     """D_α of a law, the larger direction, rounded up; its mass at loss ∞ is left out."""
     z = to_float(order - 1, rounding="up")  # D grows with the order
-    k = piece.bound(z) if isinstance(piece, RenyiLaw) else max(_cumulant(piece, z, d) for d in DIRECTIONS)
+    if isinstance(piece, RenyiLaw):
+        k = float(piece.bound(np.array([z]))[0])
+    else:
+        k = max(_cumulant(piece, z, d) for d in DIRECTIONS)
     return Fraction(max(k, 0.0)) / (order - 1) * _UP if math.isfinite(k) else None
 
 

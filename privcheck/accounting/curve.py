@@ -16,7 +16,7 @@ from privcheck.accounting.answers import NAMES, WAYS, Answers, deltas_at, epsilo
 from privcheck.accounting.combining import combine
 from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.accounting.engine.job import Job
-from privcheck.accounting.engine.laws import Direction
+from privcheck.accounting.engine.laws import Direction, Floats, as_floats
 from privcheck.accounting.engine.methods import GAUSSIAN, Errs
 from privcheck.accounting.events import Event
 from privcheck.accounting.events.base import one_relation
@@ -154,8 +154,7 @@ class Curve:
         5.0
         """
         z = real("order", order, least=1) - 1
-        jobs = [fetch_job(branch) for branch in self.branches]
-        value = max(_divergence(job, z, d) for job in jobs for d in job.directions)
+        value = float(cumulants_of(self, np.array([z]))[0]) / z
         how = "sum of Rényi divergences"
         return self._under(Figure(value=value, method=how, direction="upper", _certify=lambda: value))
 
@@ -219,12 +218,19 @@ def _check(part: object) -> Event:
     return part
 
 
-def _divergence(job: Job, z: float, direction: Direction) -> float:
+def cumulants_of(curve: Curve, z: Floats) -> Floats:
+    """Compute (m,) K(z) = z·D_{1+z}, of the worse direction and rounded up, at (m,) z; ∞ where mass is lost."""
+    jobs = [fetch_job(branch) for branch in curve.branches]
+    cumulants = [_cumulants(job, z, direction) for job in jobs for direction in job.directions]
+    return as_floats(np.maximum.reduce(cumulants))
+
+
+def _cumulants(job: Job, z: Floats, direction: Direction) -> Floats:
     if job.lost < 0 or job.infinite(direction) > 0:
-        return math.inf
-    at = np.array([z])
-    k = float(job.moments(at, direction)[0][0])
-    return max(0.0, k * (1 + 1e-12) + float(job.bound_rounding(at, direction)[0])) / z
+        return np.full(len(z), np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        k = job.divergences(z, direction) * (1 + 1e-12) + job.bound_rounding(z, direction)
+    return np.maximum(np.where(np.isnan(k), np.inf, k), 0.0)
 
 
 @functools.lru_cache(maxsize=1024)

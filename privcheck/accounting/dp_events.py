@@ -11,15 +11,16 @@ Batches of a fixed size are converted in this direction only: those accountants 
 replacing a member, the events' documentation as that of adding a member.
 
 Events that 0.6.0 does not have yet, of its main branch, are read by name wherever the installed one has them:
-EpsilonDelta, ExponentialMechanism, PermuteAndFlip, DiscreteGaussian.
+EpsilonDelta, ExponentialMechanism, PermuteAndFlip, DiscreteGaussian, RandomAllocation. They are written there too.
 
 | dp-accounting | here |
 | --- | --- |
 | Gaussian, Laplace, DiscreteLaplace, RandomizedResponse, MixtureOfGaussians | the event of that name |
-| DiscreteGaussian, this direction only | `discrete_gaussian`, read as a vector's unless it says dimension=1 |
+| DiscreteGaussian | `discrete_gaussian`, read as a vector's unless it says dimension=1 |
 | ZCDp | `zcdp(rho=, xi=)` |
-| EpsilonDelta | `approximate`, or a group of such users |
-| ExponentialMechanism, PermuteAndFlip | `exponential_mechanism`, `permute_and_flip` |
+| EpsilonDelta | `approximate`, or a group of such users; `pure`, and what is lost outright |
+| ExponentialMechanism, PermuteAndFlip | `exponential_mechanism`, `permute_and_flip`; mechanisms of bounded range |
+| RandomAllocation of Gaussians | `random_allocation`; of anything else, this direction only, `allocated` |
 | PoissonSampled | `poisson_gaussian`, `poisson`; the rates of nested samples multiply |
 | SampledWithoutReplacement, this direction only | `without_replacement`, a member of the batch being replaced |
 | SampledWithReplacement of Gaussians | `with_replacement` |
@@ -43,6 +44,7 @@ from privcheck.accounting.curve import Curve, compose
 from privcheck.accounting.engine.laws import GaussianLaw
 from privcheck.accounting.events import (
     Event,
+    allocated,
     approximate,
     discrete_gaussian,
     discrete_laplace,
@@ -54,6 +56,7 @@ from privcheck.accounting.events import (
     permute_and_flip,
     poisson,
     poisson_gaussian,
+    random_allocation,
     randomized_response,
     tree,
     truncated_poisson_gaussian,
@@ -137,6 +140,8 @@ def _read(event: Any, pair: _Neighbours, count: int) -> list[Event]:  # noqa: PL
     if isinstance(event, dp.dp_event.RepeatAndSelectDpEvent):
         return _select(event, pair, count)
     name = type(event).__name__
+    if name == "RandomAllocationDpEvent" and type(event) is getattr(dp.dp_event, name, None):
+        return _allocate(event, pair, count)
     if name in _READERS and type(event) is getattr(dp.dp_event, name, None):
         single = _READERS[name](event, pair)
         return [] if single is None else [count * single]
@@ -285,12 +290,10 @@ def _draw(event: Any, pair: _Neighbours, count: int) -> list[Event]:
         return []
     if any(part.kind == "non_private" for part in parts):
         return [non_private()]
-    laws = _together(parts).pieces
-    squares = [piece.mu_squared * times for piece, times in laws if isinstance(piece, GaussianLaw)]
-    if len(squares) < len(laws):
+    std = _std(_together(parts))
+    if std is None:
         message = f"no curve for a batch drawn with replacement of {event.event!r}; expected Gaussians"
         raise ParameterError(message, name="event", given=event)
-    std = 1 / math.sqrt(math.fsum(squares))
     return [with_replacement(std=std, users=n, draws=m, relation=pair.relation, count=count)]
 
 
@@ -311,13 +314,27 @@ def _sample(dp: Any, event: Any, pair: _Neighbours, count: int) -> list[Event]:
     if any(part.kind == "non_private" for part in parts):
         return [non_private()]
     one = _together(parts)
-    squares = [piece.mu_squared * times for piece, times in one.pieces if isinstance(piece, GaussianLaw)]
-    if len(squares) == len(one.pieces):
-        std = 1 / math.sqrt(math.fsum(squares))
+    if (std := _std(one)) is not None:
         return [poisson_gaussian(std=std, rate=rate, relation=pair.relation, count=count)]
     # two users of one, with nothing more known of the mechanism than at twice the distance
     other = _together(_read(inner, pair, 1)) if pair.relation in REPLACING else None
     return [poisson(event=one, rate=rate, relation=pair.relation, replaced=other, count=count)]
+
+
+def _allocate(event: Any, pair: _Neighbours, count: int) -> list[Event]:
+    """Convert k random rounds of t, an epoch; each repetition is another epoch."""
+    _only_clipped("random allocations", pair)
+    t = whole("num_steps", event.num_steps)
+    k = whole("num_selected", event.num_selected, least=0, most=t)
+    parts = _read(event.event, replace(pair, moved=1.0), 1)
+    if k == 0 or not parts:
+        return []
+    if any(part.kind == "non_private" for part in parts):
+        return [non_private()]
+    one = _together(parts)
+    if (std := _std(one)) is not None:
+        return [random_allocation(std=std, rounds=t, participations=k, epochs=count, relation=pair.relation)]
+    return [allocated(event=one, rounds=t, participations=k, epochs=count, relation=pair.relation)]
 
 
 def _together(parts: list[Event]) -> Event:
@@ -328,6 +345,12 @@ def _together(parts: list[Event]) -> Event:
     notes = "; ".join(sorted({part.note for part in parts} - {""}))
     given = " + ".join(str(part) for part in parts)
     return composed_event("composition", laws, 1, notes, of=given, relation=one_relation(parts))
+
+
+def _std(one: Event) -> float | None:
+    """Standard deviation of the one Gaussian that the event is; None if it is none."""
+    squares = [piece.mu_squared * times for piece, times in one.pieces if isinstance(piece, GaussianLaw)]
+    return 1 / math.sqrt(math.fsum(squares)) if len(squares) == len(one.pieces) else None
 
 
 def _batch(event: Any, pair: _Neighbours, count: int) -> list[Event]:

@@ -27,6 +27,7 @@ from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian
 from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laws import (
+    UNIT,
     Direction,
     Floats,
     GaussianLaw,
@@ -125,16 +126,14 @@ class GroupBound:
             sorted(corners | {(z - self.size + 1) / self.size for z in corners_of(self.one) if z >= self.size})
         )
 
-    def __call__(self, z: float) -> float:
-        """Evaluate the bound, rounded up."""
-        top, terms = self.size * (1 + z), []
+    def __call__(self, z: Floats) -> Floats:
+        """(m,) bounds at (m,) z, rounded up."""
+        top, total = self.size * (1 + z), np.zeros(len(z))
         for j in range(self.size):
             less = self.size * z + (self.size - 1 - j)  # kα − j − 1
-            bound = self.one(less)
-            if not math.isfinite(bound):
-                return math.inf
-            terms.append(top / (less + 1) * bound / less)
-        return z * math.fsum(terms) * _UP
+            total += top / (less + 1) * self.one(less) / less
+        result: Floats = z * total * (1 + (2 * self.size + 16) * UNIT)  # k sums, and the roundings of a term
+        return result
 
 
 def _group(one: Event, k: int) -> Event:

@@ -7,10 +7,14 @@ composition of all runs. The release is one run's whole output, chosen by a scor
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from privcheck.accounting.curve import Curve, compose
+import numpy as np
+
+from privcheck.accounting.curve import Curve, compose, cumulants_of
+from privcheck.accounting.engine.laws import Floats
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.events import Event, Piece
 from privcheck.accounting.events.base import event, join_notes
@@ -20,8 +24,10 @@ from privcheck.errors import ParameterError
 Repeats = Literal["geometric", "logarithmic", "negative binomial", "poisson"]
 _SHAPES: Final = {"geometric": 1.0, "logarithmic": 0.0}
 _UP: Final = 1 + 1e-12
-_LOOKS: Final = [1 + 10 ** (i / 12 - 2) for i in range(61)]  # orders for the second term, from 1.01 to 1 001
-_EPSILONS: Final = [10 ** (i / 10 - 4) for i in range(51)]  # ε̂ of the first theorem for Poisson, from 1e-4 to 10
+# e^ε̂ of the theorem for Poisson at which δ is looked up; closer together at the usual orders, α = 1 + 1/(e^ε̂ − 1)
+_RATIOS: Final = (1.0, *(1 + 2.0**i for i in (-9, *np.arange(-7.25, 1.5, 0.75), 2.25, 3.5, 6)))
+_LOOKS: Final = (-20.0, 40.0, 0.5)  # ln z of the orders looked at: from, to, in steps of
+_FINER: Final = 16  # by how much each further look is finer
 
 
 def repeat_and_select(
@@ -35,7 +41,8 @@ def repeat_and_select(
 
     η = 1 is the geometric law (Liu & Talwar 2019), 0 the logarithmic one; ε-DP becomes (2 + η)ε-DP. For Poisson K
     (ibid., Theorem 6) ln(e^{−E[K]} + E[K]·e^{(α − 1)(D_α + E[K]δ)})/(α − 1) with δ of one run at ε = ln(1 + 1/(α − 1));
-    the outcome without any run has a separate output. Only Rényi orders compose the result.
+    the outcome without any run has a separate output. Only Rényi orders compose the result. Divergences grow with their
+    order, so that of a smaller order is at most that of a larger one, without its large share of ln E[K]/(α − 1).
 
     Args:
         what: One run, with everything that it releases; the event takes its relation.
@@ -67,17 +74,16 @@ def repeat_and_select(
     drawn = any(piece.on_one_draw is not None for e in runs for piece, _ in e.pieces)
     if law == "poisson":
         average = real("mean", mean)
-        bound = PoissonBound(curve, average, tuple((e, curve.delta(epsilon=e).upper) for e in _EPSILONS))
-        piece: Piece = RenyiLaw(bound, drawn=drawn)
+        deltas = curve.deltas([math.log(x) * (1 - 1e-15) for x in _RATIOS]).values.tolist()  # never below the truth
+        piece: Piece = RenyiLaw(_make_monotone(PoissonBound(curve, average, tuple(deltas))), drawn=drawn)
         return event(
             "repeat_and_select", [(piece, 1)], 1, note, run=run, law=law, mean=average, relation=curve.relation
         )
     average = real("mean", mean, least=1)
-    log_gamma = -math.log(_gamma(average, eta)) * _UP
-    second = min([log_gamma, *((1 - 1 / a) * _divergence(curve, a) + log_gamma / a for a in _LOOKS)]) * _UP
     pure = curve.epsilon(delta=0).upper
-    whole = SelectionBound(curve, (1 + eta) * second, math.log(average) + 1e-11)
-    made: Piece = RenyiLaw(whole, (2 + eta) * pure * _UP, drawn)
+    second = _second_term(curve, -math.log(_gamma(average, eta)) * _UP, pure)
+    bound = SelectionBound(curve, (1 + eta) * second, math.log(average) + 1e-11, pure)
+    made: Piece = RenyiLaw(_make_monotone(bound), (pure + bound.constant) * _UP, drawn)
     return event(
         "repeat_and_select", [(made, 1)], 1, note, run=run, law=law, mean=average, shape=eta, relation=curve.relation
     )
@@ -91,15 +97,18 @@ class SelectionBound:
         run: Curve of one run.
         constant: (1 + η) times the minimum over λ.
         log_mean: ln E[K].
+        pure: ε of one run, ∞ where there is none.
     """
 
     run: Curve
     constant: float
     log_mean: float
+    pure: float
 
-    def __call__(self, z: float) -> float:
-        """Evaluate the bound, rounded up."""
-        return (z * (_divergence(self.run, 1 + z) + self.constant) + self.log_mean) * _UP
+    def __call__(self, z: Floats) -> Floats:
+        """(m,) bounds at (m,) z, rounded up."""
+        k = (_cumulants(self.run, z) + z * self.constant + self.log_mean) * _UP
+        return np.minimum(k, z * ((self.pure + self.constant) * _UP))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +118,43 @@ class PoissonBound:
     Attributes:
         run: Curve of one run.
         mean: E[K].
-        profile: ε and certified δ of one run.
+        deltas: δ of one run at the ε of `_RATIOS`.
     """
 
     run: Curve
     mean: float
-    profile: tuple[tuple[float, float], ...] = field(repr=False)
+    deltas: tuple[float, ...] = field(repr=False)
 
-    def __call__(self, z: float) -> float:
-        """Evaluate the bound, rounded up; δ is bounded at the next smaller ε of the table."""
-        epsilon = math.log1p(1 / z) * (1 - 1e-15)
-        delta = min((d for e, d in self.profile if e <= epsilon), default=1.0)
-        some = z * (_divergence(self.run, 1 + z) + self.mean * delta) + math.log(self.mean)
+    def __call__(self, z: Floats) -> Floats:
+        """(m,) bounds at (m,) z, rounded up; δ is convex in e^ε = 1 + 1/z, so chords of what is known bound it."""
+        delta = np.interp(1 + 1 / z, _RATIOS, self.deltas) + 1e-15 * self.deltas[0]
+        some = _cumulants(self.run, z) + z * (self.mean * delta) + math.log(self.mean)
         none = -self.mean
-        bound = max(some, none) + math.log1p(math.exp(-abs(some - none)))
-        return bound + 1e-12 * (1 + abs(some) + abs(none))
+        bound = np.maximum(some, none) + np.log1p(np.exp(-np.abs(some - none)))
+        result: Floats = bound + 1e-12 * (1 + np.abs(some) + abs(none))
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Tangent:
+    """K(z) made monotone: D grows with its order, so up to z₁ it is at most K(z₁)/z₁.
+
+    The line is the tangent from the origin: K is convex and 0 at 0, which a bound with ln E[K] at 0 does not know.
+
+    Attributes:
+        bound: K(z).
+        until: z₁.
+        slope: K(z₁)/z₁.
+    """
+
+    bound: SelectionBound | PoissonBound
+    until: float
+    slope: float
+
+    def __call__(self, z: Floats) -> Floats:
+        """(m,) bounds at (m,) z, rounded up."""
+        k = self.bound(z)
+        return np.where(z <= self.until, np.minimum(k, z * self.slope), k)
 
 
 def _shape(law: str, shape: Real | None) -> float:
@@ -156,5 +187,38 @@ def truncated_mean(gamma: float, eta: float) -> float:
     return eta * (1 / gamma - 1) / -math.expm1(eta * log_gamma)
 
 
-def _divergence(curve: Curve, order: float) -> float:
-    return curve.renyi_divergence(max(order, 1 + 1e-9)).value  # D grows with its order
+def _second_term(curve: Curve, log_gamma: float, pure: float) -> float:
+    """Min over λ ≥ 1 of (1 − 1/λ)D_λ + ln(1/γ)/λ, in λ = 1 + z: (K(z) + ln(1/γ))/(1 + z); ln(1/γ) at 1, ε at ∞."""
+
+    def at(z: Floats) -> Floats:
+        result: Floats = (_cumulants(curve, z) + log_gamma) / (1 + z)
+        return result
+
+    return min(log_gamma, pure, _least(at)[1]) * _UP
+
+
+def _make_monotone(bound: SelectionBound | PoissonBound) -> Tangent:
+    z, slope = _least(lambda z: bound(z) / z)
+    return Tangent(bound, z, slope * _UP)
+
+
+def _least(function: Callable[[Floats], Floats]) -> tuple[float, float]:
+    """(z, value) of the least of a function of z > 0 among orders that are looked at ever more closely."""
+    low, high, width = _LOOKS
+    s = np.arange(low, high, width)
+    best, least = 0.0, math.inf
+    for _ in range(4):
+        values = function(np.exp(s))
+        i = int(np.argmin(values))
+        if values[i] < least:
+            best, least = float(s[i]), float(values[i])
+        s = np.linspace(best - width, best + width, 2 * _FINER + 1)
+        width /= _FINER
+    return math.exp(best), least
+
+
+def _cumulants(curve: Curve, z: Floats) -> Floats:
+    """K of one run, at least 1e-9 times K(1e-9)/1e-9 where z is smaller: D grows with its order."""
+    at = np.maximum(z, 1e-9)
+    result: Floats = cumulants_of(curve, at) * (z / at)
+    return result

@@ -1,4 +1,7 @@
-"""To the events of dp-accounting, by the table in `privcheck.accounting.dp_events`."""
+"""To the events of dp-accounting, by the table in `privcheck.accounting.dp_events`.
+
+Events that 0.6.0 does not have yet are written where the installed version has them, else by what it has, or refused.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import math
 from typing import Any, Final
 
 from privcheck.accounting.curve import Curve
+from privcheck.accounting.engine.bounded import BoundedRange
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian, response_law
 from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laws import DIRECTIONS, GaussianLaw, LostLaw, ZcdpLaw
@@ -15,7 +19,7 @@ from privcheck.accounting.engine.sampled import SampledGaussian
 from privcheck.accounting.engine.subsampled import sampled_law
 from privcheck.accounting.events import Event, Piece
 from privcheck.accounting.events.base import REPLACING
-from privcheck.accounting.repeating import PoissonBound, SelectionBound
+from privcheck.accounting.repeating import PoissonBound, Tangent
 from privcheck.errors import ParameterError
 
 _UP: Final = 1 + 4e-16
@@ -50,8 +54,9 @@ def to_dp_relation(what: Event | Curve) -> Any:
 def to_dp_event(what: Event | Curve) -> Any:
     """Convert an event, or a composition, to dp-accounting, for accountants under `to_dp_relation(what)`.
 
-    The result has the same privacy curve: a tree of Gaussian nodes becomes Gaussian events, an ε-DP mechanism the
-    discrete Laplace noise with the two losses ±ε. Discrete Gaussian noise is converted to its zCDP.
+    The result has the same privacy curve: a tree of Gaussian nodes becomes Gaussian events. dp-accounting 0.6.0 has no
+    event for a bare guarantee, and none for some mechanisms; where it is installed, an ε-DP mechanism becomes the
+    discrete Laplace noise with the two losses ±ε, permute-and-flip Laplace noise, discrete Gaussian noise its zCDP.
 
     Raises:
         ParameterError: dp-accounting has no such event, the curve has several branches (`parallel`), or the event is
@@ -98,7 +103,14 @@ def _single(dp: Any, what: Event) -> Any:  # noqa: PLR0911 - one return an event
         size, most, std = int(get("users")) - 1, int(get("most")), get("std") / get("sensitivity")
         return kinds.TruncatedSubsampledGaussianDpEvent(size, float(get("rate")), most, float(std))
     if what.kind == "discrete_gaussian":
-        return kinds.ZCDpEvent((get("sensitivity") / get("std")) ** 2 / 2 * _UP)
+        return _discrete_gaussian(dp, get("std"), get("sensitivity"))
+    if what.kind in ("pure", "approximate") and hasattr(kinds, "EpsilonDeltaDpEvent"):
+        return kinds.EpsilonDeltaDpEvent(get("epsilon"), get("delta") if what.kind == "approximate" else 0.0)
+    if what.kind == "permute_and_flip" and hasattr(kinds, "PermuteAndFlipDpEvent"):
+        return kinds.PermuteAndFlipDpEvent(get("epsilon") / 2 if get("monotone") else get("epsilon"))
+    if what.kind == "random_allocation" and hasattr(kinds, "RandomAllocationDpEvent"):
+        noise = dp.GaussianDpEvent(float(get("std") / get("sensitivity")))
+        return kinds.RandomAllocationDpEvent(noise, int(get("participations")), int(get("rounds")))
     if what.kind == "repeat_and_select":
         return _repeat(dp, what)
     return _compose(dp, [(_of_law(dp, what, piece), times) for piece, times in what.pieces])
@@ -112,9 +124,16 @@ def _compose(dp: Any, parts: list[tuple[Any, int]]) -> Any:
 def _repeat(dp: Any, what: Event) -> Any:
     law = what.pieces[0][0]
     assert isinstance(law, RenyiLaw)
-    assert isinstance(law.bound, SelectionBound | PoissonBound)
-    shape = math.inf if isinstance(law.bound, PoissonBound) else what.parameter("shape")
-    return dp.dp_event.RepeatAndSelectDpEvent(to_dp_event(law.bound.run), what.parameter("mean"), shape)
+    assert isinstance(law.bound, Tangent)
+    shape = math.inf if isinstance(law.bound.bound, PoissonBound) else what.parameter("shape")
+    return dp.dp_event.RepeatAndSelectDpEvent(to_dp_event(law.bound.bound.run), what.parameter("mean"), shape)
+
+
+def _discrete_gaussian(dp: Any, sigma: float, moved: float) -> Any:
+    """Convert discrete Gaussian noise; a whole sensitivity is that of one integer, any other that of a vector."""
+    if hasattr(dp.dp_event, "DiscreteGaussianDpEvent"):
+        return dp.dp_event.DiscreteGaussianDpEvent(float(sigma), float(moved), 1 if moved == int(moved) else None)
+    return dp.dp_event.ZCDpEvent((moved / sigma) ** 2 / 2 * _UP)
 
 
 def _of_law(dp: Any, what: Event, piece: Piece) -> Any:  # noqa: PLR0911 - one return a law
@@ -127,7 +146,7 @@ def _of_law(dp: Any, what: Event, piece: Piece) -> Any:  # noqa: PLR0911 - one r
     if isinstance(piece, MixtureLaw):
         return dp.dp_event.MixtureOfGaussiansDpEvent(1.0, list(piece.shifts), list(piece.weights))
     if isinstance(piece, DiscreteGaussian):
-        return dp.dp_event.ZCDpEvent((piece.shift / piece.sigma) ** 2 / 2)
+        return _discrete_gaussian(dp, piece.sigma, piece.shift)
     if isinstance(piece, ZcdpLaw):
         return dp.dp_event.ZCDpEvent(float(piece.rho), float(piece.xi))
     if isinstance(piece, AtomicLaw) and piece.build is _SAMPLED:
@@ -135,7 +154,13 @@ def _of_law(dp: Any, what: Event, piece: Piece) -> Any:  # noqa: PLR0911 - one r
         parts = [(_of_law(dp, what, law), times) for law, times in base]
         return dp.PoissonSampledDpEvent(float(rate), _compose(dp, parts))
     if isinstance(piece, AtomicLaw) and piece == response_law(piece.bound, 2):
+        if hasattr(dp.dp_event, "EpsilonDeltaDpEvent"):
+            return dp.dp_event.EpsilonDeltaDpEvent(float(piece.bound), 0.0)
         return dp.dp_event.DiscreteLaplaceDpEvent(float(piece.bound), 1)
+    if isinstance(piece, LostLaw) and hasattr(dp.dp_event, "EpsilonDeltaDpEvent"):
+        return dp.dp_event.EpsilonDeltaDpEvent(0.0, piece.delta)
+    if isinstance(piece, BoundedRange) and hasattr(dp.dp_event, "ExponentialMechanismDpEvent"):
+        return dp.dp_event.ExponentialMechanismDpEvent(piece.span_of_losses)
     raise ParameterError(_unknown(what, piece), name="what", given=what)
 
 

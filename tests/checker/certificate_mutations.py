@@ -15,7 +15,7 @@ import certificate_twins as naive
 
 WORDS = [
     "add-remove", "replace-one", "replace-one-same-start", "zero-out", "laplace", "gaussian", "discrete-laplace",
-    "discrete-gaussian", "gaussian-matrix", "noisy-max", "exponential", "gumbel", "theorem",
+    "discrete-gaussian", "gaussian-matrix", "noisy-max", "gaussian-max", "exponential", "gumbel", "theorem",
     "once", "local", "disjoint", "fresh", "shared",
     "one", "reward", "cost", "centred-reward", "state", "action", "next", "sum", "outer", "pure", "zcdp", "gdp",
     "approx", "central", "joint", "C-PURE", "C-ZCDP", "C-GDP", "C-PURE-APPROX", "C-ZCDP-APPROX", "C-GDP-APPROX",
@@ -250,7 +250,7 @@ def is_true(document: Any, rng: random.Random) -> bool:
             trials = [parameters(declared, rng, corner=i == 0) for i in range(12)] + [values(declared)]
             return all(naive.slack(document, at) > -1e-7 for at in trials)
         case "refuted":
-            at, kinds = values(document["declared"]), {"behind", "crossing", "laws"}
+            at, kinds = values(document["declared"]), {"behind", "crossing", "levels", "laws"}
             shuffled = any(each["mechanism"]["law"] == "shuffled-bits" for each in document["declared"]["releases"])
             told = kinds & document["evidence"].keys() or shuffled
             return neighbours(document) and (naive.finite_excess if told else naive.excess)(document, at) > -1e-9

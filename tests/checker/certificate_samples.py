@@ -509,3 +509,42 @@ NOISES: dict[str, Any] = {
 }  # fmt: skip
 ALL |= {"choices refuted": CHOICES_REFUTED, "choices' curve": CHOICES_CURVE, "counters": SHUFFLED_REFUTED,
         "one sample": ONE_SAMPLE, "noises": NOISES}  # fmt: skip
+
+GAUSSIAN_MAX = release("best", SCORES, "gaussian-max", one_sided=False, variance="std**2", candidates=100)
+GAUSSIAN_VECTOR = release("vector", SCORES, "gaussian-sparse-vector", one_sided=False, threshold_variance=16,
+                          query_variance=64, positives=2, queries=50)  # fmt: skip
+ADAPTIVE = release("adaptive", SCORES, "adaptive-sparse-vector", one_sided=False, threshold_scale=4, top_scale=32,
+                   middle_scale=16, margin=20, budget="1/2", queries=30)  # fmt: skip
+SELECTIONS: dict[str, Any] = {
+    **SGD,
+    "declared": {
+        **SGD["declared"], "name": "selections", "relation": "replace-one", "parameters": {"std": real(6)},
+        "releases": [GAUSSIAN_MAX, GAUSSIAN_VECTOR, ADAPTIVE],
+        "claim": {"currency": "approx", "epsilon": "4", "delta": "1/1000", "source": "by hand"},
+    },
+    "assumed": assumed("sequential", *(f"stated-sensitivity: {each}" for each in ("best", "vector", "adaptive"))),
+    "steps": [{"rule": "gaussian-max", "release": "best", "at_most": "1/36"},
+              {"rule": "gaussian-sparse-vector", "release": "vector", "at_most": "1/64"},
+              {"rule": "adaptive-sparse-vector", "release": "adaptive", "at_most": "3/4"},
+              {"rule": "C-NUMERIC", "grid": {"steps": 40, "digits": 16, "trim": "1/1000000000"}}],
+}  # fmt: skip
+ADAPTIVE_FOR_ALL = holds_for_all(
+    "adaptive", "replace-one", {"epsilon": real(1), "w": real(2), "k": integer(3)},
+    [(release("adaptive", SCORES, "adaptive-sparse-vector", one_sided=False, threshold_scale="(1+w)/epsilon",
+              top_scale="4*k*(1+w)/(w*epsilon)", middle_scale="2*k*(1+w)/(w*epsilon)", margin=3,
+              budget="w*epsilon/(1+w)", queries=9), "epsilon")],
+    {"currency": "pure", "epsilon": "epsilon"}, "C-PURE", "epsilon", codes=("stated-sensitivity: adaptive",),
+)  # fmt: skip
+SELECTIONS_REFUTED: dict[str, Any] = {
+    **CHOICES_REFUTED,
+    "declared": {
+        **CHOICES_REFUTED["declared"], "name": "selections", "relation": "replace-one", "parameters": {"std": real(6)},
+        "releases": [GAUSSIAN_MAX, GAUSSIAN_VECTOR],
+        "claim": {"currency": "gdp", "mu": "9/20", "source": "by hand"},
+    },
+    "assumed": assumed("attainable"),
+    "evidence": {"using": ["best", "vector"], "epsilon": "1/8",
+                 "levels": {"best": [[50, 0, -1], [50, "1/4", "5/4"]],
+                            "vector": [[49, -14, -13], [1, "-2", "-3"]]}},
+}  # fmt: skip
+ALL |= {"selections": SELECTIONS, "adaptive": ADAPTIVE_FOR_ALL, "selections refuted": SELECTIONS_REFUTED}

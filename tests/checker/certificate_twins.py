@@ -118,6 +118,9 @@ def cost(declared: Any, release: Any, at: Mapping[str, float], currency: str, *,
         times = 1 + math.floor(math.log2(leaves)) if leaves else 0
     if law != "theorem" and not square:
         return 0.0
+    if law in ("gaussian-max", "gaussian-sparse-vector"):
+        count, spread = ("candidates", "variance") if law == "gaussian-max" else ("queries", "query_variance")
+        return times * number(count) * float(square) / number(spread) / (1 if currency == "gdp" else 2)
     if "gaussian" in law:
         share = number("variance") * (min(2, Fraction(mechanism["diagonal"])) if law == "gaussian-matrix" else 1)
         return times * float(square / share) / (1 if currency == "gdp" else 2)
@@ -133,15 +136,21 @@ def cost(declared: Any, release: Any, at: Mapping[str, float], currency: str, *,
         "sparse-vector": lambda: (
             l1 / number("threshold_scale") + sides * number("positives") * l1 / number("query_scale")
         ),
+        "adaptive-sparse-vector": lambda: l1 / number("threshold_scale") + number("budget"),
         "theorem": lambda: number("cost"),
     }[law]()
     often = l1 if law == "randomised-response" else 1
-    query = l1 / number("query_scale") if law == "sparse-vector" else 0.0
+    query = l1 / number("query_scale") if law == "sparse-vector" else math.inf
+    if law == "adaptive-sparse-vector":
+        query = l1 / number("top_scale") + l1 / number("middle_scale")
     if currency == "pure":
-        return times * min(often * one, number("queries") * query if law == "sparse-vector" else math.inf)
+        return times * min(often * one, number("queries") * query if math.isfinite(query) else math.inf)
     ways = [often * one**2 / (8 if mechanism.get("noise") == "gumbel" else 2)]
     if law == "sparse-vector":
         ways.append(number("queries") * (query + math.expm1(-query)))
+    elif law == "adaptive-sparse-vector":
+        ways.append(number("queries") * query * math.tanh(query / 2))
+        ways.append(one * math.tanh(one / 2))
     elif law == "laplace" and tight:
         each = largest(declared, release, at) / number("scale")
         ways.append(one / each * (each + math.expm1(-each)))
@@ -169,6 +178,8 @@ def slack(document: Any, at: Mapping[str, float]) -> float:
             gaussian = "gaussian" in mechanism["law"] or mechanism.get("currency") == "gdp"
             once = {**release, "schedule": {"kind": "once"}}
             each = moved(declared, release, at)[0] if mechanism["law"] == "randomised-response" else 1.0
+            if mechanism["law"] in ("gaussian-max", "gaussian-sparse-vector"):  # of one of the numbers compared
+                each = value(mechanism["candidates" if mechanism["law"] == "gaussian-max" else "queries"], at)
             one = cost(declared, once, at, "gdp" if gaussian else "pure")
             found.append(value(step["at_most"], at) - (one / each if each else 0.0))
         return min(found)
@@ -305,6 +316,31 @@ def crossed(mechanism: Any, at: Mapping[str, float], groups: Any, side: int) -> 
     return total
 
 
+def compared(law: str, mechanism: Any, at: Mapping[str, float], groups: Any, side: int) -> list[float]:
+    """The law of the first answer above, or of the winner's group, with Gaussian noise, by the midpoint rule."""
+    levels = [(int(n), float(Fraction((x, y)[side]))) for n, x, y in groups]
+    spread = math.sqrt(value(mechanism["variance" if law == "gaussian-max" else "query_variance"], at))
+    noise = spread if law == "gaussian-max" else math.sqrt(value(mechanism["threshold_variance"], at))
+    steps, found = 800, [0.0] * (len(levels) if law == "gaussian-max" else 1 + sum(n for n, _ in levels))
+    for i in range(-steps, steps):
+        u = (i + 0.5) * 9 / steps
+        mass = math.exp(-u * u / 2) / math.sqrt(2 * math.pi) * 9 / steps
+        if law == "gaussian-max":
+            for g, (own, level) in enumerate(levels):
+                others = ((n - (g == h), x) for h, (n, x) in enumerate(levels))
+                found[g] += own * mass * math.prod(phi(u + (level - x) / spread) ** n for n, x in others)
+            continue
+        place = 1
+        for n, x in levels:
+            below = phi((noise * u - x) / spread)
+            for _ in range(n):
+                found[place] += mass * (1 - below)
+                mass *= below
+                place += 1
+        found[0] += mass
+    return found
+
+
 def outcomes(document: Any, at: Mapping[str, float]) -> list[list[tuple[float, float]]] | None:
     """Laws of the evidence by release, with P and Q of every outcome; None where the evidence is out of range."""
     declared, evidence = document["declared"], document["evidence"]
@@ -331,6 +367,16 @@ def outcomes(document: Any, at: Mapping[str, float]) -> list[list[tuple[float, f
             if groups[1][0] > value(mechanism["positives"], at) or min(g[0] for g in groups) < 0:
                 return None
             p, q = (crossed(mechanism, at, groups, side) for side in (0, 1))
+        elif law in ("gaussian-max", "gaussian-sparse-vector"):
+            groups = evidence["levels"][name]
+            shifts = [float(Fraction(x) - Fraction(y)) for _, x, y in groups]
+            one_way = not mechanism["one_sided"] or min(shifts) * max(shifts) >= 0
+            size = value(mechanism["candidates" if law == "gaussian-max" else "queries"], at)
+            if max(map(abs, shifts)) > moves + 1e-9 or not one_way or sum(g[0] for g in groups) > size:
+                return None
+            both = (compared(law, mechanism, at, groups, side) for side in (0, 1))
+            found += [list(zip(*both, strict=True))] * times
+            continue
         elif law == "theorem":
             if name not in evidence.get("laws", {}):  # nothing tells D from D′ there
                 continue

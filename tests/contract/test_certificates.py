@@ -14,7 +14,7 @@ import pytest
 from privcheck.commands.certificates import CheckedCertificate, certificate_of, run_checker
 from privcheck.declare.declaration import Claim, Declaration, Joint, Parameter, Release
 from privcheck.declare.mechanisms import Gaussian, Laplace
-from privcheck.declare.procedures import NoisyMax
+from privcheck.declare.procedures import GaussianNoisyMax, NoisyMax
 from privcheck.declare.relations import ReplaceOne, ZeroOut
 from privcheck.declare.schedules import EveryEpisode, Tree
 from privcheck.declare.statistics import RewardSums, TransitionCounts, VisitCounts
@@ -47,6 +47,27 @@ def test_a_verdict_is_certified_or_says_why_not(name: str) -> None:
         assert found.certificate is not None
         assert found.brief.digest == found.certificate.digest
         assert len(found.certificate.text) < 16_000
+
+
+@pytest.mark.parametrize(
+    ("name", "priced"), [("gaussian-sparse-vector", "threshold-free"), ("gaussian-noisy-max", "one-score")]
+)
+def test_prices_of_gaussian_selections_that_are_too_low_are_refuted(name: str, priced: str) -> None:
+    declare = registry.algorithm(name).declare
+    assert declare is not None
+    found = certificate_of(Priced(declare({"priced": priced})))
+    assert found.brief.accepted, found.brief.says
+    assert found.certificate is not None
+    assert found.certificate.kind == "refuted"
+
+
+@pytest.mark.parametrize(("one_way", "by"), [(False, "C-GDP-APPROX"), (True, "C-NUMERIC")])
+def test_few_scores_are_certified_as_one_gaussian_value_and_many_by_their_curve(*, one_way: bool, by: str) -> None:
+    best = GaussianNoisyMax("best", std=6, candidates=30 if one_way else 2, monotone=one_way)
+    found = certificate_of(Priced(declaration(best, claim=ApproxDP(1, "1/100000"), relation=ReplaceOne("user"))))
+    assert found.brief.accepted, found.brief.says
+    assert found.certificate is not None
+    assert found.certificate.document["steps"][-1]["rule"] == by
 
 
 def test_nine_in_ten_verdicts_are_certified() -> None:

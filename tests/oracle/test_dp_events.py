@@ -335,6 +335,27 @@ def test_the_best_of_several_runs_costs_at_most_what_their_orders_say(shape):
     assert theirs * 0.7 <= epsilon(event).value <= theirs * 1.01  # two upper bounds
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_no_composition_with_a_best_run_costs_more_than_by_their_orders(seed):
+    """Theirs scans few orders of the same theorem; at any of them ours is at most rounding looser."""
+    rng = np.random.default_rng([35, seed])
+
+    def noise(low, high):
+        return dp.GaussianDpEvent(math.exp(rng.uniform(math.log(low), math.log(high))))
+
+    run = noise(0.7, 80)
+    if rng.random() < 0.3:
+        run = dp.SelfComposedDpEvent(dp.LaplaceDpEvent(rng.uniform(1, 20)), int(rng.integers(1, 20)))
+    shape = float(rng.choice([0.0, 0.3, 1.0, 4.0, math.inf]))
+    best = KINDS.RepeatAndSelectDpEvent(run, math.exp(rng.uniform(0.1, 6)), shape)
+    others = [dp.SelfComposedDpEvent(noise(0.7, 80), int(rng.integers(1, 100))), KINDS.ZCDpEvent(rng.uniform(0, 0.3))]
+    event = dp.ComposedDpEvent([best, *others[: rng.integers(0, 3)]])
+    delta = 10 ** rng.uniform(-12, -0.5)
+    theirs = RdpAccountant().compose(event).get_epsilon(delta)
+    ours = acc.compose(acc.from_dp_event(event, relation="add-remove")).epsilon(delta=delta)
+    assert ours.upper <= theirs * (1 + 1e-9)
+
+
 def test_runs_without_choice_cost_what_they_cost():
     once = KINDS.RepeatAndSelectDpEvent(GAUSSIAN, 1.0, 1.0)
     assert acc.from_dp_event(once, relation="add-remove") == acc.from_dp_event(GAUSSIAN, relation="add-remove")
@@ -426,9 +447,10 @@ NEWER = {
         "ExponentialMechanismDpEvent": ["epsilon"],
         "PermuteAndFlipDpEvent": ["epsilon"],
         "DiscreteGaussianDpEvent": ["sigma", ("sensitivity", float, 1.0), ("dimension", object, None)],
+        "RandomAllocationDpEvent": ["event", "num_selected", "num_steps"],
     }.items()
 }
-EPSILON_DELTA, EXPONENTIAL, PERMUTE, DISCRETE = NEWER.values()
+EPSILON_DELTA, EXPONENTIAL, PERMUTE, DISCRETE, ALLOCATION = NEWER.values()
 
 
 @pytest.fixture
@@ -458,6 +480,7 @@ EXAMPLES = [
     EXPONENTIAL(0.5),
     PERMUTE(0.5),
     DISCRETE(2.0),
+    ALLOCATION(GAUSSIAN, 1, 10),
 ]
 UNREAD = {"DpEvent", "UnsupportedDpEvent"}  # one is none, the other says so itself
 
@@ -472,9 +495,82 @@ def test_every_event_that_dp_accounting_has_is_read():
 
 @pytest.mark.parametrize("name", NEWER)
 def test_events_of_other_modules_are_not_taken_for_its_own(newer, name):
-    other = make_dataclass(name, ["epsilon", "delta"], bases=(KINDS.DpEvent,), frozen=True)
+    other = make_dataclass(name, ["one", "another"], bases=(KINDS.DpEvent,), frozen=True)
     with pytest.raises(ParameterError, match="no curve for this dp-accounting event"):
         epsilon(other(0.5, 0.0))
+
+
+@pytest.mark.usefixtures("newer")
+@pytest.mark.parametrize(
+    ("event", "written"),
+    [
+        (acc.pure(epsilon=0.4, count=7), EPSILON_DELTA(0.4, 0.0)),
+        (acc.approximate(epsilon=0.3, delta=1e-9, count=7), EPSILON_DELTA(0.3, 1e-9)),
+        (acc.approximate(epsilon=0, delta=1e-9), EPSILON_DELTA(0.0, 1e-9)),
+        (acc.above_threshold(threshold_scale=10, query_scale=40), EPSILON_DELTA(pytest.approx(0.15), 0.0)),
+        (acc.exponential_mechanism(epsilon=0.5), EXPONENTIAL(0.5)),
+        (acc.exponential_mechanism(epsilon=0.5, monotone=True, count=3), EXPONENTIAL(0.25)),
+        (acc.bounded_range(epsilon=0.5, count=3), EXPONENTIAL(0.5)),
+        (acc.noisy_max(noise="gumbel", scale=10), EXPONENTIAL(0.2)),
+        (acc.permute_and_flip(epsilon=0.5), PERMUTE(0.5)),
+        (acc.permute_and_flip(epsilon=0.5, monotone=True), PERMUTE(0.25)),
+        (acc.discrete_gaussian(std=3, sensitivity=2, count=4), DISCRETE(3.0, 2.0, 1)),
+        (acc.discrete_gaussian(std=9, sensitivity=1.5), DISCRETE(9.0, 1.5, None)),
+        (acc.laplace_histogram(scale=2, threshold=40, contribution=1, keys=1), None),
+        (
+            acc.random_allocation(std=2, rounds=20, participations=3, epochs=2, relation="add-remove"),
+            ALLOCATION(dp.GaussianDpEvent(2.0), 3, 20),
+        ),
+    ],
+    ids=str,
+)
+def test_newer_events_are_written_where_they_are_there(event, written):
+    there, curve = acc.to_dp_event(event), acc.compose(event)
+    if written is not None:
+        assert there == (dp.SelfComposedDpEvent(written, event.count) if event.count > 1 else written)
+    back = acc.from_dp_event(acc.to_dp_event(curve), relation="add-remove")
+    for at in (1e-12, 1e-6, 0.01):
+        assert back.epsilon(delta=at).upper == pytest.approx(curve.epsilon(delta=at).upper, rel=1e-9)
+
+
+def test_what_is_not_there_yet_is_written_by_what_is(monkeypatch):
+    for name in NEWER:
+        monkeypatch.delattr(KINDS, name, raising=False)
+    assert acc.to_dp_event(acc.pure(epsilon=0.4)) == KINDS.DiscreteLaplaceDpEvent(0.4, 1)
+    assert acc.to_dp_event(acc.permute_and_flip(epsilon=0.5)) == dp.LaplaceDpEvent(2.0)
+    refused = (
+        acc.exponential_mechanism(epsilon=1),
+        acc.approximate(epsilon=1, delta=1e-9),
+        acc.random_allocation(std=2, rounds=20, relation="add-remove"),
+    )
+    for event in refused:
+        with pytest.raises(ParameterError, match="dp-accounting has no event"):
+            acc.to_dp_event(event)
+
+
+@pytest.mark.usefixtures("newer")
+@pytest.mark.parametrize("relation", ["add-remove", "zero-out", "replace-one"])
+def test_random_allocations_are_read(relation):
+    once, epochs = ALLOCATION(dp.GaussianDpEvent(2.0), 2, 20), ALLOCATION(dp.GaussianDpEvent(2.0), 1, 20)
+    ours = acc.random_allocation(std=2, rounds=20, participations=2, relation=relation)
+    assert epsilon(once, relation).upper == acc.compose(ours).epsilon(delta=DELTA).upper
+    several = dp.SelfComposedDpEvent(epochs, 3)
+    ours = acc.random_allocation(std=2, rounds=20, epochs=3, relation=relation)
+    assert epsilon(several, relation).upper == acc.compose(ours).epsilon(delta=DELTA).upper
+    assert epsilon(ALLOCATION(dp.GaussianDpEvent(2.0), 0, 20), relation).upper == 0
+    every = dp.SelfComposedDpEvent(dp.GaussianDpEvent(2.0), 20)
+    assert epsilon(ALLOCATION(dp.GaussianDpEvent(2.0), 20, 20), relation).upper >= epsilon(every, relation).value
+    assert epsilon(ALLOCATION(dp.NonPrivateDpEvent(), 1, 20), relation).upper == math.inf
+    laplaces = ALLOCATION(dp.ComposedDpEvent([dp.LaplaceDpEvent(3.0), GAUSSIAN]), 1, 20)
+    if relation == "replace-one":
+        with pytest.raises(ParameterError, match="only Gaussian noise"):
+            epsilon(laplaces, relation)
+    else:
+        inner = acc.from_dp_event(laplaces.event, relation=relation).epsilon(delta=DELTA).upper
+        assert epsilon(laplaces, relation).upper < inner
+    for wrong in (ALLOCATION(GAUSSIAN, 3, 2), ALLOCATION(GAUSSIAN, -1, 2), ALLOCATION(GAUSSIAN, 1.5, 2)):
+        with pytest.raises(ParameterError):
+            epsilon(wrong, relation)
 
 
 def hockey_stick(p, q, at):

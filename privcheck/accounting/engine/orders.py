@@ -18,8 +18,8 @@ _INSIDE: Final = 1 - 2e-14  # a corner is not to be overshot by what a logarithm
 class Bound(Protocol):
     """Bound on K(z) = z·D_{1+z}, z > 0, of both directions."""
 
-    def __call__(self, z: float) -> float:
-        """Evaluate the bound on K(z), ∞ where nothing is known."""
+    def __call__(self, z: Floats) -> Floats:
+        """(m,) bounds on K at (m,) z, ∞ where nothing is known."""
         ...
 
 
@@ -49,7 +49,7 @@ class RenyiLaw:
 
     def cumulants(self, z: Floats) -> Floats:
         """(m,) bounds on K at (m,) z."""
-        return as_floats([self.bound(at) for at in z.tolist()])
+        return self.bound(z)
 
 
 def _refuse_shared_draw(times: int) -> NoReturn:
@@ -70,8 +70,11 @@ class Hull:
     knots: tuple[tuple[float, float], ...]
     slope: float = math.inf
 
-    def __call__(self, z: float) -> float:
-        """Chord at z, rounded up; ∞ beyond the last order where no ε of pure DP is known."""
+    def __call__(self, z: Floats) -> Floats:
+        """Chords at (m,) z, rounded up; ∞ beyond the last order where no ε of pure DP is known."""
+        return as_floats([self._at(x) for x in z.tolist()])
+
+    def _at(self, z: float) -> float:
         right = bisect_left(self.knots, (z, -math.inf))
         if right == len(self.knots):
             return z * self.slope * _UP
@@ -95,8 +98,11 @@ class OrdersFunction:
     high: float
     checked: Callable[[float, object], float] = field(compare=False, repr=False)
 
-    def __call__(self, z: float) -> float:
-        """z·D_{1+z}, rounded up; ∞ above the valid range."""
+    def __call__(self, z: Floats) -> Floats:
+        """z·D_{1+z} at (m,) z, rounded up; ∞ above the valid range."""
+        return as_floats([self._at(x) for x in z.tolist()])
+
+    def _at(self, z: float) -> float:
         order = 1 + z
         if order > self.high:
             return math.inf

@@ -24,6 +24,9 @@ from privcheck.declare.mechanisms import (
     SymmetricGaussian,
 )
 from privcheck.declare.procedures import (
+    AdaptiveSparseVector,
+    GaussianNoisyMax,
+    GaussianSparseVector,
     NoisyMax,
     NoisyVotes,
     OwnMechanism,
@@ -391,7 +394,29 @@ def _schedule(release: Release, where: Where) -> Json:
     raise CertificateError(f"{where}: {schedule.words} has no form")
 
 
+def _compared(one: AdaptiveSparseVector | GaussianNoisyMax | GaussianSparseVector, where: Where) -> Json:
+    """A selection whose law has the terms of the procedure."""
+    terms: dict[str, Expr]
+    if isinstance(one, AdaptiveSparseVector):
+        law, names = "adaptive-sparse-vector", ("threshold_scale", "top_scale", "middle_scale", "margin", "budget")
+        terms = {name: getattr(one, name) for name in names} | {"queries": one.queries}
+    elif isinstance(one, GaussianNoisyMax):
+        if one.gap:
+            raise CertificateError(f"{where}: a gap beside the winner has no form")
+        law, terms = "gaussian-max", {"variance": one.std_of_noise**2, "candidates": one.candidates}
+    else:
+        if one.answers != "above or below":
+            raise CertificateError(f"{where}: {one.answers} beside the answers have no form")
+        law, terms = "gaussian-sparse-vector", {"positives": one.positives, "queries": one.queries}
+        terms |= {"threshold_variance": one.threshold_std**2, "query_variance": one.query_std**2}
+    mechanism = {"law": law, "one_sided": one.monotone} | {name: term(of, where) for name, of in terms.items()}
+    statistic = {"kind": "selection", "moves": term(one.sensitivity, where)}
+    return {"statistic": statistic, "mechanism": mechanism, "schedule": {"kind": "once"}}
+
+
 def _selection(one: Procedure, where: Where) -> Json:
+    if isinstance(one, AdaptiveSparseVector | GaussianNoisyMax | GaussianSparseVector):
+        return _compared(one, where)
     mechanism: Json
     statistic: Json
     schedule: Json = {"kind": "once"}

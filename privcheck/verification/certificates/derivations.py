@@ -9,7 +9,14 @@ from fractions import Fraction
 from typing import Any, Final
 
 from privcheck.declare.declaration import Declaration
-from privcheck.declare.procedures import Procedure, RandomisedResponse, UnaryEncoding
+from privcheck.declare.procedures import (
+    GaussianNoisyMax,
+    GaussianSparseVector,
+    Procedure,
+    RandomisedResponse,
+    UnaryEncoding,
+)
+from privcheck.declare.procedures.base import moved_by_a_user
 from privcheck.declare.releases import Release
 from privcheck.declare.samples import Poisson, Sample
 from privcheck.declare.schedules import load_of
@@ -179,6 +186,9 @@ def derive_numeric(priced: Priced, written: Sequence[Json]) -> Json:
         count = int(_times(one, priced))
         if amount == 0 or count == 0:
             continue
+        if isinstance(one, GaussianNoisyMax | GaussianSparseVector):
+            events += _compared(one, priced, amount)
+            continue
         if law == "shuffled-bits":
             events.append({"law": "binomial", "trials": release["mechanism"]["noise_bits"], "count": int(amount)})
             continue
@@ -198,9 +208,32 @@ def derive_numeric(priced: Priced, written: Sequence[Json]) -> Json:
     return {"steps": [*steps, {"rule": "C-NUMERIC", "grid": grid_hints(events, epsilon=epsilon, delta=delta)}]}
 
 
+def _compared(one: GaussianNoisyMax | GaussianSparseVector, priced: Priced, amount: Fraction) -> list[Json]:
+    """A selection with Gaussian noise as events, at μ² of one noisy number."""
+    squared = str(amount if one.monotone else 4 * amount)
+    if isinstance(one, GaussianNoisyMax):
+        most = int(one.candidates.number(priced.values))
+        return [{"law": "largest normal", "squared_shift": squared, "candidates": most, "count": 1}]
+    queries, positives = (int(x.number(priced.values)) for x in (one.queries, one.positives))
+    threshold = _bound((_moved(one, priced) / one.threshold_std) ** 2, priced.values)
+    first = {"law": "gaussian", "squared_ratio": str(threshold), "count": 1}
+    return [
+        first,
+        {"law": "stopped run", "squared_shift": squared, "queries": queries, "count": min(queries, positives)},
+    ]
+
+
+def _moved(one: GaussianNoisyMax | GaussianSparseVector, priced: Priced) -> Expr:
+    return moved_by_a_user(one.sensitivity, priced.declaration.relation)
+
+
 def _cost_of_one(priced: Priced, one: Procedure, law: str) -> Expr:
     """Cost of one noisy value: μ² of Gaussian noise, ε of other noise, the number of counters behind a shuffler."""
     relation = priced.declaration.relation
+    if isinstance(one, GaussianNoisyMax):
+        return (_moved(one, priced) / one.std_of_noise) ** 2
+    if isinstance(one, GaussianSparseVector):
+        return (_moved(one, priced) / one.query_std) ** 2
     if _moves_nothing(one, priced):
         return expression(0)
     if isinstance(one, Release):
@@ -245,7 +278,8 @@ def _route(priced: Priced) -> str:
         return "C-GDP"
     if not isinstance(claim, ApproxDP):
         raise CertificateError(f"the claim: no rule is about {type(claim).__name__}")
-    if priced.account.mu_squared is not None:
+    gaussian = all(isinstance(one, GaussianNoisyMax | GaussianSparseVector) for one in priced.declaration.releases)
+    if priced.account.mu_squared is not None or gaussian:
         return "C-GDP-APPROX"
     if priced.account.pure is not None:
         return "C-PURE-APPROX"

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.accounting.engine.stopped import noisy_max_delta, stopped_delta
+
 Array = NDArray[np.float64]
 Event = Mapping[str, Any]
 
@@ -106,6 +108,22 @@ def _binomial_masses(trials: int) -> tuple[Array, Array]:
     return np.append(0.0, q), np.append(q, 0.0)
 
 
+def _selection_masses(event: Event) -> tuple[Array, Array]:
+    """Masses of both laws by loss, from the slopes of the curve of a selection with Gaussian noise."""
+    shift = math.sqrt(float(Fraction(event["squared_shift"])))
+    losses = np.linspace(0.0, shift * shift / 2 + 9 * shift, 201)
+
+    def curve(loss: float) -> float:
+        if event["law"] == "stopped run":
+            return stopped_delta(shift, int(event["queries"]), loss)
+        return noisy_max_delta(shift, int(event["candidates"]), loss)
+
+    bounds, ratios = np.array([curve(loss) for loss in losses.tolist()]), np.exp(losses)
+    above = np.concatenate([[1 - bounds[0]], -np.diff(bounds) / np.diff(ratios), [0.0]])  # Q's mass above each
+    q = np.maximum(-np.diff(above), 0.0)
+    return q * ratios, q
+
+
 def _masses(event: Event) -> tuple[Array, Array]:
     """The event's pair as two arrays of masses, before sampling."""
     law = event["law"]
@@ -117,8 +135,8 @@ def _masses(event: Event) -> tuple[Array, Array]:
         others = int(event.get("values", 2)) - 1
         p = np.array([true, 1.0, max(0, others - 1)]) / (true + others)
         return p, p[[1, 0, 2]]
-    if law == "binomial":
-        return _binomial_masses(int(event["trials"]))
+    if law in {"stopped run", "largest normal", "binomial"}:
+        return _binomial_masses(int(event["trials"])) if law == "binomial" else _selection_masses(event)
     if law in {"geometric", "laplace"}:
         whole = law == "geometric"
         distance = int(event["distance"]) if whole else float(Fraction(event["ratio"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,8 @@ import numpy as np
 from privcheck.data.trajectories import Regressors, Trajectories
 from privcheck.declare.mechanisms import DiscreteGaussian
 from privcheck.declare.procedures import (
+    GaussianNoisyMax,
+    GaussianSparseVector,
     KnownPair,
     NoisyMax,
     OwnMechanism,
@@ -23,6 +26,8 @@ from privcheck.declare.procedures import (
     UnaryEncoding,
 )
 from privcheck.declare.procedures.base import moved_by_a_user
+from privcheck.declare.procedures.gaussian_noisy_max import GaussianWinnerRuns
+from privcheck.declare.procedures.gaussian_sparse_vector import FirstSeen, GaussianRuns
 from privcheck.declare.procedures.scored_choice import ChoiceRuns
 from privcheck.declare.procedures.selection import SelectionRuns
 from privcheck.declare.procedures.shared_samples import SHARED
@@ -39,7 +44,7 @@ from privcheck.verification.witness import worst_witness
 _GRID: Final = 2**40  # coordinates are rounded towards 0 to multiples of 1/_GRID, so that norms stay in bounds
 _MOST_STEPS: Final = 4_000  # steps of a pair that is written out
 _ORDERS: Final = tuple(Fraction(x) for x in ("1001/1000", "11/10", "3/2", "2", "3", "5", "10", "30", "100", "1000"))
-_LEVELS: Final = tuple(Fraction(x) for x in ("0", "1/2", "1", "2", "4"))  # ε at which curves are compared
+_LEVELS: Final = tuple(Fraction(x) for x in ("0", "1/8", "1/2", "1", "2", "4"))  # ε at which curves are compared
 _CROSSINGS: Final = ((60, -60), (0, 0), (1, -1), (4, -6), (10, -6))  # scales above and below a threshold
 _FARTHEST: Final = 300  # scales that a candidate is behind
 _OUTCOMES: Final = 100  # of a stated law
@@ -107,6 +112,7 @@ def _evidence(priced: Priced, witness: Witness, seen: Sequence[Procedure]) -> Js
     noisy = [one for one in seen if isinstance(one, Release)]
     behind: dict[str, list[int | str]] = {}
     stated: dict[str, list[list[int | str]]] = {}
+    levels: dict[str, list[list[int | str]]] = {}
     vectors: list[dict[str, list[int]]] = [{}, {}]
     if noisy:
         user = witness.pair if _is_data(witness.pair) else _data_of(priced, noisy)
@@ -116,6 +122,8 @@ def _evidence(priced: Priced, witness: Witness, seen: Sequence[Procedure]) -> Js
     for one in seen:
         if isinstance(one, NoisyMax | ScoredChoice):
             behind[one.name] = _gaps(one, priced, witness)
+        elif isinstance(one, GaussianNoisyMax | GaussianSparseVector):
+            levels[one.name] = _levels(one, priced, witness)
         elif isinstance(one, OwnMechanism):
             stated[one.name] = _stated_laws(_told(one, priced, witness))
         elif isinstance(one, RandomisedResponse):
@@ -130,6 +138,7 @@ def _evidence(priced: Priced, witness: Witness, seen: Sequence[Procedure]) -> Js
     found: Json = {"using": using}
     found |= {"pair": sides} if sides[0] or sides[1] else {}
     found |= {"behind": behind} if behind else {}
+    found |= {"levels": levels} if levels else {}
     return found | ({"laws": stated} if stated else {})
 
 
@@ -215,6 +224,30 @@ def _gaps(one: NoisyMax | ScoredChoice, priced: Priced, witness: Witness) -> lis
     return [number(each) for each in (both if first < second else reversed(both))]
 
 
+def _levels(one: GaussianNoisyMax | GaussianSparseVector, priced: Priced, witness: Witness) -> list[list[int | str]]:
+    """Groups of queries, in their order, or of scores: how many, and their level on D and on D′."""
+    sampler = _told(one, priced, witness).sampler
+    if isinstance(sampler, GaussianRuns) and isinstance(sampler.seen, FirstSeen):
+        groups = [
+            (len(list(same)), *pair) for pair, same in itertools.groupby(zip(*sampler.queries.tolist(), strict=True))
+        ]
+    elif isinstance(sampler, GaussianWinnerRuns):
+        groups = list(zip(sampler.sizes, *sampler.scores, strict=True))
+    else:
+        raise CertificateError(f"release {one.name!r}: several answers above have no form")
+    moved = moved_by_a_user(one.sensitivity, priced.declaration.relation)
+    known = moved.rational(priced.values)
+    most = Fraction(moved.number(priced.values, rounding="down")) if known is None else known
+    found: list[list[int | str]] = []
+    for count, first, second in groups:
+        start = Fraction(round(first * _GRID), _GRID)
+        apart = max(-most, min(most, Fraction(second) - start))
+        if abs(abs(apart) - most) < Fraction(1, 2**30):  # all but so far
+            apart = most if apart > 0 else -most
+        found.append([count, number(start), number(start + apart)])
+    return found
+
+
 def _stated_laws(pair: KnownPair) -> list[list[int | str]]:
     """Both laws of a mechanism of an author's own, P rounded down and Q up, outcomes of one loss put together."""
     if pair.outcomes is None:
@@ -251,7 +284,8 @@ def _impossible_answers(priced: Priced) -> Json | None:
 def _usable(one: Procedure, priced: Priced) -> bool:
     """Whether the checker computes the loss of a release in the claim's currency."""
     if not isinstance(one, Release):
-        return isinstance(one, NoisyMax | ScoredChoice | OwnMechanism | RandomisedResponse | UnaryEncoding)
+        known = NoisyMax | ScoredChoice | GaussianNoisyMax | GaussianSparseVector | OwnMechanism
+        return isinstance(one, known | RandomisedResponse | UnaryEncoding)
     curve = isinstance(priced.declaration.claim.guarantee, ApproxDP)
     return "outputs" in one.draw.across or not (curve and isinstance(one.mechanism, DiscreteGaussian))
 
