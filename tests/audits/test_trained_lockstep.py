@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privcheck.declare.statistics import Vectors
+from privcheck.runtime.discretisation import as_drawn
 from privcheck_algorithms.trained import policy_gradient
 from privcheck_algorithms.trained import training as module
 from privcheck_algorithms.trained.policies import LinearPolicy, TanhPolicy
@@ -53,6 +54,30 @@ def test_the_training_is_consistent_and_opposite_users_of_the_first_batch_have_o
     assert 0 < found.moved[VECTORS] <= 6 * (1 + 1e-9)
     if user == USER:  # later policies may be so sure of an action that its gradient is shorter than C
         assert found.moved[VECTORS] == pytest.approx(6 * 0.85**0.5, rel=1e-9)
+
+
+def on_grid(users, noise):
+    at = values(LINEAR)
+    drawn = as_drawn(DECLARED, at)
+    return leaving(train(LINEAR, users, declaration=DECLARED, values=at, noise=noise, drawn=drawn))
+
+
+def test_what_release_noise_is_added_to_is_consistent_and_a_grid_that_loses_its_rounding_is_found(monkeypatch):
+    """Whole numbers, of which one user moves as many as are charged; vectors that are not clipped move more."""
+    drawn = as_drawn(DECLARED, values(LINEAR))
+    pairs = list(extreme_pairs(SimulatedUsers(task=CART_POLE, seed=0), USER))
+    found = audit_lockstep(on_grid, pairs, declaration=drawn, values=values(LINEAR))
+    assert found.findings == ()
+    unit = float(drawn.noisy[0].statistic.unit)
+    assert found.moved[VECTORS] * unit == pytest.approx(6 * 0.85**0.5, rel=1e-5)
+
+    def unclipped(rows, plan):
+        return {name: np.rint(rows / float(grid.unit)).sum(axis=0) for name, grid in plan.grids.items()}
+
+    monkeypatch.setattr(module, "clipped_sums", unclipped)
+    monkeypatch.setattr(policy_gradient, "weigh", lambda rows, means, **_: np.hstack([rows, means[:, np.newaxis]]))
+    found = audit_lockstep(on_grid, pairs, declaration=drawn, values=values(LINEAR))
+    assert any("vectors: one user moves" in one for one in found.findings)
 
 
 def test_any_other_user_moves_less():

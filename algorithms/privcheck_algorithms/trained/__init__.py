@@ -28,6 +28,7 @@ from privcheck_algorithms.trained.training import (
     Users,
     no_noise,
     read_plan,
+    release_noise,
     simulated_noise,
     train,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "greedy_returns",
     "no_noise",
     "read_plan",
+    "release_noise",
     "simulated_noise",
     "train",
 ]
