@@ -240,7 +240,11 @@ def describe_shown_policy(result: ShownPolicy) -> str:
             f"value: {', '.join(worth) or 'not known'} ({result.value.note})",
             *(f"not covered by noise: {warning}" for warning in result.warnings),
             "",
-            columns([("state", "steps", "likeliest action", "probability"), *result.rows]),
+            columns(
+                [*result.form.items()]
+                if result.form
+                else [("state", "steps", "likeliest action", "probability"), *result.rows]
+            ),
         ]
     )
 

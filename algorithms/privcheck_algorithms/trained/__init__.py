@@ -2,7 +2,8 @@
 
 `tasks` are Gymnasium's for many users at a time, `hiv` is a task of patients, `policies` have gradients of every user
 apart, `training` reads batches, clipping and noise from a declaration and hands noisy sums to a learner,
-`policy_gradient` and `evolution_strategies` are two such agents, with their declarations.
+`policy_gradient` and `evolution_strategies` are two such agents, with their declarations. `simulated` makes tasks
+environments that are named on the command line, `running` runs the agents there.
 
 Imports: privcheck and `privatizers`. Promises: exact sums go into the channel and nowhere else; a learner sees noisy
 sums and public numbers.
@@ -20,6 +21,7 @@ from privcheck_algorithms.trained.policy_gradient import (
     drawn_returns,
     greedy_returns,
 )
+from privcheck_algorithms.trained.running import LearnedPolicy, Trained, load_trained
 from privcheck_algorithms.trained.tasks import ACROBOT, CART_POLE, MOUNTAIN_CAR, PENDULUM, Episodes, Task
 from privcheck_algorithms.trained.training import (
     Agent,
@@ -44,6 +46,7 @@ __all__ = [
     "Agent",
     "Episodes",
     "EvolutionStrategies",
+    "LearnedPolicy",
     "LinearPolicy",
     "MirrorPolicy",
     "Plan",
@@ -52,10 +55,12 @@ __all__ = [
     "SimulatedUsers",
     "TanhPolicy",
     "Task",
+    "Trained",
     "Training",
     "Users",
     "drawn_returns",
     "greedy_returns",
+    "load_trained",
     "no_noise",
     "read_plan",
     "release_noise",

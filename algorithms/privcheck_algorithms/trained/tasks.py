@@ -298,19 +298,47 @@ def play(task: Task, choose: Choose, *, users: range, starts: Array, uniforms: A
         starts: (B, n) uniform numbers in [0, 1), for the starting states.
         uniforms: (B, limit) uniform numbers in [0, 1), for the actions.
     """
-    B = len(starts)
+    states = task.start(starts)
+
+    def step(_: Indices, numbers: Indices) -> tuple[Array, Array, Flags]:
+        nonlocal states
+        states, given, ended = task.step(states, numbers)
+        states = states[~ended]
+        return task.scaled(states), given, ended
+
+    return record(task, choose, users=users, uniforms=uniforms, first=task.scaled(states), step=step)
+
+
+Played = Callable[[Indices, Indices], tuple[Array, Array, Flags]]
+
+
+def record(
+    task: Task, choose: Choose, *, users: range, uniforms: Array, first: Array, step: Played
+) -> Episodes:
+    """Let each user play one episode in some world, and record it.
+
+    Args:
+        task: The task's public facts.
+        choose: As for `play`.
+        users: The users' numbers, B of them.
+        uniforms: (B, limit) uniform numbers in [0, 1), for the actions.
+        first: (B, inputs) the first scaled observations.
+        step: From the places of the users that are playing, and the numbers of their actions, to the scaled
+            observations of those that go on, the rewards of all that are playing, and whether each has ended.
+    """
+    B = len(first)
     observations, actions = np.zeros((B, task.limit, task.inputs)), np.zeros((B, task.limit), np.int64)
     rewards, lengths, terminated = np.zeros((B, task.limit)), np.full(B, task.limit), np.zeros(B, np.bool_)
-    numbers, playing, states = np.array(task.actions), np.arange(B), task.start(starts)
+    numbers, playing, seen = np.array(task.actions), np.arange(B), first
     named = np.arange(users.start, users.stop, users.step)
     for t in range(task.limit):
-        seen = task.scaled(states)
         chosen = choose(seen, uniforms[playing, t], named[playing])
-        states, given, ended = task.step(states, numbers[chosen])
-        observations[playing, t], actions[playing, t], rewards[playing, t] = seen, chosen, given
+        observations[playing, t], actions[playing, t] = seen, chosen
+        seen, given, ended = step(playing, numbers[chosen])
+        rewards[playing, t] = given
         if ended.any():
             lengths[playing[ended]], terminated[playing[ended]] = t + 1, True
-            playing, states = playing[~ended], states[~ended]
+            playing = playing[~ended]
             if not playing.size:
                 break
     last = int(lengths.max(initial=0))
