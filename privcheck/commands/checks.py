@@ -153,8 +153,8 @@ def check(
 
     Args:
         setting: The algorithm.
-        source: Data of the agent, or environment of an online agent, or users of one that trains a policy; None for a declaration without an agent, so that
-            nothing is run.
+        source: Data of the agent, or environment of an online agent, or users of one that trains a policy; None for a
+            declaration without an agent, so that nothing is run.
         delta: δ of the reported ε.
         replicates: Repetitions of the run; None for 5 on simulated users, and for 1 with release noise or on a user's
             own data, where every repetition costs the budget again.

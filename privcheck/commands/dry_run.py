@@ -91,9 +91,7 @@ def foresee_run(
         return Foreseen(settings=tuple(settings), parts=tuple(parts))
     if algorithms[0].trained is not None:
         setting, task = task_to_run(algorithms[0], given, place)
-        return Foreseen(
-            settings=(setting,), parts=(training_part(setting, steps=task.steps, replicates=replicates),)
-        )
+        return Foreseen(settings=(setting,), parts=(training_part(setting, steps=task.steps, replicates=replicates),))
     return _foresee_learning(algorithms[0], given, place, replicates=replicates, seed=seed, read=read)
 
 

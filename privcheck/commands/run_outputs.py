@@ -44,6 +44,7 @@ _UNCOMPARED = (
 )
 _PLAIN = "not a private algorithm: the policy exposes the data from which it was learned"
 _KNOWN = "true: its exact expected return in the model; claimed: the agent's own pessimistic estimate"
+_SAMPLED = "true: the mean return of fresh simulated users under its most likely actions; there is no claimed value"
 _UNKNOWN = "claimed: the agent's own pessimistic estimate, from noisy releases; the true value is unknown"
 
 
@@ -154,7 +155,7 @@ def describe_learned(
         parameters=exact_parameters(setting),
         options=setting.options_used,
         guarantee=guarantee,
-        value=PolicyValue(true=true, claimed=claimed, note=_note(guarantee, true)),
+        value=PolicyValue(true=true, claimed=claimed, note=_note(guarantee, true, sampled=form is not None)),
         warnings=warnings,
         choices=dict(setting.readings),
         form=form,
@@ -218,8 +219,8 @@ def claim_of(setting: Chosen) -> str:
     return f"{claim} for {covered} ({setting.declared.relation.words})"
 
 
-def _note(guarantee: PolicyGuarantee | None, true: float | None) -> str:
-    worth = _UNKNOWN if true is None else _KNOWN
+def _note(guarantee: PolicyGuarantee | None, true: float | None, *, sampled: bool) -> str:
+    worth = _UNKNOWN if true is None else _SAMPLED if sampled else _KNOWN
     if guarantee is None:
         return f"{worth}; {_PLAIN}"
     if not guarantee.protects:

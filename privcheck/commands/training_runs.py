@@ -148,4 +148,3 @@ def _judge(result: TrainingResult) -> NotLearned | None:
         because = "of its noise: without it the same settings learn here"
     advice = "more users (K), a larger ε, fewer parameters or other batches (B)"
     return NotLearned(because=because, advice=advice, cause="noise" if noisy else "unknown")
-

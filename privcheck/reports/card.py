@@ -230,7 +230,10 @@ def _checks(record: PolicyRecord, guarantee: PublishedGuarantee) -> Iterator[str
             "likeliest action; `policy.json` has the labels."
         )
     else:
-        yield 'With NumPy alone: `numpy.load("policy.npz")["parameters"]` are the parameters of the form in `policy.json`.'
+        yield (
+            'With NumPy alone: `numpy.load("policy.npz")["parameters"]` are the parameters of the form in '
+            "`policy.json`."
+        )
     yield f"The record of the releases, `{guarantee.record.file}`, ends in `{guarantee.record.head}`."
     if guarantee.receipt is not None:
         yield f"`privcheck ledger receipt verify {guarantee.receipt} --key KEY` checks the receipt."

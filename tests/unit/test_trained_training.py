@@ -175,7 +175,8 @@ def test_release_noise_is_drawn_on_the_grid_and_recorded_as_protecting(tmp_path)
         assert (np.rint(whole) == whole).all()
         assert 0 < np.abs(sums[VECTORS]).max() < 10 * (3 * 10 + 6 / 0.26805)  # beyond with probability below e^(−50)
     header, entries = read_ledger(tmp_path / "ledger.jsonl")
-    assert header["protects"] and header["as_declared"] and header["noise"].startswith("release")
+    assert header["protects"] is header["as_declared"] is True
+    assert header["noise"].startswith("release")
     assert [one.charge.l2 for one in entries] == [charge(DRAWN.noisy[0], DRAWN.relation, values()).l2]
     again = run(noise=release_noise)
     assert not np.array_equal(again.sums[0][VECTORS], found.sums[0][VECTORS])  # no seed: equal with probability 2⁻¹⁰⁰

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -163,7 +164,13 @@ def make_agent(task: Task, policy: Policy, options: Mapping[str, Fraction]) -> E
     Raises:
         ParameterError: An option is out of range.
     """
-    return EvolutionStrategies(task=task, policy=policy, **{o.name: float(options[o.name]) for o in OPTIONS[1:]})
+    return EvolutionStrategies(
+        task=task,
+        policy=policy,
+        rate=float(options["rate"]),
+        spread=float(options["spread"]),
+        tail=float(options["tail"]),
+    )
 
 
 OPTIONS: Final = (

@@ -237,7 +237,14 @@ def make_agent(task: Task, policy: Policy, options: Mapping[str, Fraction]) -> P
     Raises:
         ParameterError: An option is out of range.
     """
-    return PolicyGradient(task=task, policy=policy, **{o.name: float(options[o.name]) for o in OPTIONS[1:]})
+    return PolicyGradient(
+        task=task,
+        policy=policy,
+        rate=float(options["rate"]),
+        discount=float(options["discount"]),
+        tail=float(options["tail"]),
+        signal_share=float(options["signal_share"]),
+    )
 
 
 OPTIONS: Final = (

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from privcheck.errors import FileFormatError, ParameterError
 from privcheck.reports.policies import Weights, load_learned
 from privcheck.runtime.ledger import FILE_NAME
+from privcheck.runtime.noise import NoiseSource
 from privcheck.runtime.registry import AuditInstance, Reading
 from privcheck.runtime.replicates import CHECKPOINT, open_checkpoint, save_checkpoint, seeds
 from privcheck.runtime.trained import Simulated, TrainingRequest, TrainingResult
@@ -133,7 +134,7 @@ class Trained:
 def _train(request: TrainingRequest, agent: Agent[Any], kind: str, number: int, kept: _Kept) -> Training[Any]:
     """One training; that of the twin has the same users."""
     setting, private = request.setting, kind == "private"
-    noise = no_noise
+    noise: Callable[[int], NoiseSource] = no_noise
     if private:
         noise = release_noise if request.noise == "release" else simulated_noise(_seed(request, number, "noise"))
     recorded = private and number == 0 and request.directory is not None

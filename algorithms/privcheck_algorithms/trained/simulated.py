@@ -93,7 +93,10 @@ def gym_environment(identity: str) -> Environment:
         task=lambda values: _simulate(identity, values),
         task_parameters=(
             Parameter(
-                name="limit", default=1000, kind="count", meaning="largest number of steps of an episode, if it states none"
+                name="limit",
+                default=1000,
+                kind="count",
+                meaning="largest number of steps of an episode, if it states none",
             ),
             Parameter(name="gain", default=1, kind="real", meaning="largest reward of a step"),
             Parameter(name="penalty", default=0, kind="real", meaning="largest cost of a step, minus its least reward"),
@@ -102,9 +105,7 @@ def gym_environment(identity: str) -> Environment:
 
 
 def _simulate(identity: str, values: Mapping[str, Fraction]) -> Simulated:
-    task = gym_task(
-        identity, limit=int(values["limit"]), rewards=(-float(values["penalty"]), float(values["gain"]))
-    )
+    task = gym_task(identity, limit=int(values["limit"]), rewards=(-float(values["penalty"]), float(values["gain"])))
     return Simulated(
         name=f"gym:{identity}",
         description=f"Gymnasium's {identity}: {_sizes(task)}",

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.errors import UnknownNameError
+from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.support.kernels import njit
 
 Array = NDArray[np.float64]
@@ -25,9 +25,16 @@ Step = Callable[[Array, Indices], tuple[Array, Array, Flags]]
 Choose = Callable[[Array, Array, Indices], Indices]
 
 
+def _elsewhere(*_: object) -> NoReturn:
+    """Refuse to simulate: the task's users play elsewhere."""
+    raise ParameterError("the task has no dynamics here: it is played by its own users", name="task")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """An episodic task with continuous states, for many users at a time.
+
+    A task that is played elsewhere, as in Gymnasium, has no dynamics: `low`, `high`, `step` and `observe` are left out.
 
     Attributes:
         name: The name that users type.
@@ -52,10 +59,10 @@ class Task:
     name: str
     gymnasium: str
     limit: int
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    step: Step
-    observe: Callable[[Array], Array]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    step: Step = _elsewhere
+    observe: Callable[[Array], Array] = _elsewhere
     centre: tuple[float, ...]
     scale: tuple[float, ...]
     actions: tuple[int, ...]
@@ -312,9 +319,7 @@ def play(task: Task, choose: Choose, *, users: range, starts: Array, uniforms: A
 Played = Callable[[Indices, Indices], tuple[Array, Array, Flags]]
 
 
-def record(
-    task: Task, choose: Choose, *, users: range, uniforms: Array, first: Array, step: Played
-) -> Episodes:
+def record(task: Task, choose: Choose, *, users: range, uniforms: Array, first: Array, step: Played) -> Episodes:
     """Let each user play one episode in some world, and record it.
 
     Args:

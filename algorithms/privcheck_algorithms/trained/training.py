@@ -282,7 +282,9 @@ def train(
         drawn, values, noise=first.words, as_declared=first.as_declared, protects=first.protects, path=ledger, unit=unit
     )
     try:
-        channel = Channel(drawn, values, noise=first, billboard=Billboard(), ledger=book if not finished else _NoRecord())
+        channel = Channel(
+            drawn, values, noise=first, billboard=Billboard(), ledger=book if not finished else _NoRecord()
+        )
         state, states, sums = agent.begin(plan), [], list[Sums]()
         for number, members in enumerate(plan.members()):
             if number < len(finished):

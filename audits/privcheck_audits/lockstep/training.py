@@ -12,6 +12,7 @@ that it is handed. No finding says that none was found for these pairs of users,
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -24,9 +25,17 @@ from numpy.typing import NDArray
 from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms import Noise
 from privcheck.declare.procedures.charges import charge
+from privcheck.errors import ParameterError
+from privcheck.runtime.discretisation import as_drawn
 from privcheck.runtime.noise import NoiseSource
-from privcheck_algorithms.trained.tasks import Array, Choose, Episodes
-from privcheck_algorithms.trained.training import Training, Users, simulated_noise
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.results import AuditRequest, AuditResult
+from privcheck_algorithms.trained.policy_gradient import SimulatedUsers
+from privcheck_algorithms.trained.tasks import CART_POLE, Array, Choose, Episodes
+from privcheck_algorithms.trained.training import Agent, Training, Users, simulated_noise, train
+from privcheck_audits.lockstep.replay import Distance, draw_distances
+from privcheck_audits.plan.requests import check, size_note
+from privcheck_audits.plan.runner import Outcome, run_test
 
 Left = Mapping[str, NDArray[Any]]
 Procedure = Callable[[Users, Callable[[int], NoiseSource]], Left]
@@ -42,11 +51,13 @@ class TrainingAudit:
         moved: By release, the largest √Σ‖Δ‖₂² over all batches: by how much the exact sums of two runs differ.
         allowed: By release, the declared ℓ₂ sensitivity.
         findings: Contradictions to the declaration, in sentences; empty if none was found.
+        compared: Names of what leaves, and was compared.
     """
 
     moved: Mapping[str, float]
     allowed: Mapping[str, float]
     findings: tuple[str, ...]
+    compared: tuple[str, ...] = ()
 
     @property
     def consistent(self) -> bool:
@@ -74,7 +85,7 @@ def audit_lockstep(
     """
     allowed = {r.name: charge(r, declaration.relation, values).l2 for r in declaration.noisy}
     scales = [(r.name, r.mechanism.at(values).scale) for r in declaration.noisy]
-    moved, findings = dict.fromkeys(allowed, 0.0), set[str]()
+    moved, findings, compared = dict.fromkeys(allowed, 0.0), set[str](), set[str]()
     for first, second in pairs:
         noise = simulated_noise(seed)
         one = _Recorded(exact={}, outputs={}, replayed=None, scales=set())
@@ -82,6 +93,7 @@ def audit_lockstep(
         left = procedure(counted, _sources(noise, one))
         two = _Recorded(exact={}, outputs={}, replayed=one.outputs, scales=set())
         other = procedure(second, _sources(noise, two))
+        compared |= {name.partition("[")[0] for name in left.keys() & other.keys()}
         for number, name in enumerate(allowed):
             moved[name] = max(moved[name], _distance(one, two, number))
         findings.update(_compare_noise(one, two, scales), _compare_left(left, other), counted.twice())
@@ -90,7 +102,9 @@ def audit_lockstep(
         for name, most in allowed.items()
         if not moved[name] <= most * (1 + _SLACK)  # NaN fails
     )
-    return TrainingAudit(moved=moved, allowed=allowed, findings=tuple(sorted(findings)))
+    return TrainingAudit(
+        moved=moved, allowed=allowed, findings=tuple(sorted(findings)), compared=tuple(sorted(compared))
+    )
 
 
 class _Counted:
@@ -221,6 +235,108 @@ def _padded(episodes: Episodes, steps: int) -> Episodes:
         observations=np.pad(episodes.observations, (*wide, (0, 0))),
         actions=np.pad(episodes.actions, wide),
         rewards=np.pad(episodes.rewards, wide),
+    )
+
+
+def replay_training(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
+    """Test a registered agent's training on simulated users of CartPole, at the sizes of its audit instance.
+
+    `trials` is the number of pairs: extreme ones, in which a user of the first batch is replaced, then one of a later
+    batch, and so on; half of the rounds with the instance's noise, under which policies follow the sums closely, half
+    with the declared noise on its grid, as a release draws it.
+
+    Raises:
+        ParameterError: A number of the request is out of range, or the algorithm trains no policy.
+    """
+    check(request)
+    began = time.perf_counter()
+    if algorithm.trained is None:
+        raise ParameterError(f"{algorithm.name} trains no policy", name=algorithm.name)
+    setting = request.setting
+    agent: Agent[Any] = algorithm.trained.agent(CART_POLE, setting.options, setting.readings)
+    sized = {name: Fraction(size) for name, size in algorithm.instance.sizes.items()}
+    sized |= {name: Fraction(size) for name, size in algorithm.trained.sizes(
+        CART_POLE, setting.options, setting.readings
+    ).items()}  # fmt: skip
+    values = {name: sized.get(name, value) for name, value in request.values.items()}
+    quiet = {name: Fraction(algorithm.instance.values.get(name, value)) for name, value in values.items()}
+    rounds = [(request.declaration, quiet), (_on_grid(request.declaration, values), values)]
+    users = SimulatedUsers(task=CART_POLE, seed=request.seed)
+    batch, most = int(values["B"]), int(values["K"])
+    found: list[tuple[int, int, TrainingAudit]] = []
+    done = 0
+    while done < request.trials:
+        at, (drawn, chosen) = len(found), rounds[len(found) % 2]
+        user = (1 + (at // 2) * batch) % most
+        pairs = list(extreme_pairs(users, user))[: request.trials - done]
+        one = audit_lockstep(
+            _procedure(agent, request.declaration, drawn, chosen),
+            pairs,
+            declaration=drawn,
+            values=chosen,
+            seed=request.seed + at,
+        )
+        done += len(pairs)
+        found.append((user, done, one))
+        request.progress(done, request.trials)
+        if not one.consistent:
+            break
+    return run_test(request, lambda _: found, lambda every: _read(request, every, values), began=began, agent_ran=True)
+
+
+def _on_grid(declaration: Declaration, values: Mapping[str, Fraction]) -> Declaration:
+    """The declaration that a release draws; the declared one, if its claim has no release noise."""
+    try:
+        return as_drawn(declaration, values)
+    except ParameterError:
+        return declaration
+
+
+def _procedure(
+    agent: Agent[Any], declaration: Declaration, drawn: Declaration, values: Mapping[str, Fraction]
+) -> Procedure:
+    def procedure(users: Users, noise: Callable[[int], NoiseSource]) -> Left:
+        return leaving(train(agent, users, declaration=declaration, values=values, noise=noise, drawn=drawn))
+
+    return procedure
+
+
+def _read(
+    request: AuditRequest, found: list[tuple[int, int, TrainingAudit]], values: Mapping[str, Fraction]
+) -> Outcome:
+    user, done, last = found[-1]
+    distances = [
+        Distance(
+            release=name,
+            norm="l2",
+            measured=one.moved[name],
+            charged=most,
+            exceeds=not one.moved[name] <= most * (1 + _SLACK),
+            pair=f"two extreme episodes of user {number}",
+        )
+        for number, _, one in found
+        for name, most in one.allowed.items()
+    ]
+    top = max(distances, key=lambda one: (one.exceeds, one.ratio))
+    compared = ", ".join(sorted({name for *_, one in found for name in one.compared}))
+    witness = f"two extreme episodes of user {user} of {int(values['K'])}"
+    return Outcome(
+        violated=not last.consistent,
+        method="lockstep replay of the running training: compares the sums before noise on D and, behind D's noisy "
+        "sums, on D′, over all batches with the declared sensitivity, and whatever leaves, bit for bit; exact, without "
+        "error probability",
+        witness=witness if last.consistent else f"{'; '.join(last.findings)} ({witness})",
+        evidence={
+            "release": top.release,
+            "norm": top.norm,
+            "moved": top.measured if math.isfinite(top.measured) else "not finite",
+            "charged": top.charged,
+            "pairs": done,
+            "compared": compared,
+            **size_note(request.values, values),
+        },
+        bars=draw_distances(distances),
+        runs=None if last.consistent else 2 * done,
     )
 
 

@@ -215,7 +215,7 @@ class ClippedSums:
         summed = self._sum(data)
         return summed[np.newaxis] if step is None else summed
 
-    def contributions(self, data: Vectors, *, step: int, rows: slice) -> NDArray[np.float64]:  # noqa: ARG002 - one step
+    def contributions(self, data: Vectors, *, step: int, rows: slice) -> NDArray[np.float64]:
         """Clipped vectors of some rows, (rows, d); a user's may be several.
 
         Raises:
