@@ -151,14 +151,15 @@ def gym_task(identity: str, *, limit: int, rewards: tuple[float, float]) -> Task
         message = f"gym:{identity}: rewards from {least:g} to {most:g} tell nothing apart"
         raise ParameterError(f"{message}: set gain or penalty above 0", name="gain", given=most)
     low, high = np.asarray(box.low, np.float64), np.asarray(box.high, np.float64)
-    bounded = np.isfinite(low) & np.isfinite(high) & (high > low) & (high - low < _HUGE)
+    bounded = (np.abs(low) < _HUGE) & (np.abs(high) < _HUGE) & (high > low)
+    low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
     first = int(actions.start)
     return Task(
         name=f"gym:{identity}",
         gymnasium=identity,
         limit=limit if stated is None else int(stated),
-        centre=tuple(np.where(bounded, (low + high) / 2, 0.0).tolist()),
-        scale=tuple(np.where(bounded, (high - low) / 2, 1.0).tolist()),
+        centre=tuple(((low + high) / 2).tolist()),
+        scale=tuple(((high - low) / 2).tolist()),
         actions=tuple(range(first, first + int(actions.n))),
         rewards=rewards,
         signal="rewards",
