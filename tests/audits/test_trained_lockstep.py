@@ -63,7 +63,7 @@ def test_the_training_is_consistent_and_opposite_users_of_the_first_batch_have_o
 def on_grid(users, noise):
     at = values(LINEAR)
     drawn = as_drawn(DECLARED, at)
-    return leaving(train(LINEAR, users, declaration=DECLARED, values=at, noise=noise, drawn=drawn))
+    return leaving(train(LINEAR, users, declaration=DECLARED, values=at, noise=noise, drawn=drawn, steps=500))
 
 
 def test_what_release_noise_is_added_to_is_consistent_and_a_grid_that_loses_its_rounding_is_found(monkeypatch):

@@ -54,7 +54,8 @@ def values(**given):
 def run(agent=AGENT, users=None, *, noise=SIMULATED, declaration=DECLARED, ledger=None, **given):
     users = SimulatedUsers(task=agent.task, seed=0) if users is None else users
     sizes = {"d": agent.policy.dimension + 1} | given
-    return train(agent, users, declaration=declaration, values=values(**sizes), noise=noise, ledger=ledger)
+    how = {"noise": noise, "ledger": ledger, "steps": agent.task.limit}
+    return train(agent, users, declaration=declaration, values=values(**sizes), **how)
 
 
 @pytest.mark.parametrize("given", [{}, {"epsilon": "1/2"}, {"epsilon": 2}, {"C": 7, "d": 3}], ids=str)
@@ -182,6 +183,39 @@ def test_release_noise_is_drawn_on_the_grid_and_recorded_as_protecting(tmp_path)
     assert not np.array_equal(again.sums[0][VECTORS], found.sums[0][VECTORS])  # no seed: equal with probability 2⁻¹⁰⁰
 
 
+class Longer:
+    """Users of whom the first goes on for some steps, with observations of 0."""
+
+    def __init__(self, more):
+        self.more = more
+
+    def play(self, choose, users):
+        episodes = SimulatedUsers(task=CART_POLE, seed=0).play(choose, users)
+        lengths = episodes.lengths.copy()
+        lengths[0] = episodes.actions.shape[1] + self.more
+        return dataclasses.replace(episodes.padded(int(lengths[0])), lengths=lengths)
+
+
+def test_on_the_grid_no_vector_depends_on_how_long_others_play():
+    """To the last bit of the vectors before rounding, which is more than their rounded sums show."""
+    seen = []
+
+    class Seen(type(AGENT)):
+        def per_user_vector(self, state, episodes):
+            seen.append(super().per_user_vector(state, episodes))
+            return seen[-1]
+
+    agent = Seen(task=CART_POLE, policy=TanhPolicy(inputs=4, actions=2, units=5))
+    for more in (1, 200):
+        run(agent, Longer(more), noise=release_noise, K=10, d=agent.policy.dimension + 1)
+    assert np.array_equal(seen[0][1:], seen[1][1:])
+    assert not np.array_equal(seen[0][0], seen[1][0])
+    with pytest.raises(ParameterError, match="give steps="):
+        train(AGENT, Longer(1), declaration=DECLARED, values=values(), noise=release_noise)
+    with pytest.raises(ParameterError, match="state the true limit"):
+        train(AGENT, Longer(200), declaration=DECLARED, values=values(), noise=release_noise, steps=100)
+
+
 def test_rounding_hardly_changes_a_training():
     plain = run(noise=no_noise)
     rounded = train(
@@ -191,6 +225,7 @@ def test_rounding_hardly_changes_a_training():
         values=values(),
         noise=no_noise,
         drawn=DRAWN,
+        steps=500,
     )
     np.testing.assert_allclose(rounded.sums[0][VECTORS], plain.sums[0][VECTORS], rtol=0, atol=10 * float(GRID.unit))
 
@@ -404,7 +439,7 @@ def test_acrobot_is_learned_from_10000_users_at_epsilon_1():
 
 def test_the_room_offers_what_its_page_uses():
     assert set(trained.__all__) <= set(dir(trained))
-    assert not PRIVATE_POLICY_GRADIENT.runs
+    assert PRIVATE_POLICY_GRADIENT.runs
 
 
 def test_returns_of_a_policy_that_draws_are_those_of_users_and_greedy_ones_of_its_best_actions():

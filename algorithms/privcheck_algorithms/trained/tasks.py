@@ -9,7 +9,7 @@ numbers. `hiv.py` has a task that is not in Gymnasium.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NoReturn
 
 import numpy as np
@@ -292,6 +292,27 @@ class Episodes:
     def returns(self) -> Array:
         """Sum of each user's rewards, (B,)."""
         return np.asarray(self.rewards.sum(axis=1))
+
+    def padded(self, steps: int) -> Episodes:
+        """The episodes with empty steps at the end, T = `steps` in all.
+
+        Sums of floats depend in their last bits on how many numbers there are, zeros included: with a public number of
+        steps, nothing computed from one user's row depends on how long others' episodes are.
+
+        Raises:
+            ParameterError: An episode is longer.
+        """
+        more = steps - self.actions.shape[1]
+        if more < 0:
+            message = f"an episode of {self.actions.shape[1]} steps, where at most {steps} are stated"
+            raise ParameterError(f"{message}: state the true limit", name="steps", given=steps)
+        wide = ((0, 0), (0, more))
+        return replace(
+            self,
+            observations=np.pad(self.observations, (*wide, (0, 0))),
+            actions=np.pad(self.actions, wide),
+            rewards=np.pad(self.rewards, wide),
+        )
 
 
 def play(task: Task, choose: Choose, *, users: range, starts: Array, uniforms: Array) -> Episodes:

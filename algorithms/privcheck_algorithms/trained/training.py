@@ -238,6 +238,7 @@ def train(
     noise: Callable[[int], NoiseSource],
     ledger: Path | None = None,
     drawn: Declaration | None = None,
+    steps: int | None = None,
     unit: Unit | None = None,
     finished: Sequence[Sums] = (),
     keep: Callable[[int, Sums], None] = _keep_nothing,
@@ -257,6 +258,8 @@ def train(
         ledger: Where the ledger is written; None keeps it in memory.
         drawn: The declaration on a grid, from which noise is drawn (`privcheck.runtime.discretisation.as_drawn`); None
             for `as_drawn` of the declaration where the source protects users, and for the declaration itself elsewhere.
+        steps: Public limit of the steps of an episode, to which all are padded on a grid (`Episodes.padded`); required
+            there.
         unit: Who is protected; None for the declaration's own unit.
         finished: Noisy sums of the first batches, by a training that was stopped.
         keep: Called with the number and the noisy sums of each batch, as soon as it is finished.
@@ -276,6 +279,9 @@ def train(
     if drawn is None:
         drawn = as_drawn(declaration, values) if first.protects else declaration
     grids = {r.name: r.statistic for r in drawn.noisy if isinstance(r.statistic, OnGrid)}
+    if grids and steps is None:
+        message = "release noise needs the public limit of an episode's steps, so that no user's vector depends on how"
+        raise ParameterError(f"{message} long others play, to the last bit: give steps=", name="steps")
     plan = replace(plan, grids=grids)
     _refuse_finished(finished, plan)
     book = Ledger(
@@ -296,7 +302,10 @@ def train(
                     source = noise(number)
                     _refuse_other_kind(source, first, number)
                     channel = channel.again(noise=source, billboard=Billboard(), ledger=_NoRecord())
-                exact = _exact_sums(agent, state, users.play(agent.choose(state), members), plan)
+                episodes = users.play(agent.choose(state), members)
+                if grids and steps is not None:
+                    episodes = episodes.padded(steps)
+                exact = _exact_sums(agent, state, episodes, plan)
                 noisy = {name: channel.release(name, value, part=0) for name, value in exact.items()}
                 keep(number, noisy)
             states.append(state)

@@ -194,7 +194,7 @@ class ExtremeUser:
         if self.user not in users:
             return episodes
         row, steps = users.index(self.user), episodes.actions.shape[1]
-        episodes = _padded(episodes, max(0, self.steps - steps))
+        episodes = episodes.padded(max(self.steps, steps))
         observations, rewards = episodes.observations.copy(), episodes.rewards.copy()
         actions, lengths, terminated = episodes.actions.copy(), episodes.lengths.copy(), episodes.terminated.copy()
         observations[row], actions[row], rewards[row] = 0.0, 0, 0.0
@@ -225,17 +225,6 @@ def extreme_pairs(users: Users, user: int) -> Iterator[tuple[Users, Users]]:
     yield usual, replace(usual, action=1)
     yield replace(usual, size=1000.0), replace(usual, action=1, size=0.0)
     yield replace(usual, reward=-1000.0, steps=1), replace(usual, action=1, reward=1000.0, terminated=False)
-
-
-def _padded(episodes: Episodes, steps: int) -> Episodes:
-    """The episodes with further empty steps."""
-    wide = ((0, 0), (0, steps))
-    return replace(
-        episodes,
-        observations=np.pad(episodes.observations, (*wide, (0, 0))),
-        actions=np.pad(episodes.actions, wide),
-        rewards=np.pad(episodes.rewards, wide),
-    )
 
 
 def replay_training(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
@@ -296,7 +285,9 @@ def _procedure(
     agent: Agent[Any], declaration: Declaration, drawn: Declaration, values: Mapping[str, Fraction]
 ) -> Procedure:
     def procedure(users: Users, noise: Callable[[int], NoiseSource]) -> Left:
-        return leaving(train(agent, users, declaration=declaration, values=values, noise=noise, drawn=drawn))
+        return leaving(
+            train(agent, users, declaration=declaration, values=values, noise=noise, drawn=drawn, steps=CART_POLE.limit)
+        )
 
     return procedure
 
