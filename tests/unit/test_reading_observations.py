@@ -1,5 +1,6 @@
 """Episodes with observations from Parquet and from memory: what is read, and what is refused, by row."""
 
+import json
 import re
 
 import numpy as np
@@ -7,7 +8,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from privcheck.cli import main
 from privcheck.data.reading import Bounds, Users, read_observations
 from privcheck.errors import FileFormatError, ParameterError, PrivcheckError, TrajectoryError
 from privcheck_algorithms.trained import CART_POLE, SimulatedUsers
@@ -183,3 +186,65 @@ def test_simulated_episodes_come_back_as_they_were():
     for name in ("actions", "rewards", "lengths", "terminated", "users"):
         assert np.array_equal(getattr(found.episodes, name), getattr(played, name)), name
     assert found.unit.who == "user"
+
+
+CSV = """stay,patient,t,age,pulse,drug,score,dead,ward
+7,p1,0,50,60.5,1,-3,0,A
+7,p1,1,51,,0,2,1,A
+8,p2,0,30,80,1,0.5,0,B
+"""
+NAMED = ("--column", "episode=stay", "--column", "user=patient", "--column", "step=t", "--column", "action=drug")
+NAMED = (*NAMED, "--column", "reward=score", "--column", "terminated=dead")
+RANGES = ("--horizon", "5", "--reward-range", "-5", "5", "--observe", "age:0:120,pulse:20:250")
+
+
+def prepare(tmp_path, text, *more, named=NAMED, code=0):
+    (tmp_path / "stays.csv").write_text(text)
+    given = ["prepare", str(tmp_path / "stays.csv"), "--out", str(tmp_path / "out.parquet"), *named, *more, "--json"]
+    result = CliRunner().invoke(main.main, given)
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+def test_columns_of_numbers_are_prepared_as_vectors(tmp_path):
+    made = prepare(tmp_path, CSV.replace(",,", ",61,"), *RANGES)
+    assert (made["rows"], made["episodes"], made["steps"], made["unit"]["who"]) == (3, 2, 5, "patient")
+    bounds = Bounds(low=(0.0, 20.0), high=(120.0, 250.0), actions=2, rewards=(-5.0, 5.0), limit=5)
+    found = read_observations(tmp_path / "out.parquet", bounds=bounds)
+    assert found.observations.tolist() == [[[50, 60.5], [51, 61]], [[30, 80], [0, 0]]]
+    assert found.actions.tolist() == [[1, 0], [1, 0]]
+    assert found.rewards.tolist() == [[-3, 2], [0.5, 0]]
+    assert found.terminated.tolist() == [True, False]
+    assert (found.unit.who, found.unit.trajectories) == ("patient", 1)
+    assert "column patient" in found.unit.stated_by
+    clipped = prepare(tmp_path, CSV.replace(",,", ",61,"), *RANGES[:2], "--reward-range", "-1", "1", "--clip-rewards",
+                      *RANGES[5:])  # fmt: skip
+    assert clipped["changed"] == {"reward clipped": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "says"),
+    [
+        (CSV, RANGES, "pulse: empty: line 3"),
+        (CSV.replace(",,", ",300,"), RANGES, "coordinate 1 from 20 to 250.*line 3"),
+        (CSV.replace(",,", ",60,").replace("-3", "-9"), RANGES, "stated public bounds.*line 2"),
+        (CSV.replace(",,", ",60,").replace("p2", "p1"), RANGES, "more than one episode"),
+        (CSV.replace(",,", ",x,"), RANGES, "pulse: expected a number: line 3"),
+        (CSV.replace(",patient,", ",who,"), RANGES, "names; found"),
+        (CSV, RANGES[:5], "--column terminated: expected"),
+        (CSV, RANGES[2:], "--horizon"),
+        (CSV, (*RANGES, "--missing", "drop"), "leave out --missing"),
+        (CSV, (*RANGES[:-1], "age:0"), "--observe expects"),
+        (CSV, (*RANGES[:-1], "age:0:1,age:0:1"), "--observe expects"),
+        (CSV, (*RANGES[:-1], "age:1:0"), "--observe expects"),
+        (CSV, (*RANGES[:-1], "weight:0:1"), "no column weight"),
+        (CSV, (*RANGES, "--column", "state=ward"), "--column state"),
+    ],
+    ids=["empty", "bounds", "rewards", "two", "text", "no user", "no observe", "no horizon", "choices", "form", "twice",
+         "order", "unknown", "state"],
+)  # fmt: skip
+def test_what_is_not_as_stated_is_not_prepared(tmp_path, text, more, says):
+    refused = prepare(tmp_path, text, *more, code=2)
+    told = "\n".join([refused["message"], *refused.get("problems", ())])
+    assert re.search(says, told), told
+    assert not (tmp_path / "out.parquet").exists()

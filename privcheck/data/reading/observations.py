@@ -11,7 +11,8 @@ no noise covers, so there is no way to infer them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -33,9 +34,18 @@ from privcheck.data.reading.tables import (
     whole_numbers,
 )
 from privcheck.data.reading.trajectories import ArrowTable, read_stored, refusal
-from privcheck.data.reading.users import DEPENDS_ON_DATA, NO_STATEMENT, Users, most_of, refuse_unknown, unit_of_table
-from privcheck.errors import ParameterError
+from privcheck.data.reading.users import (
+    DEPENDS_ON_DATA,
+    METADATA,
+    NO_STATEMENT,
+    Users,
+    most_of,
+    refuse_unknown,
+    unit_of_table,
+)
+from privcheck.errors import FileFormatError, ParameterError
 from privcheck.support.display import Brief
+from privcheck.support.files import whole_file
 from privcheck.terms.unit import Unit
 
 NEEDED: Final = ("episode", "step", "observation", "action", "reward", "terminated")
@@ -124,8 +134,6 @@ def read_observations(
     else:
         path = Path(type(given).__name__)
         table = as_table(given, needed=NEEDED, optional=(users.name,))
-    stored = read_stored(table, path)
-    named = users.name in table.columns
 
     def look(names: Sequence[str]) -> Mapping[str, Any]:
         asked = {"needed": ("episode",), "optional": names[1:]}
@@ -133,6 +141,34 @@ def read_observations(
             return read_table(path, problems=Problems(), **asked).columns
         return as_table(given, **asked).columns
 
+    return admit_observations(table, path, bounds=bounds, users=users, problems=problems, look=look)
+
+
+def admit_observations(
+    table: Table,
+    path: Path,
+    *,
+    bounds: Bounds,
+    users: Users,
+    problems: Problems,
+    look: Callable[[Sequence[str]], Mapping[str, Any]],
+) -> ObservedEpisodes:
+    """Check a table's rows and return its episodes.
+
+    Args:
+        table: The columns `NEEDED`, and that of the users if there is one.
+        path: Name of the table in messages.
+        bounds: The public facts.
+        users: Statement of the reader about its users.
+        problems: Problems found so far.
+        look: Reads more of its columns, for a refusal that suggests columns of users.
+
+    Raises:
+        ParameterError: Two statements about the users contradict each other.
+        TrajectoryError: The users are unknown, or rows are invalid.
+    """
+    stored = read_stored(table, path)
+    named = users.name in table.columns
     refuse_unknown(str(path), users, stored, [*table.columns, *table.ignored], look)
     if named:
         table.columns["user"] = table.columns.pop(users.name)
@@ -255,13 +291,47 @@ def _vectors(table: Table, bounds: Bounds, problems: Problems) -> Array:
     flat = pc.list_flatten(column).cast(pa.float64(), safe=False)
     values: Array = np.array(flat.to_numpy(), dtype=np.float64).reshape(-1, n)
     finite = np.isfinite(values)
-    problems.add("observation: not finite", ~finite.all(axis=1), table.place)
+    problems.add("observation: not finite", np.asarray(~finite.all(axis=1)), table.place)
     outside = finite & ~((values >= np.array(bounds.low)) & (values <= np.array(bounds.high)))
     for coordinate, (low, high, bad) in enumerate(zip(bounds.low, bounds.high, outside.T, strict=True)):
         problems.add(
             f"observation: expected coordinate {coordinate} from {low:g} to {high:g}, the stated public bounds (clip "
             "it to bounds that are publicly known, or state wider ones)",
-            np.flatnonzero(bad),
+            bad,
             table.place,
         )
     return values
+
+
+def write_observations(path: Path, episodes: ObservedEpisodes) -> None:
+    """Write Parquet that `read_observations` reads, under a temporary name first: never half a file.
+
+    Episodes are numbered from 0, and steps from 1. The unit of privacy is in the metadata.
+
+    Raises:
+        FileFormatError: The path does not end in .parquet, or the file cannot be written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if path.suffix.lower() != ".parquet":
+        raise FileFormatError(f"{path}: expected a name that ends in .parquet, which has columns of vectors")
+    lengths, n = episodes.lengths, episodes.observations.shape[2]
+    live = np.arange(episodes.actions.shape[1]) < lengths[:, np.newaxis]
+    episode, step = np.nonzero(live)
+    flat = pa.array(episodes.observations[live].ravel())
+    table = pa.table(
+        {
+            "episode": episode,
+            "step": step + 1,
+            "observation": pa.FixedSizeListArray.from_arrays(flat, n).cast(pa.list_(pa.float64())),
+            "action": episodes.actions[live],
+            "reward": episodes.rewards[live],
+            "terminated": episodes.terminated[episode] & (step + 1 == lengths[episode]),
+        }
+    ).replace_schema_metadata({METADATA: json.dumps(episodes.unit.to_dict())})
+    try:
+        with whole_file(path) as file:
+            pq.write_table(table, file)
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be written: {error}") from error
