@@ -303,13 +303,13 @@ def registered(make):
     return dataclasses.replace(PRIVATE_POLICY_GRADIENT, trained=Trained(make=make))
 
 
-def view(algorithm, *, trials=12):
+def view(algorithm, *, trials=24):
     return runs.audit(settle(algorithm, {"policy": "linear"}), view="lockstep", trials=trials, delta=1e-5)
 
 
 def test_the_view_of_the_registered_agent_runs_it_and_finds_nothing():
     found = view(PRIVATE_POLICY_GRADIENT)
-    assert (found.verdict, found.agent_ran, found.trials) == ("consistent", True, 12)
+    assert (found.verdict, found.agent_ran, found.trials) == ("consistent", True, 24)
     assert found.evidence["compared"].split(", ")[0] == "parameters"
     assert 0.9 < found.bars.bars[0].ratio <= 1
 

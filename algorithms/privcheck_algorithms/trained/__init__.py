@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from privcheck_algorithms.trained.evolution_strategies import PRIVATE_EVOLUTION_STRATEGIES, EvolutionStrategies
 from privcheck_algorithms.trained.hiv import HIV
+from privcheck_algorithms.trained.logged import LoggedEpisodes, read_episodes
 from privcheck_algorithms.trained.policies import LinearPolicy, MirrorPolicy, Policy, TanhPolicy
 from privcheck_algorithms.trained.policy_gradient import (
     PRIVATE_POLICY_GRADIENT,
@@ -48,6 +49,7 @@ __all__ = [
     "EvolutionStrategies",
     "LearnedPolicy",
     "LinearPolicy",
+    "LoggedEpisodes",
     "MirrorPolicy",
     "Plan",
     "Policy",
@@ -62,6 +64,7 @@ __all__ = [
     "greedy_returns",
     "load_trained",
     "no_noise",
+    "read_episodes",
     "read_plan",
     "release_noise",
     "simulated_noise",

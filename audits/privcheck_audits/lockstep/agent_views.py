@@ -138,7 +138,7 @@ LOCKSTEP = RegisteredView(
     "charged sensitivity?",
     leaves_open="Other pairs of neighbours may move a release further, and the noise is not tested; the view “noise” "
     "does that.",
-    trials=partial(_trials, 40, 100, 16, trained=12),
+    trials=partial(_trials, 40, 100, 16, trained=24),
     lacks=partial(_lacks, "lockstep"),
     run=lockstep,
 )

@@ -31,7 +31,7 @@ from privcheck.runtime.noise import NoiseSource
 from privcheck.runtime.registry import Algorithm
 from privcheck.runtime.results import AuditRequest, AuditResult
 from privcheck_algorithms.trained.policy_gradient import SimulatedUsers
-from privcheck_algorithms.trained.tasks import CART_POLE, Array, Choose, Episodes
+from privcheck_algorithms.trained.tasks import CART_POLE, MOUNTAIN_CAR, PENDULUM, Array, Choose, Episodes, Task
 from privcheck_algorithms.trained.training import Agent, Training, Users, simulated_noise, train
 from privcheck_audits.lockstep.replay import Distance, draw_distances
 from privcheck_audits.plan.requests import check, size_note
@@ -228,74 +228,98 @@ def extreme_pairs(users: Users, user: int) -> Iterator[tuple[Users, Users]]:
 
 
 def replay_training(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Test a registered agent's training on simulated users of CartPole, at the sizes of its audit instance.
+    """Test a registered agent's training on simulated users, at the sizes of its audit instance.
 
-    `trials` is the number of pairs: extreme ones, in which a user of the first batch is replaced, then one of a later
-    batch, and so on; half of the rounds with the instance's noise, under which policies follow the sums closely, half
-    with the declared noise on its grid, as a release draws it.
+    `trials` is the number of pairs. A round has the extreme ones, in which one user is replaced: of the first batch in
+    the first rounds, then of the second, and so on. Rounds are of CartPole with the instance's noise, under which
+    policies follow the sums closely; of CartPole with the declared noise on its grid, as a release draws it; and of
+    MountainCar and Pendulum, whose signals are a goal and rewards.
 
     Raises:
         ParameterError: A number of the request is out of range, or the algorithm trains no policy.
     """
     check(request)
     began = time.perf_counter()
-    if algorithm.trained is None:
-        raise ParameterError(f"{algorithm.name} trains no policy", name=algorithm.name)
-    setting = request.setting
-    agent: Agent[Any] = algorithm.trained.agent(CART_POLE, setting.options, setting.readings)
-    sized = {name: Fraction(size) for name, size in algorithm.instance.sizes.items()}
-    sized |= {name: Fraction(size) for name, size in algorithm.trained.sizes(
-        CART_POLE, setting.options, setting.readings
-    ).items()}  # fmt: skip
-    values = {name: sized.get(name, value) for name, value in request.values.items()}
-    quiet = {name: Fraction(algorithm.instance.values.get(name, value)) for name, value in values.items()}
-    rounds = [(request.declaration, quiet), (_on_grid(request.declaration, values), values)]
-    users = SimulatedUsers(task=CART_POLE, seed=request.seed)
-    batch, most = int(values["B"]), int(values["K"])
-    found: list[tuple[int, int, TrainingAudit]] = []
+    rounds = [_Round.of(request, algorithm, task) for task in (CART_POLE, CART_POLE, MOUNTAIN_CAR, PENDULUM)]
+    rounds[1] = rounds[1].on_grid(request.declaration)
+    found: list[tuple[str, int, TrainingAudit]] = []
     done = 0
     while done < request.trials:
-        at, (drawn, chosen) = len(found), rounds[len(found) % 2]
-        user = (1 + (at // 2) * batch) % most
-        pairs = list(extreme_pairs(users, user))[: request.trials - done]
-        one = audit_lockstep(
-            _procedure(agent, request.declaration, drawn, chosen),
+        at, one = len(found), rounds[len(found) % len(rounds)]
+        user = one.user(at // len(rounds))
+        pairs = list(extreme_pairs(SimulatedUsers(task=one.task, seed=request.seed), user))[: request.trials - done]
+        audited = audit_lockstep(
+            one.procedure(request.declaration),
             pairs,
-            declaration=drawn,
-            values=chosen,
+            declaration=one.drawn,
+            values=one.values,
             seed=request.seed + at,
         )
         done += len(pairs)
-        found.append((user, done, one))
+        found.append((f"two extreme episodes of user {user} of {one.values['K']}, {one.task.name}", done, audited))
         request.progress(done, request.trials)
-        if not one.consistent:
+        if not audited.consistent:
             break
-    return run_test(request, lambda _: found, lambda every: _read(request, every, values), began=began, agent_ran=True)
+    at_sizes = {**request.values, **rounds[1].values}
+    return run_test(request, lambda _: found, lambda all_: _read(request, all_, at_sizes), began=began, agent_ran=True)
 
 
-def _on_grid(declaration: Declaration, values: Mapping[str, Fraction]) -> Declaration:
-    """The declaration that a release draws; the declared one, if its claim has no release noise."""
-    try:
-        return as_drawn(declaration, values)
-    except ParameterError:
-        return declaration
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    """An agent on users of a task, and the declaration of the noise that is drawn for it."""
 
+    task: Task
+    agent: Agent[Any]
+    drawn: Declaration
+    values: Mapping[str, Fraction]
+    declared: Mapping[str, Fraction]
 
-def _procedure(
-    agent: Agent[Any], declaration: Declaration, drawn: Declaration, values: Mapping[str, Fraction]
-) -> Procedure:
-    def procedure(users: Users, noise: Callable[[int], NoiseSource]) -> Left:
-        return leaving(
-            train(agent, users, declaration=declaration, values=values, noise=noise, drawn=drawn, steps=CART_POLE.limit)
+    @classmethod
+    def of(cls, request: AuditRequest, algorithm: Algorithm, task: Task) -> _Round:
+        """The agent at the sizes of its audit instance, with its noise.
+
+        Raises:
+            ParameterError: The algorithm trains no policy.
+        """
+        if algorithm.trained is None:
+            raise ParameterError(f"{algorithm.name} trains no policy", name=algorithm.name)
+        options, readings = request.setting.options, request.setting.readings
+        sizes = {**algorithm.instance.sizes, **algorithm.trained.sizes(task, options, readings)}
+        declared = {name: Fraction(sizes.get(name, value)) for name, value in request.values.items()}
+        return cls(
+            task=task,
+            agent=algorithm.trained.agent(task, options, readings),
+            drawn=request.declaration,
+            values={name: Fraction(algorithm.instance.values.get(name, value)) for name, value in declared.items()},
+            declared=declared,
         )
 
-    return procedure
+    def on_grid(self, declaration: Declaration) -> _Round:
+        """The same with the declared noise, on the grid of a release if the claim has release noise."""
+        try:
+            drawn = as_drawn(declaration, self.declared)
+        except ParameterError:
+            drawn = declaration
+        return replace(self, drawn=drawn, values=self.declared)
+
+    def user(self, batch: int) -> int:
+        """The second user of a batch; of the first again after the last."""
+        return int((1 + batch * self.values["B"]) % self.values["K"])
+
+    def procedure(self, declaration: Declaration) -> Procedure:
+        """The training."""
+        how: dict[str, Any] = {"drawn": self.drawn, "steps": self.task.limit}
+
+        def trained(users: Users, noise: Callable[[int], NoiseSource]) -> Left:
+            return leaving(train(self.agent, users, declaration=declaration, values=self.values, noise=noise, **how))
+
+        return trained
 
 
 def _read(
-    request: AuditRequest, found: list[tuple[int, int, TrainingAudit]], values: Mapping[str, Fraction]
+    request: AuditRequest, found: list[tuple[str, int, TrainingAudit]], values: Mapping[str, Fraction]
 ) -> Outcome:
-    user, done, last = found[-1]
+    pair, done, last = found[-1]
     distances = [
         Distance(
             release=name,
@@ -303,20 +327,20 @@ def _read(
             measured=one.moved[name],
             charged=most,
             exceeds=not one.moved[name] <= most * (1 + _SLACK),
-            pair=f"two extreme episodes of user {number}",
+            pair=words,
         )
-        for number, _, one in found
+        for words, _, one in found
         for name, most in one.allowed.items()
     ]
     top = max(distances, key=lambda one: (one.exceeds, one.ratio))
     compared = ", ".join(sorted({name for *_, one in found for name in one.compared}))
-    witness = f"two extreme episodes of user {user} of {int(values['K'])}"
+    top_pair = top.pair if last.consistent else pair
     return Outcome(
         violated=not last.consistent,
         method="lockstep replay of the running training: compares the sums before noise on D and, behind D's noisy "
         "sums, on D′, over all batches with the declared sensitivity, and whatever leaves, bit for bit; exact, without "
         "error probability",
-        witness=witness if last.consistent else f"{'; '.join(last.findings)} ({witness})",
+        witness=top_pair if last.consistent else f"{'; '.join(last.findings)} ({top_pair})",
         evidence={
             "release": top.release,
             "norm": top.norm,
