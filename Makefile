@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo serve-demo dist test test-fast coverage test-all fuzz corpus corpus-training peers locks lint docs pictures speed bench clean
+.PHONY: demo serve-demo dist test test-fast coverage test-all seconds fuzz corpus corpus-training peers locks lint docs pictures speed bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -48,6 +48,10 @@ test-all: $(VENV)/.developing
 	$(PYTEST) $(WORKERS) -m hypothesis --record ../benchmarks/nightly_examples.md --kept ../$(VENV)/examples.tests .); \
 	examples=$$?; for code in $$all $$examples; do case $$code in 0|5) ;; *) exit 1;; esac; done; \
 	rm $(VENV)/all.tests $(VENV)/examples.tests  # 5: all was finished before
+
+# the seconds of tests that are newer than the last `make test-all`, so that they are put into tiers
+seconds: $(VENV)/.developing
+	$(PYTEST) $(WORKERS) -m "not nightly" --record ../$(VENV)/change.md --kept ../$(VENV)/change.tests .
 
 # 10 000 random declarations and 5 000 jobs for the accountant against oracles of their own; the tests look at some hundred
 fuzz: $(VENV)/.developing

@@ -27,6 +27,7 @@ from dp_accounting.pld import PLDAccountant, privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
 
 from privcheck import accounting as acc
+from privcheck.accounting.currencies import cost_of
 from privcheck.pricing import account
 from privcheck_algorithms.dp_apvi import GAUSSIAN
 
@@ -35,7 +36,7 @@ _RELATIONS = {
     "add-remove": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
     "replace-one": dp_accounting.NeighboringRelation.REPLACE_ONE,
 }
-PEERS = ("dp-accounting", "autodp", "prv-accountant", "riskcal", "opendp")
+PEERS = ("dp-accounting", "autodp", "PLD_accounting", "prv-accountant", "riskcal", "opendp")
 CALLS, STEPS, RATE = 10_000, 10_000, 0.01
 
 
@@ -423,6 +424,48 @@ def rows():
             ours=lambda make=make, way=way: getattr(make().epsilon(delta=1e-5), way),
             repeats=3,
         )
+    for std, bins, epochs, delta in ((1.0, 100, 1, 1e-5), (1.0, 100, 10, 1e-5), (0.8, 391, 5, 1.25e-5)):
+        for way in ("upper", "lower"):
+            yield Row(
+                job=f"balls in {bins} bins, std {std}, {epochs} epochs, δ = {delta}, certified {way}",
+                ours=lambda way=way, std=std, bins=bins, epochs=epochs, delta=delta: getattr(
+                    acc.compose(balls(std, bins, epochs)).epsilon(delta=delta), way
+                ),
+                repeats=3,
+                theirs={"PLD_accounting": their_balls(std, bins, epochs, delta, way)},
+                slow=("PLD_accounting",),
+            )
+    yield Row(
+        job="50 permute-and-flip of ε = .5, δ = 1e-6",
+        ours=lambda: acc.compose(50 * acc.permute_and_flip(epsilon=0.5 * next(_fresh))).epsilon(delta=1e-6).upper,
+        repeats=5,
+    )
+    for what, make in (("the exponential mechanism", acc.exponential_mechanism), ("Laplace noise", unit_laplace)):
+        yield Row(
+            job=f"μ² that a filter charges for {what} of ε = 1",
+            ours=lambda make=make: float(cost_of(make(epsilon=1.0 * next(_fresh)), acc.Currency(name="gdp")).amount),
+            repeats=5,
+        )
+
+
+def unit_laplace(*, epsilon):
+    return acc.laplace(scale=1 / epsilon)
+
+
+def balls(std, bins, epochs):
+    return acc.random_allocation(std=std * next(_fresh), rounds=bins, epochs=epochs, relation="add-remove")
+
+
+def their_balls(std, bins, epochs, delta, way):
+    def work():
+        import PLD_accounting as pa
+
+        params = pa.PrivacyParams(sigma=std * next(_fresh), num_steps=bins, num_epochs=epochs, delta=delta)
+        bound = pa.BoundType.DOMINATES if way == "upper" else pa.BoundType.IS_DOMINATED
+        config = pa.AllocationSchemeConfig(loss_discretization=0.05)
+        return float(pa.gaussian_allocation_epsilon_configurable(params=params, config=config, bound_type=bound))
+
+    return work
 
 
 def allocated(relation="add-remove", participations=1):

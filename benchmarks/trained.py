@@ -9,6 +9,7 @@ for its twin with the same effort; the tables are of seeds 200 to 204, and retur
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Iterator
@@ -22,12 +23,14 @@ from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.verification import verify
 from privcheck_algorithms.trained import (
     ACROBOT,
+    CANCER,
     CART_POLE,
     HIV,
     MOUNTAIN_CAR,
     PENDULUM,
     PRIVATE_EVOLUTION_STRATEGIES,
     PRIVATE_POLICY_GRADIENT,
+    DosePolicy,
     EvolutionStrategies,
     LinearPolicy,
     MirrorPolicy,
@@ -40,6 +43,7 @@ from privcheck_algorithms.trained import (
     simulated_noise,
     train,
 )
+from privcheck_algorithms.trained.cancer import DEATH, DOSES, MONTHS, develop, hazard, month_rewards
 from privcheck_algorithms.trained.policies import greedy, sampled
 from privcheck_algorithms.trained.policy_gradient import draw_rows
 from privcheck_algorithms.trained.tasks import play
@@ -116,6 +120,11 @@ CARE = Case(  # judged by drawn actions: its greedy policy is the worse one, for
     batch=500,
     rate=0.8,
     twin_rate=0.8,
+)
+DOSE = replace(
+    POLE,
+    title="cancer dosing, evolution strategies, one mean dose",
+    agent=EvolutionStrategies(task=CANCER, policy=DosePolicy(inputs=3, doses=DOSES), spread=1.0),
 )
 CARE_RATES = (0.4, 0.8, 1.6)
 # The best known policy: greedy and linear on the same inputs, found without privacy by CMA-ES on 78 000 patients.
@@ -260,6 +269,47 @@ def hiv() -> Iterator[str]:
     yield f"{of[2]} on 205 to 216, {of[3]} on these 17 together."
 
 
+def best_plans(patients: int) -> float:
+    """Mean over patients of the largest expected return: the model tells nothing on the way but that one lives."""
+    starts = CANCER.start(draw_rows(CANCER, 77, range(patients))[0])[:, 2:4]
+    plans = np.array(list(itertools.product(DOSES, repeat=MONTHS)))
+    totals = []
+    for first in starts:
+        seen = np.full(len(plans), first[0]), np.full(len(plans), first[1])
+        alive, total = np.ones(len(plans)), np.zeros(len(plans))
+        for month in range(MONTHS):
+            after = develop(*seen, (first[0], first[1]), plans[:, month])
+            lives = np.exp(-(hazard(*seen) + hazard(*after)) / 2)
+            total += alive * (lives * month_rewards(seen, after) + (1 - lives) * DEATH)
+            alive, seen = alive * lives, after
+        totals.append(total.max())
+    return float(np.mean(totals))
+
+
+def cancer() -> Iterator[str]:
+    """Returns of dosing policies, beside constant doses, and the best plan of doses for each patient."""
+    users = SimulatedUsers(task=CANCER, seed=77)
+
+    def constant(dose: int) -> float:
+        return float(users.play(lambda seen, _, __: np.full(len(seen), dose), range(2000)).returns.mean())
+
+    fixed = ", ".join(f"{constant(dose):.1f} at {DOSES[dose]}" for dose in range(len(DOSES)))
+    yield f"Returns of constant doses: {fixed}; of uniform ones {uniform(DOSE):.1f}."
+    yield f"The best plan of doses for each patient, from the known model by trying all: {best_plans(500):.1f}."
+    yield ""
+    sweep = ("1/5", "1/2", "1", OFF)
+    yield "| agent | " + " | ".join(f"{said(level)}" for level in sweep) + " |"
+    yield "| --- |" + " --- |" * len(sweep)
+    cells = [shown([judged(DOSE, level, seed) for seed in FRESH]) for level in sweep]
+    yield f"| {DOSE.title}, B = {DOSE.batch}, K = 10 000 | {' | '.join(cells)} |"
+    yield ""
+    yield "| tuned on seeds 100 to 102 | " + " | ".join(f"rate {rate}" for rate in RATES) + " |"
+    yield "| --- |" + " --- |" * len(RATES)
+    for level in ("1", OFF):
+        cells = [shown([judged(DOSE, level, seed, rate=rate) for seed in TUNING]) for rate in RATES]
+        yield f"| {said(level)} | {' | '.join(cells)} |"
+
+
 def speed() -> Iterator[str]:
     yield "| agent, K = 10 000 | CPU seconds, ε = 1 | twin | steps a CPU second, ε = 1 | twin |"
     yield "| --- | --- | --- | --- | --- |"
@@ -314,6 +364,7 @@ SECTIONS = {
     "tune": (tune, "What was tuned: Adam's rate, on seeds 100 to 102"),
     "users": (users, "By the number of users"),
     "hiv": (hiv, "HIV treatment, K = 10 000 patients: the share of the way from untreated to the best known policy"),
+    "cancer": (cancer, "Cancer dosing: six months of chemotherapy (Zhao, Kosorok & Zeng 2009)"),
     "speed": (speed, "Speed, one core, per-user vectors included"),
     "one-run": (one_run, "One-run audit of ε = 1, 1 000 canaries of 10 000 users, confidence 95 %"),
 }

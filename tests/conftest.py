@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from results_table import ResultsTable
 
         kept = config.getoption("kept").absolute()
-        table = ResultsTable(config.getoption("record").absolute(), kept)
+        table = ResultsTable(config.getoption("record").absolute(), kept, part=bool(config.option.markexpr))
         config.pluginmanager.register(table)
         done = kept.with_suffix(".done")
         done.write_text("".join(f"{one.nodeid}\n" for one in table.finished.values() if one.kind != "failed"))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tiers import ADDED, write_seconds
+from tiers import ADDED, read_seconds, write_seconds
 
 ROOT = Path(__file__).parents[1]
 SLOWEST = 10
@@ -72,12 +72,14 @@ class ResultsTable:
     Attributes:
         path: The table.
         kept: File of the finished tests; those that did not fail are not run again.
+        part: Whether not all tests were asked for, so that recorded seconds stay and new functions are added.
         commit: What is tested.
         finished: All finished tests, those of earlier runs included.
     """
 
     path: Path
     kept: Path
+    part: bool = False
     commit: str = field(default_factory=_commit)
     finished: dict[str, Finished] = field(default_factory=dict)
     seconds: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -121,7 +123,8 @@ class ResultsTable:
         self.path.write_text(self.text(int(exitstatus)), encoding="utf-8")
         if os.environ.get("HYPOTHESIS_PROFILE") != "nightly":  # thirty times as many examples
             all_ = self.finished.values()
-            write_seconds({one.nodeid: one.seconds for one in all_}, {one.nodeid: one.marks for one in all_})
+            seconds, marks = {one.nodeid: one.seconds for one in all_}, {one.nodeid: one.marks for one in all_}
+            write_seconds(seconds, marks, kept=read_seconds() if self.part else None)
 
     def text(self, exitstatus: int) -> str:
         """Returns the table in Markdown."""

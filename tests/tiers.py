@@ -3,8 +3,8 @@
 Each tier has so many seconds of all workers together. They are shared out so that short functions run whole, and every
 long one gets the same: of its cases as many stay as fit in, spread over all of them, and the others are in the next
 tier. So a test that has become slow leaves the fast tier when `make test-all` has recorded it. In `make test` at least
-one case of a function stays, unless it takes more than `LONGEST`. A function that has never been recorded is fast. The
-mark `every_change` keeps all of a slow function's cases in `make test`.
+one case of a function stays, unless it takes more than `LONGEST`. A function that has never been recorded is fast, and
+`make seconds` records it. The mark `every_change` keeps all of a slow function's cases in `make test`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,16 @@ def read_seconds() -> dict[str, Function]:
     return {name: Function(*of) for name, of in kept.items()}
 
 
-def write_seconds(spent: Mapping[str, float], marks: Mapping[str, Iterable[str]]) -> None:
-    """Records the seconds of all tests, and which of them marks by hand keep out of a tier."""
+def write_seconds(
+    spent: Mapping[str, float], marks: Mapping[str, Iterable[str]], *, kept: Mapping[str, Function] | None = None
+) -> None:
+    """Records the seconds of tests, and which of them marks by hand keep out of a tier.
+
+    Args:
+        spent: Seconds by test.
+        marks: Marks by test.
+        kept: Functions that stay as they were recorded, where not all tests ran.
+    """
     cases: dict[str, list[tuple[float, bool, bool]]] = {}
     for nodeid, seconds in spent.items():
         has = set(marks.get(nodeid, ()))
@@ -68,12 +76,14 @@ def write_seconds(spent: Mapping[str, float], marks: Mapping[str, Iterable[str]]
         )
         for name, of in cases.items()
     }
-    total = {name: one.each * len(cases[name]) for name, one in means.items()}
+    known = dict(kept or {})
+    total = {name: one.each * len(cases[name]) for name, one in means.items() if name not in known}
     rest = sum(seconds for seconds in total.values() if seconds <= RECORDED)
-    kept = {name: one for name, one in sorted(means.items()) if total[name] > RECORDED} | {OTHERS: Function(1, 1, rest)}
+    long = known | {name: means[name] for name, seconds in total.items() if seconds > RECORDED}
+    long.pop(OTHERS, None)
     lines = [
         f"{json.dumps(name)}: [{one.change}, {one.fast}, {one.each:.3f}, {json.dumps(one.whole)}]"
-        for name, one in kept.items()
+        for name, one in [*sorted(long.items()), (OTHERS, Function(1, 1, rest))]
     ]
     SECONDS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 

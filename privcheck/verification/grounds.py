@@ -170,7 +170,8 @@ def for_all_parameters(declaration: Declaration) -> bool:
 
 def _what_a_user_has(relation: Relation) -> str:
     if relation.trajectories == expression(1):
-        return f"a user has only one {relation.unit} ({relation.words})"
+        what = "trajectory" if relation.unit == "user" else relation.unit
+        return f"a user has only one {what} ({relation.words})"
     return f"a {relation.unit} has at most {relation.trajectories} trajectories ({relation.words})"
 
 

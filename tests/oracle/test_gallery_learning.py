@@ -1,4 +1,4 @@
-"""Policy evaluation, Q-learning, a classifier and k-means in the gallery, against searches and integrals done here."""
+"""What the gallery has of learning besides bandits, against searches and integrals done here, and other accountants."""
 
 import itertools
 import math
@@ -7,11 +7,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting.pld import PLDAccountant
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
 from scipy.stats import norm
 
 from privcheck.commands.settings import resolve_setting
+from privcheck.declare.declaration import resolve
 from privcheck.declare.procedures import OwnMechanism
 from privcheck.errors import DeclarationError, ParameterError, TrajectoryError
 from privcheck.terms.guarantees import PureDP
@@ -20,6 +23,7 @@ from privcheck_algorithms.gallery.k_means import count_and_sum
 from privcheck_algorithms.gallery.output_perturbation import minimiser
 from privcheck_algorithms.gallery.policy_evaluation import means, smooth_sensitivity
 from privcheck_algorithms.gallery.private_q_learning import STATES, covariance
+from privcheck_algorithms.gallery.private_training import dp_policy_gradient, primorl
 
 
 def judge(name, **given):
@@ -33,7 +37,7 @@ def gaussian_epsilon(mu, delta):
     def excess(e):
         return norm.cdf(mu / 2 - e / mu) - math.exp(e) * norm.cdf(-mu / 2 - e / mu) - delta
 
-    return brentq(excess, 0, 1000 * mu + 10)
+    return brentq(excess, 0, mu**2 / 2 + 10 * mu)
 
 
 # policy evaluation
@@ -251,3 +255,27 @@ def test_k_means_costs_its_claim_where_points_are_added_and_twice_where_they_are
     assert max(np.abs(a - b).sum() for a, b in itertools.combinations(tables, 2)) == 6
     with pytest.raises(TrajectoryError, match="points in"):
         count_and_sum((np.array([0.0, 1.2]),))
+
+
+# trained policies whose texts were not at hand
+
+
+def trained(declare, **readings):
+    declaration = declare(readings)
+    return verify(declaration, resolve(declaration.parameters, {}, owner=declaration.name))
+
+
+@pytest.mark.parametrize(("clipping", "norm"), [("ensemble", 1), ("each-model", 7**0.5)])
+def test_primorl_costs_what_another_accountant_says(clipping, norm):
+    found = trained(primorl, clipping=clipping)
+    peer = PLDAccountant()
+    peer.compose(SelfComposedDpEvent(PoissonSampledDpEvent(0.01, GaussianDpEvent(1 / norm)), 500))
+    assert found.upper_ratio == pytest.approx(peer.get_epsilon(1e-5) / 1.66, rel=1e-3)
+    assert found.verdict == ("holds" if norm == 1 else "fails")
+
+
+@pytest.mark.parametrize(("users", "times"), [("once", 1), ("every-update", 40)])
+def test_a_policy_gradient_of_users_who_come_again_costs_a_larger_gaussian(users, times):
+    found = trained(dp_policy_gradient, users=users)
+    assert found.upper_ratio == pytest.approx(gaussian_epsilon(0.26805 * times**0.5, 1e-5), rel=1e-6)
+    assert (found.verdict, found.joint) == (("holds", "follows") if times == 1 else ("fails", "unproved"))

@@ -315,6 +315,17 @@ def test_compositions_by_dp_accounting(std, sizes, chances, count):
     assert curve.value <= curve.upper <= curve.value * (1 + 1e-4)
 
 
+@pytest.mark.parametrize("std", [1e7, 1e9, 1e11])
+def test_tiny_losses_are_those_of_the_mean_contribution(std):
+    """To first order in 1/σ the loss is that of one Gaussian; never less, and at most the largest contribution's."""
+    mixture = acc.mixture_of_gaussians(
+        std=std, sensitivities=[0, 0.5, 3], probabilities=[0.2, 0.5, 0.3], relation="add-remove"
+    )
+    found = acc.compose(mixture).epsilon(delta=1e-3 / std).upper
+    mean, largest = (acc.gaussian(std=std, sensitivity=size).epsilon(delta=1e-3 / std).upper for size in (1.15, 3))
+    assert mean * (1 - 1e-3) <= found <= largest
+
+
 def test_two_parts_are_poisson_sampling_and_one_part_is_a_gaussian():
     two = acc.mixture_of_gaussians(
         std=2, sensitivities=[0, 1], probabilities=["0.98", "0.02"], count=100, relation="add-remove"

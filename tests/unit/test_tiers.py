@@ -95,6 +95,19 @@ def test_seconds_are_means_over_cases_and_marks_by_hand_are_told_from_others(tmp
     assert tiers.read_seconds() == {NAME: tiers.Function(3, 2, 2.5), tiers.OTHERS: tiers.Function(1, 1, 0.1)}
 
 
+def test_a_run_of_some_tests_adds_functions_and_leaves_those_recorded(tmp_path, monkeypatch):
+    monkeypatch.setattr(tiers, "SECONDS", tmp_path / "seconds.json")
+    before = {
+        "a.py::gone": tiers.Function(5, 5, 9.0),
+        NAME: tiers.Function(3, 2, 2.5),
+        tiers.OTHERS: tiers.Function(1, 1, 7.0),
+    }
+    spent = {f"tests/{NAME}[1]": 80.0, "tests/b.py::new[1]": 1.0, "tests/b.py::new[2]": 3.0, "tests/b.py::quick": 0.2}
+    tiers.write_seconds(spent, {"tests/b.py::new[2]": ("slow",)}, kept=before)
+    new = {"b.py::new": tiers.Function(2, 1, 2.0), tiers.OTHERS: tiers.Function(1, 1, 0.2)}
+    assert tiers.read_seconds() == before | new
+
+
 def test_a_cover_has_every_feature_with_few_cases():
     for uses in ((), ("online", "declared"), ("from data",)):
         cases = [case for case, parts in described().items() if parts.issuperset(uses)]

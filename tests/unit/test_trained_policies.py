@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privcheck_algorithms.trained import policies
-from privcheck_algorithms.trained.policies import LinearPolicy, MirrorPolicy, TanhPolicy
+from privcheck_algorithms.trained.policies import DosePolicy, LinearPolicy, MirrorPolicy, TanhPolicy
 
 FORMS = [
     LinearPolicy(inputs=3, actions=2),
@@ -13,6 +13,8 @@ FORMS = [
     MirrorPolicy(turned=(False, True, True)),
     MirrorPolicy(turned=(True, False, False)),
     MirrorPolicy(turned=(True, True, True)),
+    DosePolicy(inputs=3, doses=(0.0, 0.25, 1.0)),
+    DosePolicy(inputs=3, doses=(-2.0, 0.5), sharpness=1.5),
     TanhPolicy(inputs=3, actions=2, units=5),
     TanhPolicy(inputs=3, actions=3, units=4),
 ]
@@ -31,6 +33,11 @@ def naive_logits(policy, parameters, seen):
         odd = [i for i in range(3) if policy.turned[i]]
         pairs = [seen[i] * seen[j] for i in odd for j in range(3) if not policy.turned[j]]
         return [sum(p * x for p, x in zip(parameters, [*(seen[i] for i in odd), *pairs], strict=True))]
+    if isinstance(policy, DosePolicy):
+        mean = sum(x * p for x, p in zip(seen, parameters, strict=False)) + parameters[3]
+        mean += (policy.doses[0] + policy.doses[-1]) / 2
+        heights = [-policy.sharpness * (dose - mean) ** 2 for dose in policy.doses]
+        return [height - heights[0] for height in heights[1:]]
     m, outs = policy.units, policy.actions - 1
     hidden = [np.tanh(sum(seen[i] * parameters[i * m + j] for i in range(3)) + parameters[3 * m + j]) for j in range(m)]
     rest = parameters[4 * m :]
@@ -105,6 +112,9 @@ def test_huge_logits_stay_finite(others):
 def test_first_policies_are_uniform_and_public():
     for policy in FORMS:
         seen = np.random.default_rng(3).normal(size=(5, 3))
+        if isinstance(policy, DosePolicy):  # midway, whatever is seen
+            np.testing.assert_array_equal(np.ptp(policy.logits(policy.initial(), seen), axis=0), 0)
+            continue
         np.testing.assert_allclose(policies.probabilities(policy.logits(policy.initial(), seen)), 1 / policy.actions)
         np.testing.assert_array_equal(policy.initial(), policy.initial())
 

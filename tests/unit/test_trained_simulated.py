@@ -145,7 +145,7 @@ def test_what_is_not_as_stated_is_refused(name, given, error, says):
 
 
 def test_tasks_are_registered():
-    for name in [*TASKS, "hiv"]:
+    for name in [*TASKS, "hiv", "cancer"]:
         found = registry.environment(name).task({})
         assert found.name == found.task.name == name
         assert found.users(0).task is found.task

@@ -463,13 +463,16 @@ def test_returns_of_a_policy_that_draws_are_those_of_users_and_greedy_ones_of_it
 def test_signals_by_rewards_are_weighted_means_of_what_is_left(discount):
     users = SimulatedUsers(task=trained.PENDULUM, seed=1)
     episodes = users.play(lambda _, u, __: (2 * u).astype(int), range(3))
-    episodes = dataclasses.replace(episodes, lengths=np.array([200, 50, 1]))
+    ended = np.arange(200) >= np.array([[200], [50], [1]])
+    episodes = dataclasses.replace(
+        episodes, lengths=np.array([200, 50, 1]), rewards=np.where(ended, 0.0, episodes.rewards)
+    )
     signals, live = discounted_signals(trained.PENDULUM, episodes, discount=discount)
     worth = trained.PENDULUM.worth(episodes.rewards)
     for user, n in enumerate([200, 50, 1]):
         for t in (0, n // 2, n - 1):
-            weights = [discount**k for k in range(n - t)]
-            wanted = sum(w * x for w, x in zip(weights, worth[user, t:n], strict=True)) / sum(weights)
+            weights = [discount**k for k in range(200 - t)]
+            wanted = sum(w * x for w, x in zip(weights, worth[user, t:], strict=True)) / sum(weights)
             assert signals[user, t] == pytest.approx(wanted, rel=1e-12)
             assert 0 <= wanted <= 1
         assert not signals[user, n:].any()

@@ -1,7 +1,7 @@
 """Agents that train a policy on users' trajectories, with the declaration as their training code.
 
-`tasks` are Gymnasium's for many users at a time, `hiv` is a task of patients, `policies` have gradients of every user
-apart, `training` reads batches, clipping and noise from a declaration and hands noisy sums to a learner,
+`tasks` are Gymnasium's for many users at a time, `hiv` and `cancer` are tasks of patients, `policies` have gradients
+of every user apart, `training` reads batches, clipping and noise from a declaration and hands noisy sums to a learner,
 `policy_gradient` and `evolution_strategies` are two such agents, with their declarations. `simulated` makes tasks
 environments that are named on the command line, `running` runs the agents there.
 
@@ -11,10 +11,11 @@ sums and public numbers.
 
 from __future__ import annotations
 
+from privcheck_algorithms.trained.cancer import CANCER
 from privcheck_algorithms.trained.evolution_strategies import PRIVATE_EVOLUTION_STRATEGIES, EvolutionStrategies
 from privcheck_algorithms.trained.hiv import HIV
 from privcheck_algorithms.trained.logged import LoggedEpisodes, read_episodes
-from privcheck_algorithms.trained.policies import LinearPolicy, MirrorPolicy, Policy, TanhPolicy
+from privcheck_algorithms.trained.policies import DosePolicy, LinearPolicy, MirrorPolicy, Policy, TanhPolicy
 from privcheck_algorithms.trained.policy_gradient import (
     PRIVATE_POLICY_GRADIENT,
     PolicyGradient,
@@ -38,6 +39,7 @@ from privcheck_algorithms.trained.training import (
 
 __all__ = [
     "ACROBOT",
+    "CANCER",
     "CART_POLE",
     "HIV",
     "MOUNTAIN_CAR",
@@ -45,6 +47,7 @@ __all__ = [
     "PRIVATE_EVOLUTION_STRATEGIES",
     "PRIVATE_POLICY_GRADIENT",
     "Agent",
+    "DosePolicy",
     "Episodes",
     "EvolutionStrategies",
     "LearnedPolicy",

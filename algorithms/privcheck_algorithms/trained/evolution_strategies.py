@@ -208,14 +208,14 @@ def directions(seed: int, users: Indices, d: int) -> Array:
 def scores(task: Task, episodes: Episodes) -> Array:
     """Scores f in [−1, 1] of users' own episodes, (B,).
 
-    With rewards as signals, the mean of their worth. With a failure, the share of the time limit until it. With a goal,
-    the share of the time limit that is left when it is reached, and below all of those, with the task's `progress`, the
-    largest progress of an episode that does not reach it.
+    With rewards as signals, the mean of their worth up to the time limit, with rewards of 0 after an end. With a
+    failure, the share of the time limit until it. With a goal, the share of the time limit that is left when it is
+    reached, and below all of those, with the task's `progress`, the largest progress of an episode that does not reach
+    it.
     """
     share = episodes.lengths / task.limit
     if task.worth is not None:
-        live = np.arange(episodes.actions.shape[1]) < episodes.lengths[:, np.newaxis]
-        found = (task.worth(episodes.rewards) * live).sum(axis=1) / np.maximum(episodes.lengths, 1)
+        found = task.worth(episodes.rewards_to(task.limit)).mean(axis=1)
     elif task.signal == "failure":
         found = np.where(episodes.terminated, share, 1.0)
     elif task.progress is None:

@@ -1,4 +1,4 @@
-"""Softmax policies in NumPy with gradients of every user apart: linear, odd under a mirror, and a net of tanh units.
+"""Softmax policies in NumPy with gradients of every user apart: linear, odd under a mirror, of doses, and a net.
 
 The first action's logit is 0, so that two actions have one logit. A policy is a value without parameters; these are
 flat arrays (d,), which a learner makes.
@@ -138,6 +138,57 @@ class MirrorPolicy:
         odd, even = observations[..., turned], observations[..., ~turned]
         products = odd[..., :, np.newaxis] * even[..., np.newaxis, :]
         return np.concatenate([odd, products.reshape(*odd.shape[:-1], -1)], axis=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DosePolicy:
+    """Ordered actions: probabilities ∝ exp(−s·(z − m)²) of doses z, with a mean m linear in (observation, 1).
+
+    All doses share inputs + 1 parameters, where a linear policy has as many for every dose after the first, each with
+    noise.
+
+    Attributes:
+        inputs: Coordinates of an observation.
+        doses: Public doses of the actions, ascending; at the first parameters m is midway between first and last.
+        sharpness: s.
+    """
+
+    inputs: int
+    doses: tuple[float, ...]
+    sharpness: float = 4.0
+
+    @property
+    def actions(self) -> int:
+        """Number of doses."""
+        return len(self.doses)
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters: inputs + 1."""
+        return self.inputs + 1
+
+    def initial(self) -> Array:
+        """Zeros: a mean dose midway."""
+        return np.zeros(self.dimension)
+
+    def logits(self, parameters: Array, observations: Array) -> Array:
+        """Logits of the doses after the first."""
+        return self._around(observations @ parameters[:-1] + parameters[-1])
+
+    def logits_apart(self, parameters: Array, observations: Array) -> Array:
+        """Logits of users with parameters of their own."""
+        return self._around((observations * parameters[:, :-1]).sum(axis=1) + parameters[:, -1])
+
+    def gradients(self, parameters: Array, observations: Array, slopes: Array) -> Array:
+        """Sums of gradients by user."""
+        above = np.array(self.doses[1:]) - self.doses[0]
+        return _weighed(observations, slopes @ (2 * self.sharpness * above[:, np.newaxis]))
+
+    def _around(self, moved: Array) -> Array:
+        """−s·(z − m)² less that of the first dose, for means m that are so far from midway."""
+        first, doses = self.doses[0], np.array(self.doses[1:])
+        means = moved[..., np.newaxis] + (first + self.doses[-1]) / 2
+        return np.asarray(self.sharpness * (doses - first) * (2 * means - doses - first))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ from privcheck_algorithms.privatizers.declaration import MU, follow_gaussian
 from privcheck_algorithms.trained.adam import adam_step
 from privcheck_algorithms.trained.policies import Policy, greedy, probabilities, sampled
 from privcheck_algorithms.trained.running import SMALL, UNITS, Trained, policy_reading
-from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Flags, Indices, Task, play
+from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Indices, Task, play
 from privcheck_algorithms.trained.training import Plan, Sums
 
 NAME: Final = "private-policy-gradient"
@@ -282,25 +282,25 @@ def weigh(gradients: Array, means: Array, *, norm: float, share: float) -> Array
 def discounted_signals(task: Task, episodes: Episodes, *, discount: float) -> tuple[Array, Array]:
     """G_t of every step, 0 after the end, and whether a step belongs to the episode, both (B, T).
 
-    By rewards, G_t is the mean worth of the steps from t on, with weights γ^k: within [0, 1], and of one size for early
-    and late steps.
+    By rewards, G_t is the mean worth of the steps from t to the time limit, with weights γ^k and rewards of 0 after an
+    end: within [0, 1], and of one size for early and late steps.
     """
     left = episodes.lengths[:, np.newaxis] - np.arange(episodes.actions.shape[1])
     live = left > 0
     if task.worth is not None:
-        return _mean_worth(task.worth(episodes.rewards), live, discount=discount), np.asarray(live)
+        means = _mean_worth(task.worth(episodes.rewards_to(task.limit)), discount=discount)
+        return np.where(live, means[:, : live.shape[1]], 0.0), np.asarray(live)
     sign = 1.0 if task.signal == "goal" else -1.0
     faded = discount ** np.maximum(left - 1, 0)
     return np.asarray(sign * faded * (live & episodes.terminated[:, np.newaxis])), np.asarray(live)
 
 
-def _mean_worth(worth: Array, live: Flags, *, discount: float) -> Array:
+def _mean_worth(worth: Array, *, discount: float) -> Array:
     """Σ_k γ^k·worth_{t+k} over Σ_k γ^k, of the steps that are left."""
-    means, total, weight = np.zeros(worth.shape), np.zeros(len(worth)), np.zeros(len(worth))
+    means, total, weight = np.empty(worth.shape), np.zeros(len(worth)), 0.0
     for t in reversed(range(worth.shape[1])):
-        total = np.where(live[:, t], worth[:, t] + discount * total, 0.0)
-        weight = np.where(live[:, t], 1.0 + discount * weight, 0.0)
-        means[:, t] = total / np.maximum(weight, 1.0)
+        total, weight = worth[:, t] + discount * total, 1.0 + discount * weight
+        means[:, t] = total / weight
     return means
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +27,7 @@ from privcheck.runtime.registry import AuditInstance, Reading
 from privcheck.runtime.replicates import CHECKPOINT, open_checkpoint, save_checkpoint, seeds
 from privcheck.runtime.trained import Simulated, TrainingRequest, TrainingResult
 from privcheck.terms.parameters import Parameter
-from privcheck_algorithms.trained.policies import LinearPolicy, MirrorPolicy, Policy, TanhPolicy, greedy
+from privcheck_algorithms.trained.policies import DosePolicy, LinearPolicy, MirrorPolicy, Policy, TanhPolicy, greedy
 from privcheck_algorithms.trained.tasks import Array, Choose, Indices, Task
 from privcheck_algorithms.trained.training import (
     Agent,
@@ -45,7 +45,7 @@ Make = Callable[[Task, Policy, Mapping[str, Fraction]], Agent[Any]]
 _EVALUATED: Final = 200  # fresh users of each figure
 _SAVE_EVERY: Final = 1.0  # seconds
 _FORMAT: Final = 1
-_KINDS: Final = {"linear": LinearPolicy, "mirror": MirrorPolicy, "tanh": TanhPolicy}
+_KINDS: Final = {"dose": DosePolicy, "linear": LinearPolicy, "mirror": MirrorPolicy, "tanh": TanhPolicy}
 
 # an audit's instance: few users, and so little noise that policies follow the sums
 SMALL: Final = AuditInstance(sizes={"K": 240, "B": 40}, values={"mu": Fraction(20)})
@@ -231,10 +231,10 @@ def load_trained(path: Path | str) -> LearnedPolicy:
     if kind is None or not isinstance(loaded, Weights):
         raise FileFormatError(f"{path}: not a policy on observations of a form known here: {', '.join(_KINDS)}")
     centre, scale, numbers = (form.pop(name) for name in ("centre", "scale", "numbers"))
-    if kind is MirrorPolicy:
-        form = {"turned": tuple(form["turned"])}
+    own = {one.name for one in fields(kind)}
+    parts = {name: tuple(value) if isinstance(value, list) else value for name, value in form.items() if name in own}
     return LearnedPolicy(
-        policy=kind(**form),
+        policy=kind(**parts),
         parameters=loaded.parameters,
         centre=np.array(centre, np.float64),
         scale=np.array(scale, np.float64),

@@ -20,6 +20,7 @@ from privcheck.runtime.registry import Environment
 from privcheck.runtime.trained import Simulated
 from privcheck.terms.parameters import Parameter
 from privcheck_algorithms.environments import tables
+from privcheck_algorithms.trained.cancer import CANCER
 from privcheck_algorithms.trained.hiv import HIV
 from privcheck_algorithms.trained.policy_gradient import SimulatedUsers
 from privcheck_algorithms.trained.tasks import (
@@ -77,6 +78,7 @@ MOUNTAIN_CAR_USERS: Final = environment_of(
     MOUNTAIN_CAR, title="MountainCar with two pushes", source=f"{_OWN} MountainCar-v0"
 )
 PENDULUM_USERS: Final = environment_of(PENDULUM, title="Pendulum with two torques", source=f"{_OWN} Pendulum-v1")
+CANCER_USERS: Final = environment_of(CANCER, title="Chemotherapy in five doses", source="Zhao, Kosorok & Zeng 2009")
 HIV_USERS: Final = environment_of(HIV, title="Treatment of HIV patients", source="Adams et al. 2004")
 
 

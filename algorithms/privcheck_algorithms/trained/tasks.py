@@ -3,7 +3,7 @@
 The dynamics, time limits and rewards are Gymnasium's, in double precision; `tests/unit/test_trained_tasks.py` compares
 them step by step. Two things are ours, both public and neither a function of data: actions are restricted to pushing
 left or right with full force (and to none, where that is said), and observations are shifted and divided by fixed
-numbers. `hiv.py` has a task that is not in Gymnasium.
+numbers. `hiv.py` and `cancer.py` have tasks that are not in Gymnasium.
 """
 
 from __future__ import annotations
@@ -313,6 +313,10 @@ class Episodes:
             actions=np.pad(self.actions, wide),
             rewards=np.pad(self.rewards, wide),
         )
+
+    def rewards_to(self, limit: int) -> Array:
+        """Rewards up to the time limit, (B, limit), 0 after an episode's end."""
+        return np.pad(self.rewards, ((0, 0), (0, limit - self.rewards.shape[1])))
 
 
 def play(task: Task, choose: Choose, *, users: range, starts: Array, uniforms: Array) -> Episodes:

@@ -221,7 +221,7 @@ class MixtureLaw:
             mixed += weight * between
             below, above = below + weight * float(under[0]), above + weight * float(over[-1])
         # x is good to some ulps, so that a loss is to s times as many: what that opens goes up a grid point
-        share = min(1.0, 8e-16 * (1 + s * (reach + s)) / mesh)
+        share = min(1.0, 4e-15 * (1 + s * (reach + s)) / mesh)
         if direction == "remove":
             return _lift(spread(low, edges, mixed, plain, mesh=mesh, lowest=below, infinite=above), share)
         # the loss falls in x: what lies above in x is at the lowest loss
@@ -259,11 +259,13 @@ def _solve(slopes: Floats, constants: Floats, targets: Floats) -> Floats:
         top = exponents.max(axis=1)
         parts = np.exp(exponents - top[:, None])
         total = parts.sum(axis=1)
-        move = (np.log(total) + top - targets) * total / (parts * slopes).sum(axis=1)
+        over = np.log(total) + top - targets
+        move = over * total / (parts * slopes).sum(axis=1)
         x = as_floats(x - move)
         if near:  # … and so was the step before: each squares the error
             return x
-        near = bool(np.all(np.abs(move) <= 1e-8 * (1 + np.abs(x))))
+        rounding = np.abs(over) <= 1e-15 * (1 + np.abs(targets) + np.abs(top))  # all there is where slopes are tiny
+        near = bool(np.all(rounding | (np.abs(move) <= 1e-8 * (1 + np.abs(x)))))
     raise MassError(f"no root for slopes {slopes!r} after {_STEPS} steps")
 
 
