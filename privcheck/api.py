@@ -15,13 +15,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias, get_args, overload
 
-from privcheck.commands import checks, declarations, online_runs, runs, sweeps
+from privcheck.commands import checks, declarations, online_runs, runs, sweeps, training_runs
 from privcheck.commands.certificates import FILE_NAME as CERTIFICATE_NAME
 from privcheck.commands.certificates import certificate_of, write_certificate
 from privcheck.commands.provenance import Began
 from privcheck.commands.run_budget import Nobody, Paying
 from privcheck.commands.settings import Chosen, check_grid, parse_delta, parse_number, resolve_setting
-from privcheck.commands.sources import Place, anything_to_check, source_to_run, world_to_run
+from privcheck.commands.sources import Place, anything_to_check, source_to_run, task_to_run, world_to_run
 from privcheck.commands.sweeps import plan_sweep
 from privcheck.data.reading import NO_STATEMENT, Held, Users
 from privcheck.errors import ParameterError
@@ -195,7 +195,8 @@ def run(
 
     Args:
         name: The registered algorithm.
-        env: A registered environment; users are sampled from it, or an online agent acts in it.
+        env: A registered environment; users are sampled from it, or an online agent acts in it, or its users play the
+            episodes on which a policy is trained.
         data: Data of an offline agent: a file, a pandas frame, a pyarrow table, `Trajectories`, or an environment's
             name. Unless it names an environment, it is the users' own data: several replicates are refused, and only
             figures from noisy releases are shown.
@@ -207,7 +208,8 @@ def run(
         noise: "simulated", from the seed, or "release", for publication.
         seed: Seed of sampled users and simulated noise.
         workers: Threads of online agents; None for all cores. The result does not depend on it.
-        out: Folder of run.json, the ledger and the policy; a stopped run of an online agent is continued.
+        out: Folder of run.json, the ledger and the policy; a stopped run of an online agent, or of one that trains a
+            policy, is continued.
         ledger: Store of a team's budget; the run's cost is reserved there and committed before the first draw.
         grant: The grant of that budget to charge.
         progress: Makes a callback (done, total) for a named part of the work.
@@ -224,6 +226,13 @@ def run(
     given, directory = _texts(parameters, settings), _directory(out)
     _refuse_numbers(replicates=replicates, seed=seed, workers=workers, noise=noise)
     how: dict[str, Any] = {"replicates": replicates, "noise": noise, "seed": seed, "out": directory}
+    if algorithm.trained is not None:
+        setting, task = task_to_run(algorithm, given, place)
+        with _charged(setting, ledger, grant, continued=noise == "simulated", world=task.name, **how) as begin:
+            trained = training_runs.run_training(setting, task, progress=progress("run"), begin=begin, **how)
+        if directory is not None:
+            save_result(trained, folder_for(directory, released=noise == "release") / "run.json")
+        return trained
     if algorithm.online is None:
         setting, source = source_to_run(algorithm, given, place, seed=seed)
         with _charged(setting, ledger, grant, **how) as begin:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from privcheck.cli.options import Count, Place, finish, json_option, seed_option
 from privcheck.cli.progress import ProgressBars
 from privcheck.support.files import write_whole
+
+if TYPE_CHECKING:
+    from privcheck.data.reading import Users
 
 _CONFIRM = (
     'confirm that each label is public, add labels missing from the data, set "inferred" to false, and give it '
@@ -41,6 +44,11 @@ _CONFIRM = (
 @click.option(
     "--pad-reward", type=float, help="The reward of padded steps, in the file's unit; by default 0, or the lower bound."
 )
+@click.option(
+    "--observe", metavar="NAME:LOW:HIGH,…",
+    help="Columns of numbers that make up an observation, with their public bounds: for agents that train a policy. "
+    "With --horizon, the longest episode, --reward-range and a column terminated.",
+)  # fmt: skip
 @click.option("--who", metavar="NOUN", help="The noun for one user, such as patient; by default from the column.")
 @click.option("--max-trajectories", type=Count(), metavar="M", help="The most episodes of a user; by default 1.")
 @click.option(
@@ -88,7 +96,7 @@ _CONFIRM = (
 def prepare(
     raw: Path, *, out: Path | None, columns: tuple[str, ...], codebook: Path | None, draft_codebook: Path | None,
     draft: Path | None, recipe: Path | None, layout: str | None, who: str | None, max_trajectories: int | None,
-    one_episode_is_one_user: bool, **choices: Any,
+    one_episode_is_one_user: bool, observe: str | None, **choices: Any,
 ) -> None:  # fmt: skip
     """Make trajectories of the RAW table.
 
@@ -98,6 +106,8 @@ def prepare(
     Examples:
       privcheck prepare stays.csv --draft recipe.toml
       privcheck prepare stays.csv --recipe recipe.toml --out trips.parquet
+      privcheck prepare stays.csv --out trips.parquet --observe age:0:120,pulse:20:250 --horizon 20 \
+        --reward-range -15 15 --column episode=stay --column user=patient_id
       privcheck prepare stays.csv --out trips.parquet --codebook codes.json --reward-range -15 15 \
         --column episode=stay --column user=patient_id --max-trajectories 8 --keep first
     """
@@ -128,6 +138,10 @@ def prepare(
         write_whole(draft, drafted.recipe)
         finish(drafted, lambda one: describe_draft(one, raw, draft))
         return
+    if observe is not None:
+        users = Users(who=who, max_trajectories=max_trajectories, one_episode_is_one_user=one_episode_is_one_user)
+        _prepare_observed(raw, out, observe=observe, columns=named, users=users, choices=choices)
+        return
     if recipe is not None:
         _refuse_beside("--recipe", "recipe", "show_values")
         read = read_recipe(recipe, show_values=choices["show_values"])
@@ -147,7 +161,27 @@ def prepare(
     finish(done, describe_prepared)
 
 
-def _refuse_beside(option: str, *allowed: str) -> None:
+def _prepare_observed(
+    raw: Path, out: Path | None, *, observe: str, columns: dict[str, str], users: Users, choices: dict[str, Any]
+) -> None:
+    """Prepare episodes with observations, and print the result."""
+    from privcheck.cli.printing import describe_prepared
+    from privcheck.data.preparing.observed import parse_observed, prepare_observations
+
+    allowed = ("columns", "who", "max_trajectories", "one_episode_is_one_user", "horizon", "reward_range")
+    _refuse_beside("--observe", "observe", "clip_rewards", *allowed, why="takes no choices about codes and times")
+    limit, rewards = choices["horizon"], choices["reward_range"]
+    if out is None or limit is None or rewards is None:
+        raise click.UsageError("--observe goes with --out FILE, --horizon H (the longest episode) and --reward-range")
+    done = prepare_observations(
+        raw, out,
+        observe=parse_observed(observe), columns=columns, rewards=rewards, limit=limit, users=users,
+        clip_rewards=choices["clip_rewards"],
+    )  # fmt: skip
+    finish(done, describe_prepared)
+
+
+def _refuse_beside(option: str, *allowed: str, why: str = "sets all choices itself") -> None:
     """Refuse choices beside an option that determines all of them.
 
     Raises:
@@ -162,4 +196,4 @@ def _refuse_beside(option: str, *allowed: str) -> None:
         and context.get_parameter_source(str(parameter.name)) is click.core.ParameterSource.COMMANDLINE
     ]
     if given:
-        raise click.UsageError(f"{option} sets all choices itself: leave out {', '.join(given)}")
+        raise click.UsageError(f"{option} {why}: leave out {', '.join(given)}")

@@ -209,9 +209,11 @@ def describe_draft(result: Draft, raw: Path, recipe: Path) -> str:
 def describe_prepared(result: Prepared) -> str:
     """Text of a preparation: the written file, the changes, and the choices that depend on the data."""
     changed = [f"{what}: {count:,}" for what, count in sorted(result.changed.items())]
+    steps = f"{'' if result.changes else 'at most '}{result.steps} steps"  # of observed ones the limit is known
     lines = [
-        f"{result.data}: {result.episodes:,} episodes of {result.steps} steps, from {result.rows:,} rows",
-        f"changed: {', '.join(changed) or 'nothing'} (row by row in {result.changes}, as private as the data)",
+        f"{result.data}: {result.episodes:,} episodes of {steps}, from {result.rows:,} rows",
+        f"changed: {', '.join(changed) or 'nothing'}"
+        + (f" (row by row in {result.changes}, as private as the data)" if result.changes else ""),
         f"protected: {result.unit.words}; stated by: {result.unit.stated_by}",
         *([] if result.codebook is None else [f"labels: {result.codebook}"]),
         *(f"depends on the data: {choice}" for choice in result.depends_on_data),
@@ -240,7 +242,11 @@ def describe_shown_policy(result: ShownPolicy) -> str:
             f"value: {', '.join(worth) or 'not known'} ({result.value.note})",
             *(f"not covered by noise: {warning}" for warning in result.warnings),
             "",
-            columns([("state", "steps", "likeliest action", "probability"), *result.rows]),
+            columns(
+                [*result.form.items()]
+                if result.form
+                else [("state", "steps", "likeliest action", "probability"), *result.rows]
+            ),
         ]
     )
 

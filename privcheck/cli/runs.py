@@ -151,12 +151,13 @@ def run(
 
     Several online agents are compared.
 
-    With --out, the same command continues a stopped run of an online agent.
+    With --out, the same command continues a stopped run of an online agent, or of one that trains a policy.
 
     \b
     Examples:
       privcheck run dp-apvi --env riverswim --replicates 5
       privcheck run ucb-vi private-ucb-vi-central --env riverswim --set K=1e6 --out runs/two
+      privcheck run private-policy-gradient --env cart-pole --set K=4000 --out runs/cart-pole
     """
     from privcheck import api
     from privcheck.cli.printing import describe_online_runs, describe_run
@@ -180,7 +181,8 @@ def run(
     if delta is not None and len(names) == 1:
         raise click.UsageError("--delta goes with several NAMEs, to compare their guarantees; see `privcheck budget`")
     how |= {"env": env, "parameters": given, "out": out}
-    acts = registry.algorithm(names[0]).online is not None
+    first = registry.algorithm(names[0])
+    acts = first.online is not None or first.trained is not None
     result: Ran | RanOnline | Compared
     with telling_what_is_kept(out, resumes=acts and how["noise"] == "simulated"), ProgressBars() as bars:
         if len(names) == 1:

@@ -16,6 +16,7 @@ from privcheck.commands.provenance import Began, about, exact_parameters, proven
 from privcheck.commands.run_budget import Nobody, Paying
 from privcheck.commands.runs import LOCKSTEP, audit, refuse_second_release, run, say_compared
 from privcheck.commands.settings import Chosen, parse_delta
+from privcheck.commands.training_runs import run_training
 from privcheck.declare.mechanisms import LAWS
 from privcheck.errors import ParameterError
 from privcheck.reports import load_report
@@ -36,6 +37,7 @@ from privcheck.runtime import registry
 from privcheck.runtime.registry import AuditPlan
 from privcheck.runtime.results import NoiseKind, World
 from privcheck.runtime.run_folders import refuse_mixed
+from privcheck.runtime.trained import Simulated
 from privcheck.support.display import Progress
 
 Views = Mapping[str, Audited]
@@ -133,7 +135,7 @@ REPLICATES = 5
 
 def check(
     setting: Chosen,
-    source: Source | World | None,
+    source: Source | World | Simulated | None,
     *,
     delta: float,
     replicates: int | None,
@@ -151,8 +153,8 @@ def check(
 
     Args:
         setting: The algorithm.
-        source: Data of the agent, or environment of an online agent; None for a declaration without an agent, so that
-            nothing is run.
+        source: Data of the agent, or environment of an online agent, or users of one that trains a policy; None for a
+            declaration without an agent, so that nothing is run.
         delta: δ of the reported ε.
         replicates: Repetitions of the run; None for 5 on simulated users, and for 1 with release noise or on a user's
             own data, where every repetition costs the budget again.
@@ -220,6 +222,8 @@ def check(
         source = None  # what an audit refuted is released to nobody
     if isinstance(source, World):
         learned = run_online(setting, source, workers=workers, progress=progress, **how)
+    elif isinstance(source, Simulated):
+        learned = run_training(setting, source, progress=progress("run"), **how)
     elif source is not None:
         learned = run(setting, source, progress=progress("run"), **how)
     return replace(
@@ -246,7 +250,7 @@ def count_replicates(replicates: int | None, noise: NoiseKind, *, own_data: bool
     return replicates or (1 if own_data or noise == "release" else REPLICATES)
 
 
-def is_own(source: Source | World | None) -> bool:
+def is_own(source: Source | World | Simulated | None) -> bool:
     """Whether the source is a user's own data, not simulated users."""
     return isinstance(source, Source) and not source.data.public
 

@@ -94,7 +94,7 @@ def _from_environment(name: str, given: Mapping[str, str], seed: int) -> Source:
     values = resolve(environment.parameters, {k: v for k, v in given.items() if k in own}, owner=name)
     if environment.sample is None:
         message = f"{name} has no trajectories to learn from: it is for agents that learn as they act"
-        raise ParameterError(message, name="env", given=name)
+        raise ParameterError(f"{message}, or train a policy", name="env", given=name)
     dataset = environment.sample({k: int(v) for k, v in values.items()}, seed)
     unit = simulated_unit(name, dataset.trajectories.horizon)
     dataset = replace(dataset, trajectories=replace(dataset.trajectories, unit=unit))

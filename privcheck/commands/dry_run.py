@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from privcheck.commands import checks
 from privcheck.commands import runs as learned
 from privcheck.commands.datasets import load
-from privcheck.commands.estimates import audit_part, offline_part, online_part, sampling_part, within_limits
+from privcheck.commands.estimates import (
+    audit_part,
+    offline_part,
+    online_part,
+    sampling_part,
+    training_part,
+    within_limits,
+)
 from privcheck.commands.online_runs import episodes_of, online_only
 from privcheck.commands.settings import Chosen, resolve_setting, settle
-from privcheck.commands.sources import Place, source_to_run, usual_place, world_to_run
+from privcheck.commands.sources import Place, source_to_run, task_to_run, usual_place, world_to_run
 from privcheck.declare.declaration import resolve
 from privcheck.reports.values import PlannedPart
 from privcheck.runtime import registry
@@ -82,6 +89,9 @@ def foresee_run(
             for one in settings
         ]
         return Foreseen(settings=tuple(settings), parts=tuple(parts))
+    if algorithms[0].trained is not None:
+        setting, task = task_to_run(algorithms[0], given, place)
+        return Foreseen(settings=(setting,), parts=(training_part(setting, steps=task.steps, replicates=replicates),))
     return _foresee_learning(algorithms[0], given, place, replicates=replicates, seed=seed, read=read)
 
 

@@ -33,6 +33,8 @@ _COUNTER: Final = 1.5e-9  # seconds a counter and episode: noise and planning of
 _DIMENSION: Final = 1.5e-6  # seconds a squared dimension of features and episode
 _CELL: Final = 3e-8  # seconds a noisy cell of an agent that learns from data
 _LEARN: Final = 2e-3  # seconds of learning at least
+_TRAINED_STEP: Final = 4e-7  # seconds a step of a training, played and learned from
+_WEIGHT: Final = 2e-9  # seconds a parameter and step
 _STEP_BYTES: Final = 40.0  # a step of a user, in memory while it is sampled
 _CURVES: Final = 3 * 400 * 8 * 2  # bytes of a replicate's curves
 
@@ -81,6 +83,24 @@ def online_part(
         sizes={"episodes": episodes, "replicates": replicates, "threads": threads, **_plain(sizes)},
         seconds=_START + episodes * replicates * episode / threads,
         bytes=_PROCESS + replicates * (8.0 * nodes * max(counters, sizes["H"] * dimension**2) + _CURVES),
+    )
+
+
+def training_part(setting: Chosen, *, steps: int, replicates: int) -> PlannedPart:
+    """Estimated work of training a policy and its twin without noise.
+
+    Args:
+        setting: The agent.
+        steps: Largest number of steps of an episode.
+        replicates: Number of repetitions.
+    """
+    users, parameters = int(setting.values["K"]), int(setting.values.get("d", 1))
+    batch = int(setting.values.get("B", users))
+    return PlannedPart(
+        what=f"run {setting.algorithm.name}",
+        sizes={"episodes": users, "replicates": replicates, "H": steps},
+        seconds=_START + 2 * replicates * users * steps * (_TRAINED_STEP + parameters * _WEIGHT),
+        bytes=_PROCESS + batch * steps * _STEP_BYTES * 8 + 8.0 * batch * parameters,
     )
 
 

@@ -291,10 +291,10 @@ def run_online(
         raise ParameterError(f"{setting.algorithm.name} does not learn as it acts", name=setting.algorithm.name)
     K = episodes_of(setting)
     if noise == "release":
-        _refuse_release(setting, replicates, out)
+        refuse_release(setting, replicates, out)
     refuse_mixed(out, released=noise == "release")
     declared, setting = setting, setting.with_noise(noise)
-    _refuse_ledger(setting, out)
+    refuse_ledger(setting, out)
     asked = OnlineRequest(
         setting=setting.setting,
         world=world,
@@ -357,7 +357,7 @@ def run_online(
     )
 
 
-def _refuse_release(setting: Chosen, replicates: int, out: Path | None) -> None:
+def refuse_release(setting: Chosen, replicates: int, out: Path | None) -> None:
     """Refuse release noise for compiled agents, for several replicates, and in a folder with an earlier run's ledger.
 
     Raises:
@@ -377,7 +377,7 @@ def _refuse_release(setting: Chosen, replicates: int, out: Path | None) -> None:
         raise ParameterError(f"{message}: choose another --out", name="out", given=str(out))
 
 
-def _refuse_ledger(setting: Chosen, out: Path | None) -> None:
+def refuse_ledger(setting: Chosen, out: Path | None) -> None:
     """Refuse to replace a finished run's ledger that was changed or is of another run."""
     path = None if out is None else out / FILE_NAME
     if path is None or setting.declaration is None or not path.exists():
@@ -419,7 +419,7 @@ def compare(
     refuse_mixed(out, released=noise == "release")
     places = [None if out is None else out / setting.algorithm.name for setting in settings]
     for setting, own in zip(settings, places, strict=True):
-        _refuse_ledger(setting, own)
+        refuse_ledger(setting, own)
     trivial = judge_trivial_policies(world.mdp, world.features)
     how |= {"trivial": trivial, "noise": noise, "seed": seed}
     results = tuple(

@@ -29,7 +29,7 @@ from privcheck.reports.card import Card, card_page, card_text, write_card
 from privcheck.reports.files import JSON_NAME as REPORT_NAME
 from privcheck.reports.files import RUN_JSON as RUN_NAME
 from privcheck.reports.files import encode, load_report, read_runs
-from privcheck.reports.policies import ARRAY_NAME, Policy, load_policy
+from privcheck.reports.policies import ARRAY_NAME, Policy, Weights, load_learned
 from privcheck.reports.policies import JSON_NAME as RECORD_NAME
 from privcheck.reports.promise import guess_right
 from privcheck.reports.values import (
@@ -121,7 +121,7 @@ def publish(
     """
     directory = run_folder(directory)
     _refuse_occupied(out, directory)
-    policy = load_policy(directory)
+    policy = load_learned(directory)
     stated = _refuse_unpublishable(policy.record, directory, publisher)
     header, entries = _read_record(directory, stated)
     report = load_report(directory) if find_file(directory, REPORT_NAME).exists() else None
@@ -380,7 +380,7 @@ def _read_receipt(directory: Path) -> Receipt | None:
 
 
 def _texts(
-    policy: Policy, directory: Path, guarantee: PublishedGuarantee, receipt: Receipt | None, *, dated: str
+    policy: Policy | Weights, directory: Path, guarantee: PublishedGuarantee, receipt: Receipt | None, *, dated: str
 ) -> dict[str, bytes]:
     """Return the files that the card describes, by name.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from privcheck.commands.settings import Chosen
 from privcheck.declare.relations import most_trajectories
 from privcheck.declare.schedules import EveryEpisode, Schedule, Tree
 from privcheck.errors import ParameterError
-from privcheck.reports.policies import ARRAY_NAME, Policy, describe_policy, load_policy
+from privcheck.reports.policies import ARRAY_NAME, Policy, Weights, describe_policy, load_learned
 from privcheck.reports.values import (
     OdometerReading,
     PolicyGuarantee,
@@ -43,6 +44,7 @@ _UNCOMPARED = (
 )
 _PLAIN = "not a private algorithm: the policy exposes the data from which it was learned"
 _KNOWN = "true: its exact expected return in the model; claimed: the agent's own pessimistic estimate"
+_SAMPLED = "true: the mean return of fresh simulated users under its most likely actions; there is no claimed value"
 _UNKNOWN = "claimed: the agent's own pessimistic estimate, from noisy releases; the true value is unknown"
 
 
@@ -79,6 +81,55 @@ def keep_policy(
     Raises:
         OSError: The files cannot be written.
     """
+    steps, states, actions = probabilities.shape
+    record = describe_learned(
+        setting,
+        steps=steps,
+        states=states,
+        actions=actions,
+        learned_from=learned_from,
+        true=true,
+        claimed=claimed,
+        spent=spent,
+        ledger=ledger,
+        labels=labels,
+        compared=compared,
+        warnings=warnings,
+    )
+    policy = Policy(probabilities=probabilities, record=record)
+    save_learned(policy, directory)
+    return policy
+
+
+def save_learned(policy: Policy | Weights, directory: Path | None) -> None:
+    """Write a policy's files, in private/ under release noise if it was not compared; None to write nothing.
+
+    Raises:
+        OSError: The files cannot be written.
+    """
+    if directory is not None:
+        given = policy.record.guarantee
+        released = given is not None and given.protects
+        policy.save(folder_for(directory, released=released and not (given is not None and given.compared)))
+
+
+def describe_learned(
+    setting: Chosen,
+    *,
+    steps: int,
+    states: int,
+    actions: int,
+    learned_from: str,
+    true: float | None,
+    claimed: float | None,
+    spent: SpentCost | None,
+    ledger: Ledger | None,
+    labels: PolicyLabels = _NO_LABELS,
+    compared: str = "",
+    warnings: tuple[str, ...] = (),
+    form: Mapping[str, Any] | None = None,
+) -> PolicyRecord:
+    """The record of a policy; arguments are those of `keep_policy`, and the form of a policy on observations."""
     guarantee = None
     released = ledger is not None and ledger.header["protects"]
     if setting.declaration is not None and ledger is not None:
@@ -92,8 +143,7 @@ def keep_policy(
             compared=compared,
             ledger=ledger.digest,
         )
-    steps, states, actions = probabilities.shape
-    record = PolicyRecord(
+    return PolicyRecord(
         policy="",
         digest="",
         algorithm=setting.algorithm.name,
@@ -105,17 +155,14 @@ def keep_policy(
         parameters=exact_parameters(setting),
         options=setting.options_used,
         guarantee=guarantee,
-        value=PolicyValue(true=true, claimed=claimed, note=_note(guarantee, true)),
+        value=PolicyValue(true=true, claimed=claimed, note=_note(guarantee, true, sampled=form is not None)),
         warnings=warnings,
         choices=dict(setting.readings),
+        form=form,
         versions=versions(),
         # how long the work on exact data took is no function of the releases
         made="" if released else datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    policy = Policy(probabilities=probabilities, record=record)
-    if directory is not None:
-        policy.save(folder_for(directory, released=released and not compared))
-    return policy
 
 
 def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy:
@@ -130,20 +177,31 @@ def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy
         FileFormatError: There is no policy, or its files do not belong together.
         ParameterError: The picture's name has another ending.
     """
-    policy = load_policy(path)
+    policy = load_learned(path)
     if picture is not None:
         if picture.suffix not in _PICTURES:
             message = f"--out {picture}: expected a picture's name that ends in {', '.join(_PICTURES)}"
             raise ParameterError(message, name="out", given=str(picture))
+        if isinstance(policy, Weights):
+            message = "a policy on observations has no heat map: leave --out out"
+            raise ParameterError(message, name="out", given=str(picture))
         picture.parent.mkdir(parents=True, exist_ok=True)
         policy.plot().savefig(picture)
-    rows = describe_policy(policy, most=policy.probabilities.size if whole else _ROWS)
+    rows: Sequence[tuple[str, ...]] = ()
+    labels, form = policy.record.labels, dict[str, str]()
+    if isinstance(policy, Policy):
+        rows = describe_policy(policy, most=policy.probabilities.size if whole else _ROWS)
+        labels = PolicyLabels(states=policy.states, actions=policy.actions)
+    else:
+        form = {"parameters": str(policy.parameters.size)}
+        form |= {name: str(value) for name, value in (policy.record.form or {}).items()}
     return take_fields(
         ShownPolicy,
         policy.record,
         policy=str(find_file(path, ARRAY_NAME) if path.is_dir() else path.parent / ARRAY_NAME),
-        labels=PolicyLabels(states=policy.states, actions=policy.actions),
+        labels=labels,
         rows=tuple(rows),
+        form=form,
         picture=None if picture is None else str(picture),
     )
 
@@ -161,8 +219,8 @@ def claim_of(setting: Chosen) -> str:
     return f"{claim} for {covered} ({setting.declared.relation.words})"
 
 
-def _note(guarantee: PolicyGuarantee | None, true: float | None) -> str:
-    worth = _UNKNOWN if true is None else _KNOWN
+def _note(guarantee: PolicyGuarantee | None, true: float | None, *, sampled: bool) -> str:
+    worth = _UNKNOWN if true is None else _SAMPLED if sampled else _KNOWN
     if guarantee is None:
         return f"{worth}; {_PLAIN}"
     if not guarantee.protects:

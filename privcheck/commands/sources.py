@@ -1,4 +1,4 @@
-"""Resolution of the user's environment or data to a setting with the data or model that the agent uses."""
+"""Resolution of the user's environment or data to a setting with the data, model or task that the agent uses."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from privcheck.commands.datasets import Source, load, simulated_unit
-from privcheck.commands.online_runs import load_world, online_only, settle_together
+from privcheck.commands.online_runs import keep_readings, load_world, online_only, settle_together
 from privcheck.commands.settings import Chosen, settle
 from privcheck.data.reading import NO_STATEMENT, Held, Users
+from privcheck.declare.declaration import resolve
 from privcheck.errors import ParameterError
 from privcheck.runtime import registry
 from privcheck.runtime.registry import Algorithm
 from privcheck.runtime.results import World
+from privcheck.runtime.trained import Simulated
 
 _FILES = "--data, --rewards or --features"
 
@@ -85,6 +87,32 @@ def world_to_run(
     return [setting.protecting(unit) for setting in settle_together(algorithms, rest, world)], world
 
 
+def task_to_run(algorithm: Algorithm, given: Mapping[str, str], place: Place) -> tuple[Chosen, Simulated]:
+    """The setting of an agent that trains a policy, and its users.
+
+    Raises:
+        ParameterError: No environment with a task is named, files are given, or a value is refused.
+        UnknownNameError: There is no such environment.
+    """
+    assert algorithm.trained is not None
+    if place.env is None or place.files:
+        message = f"{algorithm.name} trains on episodes of its users: give --env ENV, such as"
+        raise ParameterError(f"{message} {registry.usual_environment('tasks')}, and no file", name="env")
+    environment = registry.environment(place.env)
+    if environment.task is None:
+        known = [name for name in registry.names("environments") if registry.environment(name).task is not None]
+        message = f"{place.env} has no task with observations; expected one of {', '.join(known)}, or gym:…"
+        raise ParameterError(message, name="env", given=place.env)
+    own = {parameter.name for parameter in environment.task_parameters}
+    mine = {name: value for name, value in given.items() if name in own}
+    world = environment.task(resolve(environment.task_parameters, mine, owner=place.env))
+    rest = {name: value for name, value in given.items() if name not in own}
+    options = {option.name for option in algorithm.options}
+    first = settle(algorithm, keep_readings(algorithm, rest) | {k: v for k, v in rest.items() if k in options})
+    sizes = algorithm.trained.sizes(world.task, first.options, first.readings)
+    return settle(algorithm, rest, sizes=sizes).protecting(simulated_unit(world.name, world.steps)), world
+
+
 def refuse_files(algorithms: Sequence[Algorithm], place: Place) -> None:
     """Refuse files or a missing environment for online agents.
 
@@ -99,7 +127,7 @@ def refuse_files(algorithms: Sequence[Algorithm], place: Place) -> None:
 
 def anything_to_check(
     algorithm: Algorithm, given: Mapping[str, str], place: Place, *, seed: int
-) -> tuple[Chosen, Source | World | None]:
+) -> tuple[Chosen, Source | World | Simulated | None]:
     """The setting with its data or environment, by default those on which the algorithm is checked.
 
     For an algorithm with a declaration but no agent, the setting and None.
@@ -114,6 +142,8 @@ def anything_to_check(
             raise ParameterError(message, name="env")
         return settle(algorithm, given), None
     where = usual_place(algorithm, place)
+    if algorithm.trained is not None:
+        return task_to_run(algorithm, given, where)
     if algorithm.online is None:
         return source_to_run(algorithm, given, where, seed=seed)
     settings, world = world_to_run([algorithm], given, where, seed=seed)
@@ -122,6 +152,8 @@ def anything_to_check(
 
 def usual_place(algorithm: Algorithm, place: Place) -> Place:
     """The given place, or the default place on which an algorithm is checked."""
+    if algorithm.trained is not None:
+        return place.or_else(algorithm.environment or registry.usual_environment("tasks"))
     if algorithm.online is not None:
         return place.or_else(algorithm.environment or registry.usual_environment("online"))
     regresses = algorithm.offline is not None and algorithm.offline.regressing is not None

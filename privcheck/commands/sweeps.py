@@ -375,6 +375,9 @@ def _find(names: Sequence[str], place: Place) -> list[Algorithm]:
     if len(set(names)) != len(names):
         raise ParameterError(f"each algorithm is swept once, got {' '.join(names)}", name="name", given=list(names))
     algorithms = [registry.algorithm(name) for name in names]
+    if trained := [one.name for one in algorithms if one.trained is not None]:
+        message = f"{', '.join(trained)} trains a policy, which a sweep does not: `privcheck run` for each point"
+        raise ParameterError(message, name="name", given=list(names))
     acting = [one.online is not None for one in algorithms]
     if any(acting) and not all(acting):
         offline = ", ".join(one.name for one in algorithms if one.online is None)

@@ -92,7 +92,7 @@ def write_card(
     assert cost.epsilon is not None
     strength = grade(cost.epsilon, cost.delta)
     return Card(
-        title=f"A policy of {record.steps} steps, {record.states} states and {record.actions} actions",
+        title=f"A policy of {record.steps} steps, {_inputs(record)} and {record.actions} actions",
         dated=dated,
         strength=strength,
         verdict=f"May be published. The protection of one {who} is {strength}.",
@@ -104,7 +104,7 @@ def write_card(
             ),
             CardSection(heading="What it was compared with", lines=tuple(_compared(record, guarantee, run))),
             CardSection(heading="What it must not be used for", lines=tuple(_limits(record, run, who, not_for))),
-            CardSection(heading="How to check it", lines=tuple(_checks(guarantee))),
+            CardSection(heading="How to check it", lines=tuple(_checks(record, guarantee))),
         ),
         sums=tuple(sums),
     )
@@ -146,7 +146,10 @@ def _meaning(guarantee: PublishedGuarantee, who: str) -> Iterator[str]:
 
 
 def _about(record: PolicyRecord, run: Ran | RanOnline, title: str, source: str, learned_for: str) -> Iterator[str]:
-    yield "For each step and state it gives the probability of each action."
+    if record.form is None:
+        yield "For each step and state it gives the probability of each action."
+    else:
+        yield "From an observation it gives the probability of each action; `policy.json` says in which form."
     of = f"of {figure(run.episodes)} " if run.episodes is not None else "of a private number of "
     people = "simulated users" if run.unit is not None and run.unit.basis == "simulation" else "episodes"
     yield (
@@ -158,6 +161,10 @@ def _about(record: PolicyRecord, run: Ran | RanOnline, title: str, source: str, 
         yield f"Nothing was learned: {_plain(record.algorithm)} {_plain(run.did_not_learn.words)}."
     for remark in run.remarks if isinstance(run, Ran) else ():
         yield f"{_plain(remark.title)}. {_plain(remark.text)}"
+
+
+def _inputs(record: PolicyRecord) -> str:
+    return f"{record.states} states" if record.form is None else f"{record.form['inputs']} observed numbers"
 
 
 def _protected(guarantee: PublishedGuarantee, who: str, *, withheld: bool) -> Iterator[str]:
@@ -209,17 +216,24 @@ def _limits(record: PolicyRecord, run: Ran | RanOnline, who: str, not_for: Seque
     )
     if run.did_not_learn is not None:
         yield "For any decision at all: nothing was learned."
-    yield f"For other states, actions or people than those of {_plain(record.learned_from)}."
+    what = "states" if record.form is None else "observations"
+    yield f"For other {what}, actions or people than those of {_plain(record.learned_from)}."
     yield f"To conclude that other releases about the same people are private: what one {who} loses adds up."
     yield from (_plain(as_sentence(capitalise(text))) for text in not_for)
 
 
-def _checks(guarantee: PublishedGuarantee) -> Iterator[str]:
+def _checks(record: PolicyRecord, guarantee: PublishedGuarantee) -> Iterator[str]:
     yield "Whole files: `sha256sum --check SHA256SUMS`. Ask the publisher for the digest of `SHA256SUMS` itself."
-    yield (
-        'With NumPy alone: `numpy.load("policy.npz")["probabilities"][step, state].argmax()` is the code of the '
-        "likeliest action; `policy.json` has the labels."
-    )
+    if record.form is None:
+        yield (
+            'With NumPy alone: `numpy.load("policy.npz")["probabilities"][step, state].argmax()` is the code of the '
+            "likeliest action; `policy.json` has the labels."
+        )
+    else:
+        yield (
+            'With NumPy alone: `numpy.load("policy.npz")["parameters"]` are the parameters of the form in '
+            "`policy.json`."
+        )
     yield f"The record of the releases, `{guarantee.record.file}`, ends in `{guarantee.record.head}`."
     if guarantee.receipt is not None:
         yield f"`privcheck ledger receipt verify {guarantee.receipt} --key KEY` checks the receipt."

@@ -181,7 +181,8 @@ def _run(run: Ran | RanOnline) -> Facts:
     if run.preset is not None:
         rows.append(("preset", run.preset.words))
     if isinstance(run, Ran):
-        rows.append(("the agent's own estimate", show_value(run.value.claimed)))
+        if run.value.claimed is not None:
+            rows.append(("the agent's own estimate", show_value(run.value.claimed)))
     elif run.regret.baseline is not None:
         kind = "" if run.regret.twin_is_itself else ", without privacy"
         rows.append((f"regret of {run.regret.twin}{kind}", show_value(run.regret.baseline)))

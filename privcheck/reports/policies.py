@@ -1,4 +1,7 @@
-"""Learned policies as artefacts: policy.npz with the probabilities, policy.json with their record.
+"""Learned policies as artefacts: policy.npz with the probabilities, or the parameters, policy.json with their record.
+
+A table has probabilities of actions in states (`Policy`); a policy on observations has parameters (`Weights`), and its
+record says of what.
 
 A policy is the result of a private agent; it is published if its guarantee holds and its noise protects. Both files are
 written together, and a policy with two files that do not belong together is refused.
@@ -126,19 +129,68 @@ class Policy(Brief):
         Raises:
             OSError: The files cannot be written.
         """
-        directory = Path(directory)
-        directory.mkdir(parents=True, exist_ok=True)
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, probabilities=self.probabilities)
-        with whole_file(directory / ARRAY_NAME) as file:
-            file.write(buffer.getvalue())
-        digest = hashlib.sha256(buffer.getvalue()).hexdigest()
-        write_whole(directory / JSON_NAME, encode(replace(self.record, policy=ARRAY_NAME, digest=digest)))
-        return directory / ARRAY_NAME
+        return _write(Path(directory), self.record, probabilities=self.probabilities)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Weights(Brief):
+    """Parameters of a policy on observations, with their origin.
+
+    Attributes:
+        parameters: (d,).
+        record: Its origin, its form, its value, and why it may be published.
+
+    Raises:
+        ParameterError: The parameters are not finite numbers (d,), or the record says no form.
+    """
+
+    parameters: NDArray[np.float64]
+    record: PolicyRecord
+
+    def __post_init__(self) -> None:
+        if self.parameters.ndim != 1 or not np.isfinite(self.parameters).all():
+            raise ParameterError(f"expected finite parameters (d,), got an array of {self.parameters.shape}")
+        if self.record.form is None:
+            raise ParameterError("expected a record that says of what form of policy the parameters are", name="form")
+
+    def save(self, directory: Path | str) -> Path:
+        """Write policy.npz and policy.json, and return the path of the former.
+
+        Raises:
+            OSError: The files cannot be written.
+        """
+        return _write(Path(directory), self.record, parameters=self.parameters)
+
+
+def _write(directory: Path, record: PolicyRecord, **arrays: NDArray[np.float64]) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type] # typed as if a name could be `allow_pickle`
+    with whole_file(directory / ARRAY_NAME) as file:
+        file.write(buffer.getvalue())
+    digest = hashlib.sha256(buffer.getvalue()).hexdigest()
+    write_whole(directory / JSON_NAME, encode(replace(record, policy=ARRAY_NAME, digest=digest)))
+    return directory / ARRAY_NAME
 
 
 def load_policy(path: Path | str) -> Policy:
-    """Load a policy that `run` or `check` wrote.
+    """Load a table of probabilities that `run` or `check` wrote.
+
+    Args:
+        path: Its policy.npz, its policy.json, or the directory of both, or of the run.
+
+    Raises:
+        FileFormatError: A file is missing, damaged, or does not belong to the other; or it is a policy on observations.
+    """
+    loaded = load_learned(path)
+    if isinstance(loaded, Weights):
+        message = f"{path}: a policy on observations, which has no table of probabilities"
+        raise FileFormatError(f"{message}: `privcheck_algorithms.trained.load_trained` reads it")
+    return loaded
+
+
+def load_learned(path: Path | str) -> Policy | Weights:
+    """Load a policy of either kind.
 
     Args:
         path: Its policy.npz, its policy.json, or the directory of both, or of the run.
@@ -165,6 +217,8 @@ def load_policy(path: Path | str) -> Policy:
         raise FileFormatError(f"{message}; run the agent again, or find the file that belongs to it")
     try:
         with np.load(io.BytesIO(raw), allow_pickle=False) as file:
+            if record.form is not None:
+                return Weights(parameters=np.asarray(file["parameters"], dtype=np.float64), record=record)
             return Policy(probabilities=np.asarray(file["probabilities"], dtype=np.float64), record=record)
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise FileFormatError(f"{unreadable}: {error}") from None

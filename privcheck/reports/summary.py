@@ -454,11 +454,14 @@ def _value(report: Report) -> KeyFigure | None:
 
 def _estimate(report: Report) -> KeyFigure | None:
     """The agent's own estimate, for runs with an unknown true value."""
-    if not isinstance(report.run, Ran) or not math.isfinite(report.run.value.claimed):
+    if not isinstance(report.run, Ran):
+        return None
+    claimed = report.run.value.claimed
+    if claimed is None or not math.isfinite(claimed):
         return None
     seen = "the exact data" if report.run.ledger is None else "the noisy releases"
     note = f"pessimistic, from {seen}; no lower bound, and the true value is unknown"
-    return KeyFigure(label="Agent's own estimate", value=figure(report.run.value.claimed), note=note)
+    return KeyFigure(label="Agent's own estimate", value=figure(claimed), note=note)
 
 
 def _preset(report: Report) -> KeyFigure | None:

@@ -31,6 +31,7 @@ from privcheck.runtime.results import (
     RunResult,
     World,
 )
+from privcheck.runtime.trained import Simulated, TrainedAgent
 from privcheck.support.plugins import list_entries, load_entry
 
 NAME: Final = "preset"  # what users set
@@ -79,7 +80,7 @@ def expand_preset(algorithm: Algorithm, given: Mapping[str, str]) -> tuple[str, 
     return name, ({**algorithm.printed, **own} if name == PAPER else own)
 
 
-Use = Literal["datasets", "features", "online"]
+Use = Literal["datasets", "features", "online", "tasks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +200,7 @@ class Algorithm:
         online: Makes the agent that learns while it acts, one user after the other; None if there is none. The same
             agent is run and audited. The number of episodes is the declaration's parameter `K`, or the agent's option
             of that name.
+        trained: The agent that trains a policy on episodes of users of a task; None if there is none.
         policies: Prepares the step from noisy statistics to policies, for an agent with only that step implemented: the
             policy view draws the declared noise for it, at the sizes of `instance`. None if there is none.
         instance: Sizes and options for audits of the agent.
@@ -231,6 +233,7 @@ class Algorithm:
     paper: Paper | None = None
     elsewhere: tuple[Mapping[str, str], ...] = ()
     online: MakePlayer | None = None
+    trained: TrainedAgent | None = None
     policies: MakePolicies | None = None
     instance: AuditInstance = field(default_factory=AuditInstance)
     twin: str | None = None
@@ -289,12 +292,13 @@ class Algorithm:
         """Whether it can be run with release noise."""
         from privcheck.runtime.plain_agents import PlainAgent
 
-        return self.offline is not None or self.release_noise or isinstance(self.online, PlainAgent)
+        draws = self.offline is not None or self.trained is not None or self.release_noise
+        return draws or isinstance(self.online, PlainAgent)
 
     @property
     def runs(self) -> bool:
         """Whether there is an agent that can be run."""
-        return self.online is not None or self.from_data
+        return self.online is not None or self.trained is not None or self.from_data
 
     @property
     def from_data(self) -> bool:
@@ -314,8 +318,11 @@ class Environment:
         sample: Draws a dataset for the parameters' values and a seed; None if only online agents can use it.
         model: Makes the model that online agents act in, for the parameters' values and a seed (for a model that is
             itself drawn at random); None if there is none.
+        task: Makes the simulated users of a task, on whose episodes policies are trained, for the values of
+            `task_parameters`; None if there is none.
+        task_parameters: Parameters of the task.
         usual_for: Uses for which it is the default: "datasets" to learn from, datasets with "features" to regress on,
-            or "online" agents.
+            "online" agents, or "tasks" to train policies for.
     """
 
     name: str
@@ -324,6 +331,8 @@ class Environment:
     parameters: tuple[Parameter, ...]
     sample: Callable[[Mapping[str, int], int], Dataset] | None = None
     model: Callable[[Mapping[str, int], int], World] | None = None
+    task: Callable[[Mapping[str, Fraction]], Simulated] | None = None
+    task_parameters: tuple[Parameter, ...] = ()
     usual_for: tuple[Use, ...] = ()
 
 

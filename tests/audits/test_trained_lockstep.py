@@ -5,7 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from privcheck.commands import runs
+from privcheck.commands.settings import settle
 from privcheck.declare.statistics import Vectors
+from privcheck.runtime.discretisation import as_drawn
 from privcheck_algorithms.trained import policy_gradient
 from privcheck_algorithms.trained import training as module
 from privcheck_algorithms.trained.policies import LinearPolicy, TanhPolicy
@@ -15,8 +18,10 @@ from privcheck_algorithms.trained.policy_gradient import (
     PolicyGradient,
     SimulatedUsers,
 )
+from privcheck_algorithms.trained.running import Trained
 from privcheck_algorithms.trained.tasks import CART_POLE
 from privcheck_algorithms.trained.training import Plan, train
+from privcheck_audits.lockstep import training as audited
 from privcheck_audits.lockstep.training import audit_lockstep, extreme_pairs, leaving
 
 DECLARED = PRIVATE_POLICY_GRADIENT.declare({})
@@ -53,6 +58,30 @@ def test_the_training_is_consistent_and_opposite_users_of_the_first_batch_have_o
     assert 0 < found.moved[VECTORS] <= 6 * (1 + 1e-9)
     if user == USER:  # later policies may be so sure of an action that its gradient is shorter than C
         assert found.moved[VECTORS] == pytest.approx(6 * 0.85**0.5, rel=1e-9)
+
+
+def on_grid(users, noise):
+    at = values(LINEAR)
+    drawn = as_drawn(DECLARED, at)
+    return leaving(train(LINEAR, users, declaration=DECLARED, values=at, noise=noise, drawn=drawn, steps=500))
+
+
+def test_what_release_noise_is_added_to_is_consistent_and_a_grid_that_loses_its_rounding_is_found(monkeypatch):
+    """Whole numbers, of which one user moves as many as are charged; vectors that are not clipped move more."""
+    drawn = as_drawn(DECLARED, values(LINEAR))
+    pairs = list(extreme_pairs(SimulatedUsers(task=CART_POLE, seed=0), USER))
+    found = audit_lockstep(on_grid, pairs, declaration=drawn, values=values(LINEAR))
+    assert found.findings == ()
+    unit = float(drawn.noisy[0].statistic.unit)
+    assert found.moved[VECTORS] * unit == pytest.approx(6 * 0.85**0.5, rel=1e-5)
+
+    def unclipped(rows, plan):
+        return {name: np.rint(rows / float(grid.unit)).sum(axis=0) for name, grid in plan.grids.items()}
+
+    monkeypatch.setattr(module, "clipped_sums", unclipped)
+    monkeypatch.setattr(policy_gradient, "weigh", lambda rows, means, **_: np.hstack([rows, means[:, np.newaxis]]))
+    found = audit_lockstep(on_grid, pairs, declaration=drawn, values=values(LINEAR))
+    assert any("vectors: one user moves" in one for one in found.findings)
 
 
 def test_any_other_user_moves_less():
@@ -268,6 +297,86 @@ def test_stopping_early_by_exact_returns_is_found():
         return {"parameters": kept[-1], "updates": np.array(len(kept))}
 
     assert not audit(early).consistent
+
+
+def registered(make):
+    return dataclasses.replace(PRIVATE_POLICY_GRADIENT, trained=Trained(make=make))
+
+
+def view(algorithm, *, trials=24):
+    return runs.audit(settle(algorithm, {"policy": "linear"}), view="lockstep", trials=trials, delta=1e-5)
+
+
+def test_the_view_of_the_registered_agent_runs_it_and_finds_nothing():
+    found = view(PRIVATE_POLICY_GRADIENT)
+    assert (found.verdict, found.agent_ran, found.trials) == ("consistent", True, 24)
+    assert found.evidence["compared"].split(", ")[0] == "parameters"
+    assert 0.9 < found.bars.bars[0].ratio <= 1
+
+
+@pytest.mark.parametrize(
+    "mutant", [NormalisesAdvantages, NormalisesObservations, RawCritic, CleanAdam, SchedulesByReturns]
+)
+def test_the_view_of_check_finds_an_agent_that_leaks(mutant):
+    found = view(registered(lambda task, policy, _: mutant(PolicyGradient(task=task, policy=policy))))
+    assert found.verdict == "violation"
+    assert found.agent_ran
+
+
+def two_batches(_):
+    return lambda plan: (range(38 * i, 38 * i + 40) for i in range(plan.batches))
+
+
+def best_checkpoint(real):
+    """Of the states, the one whose batch had the best exact returns."""
+
+    def mutant(agent, users, **how):
+        spy = Spy(users)
+        found = real(agent, spy, **how)
+        return dataclasses.replace(found, parameters=found.states[int(np.argmax(spy.returns))].parameters)
+
+    return mutant
+
+
+def stopping_early(real):
+    """After the first batch with good exact returns, the parameters stay."""
+
+    def mutant(agent, users, **how):
+        spy = Spy(users)
+        found = real(agent, spy, **how)
+        good = next((i for i, returns in enumerate(spy.returns) if returns > 30), -1)
+        return dataclasses.replace(found, parameters=found.states[good].parameters)
+
+    return mutant
+
+
+def normalising(real):
+    """By the number of users who did not fall within 15 steps."""
+
+    def mutant(agent, state, episodes, plan):
+        realised = max(1, int((episodes.lengths > 15).sum()))
+        return {name: value * plan.batch / realised for name, value in real(agent, state, episodes, plan).items()}
+
+    return mutant
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "mutate"),
+    [
+        (module, "_exact_sums", normalising),
+        (audited, "train", best_checkpoint),
+        (audited, "train", stopping_early),
+        (Plan, "members", two_batches),
+        (module, "clipped_sums", lambda _: clip_after_sum),
+        (module, "clipped_sums", lambda _: no_clip),
+    ],
+    ids=["realised batch", "best checkpoint", "early stopping", "two batches", "clip after sum", "clip by step"],
+)
+def test_the_view_of_check_finds_a_training_that_leaks(monkeypatch, where, name, mutate):
+    monkeypatch.setattr(where, name, mutate(getattr(where, name)))
+    if name == "clipped_sums":
+        monkeypatch.setattr(policy_gradient, "weigh", lambda rows, means, **_: np.hstack([rows, means[:, np.newaxis]]))
+    assert view(PRIVATE_POLICY_GRADIENT).verdict == "violation"
 
 
 def test_too_little_noise_is_found():

@@ -199,7 +199,7 @@ def test_an_exact_figure_in_a_public_file_is_seen(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ReleaseNoise, "add", add)
     replay_board(monkeypatch)
-    monkeypatch.setattr(run_outputs, "_note", lambda *_: f"exactly {sums.pop()}")
+    monkeypatch.setattr(run_outputs, "_note", lambda *_, **__: f"exactly {sums.pop()}")
     found = publish_neighbours(tmp_path, 0)
     for one, other in zip(*found, strict=True):
         assert one["policy.json"] != other["policy.json"]

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from privcheck.declare.mechanisms import Laplace
+from privcheck.declare.procedures.charges import charge
 from privcheck.declare.relations import ReplaceOne, ZeroOut
 from privcheck.declare.schedules import Batches, Poisson
-from privcheck.declare.statistics import ClippedSums
+from privcheck.declare.statistics import ClippedSums, Vectors
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.pricing import account
+from privcheck.runtime.discretisation import as_drawn
 from privcheck.runtime.ledger import read_ledger
 from privcheck.runtime.noise import NoNoise
 from privcheck.verification import verify
@@ -28,7 +30,16 @@ from privcheck_algorithms.trained.policy_gradient import (
     weigh,
 )
 from privcheck_algorithms.trained.tasks import ACROBOT, CART_POLE, MOUNTAIN_CAR
-from privcheck_algorithms.trained.training import Block, Plan, clipped_sums, no_noise, read_plan, simulated_noise, train
+from privcheck_algorithms.trained.training import (
+    Block,
+    Plan,
+    clipped_sums,
+    no_noise,
+    read_plan,
+    release_noise,
+    simulated_noise,
+    train,
+)
 
 DECLARED = PRIVATE_POLICY_GRADIENT.declare({})
 LINEAR = LinearPolicy(inputs=4, actions=2)
@@ -43,7 +54,8 @@ def values(**given):
 def run(agent=AGENT, users=None, *, noise=SIMULATED, declaration=DECLARED, ledger=None, **given):
     users = SimulatedUsers(task=agent.task, seed=0) if users is None else users
     sizes = {"d": agent.policy.dimension + 1} | given
-    return train(agent, users, declaration=declaration, values=values(**sizes), noise=noise, ledger=ledger)
+    how = {"noise": noise, "ledger": ledger, "steps": agent.task.limit}
+    return train(agent, users, declaration=declaration, values=values(**sizes), **how)
 
 
 @pytest.mark.parametrize("given", [{}, {"epsilon": "1/2"}, {"epsilon": 2}, {"C": 7, "d": 3}], ids=str)
@@ -113,12 +125,149 @@ def test_other_dimensions_or_no_batch_are_refused():
         PolicyGradient(task=CART_POLE, policy=LINEAR, rate=0)
 
 
-def test_release_noise_is_refused():
-    class Release(NoNoise):
-        protects = True
+DRAWN = as_drawn(DECLARED, values())
+GRID = DRAWN.noisy[0].statistic
+GRIDDED = dataclasses.replace(read_plan(DECLARED, values()), grids={VECTORS: GRID})
 
-    with pytest.raises(ParameterError, match="clipped sums have no grid"):
-        run(noise=lambda _: Release())
+
+@pytest.mark.parametrize("given", [{}, {"epsilon": "1/2"}, {"epsilon": 8, "B": 500}, {"C": 7, "d": 1}], ids=str)
+def test_release_noise_costs_no_more_than_is_declared(given):
+    at = DECLARED.values(given)
+    declared, drawn = (account(one).at(at).epsilon(1e-5) for one in (DECLARED, as_drawn(DECLARED, at)))
+    assert 0.9999 * declared < drawn <= declared * (1 + 1e-9)
+    found = verify(as_drawn(DECLARED, at), at)
+    assert (found.verdict, found.joint) == ("holds", "follows")
+
+
+def rows_of_every_length():
+    rows = np.random.default_rng(1).normal(size=(10, 6))
+    rows *= np.array([1e-9, 0.1, 0.5, 1, 2, 3, 10, 1e3, 1e100, 0])[:, np.newaxis]
+    rows[1], rows[2, :] = [3.0, 0, 0, 0, 0, 0], 3 / math.sqrt(6)  # of length C: on an axis, and in no direction
+    rows[3, 0] = 0.5 * float(GRID.unit)  # in the middle between two points of the grid
+    return rows
+
+
+def test_a_sum_on_the_grid_is_that_of_vectors_rounded_one_by_one():
+    """Exact integers, by Python's own rounding of exact fractions."""
+    rows = rows_of_every_length()
+    clipped = Vectors(rows=rows, norm=3.0).rows
+    wanted = [sum(round(Fraction(float(x)) / GRID.unit) for x in column) for column in clipped.T]
+    assert clipped_sums(rows, GRIDDED)[VECTORS].tolist() == wanted
+    rows[7, 3] = np.nan  # counts as 0, for itself alone
+    wanted = [sum(round(Fraction(float(x)) / GRID.unit) for x in column) for column in np.delete(clipped, 7, 0).T]
+    assert clipped_sums(rows, GRIDDED)[VECTORS].tolist() == wanted
+
+
+def test_no_vector_on_the_grid_is_longer_than_is_charged():
+    """2·(C + rounding) in exact arithmetic against the sensitivity of which the drawn noise is priced."""
+    most = charge(DRAWN.noisy[0], DRAWN.relation, values()).l2
+    assert most * float(GRID.unit) == pytest.approx(6, rel=1e-6)
+    for row in [*rows_of_every_length(), *3 * np.eye(6), np.full(6, 1e140), np.full(6, -3 / math.sqrt(6))]:
+        alone = clipped_sums(row[np.newaxis], GRIDDED)[VECTORS]
+        assert (np.rint(alone) == alone).all()
+        assert 4 * sum(int(x) ** 2 for x in alone) <= Fraction(most) ** 2  # two opposite ones
+
+
+def test_release_noise_is_drawn_on_the_grid_and_recorded_as_protecting(tmp_path):
+    found = run(noise=release_noise, ledger=tmp_path / "ledger.jsonl")
+    assert len(found.sums) == 4
+    for sums in found.sums:
+        whole = sums[VECTORS] / float(GRID.unit)
+        assert (np.rint(whole) == whole).all()
+        assert 0 < np.abs(sums[VECTORS]).max() < 10 * (3 * 10 + 6 / 0.26805)  # beyond with probability below e^(−50)
+    header, entries = read_ledger(tmp_path / "ledger.jsonl")
+    assert header["protects"] is header["as_declared"] is True
+    assert header["noise"].startswith("release")
+    assert [one.charge.l2 for one in entries] == [charge(DRAWN.noisy[0], DRAWN.relation, values()).l2]
+    again = run(noise=release_noise)
+    assert not np.array_equal(again.sums[0][VECTORS], found.sums[0][VECTORS])  # no seed: equal with probability 2⁻¹⁰⁰
+
+
+class Longer:
+    """Users of whom the first goes on for some steps, with observations of 0."""
+
+    def __init__(self, more):
+        self.more = more
+
+    def play(self, choose, users):
+        episodes = SimulatedUsers(task=CART_POLE, seed=0).play(choose, users)
+        lengths = episodes.lengths.copy()
+        lengths[0] = episodes.actions.shape[1] + self.more
+        return dataclasses.replace(episodes.padded(int(lengths[0])), lengths=lengths)
+
+
+def test_on_the_grid_no_vector_depends_on_how_long_others_play():
+    """To the last bit of the vectors before rounding, which is more than their rounded sums show."""
+    seen = []
+
+    class Seen(type(AGENT)):
+        def per_user_vector(self, state, episodes):
+            seen.append(super().per_user_vector(state, episodes))
+            return seen[-1]
+
+    agent = Seen(task=CART_POLE, policy=TanhPolicy(inputs=4, actions=2, units=5))
+    for more in (1, 200):
+        run(agent, Longer(more), noise=release_noise, K=10, d=agent.policy.dimension + 1)
+    assert np.array_equal(seen[0][1:], seen[1][1:])
+    assert not np.array_equal(seen[0][0], seen[1][0])
+    with pytest.raises(ParameterError, match="give steps="):
+        train(AGENT, Longer(1), declaration=DECLARED, values=values(), noise=release_noise)
+    with pytest.raises(ParameterError, match="state the true limit"):
+        train(AGENT, Longer(200), declaration=DECLARED, values=values(), noise=release_noise, steps=100)
+
+
+def test_rounding_hardly_changes_a_training():
+    plain = run(noise=no_noise)
+    rounded = train(
+        AGENT,
+        SimulatedUsers(task=CART_POLE, seed=0),
+        declaration=DECLARED,
+        values=values(),
+        noise=no_noise,
+        drawn=DRAWN,
+        steps=500,
+    )
+    np.testing.assert_allclose(rounded.sums[0][VECTORS], plain.sums[0][VECTORS], rtol=0, atol=10 * float(GRID.unit))
+
+
+class Asked:
+    """Users of whom it is kept who plays."""
+
+    def __init__(self):
+        self.played = []
+
+    def play(self, choose, users):
+        self.played.extend(users)
+        return SimulatedUsers(task=CART_POLE, seed=0).play(choose, users)
+
+
+def test_a_stopped_training_goes_on_to_the_same_end(tmp_path):
+    whole = run(ledger=tmp_path / "whole.jsonl")
+    kept = []
+
+    def stop(number, sums):
+        kept.append(sums)
+        if number == 2:
+            raise KeyboardInterrupt
+
+    at = values()
+    how = {"declaration": DECLARED, "values": at, "noise": SIMULATED, "ledger": tmp_path / "stopped.jsonl"}
+    with pytest.raises(KeyboardInterrupt):
+        train(AGENT, Asked(), keep=stop, **how)
+    assert not (tmp_path / "stopped.jsonl").exists()  # its record is kept as partial
+    users = Asked()
+    found = train(AGENT, users, finished=kept, **how)
+    assert users.played == list(range(30, 40))  # nobody plays twice
+    assert np.array_equal(found.parameters, whole.parameters)
+    assert read_ledger(tmp_path / "stopped.jsonl") == read_ledger(tmp_path / "whole.jsonl")
+
+
+@pytest.mark.parametrize(
+    "finished", [[{VECTORS: np.zeros(5)}], [{"others": np.zeros(6)}], [{VECTORS: np.zeros(6)}] * 5], ids=str
+)
+def test_sums_of_another_training_are_refused(finished):
+    with pytest.raises(ParameterError, match="of the same training"):
+        train(AGENT, Asked(), declaration=DECLARED, values=values(), noise=SIMULATED, finished=finished)
 
 
 def test_a_batch_without_noise_among_others_is_refused():
@@ -290,7 +439,7 @@ def test_acrobot_is_learned_from_10000_users_at_epsilon_1():
 
 def test_the_room_offers_what_its_page_uses():
     assert set(trained.__all__) <= set(dir(trained))
-    assert not PRIVATE_POLICY_GRADIENT.runs
+    assert PRIVATE_POLICY_GRADIENT.runs
 
 
 def test_returns_of_a_policy_that_draws_are_those_of_users_and_greedy_ones_of_its_best_actions():

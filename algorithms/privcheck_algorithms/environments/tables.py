@@ -213,7 +213,7 @@ def gym_environment(identity: str) -> Environment:
 
 
 def _refuse_unknown(identity: str) -> None:
-    registry = _gymnasium().registry
+    registry = load_gymnasium().registry
     module, _, known = identity.rpartition(":")
     if module:
         try:
@@ -239,7 +239,7 @@ def read_table(identity: str, *, H: int) -> tuple[FiniteMDP, dict[str, str | int
     Raises:
         ParameterError: Its spaces are not discrete, or it has no transition table of the usual form.
     """
-    env = _gymnasium().make(identity)
+    env = load_gymnasium().make(identity)
     try:
         return _read_gym(identity, env, H)
     finally:
@@ -333,7 +333,12 @@ def _outcomes(identity: str, table: Mapping[Any, Any], s: int, a: int, S: int) -
     return steps
 
 
-def _gymnasium() -> Any:
+def load_gymnasium() -> Any:
+    """Gymnasium.
+
+    Raises:
+        PrivcheckError: It is not installed.
+    """
     try:
         import gymnasium
     except ImportError:

@@ -2,7 +2,8 @@
 
 `tasks` are Gymnasium's for many users at a time, `hiv` and `cancer` are tasks of patients, `policies` have gradients
 of every user apart, `training` reads batches, clipping and noise from a declaration and hands noisy sums to a learner,
-`policy_gradient` and `evolution_strategies` are two such agents, with their declarations.
+`policy_gradient` and `evolution_strategies` are two such agents, with their declarations. `simulated` makes tasks
+environments that are named on the command line, `running` runs the agents there.
 
 Imports: privcheck and `privatizers`. Promises: exact sums go into the channel and nowhere else; a learner sees noisy
 sums and public numbers.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from privcheck_algorithms.trained.cancer import CANCER
 from privcheck_algorithms.trained.evolution_strategies import PRIVATE_EVOLUTION_STRATEGIES, EvolutionStrategies
 from privcheck_algorithms.trained.hiv import HIV
+from privcheck_algorithms.trained.logged import LoggedEpisodes, read_episodes
 from privcheck_algorithms.trained.policies import DosePolicy, LinearPolicy, MirrorPolicy, Policy, TanhPolicy
 from privcheck_algorithms.trained.policy_gradient import (
     PRIVATE_POLICY_GRADIENT,
@@ -21,6 +23,7 @@ from privcheck_algorithms.trained.policy_gradient import (
     drawn_returns,
     greedy_returns,
 )
+from privcheck_algorithms.trained.running import LearnedPolicy, Trained, load_trained
 from privcheck_algorithms.trained.tasks import ACROBOT, CART_POLE, MOUNTAIN_CAR, PENDULUM, Episodes, Task
 from privcheck_algorithms.trained.training import (
     Agent,
@@ -29,6 +32,7 @@ from privcheck_algorithms.trained.training import (
     Users,
     no_noise,
     read_plan,
+    release_noise,
     simulated_noise,
     train,
 )
@@ -46,7 +50,9 @@ __all__ = [
     "DosePolicy",
     "Episodes",
     "EvolutionStrategies",
+    "LearnedPolicy",
     "LinearPolicy",
+    "LoggedEpisodes",
     "MirrorPolicy",
     "Plan",
     "Policy",
@@ -54,12 +60,16 @@ __all__ = [
     "SimulatedUsers",
     "TanhPolicy",
     "Task",
+    "Trained",
     "Training",
     "Users",
     "drawn_returns",
     "greedy_returns",
+    "load_trained",
     "no_noise",
+    "read_episodes",
     "read_plan",
+    "release_noise",
     "simulated_noise",
     "train",
 ]

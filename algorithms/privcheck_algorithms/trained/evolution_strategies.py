@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from privcheck.runtime.registry import Algorithm
 from privcheck_algorithms.trained.adam import adam_step
 from privcheck_algorithms.trained.policies import Policy, greedy
 from privcheck_algorithms.trained.policy_gradient import SOURCE, VECTORS, declare_vectors, vector_parameters
+from privcheck_algorithms.trained.running import SMALL, UNITS, Trained, policy_reading
 from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Indices, Task
 from privcheck_algorithms.trained.training import Plan, Sums
 
@@ -41,9 +43,6 @@ def declare(_: Mapping[str, str]) -> Declaration:
     """The declaration: one perturbation, weighted by a score, a user."""
     of = "a user's perturbation times the score of their episode"
     return declare_vectors(name=NAME, title=TITLE, of=of, parameters=PARAMETERS)
-
-
-PRIVATE_EVOLUTION_STRATEGIES: Final = Algorithm(name=NAME, title=TITLE, source=SOURCE, declare=declare)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -157,6 +156,39 @@ class EvolutionStrategies:
     def result(self, state: Search) -> Array:
         """The averaged parameters."""
         return np.asarray(state.total / max(state.averaged, 1))
+
+
+def make_agent(task: Task, policy: Policy, options: Mapping[str, Fraction]) -> EvolutionStrategies:
+    """The agent with the registered options.
+
+    Raises:
+        ParameterError: An option is out of range.
+    """
+    return EvolutionStrategies(
+        task=task,
+        policy=policy,
+        rate=float(options["rate"]),
+        spread=float(options["spread"]),
+        tail=float(options["tail"]),
+    )
+
+
+OPTIONS: Final = (
+    UNITS,
+    Parameter(name="rate", default="0.5", kind="positive", meaning="Adam's first learning rate"),
+    Parameter(name="spread", default="0.5", kind="positive", meaning="typical size of a perturbation's coordinates, s"),
+    Parameter(name="tail", default="0.25", kind="probability", meaning="share of the last batches that is averaged"),
+)
+PRIVATE_EVOLUTION_STRATEGIES: Final = Algorithm(
+    name=NAME,
+    title=TITLE,
+    source=SOURCE,
+    declare=declare,
+    readings=(policy_reading("linear", "linear-without-constant", "tanh"),),
+    options=OPTIONS,
+    trained=Trained(make=make_agent),
+    instance=SMALL,
+)
 
 
 def directions(seed: int, users: Indices, d: int) -> Array:

@@ -33,6 +33,7 @@ from privcheck.terms.symbols import d, delta, epsilon, symbol
 from privcheck_algorithms.privatizers.declaration import MU, follow_gaussian
 from privcheck_algorithms.trained.adam import adam_step
 from privcheck_algorithms.trained.policies import Policy, greedy, probabilities, sampled
+from privcheck_algorithms.trained.running import SMALL, UNITS, Trained, policy_reading
 from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Indices, Task, play
 from privcheck_algorithms.trained.training import Plan, Sums
 
@@ -108,9 +109,6 @@ def declare(_: Mapping[str, str]) -> Declaration:
     """The declaration: one gradient with its signal a user."""
     of = "a user's policy gradient and mean signal"
     return declare_vectors(name=NAME, title=TITLE, of=of, parameters=PARAMETERS)
-
-
-PRIVATE_POLICY_GRADIENT: Final = Algorithm(name=NAME, title=TITLE, source=SOURCE, declare=declare)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -231,6 +229,43 @@ class PolicyGradient:
     def result(self, state: State) -> Array:
         """The averaged parameters."""
         return np.asarray(state.total / max(state.averaged, 1))
+
+
+def make_agent(task: Task, policy: Policy, options: Mapping[str, Fraction]) -> PolicyGradient:
+    """The agent with the registered options.
+
+    Raises:
+        ParameterError: An option is out of range.
+    """
+    return PolicyGradient(
+        task=task,
+        policy=policy,
+        rate=float(options["rate"]),
+        discount=float(options["discount"]),
+        tail=float(options["tail"]),
+        signal_share=float(options["signal_share"]),
+    )
+
+
+OPTIONS: Final = (
+    UNITS,
+    Parameter(name="rate", default="0.2", kind="positive", meaning="Adam's first learning rate"),
+    Parameter(name="discount", default="0.98", kind="probability", meaning="γ of the signals"),
+    Parameter(name="tail", default="0.25", kind="probability", meaning="share of the last batches that is averaged"),
+    Parameter(
+        name="signal_share", default="0.15", kind="probability", meaning="share of the squared norm for the signal, q"
+    ),
+)
+PRIVATE_POLICY_GRADIENT: Final = Algorithm(
+    name=NAME,
+    title=TITLE,
+    source=SOURCE,
+    declare=declare,
+    readings=(policy_reading("tanh", "linear", "linear-without-constant"),),
+    options=OPTIONS,
+    trained=Trained(make=make_agent),
+    instance=SMALL,
+)
 
 
 def weigh(gradients: Array, means: Array, *, norm: float, share: float) -> Array:

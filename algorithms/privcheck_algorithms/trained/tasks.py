@@ -9,13 +9,13 @@ numbers. `hiv.py` and `cancer.py` have tasks that are not in Gymnasium.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.errors import UnknownNameError
+from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.support.kernels import njit
 
 Array = NDArray[np.float64]
@@ -25,9 +25,16 @@ Step = Callable[[Array, Indices], tuple[Array, Array, Flags]]
 Choose = Callable[[Array, Array, Indices], Indices]
 
 
+def _elsewhere(*_: object) -> NoReturn:
+    """Refuse to simulate: the task's users play elsewhere."""
+    raise ParameterError("the task has no dynamics here: it is played by its own users", name="task")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """An episodic task with continuous states, for many users at a time.
+
+    A task that is played elsewhere, as in Gymnasium, has no dynamics: `low`, `high`, `step` and `observe` are left out.
 
     Attributes:
         name: The name that users type.
@@ -52,10 +59,10 @@ class Task:
     name: str
     gymnasium: str
     limit: int
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    step: Step
-    observe: Callable[[Array], Array]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    step: Step = _elsewhere
+    observe: Callable[[Array], Array] = _elsewhere
     centre: tuple[float, ...]
     scale: tuple[float, ...]
     actions: tuple[int, ...]
@@ -286,6 +293,27 @@ class Episodes:
         """Sum of each user's rewards, (B,)."""
         return np.asarray(self.rewards.sum(axis=1))
 
+    def padded(self, steps: int) -> Episodes:
+        """The episodes with empty steps at the end, T = `steps` in all.
+
+        Sums of floats depend in their last bits on how many numbers there are, zeros included: with a public number of
+        steps, nothing computed from one user's row depends on how long others' episodes are.
+
+        Raises:
+            ParameterError: An episode is longer.
+        """
+        more = steps - self.actions.shape[1]
+        if more < 0:
+            message = f"an episode of {self.actions.shape[1]} steps, where at most {steps} are stated"
+            raise ParameterError(f"{message}: state the true limit", name="steps", given=steps)
+        wide = ((0, 0), (0, more))
+        return replace(
+            self,
+            observations=np.pad(self.observations, (*wide, (0, 0))),
+            actions=np.pad(self.actions, wide),
+            rewards=np.pad(self.rewards, wide),
+        )
+
     def rewards_to(self, limit: int) -> Array:
         """Rewards up to the time limit, (B, limit), 0 after an episode's end."""
         return np.pad(self.rewards, ((0, 0), (0, limit - self.rewards.shape[1])))
@@ -302,19 +330,45 @@ def play(task: Task, choose: Choose, *, users: range, starts: Array, uniforms: A
         starts: (B, n) uniform numbers in [0, 1), for the starting states.
         uniforms: (B, limit) uniform numbers in [0, 1), for the actions.
     """
-    B = len(starts)
+    states = task.start(starts)
+
+    def step(_: Indices, numbers: Indices) -> tuple[Array, Array, Flags]:
+        nonlocal states
+        states, given, ended = task.step(states, numbers)
+        states = states[~ended]
+        return task.scaled(states), given, ended
+
+    return record(task, choose, users=users, uniforms=uniforms, first=task.scaled(states), step=step)
+
+
+Played = Callable[[Indices, Indices], tuple[Array, Array, Flags]]
+
+
+def record(task: Task, choose: Choose, *, users: range, uniforms: Array, first: Array, step: Played) -> Episodes:
+    """Let each user play one episode in some world, and record it.
+
+    Args:
+        task: The task's public facts.
+        choose: As for `play`.
+        users: The users' numbers, B of them.
+        uniforms: (B, limit) uniform numbers in [0, 1), for the actions.
+        first: (B, inputs) the first scaled observations.
+        step: From the places of the users that are playing, and the numbers of their actions, to the scaled
+            observations of those that go on, the rewards of all that are playing, and whether each has ended.
+    """
+    B = len(first)
     observations, actions = np.zeros((B, task.limit, task.inputs)), np.zeros((B, task.limit), np.int64)
     rewards, lengths, terminated = np.zeros((B, task.limit)), np.full(B, task.limit), np.zeros(B, np.bool_)
-    numbers, playing, states = np.array(task.actions), np.arange(B), task.start(starts)
+    numbers, playing, seen = np.array(task.actions), np.arange(B), first
     named = np.arange(users.start, users.stop, users.step)
     for t in range(task.limit):
-        seen = task.scaled(states)
         chosen = choose(seen, uniforms[playing, t], named[playing])
-        states, given, ended = task.step(states, numbers[chosen])
-        observations[playing, t], actions[playing, t], rewards[playing, t] = seen, chosen, given
+        observations[playing, t], actions[playing, t] = seen, chosen
+        seen, given, ended = step(playing, numbers[chosen])
+        rewards[playing, t] = given
         if ended.any():
             lengths[playing[ended]], terminated[playing[ended]] = t + 1, True
-            playing, states = playing[~ended], states[~ended]
+            playing = playing[~ended]
             if not playing.size:
                 break
     last = int(lengths.max(initial=0))

@@ -9,6 +9,9 @@ The price: by parallel composition all batches together cost what one costs (a u
 vector whose blocks are priced together; and as everybody else sees functions of noisy sums and their own data, the
 guarantee holds as joint DP by the billboard lemma (Hsu et al. 2014, arXiv:1311.2828).
 
+Release noise is exact, on whole numbers: each user's clipped vector is then rounded to a public grid before it is
+summed, and the price contains by how much that may lengthen it (`privcheck.runtime.discretisation`).
+
 Promises: `Training` has only functions of noisy sums and public numbers. Sums are divided by the declared batch size,
 never by a number from the data. A per-user vector that is not finite counts as 0, for itself alone: an error would show
 that a user has it.
@@ -16,8 +19,8 @@ that a user has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
@@ -27,13 +30,17 @@ import numpy as np
 from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms import Gaussian
 from privcheck.declare.mechanisms.base import Charge
+from privcheck.declare.procedures.charges import charge
 from privcheck.declare.relations import ReplaceOne, most_trajectories
 from privcheck.declare.schedules import Batches
 from privcheck.declare.statistics import ClippedSums, Vectors
+from privcheck.declare.statistics.grid import OnGrid
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.runtime.channel import Billboard, Channel
+from privcheck.runtime.channel import Billboard, Channel, digest
+from privcheck.runtime.discretisation import as_drawn
 from privcheck.runtime.ledger import Ledger
-from privcheck.runtime.noise import NoiseSource, NoNoise, SimulatedNoise
+from privcheck.runtime.noise import NoiseSource, NoNoise, ReleaseNoise, SimulatedNoise
+from privcheck.terms.unit import Unit
 from privcheck_algorithms.trained.tasks import Array, Choose, Episodes
 
 S = TypeVar("S")
@@ -66,11 +73,13 @@ class Plan:
         users: K, who take part; a rest that fills no batch does not.
         batch: B, users of every batch.
         blocks: Parts of the per-user vector, in the order of their releases.
+        grids: How the sums are rounded for release noise, by release; empty for noise on real numbers.
     """
 
     users: int
     batch: int
     blocks: tuple[Block, ...]
+    grids: Mapping[str, OnGrid] = field(default_factory=dict)
 
     @property
     def batches(self) -> int:
@@ -207,6 +216,19 @@ def no_noise(_: int) -> NoiseSource:
     return NoNoise()
 
 
+def release_noise(_: int) -> NoiseSource:
+    """Source of a batch's release noise: exact, from system entropy, without a seed.
+
+    Raises:
+        ParameterError: OpenDP is not installed, or is too old.
+    """
+    return ReleaseNoise()
+
+
+def _keep_nothing(_: int, __: Sums) -> None:
+    """Keep no sums: the training cannot be continued."""
+
+
 def train(
     agent: Agent[S],
     users: Users,
@@ -215,21 +237,37 @@ def train(
     values: Mapping[str, Fraction],
     noise: Callable[[int], NoiseSource],
     ledger: Path | None = None,
+    drawn: Declaration | None = None,
+    steps: int | None = None,
+    unit: Unit | None = None,
+    finished: Sequence[Sums] = (),
+    keep: Callable[[int, Sums], None] = _keep_nothing,
 ) -> Training[S]:
     """Train an agent on users who play one episode each, as a declaration says.
+
+    A training that was stopped goes on from its noisy sums, without another episode of the users who have played: its
+    states are functions of them.
 
     Args:
         agent: The agent.
         users: Who play.
         declaration: The releases; see `read_plan`.
         values: All its parameters (`Declaration.values`).
-        noise: A fresh source for every batch, by its number: `simulated_noise(seed)`, or `no_noise` for the twin.
+        noise: A fresh source for every batch, by its number: `simulated_noise(seed)`, `release_noise`, or `no_noise`
+            for the twin.
         ledger: Where the ledger is written; None keeps it in memory.
+        drawn: The declaration on a grid, from which noise is drawn (`privcheck.runtime.discretisation.as_drawn`); None
+            for `as_drawn` of the declaration where the source protects users, and for the declaration itself elsewhere.
+        steps: Public limit of the steps of an episode, to which all are padded on a grid (`Episodes.padded`); required
+            there.
+        unit: Who is protected; None for the declaration's own unit.
+        finished: Noisy sums of the first batches, by a training that was stopped.
+        keep: Called with the number and the noisy sums of each batch, as soon as it is finished.
 
     Raises:
         DeclarationError: The declaration is not one of such a training.
-        ParameterError: The agent's vectors have other parts than are declared, or there is no batch, or a source would
-            draw release noise, which is not made for clipped sums yet, or sources are of several kinds.
+        ParameterError: The agent's vectors have other parts than are declared, or there is no batch, or sources are of
+            several kinds, or finished sums are of another training, or release noise costs more than is declared.
         ChannelError: A sum is not finite.
     """
     plan = read_plan(declaration, values)
@@ -238,26 +276,68 @@ def train(
         message = f"the agent's vectors have the parts {dict(agent.blocks)}, and {declared} are declared"
         raise ParameterError(f"{message}: declare the agent's dimensions", name="d", given=str(declared))
     first = noise(0)
-    if first.protects:
-        message = "release noise needs whole numbers, and clipped sums have no grid yet: train with simulated noise"
-        raise ParameterError(message, name="noise", given=first.words)
-    book = Ledger(declaration, values, noise=first.words, as_declared=first.as_declared, path=ledger)
-    channel = Channel(declaration, values, noise=first, billboard=Billboard(), ledger=book)
-    state, states, sums = agent.begin(plan), [], list[Sums]()
-    for number, members in enumerate(plan.members()):
-        if number:
-            source = noise(number)
-            if (source.words, source.as_declared) != (first.words, first.as_declared):
-                message = f"batch {number}: expected noise of the same kind as that of batch 0, which the ledger names"
-                raise ParameterError(f"{message}, got {source.words}", name="noise", given=source.words)
-            channel = channel.again(noise=source, billboard=Billboard(), ledger=_NoRecord())
-        exact = _exact_sums(agent, state, users.play(agent.choose(state), members), plan)
-        noisy = {name: channel.release(name, value, part=0) for name, value in exact.items()}
-        states.append(state)
-        sums.append(noisy)
-        state = agent.update(state, noisy, plan)
+    if drawn is None:
+        drawn = as_drawn(declaration, values) if first.protects else declaration
+    grids = {r.name: r.statistic for r in drawn.noisy if isinstance(r.statistic, OnGrid)}
+    if grids and steps is None:
+        message = "release noise needs the public limit of an episode's steps, so that no user's vector depends on how"
+        raise ParameterError(f"{message} long others play, to the last bit: give steps=", name="steps")
+    plan = replace(plan, grids=grids)
+    _refuse_finished(finished, plan)
+    book = Ledger(
+        drawn, values, noise=first.words, as_declared=first.as_declared, protects=first.protects, path=ledger, unit=unit
+    )
+    try:
+        channel = Channel(
+            drawn, values, noise=first, billboard=Billboard(), ledger=book if not finished else _NoRecord()
+        )
+        state, states, sums = agent.begin(plan), [], list[Sums]()
+        for number, members in enumerate(plan.members()):
+            if number < len(finished):
+                noisy = dict(finished[number])
+                if number == 0:
+                    _record_again(book, drawn, values, noisy)
+            else:
+                if number:
+                    source = noise(number)
+                    _refuse_other_kind(source, first, number)
+                    channel = channel.again(noise=source, billboard=Billboard(), ledger=_NoRecord())
+                episodes = users.play(agent.choose(state), members)
+                if grids and steps is not None:
+                    episodes = episodes.padded(steps)
+                exact = _exact_sums(agent, state, episodes, plan)
+                noisy = {name: channel.release(name, value, part=0) for name, value in exact.items()}
+                keep(number, noisy)
+            states.append(state)
+            sums.append(noisy)
+            state = agent.update(state, noisy, plan)
+    except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
+        book.abandon()
+        raise
     book.close()
     return Training(parameters=agent.result(state), sums=tuple(sums), states=(*states, state), plan=plan, ledger=book)
+
+
+def _refuse_other_kind(source: NoiseSource, first: NoiseSource, number: int) -> None:
+    if (source.words, source.as_declared) != (first.words, first.as_declared):
+        message = f"batch {number}: expected noise of the same kind as that of batch 0, which the ledger names"
+        raise ParameterError(f"{message}, got {source.words}", name="noise", given=source.words)
+
+
+def _refuse_finished(finished: Sequence[Sums], plan: Plan) -> None:
+    wanted = {block.name: (block.dimension,) for block in plan.blocks}
+    for number, sums in enumerate(finished):
+        found = {name: np.shape(value) for name, value in sums.items()}
+        if found != wanted or number >= plan.batches:
+            message = f"finished batch {number} has sums {found}, expected {wanted} of at most {plan.batches} batches"
+            raise ParameterError(f"{message}: give those of the same training", name="finished", given=number)
+
+
+def _record_again(book: Ledger, drawn: Declaration, values: Mapping[str, Fraction], sums: Sums) -> None:
+    """Record the first batch of a training that goes on: the same lines as when it was released."""
+    for release in drawn.noisy:
+        due = charge(release, drawn.relation, values)
+        book.record(release.name, 0, charge=due, output=digest(sums[release.name]))
 
 
 def _exact_sums(agent: Agent[S], state: S, episodes: Episodes, plan: Plan) -> dict[str, Array]:
@@ -274,12 +354,14 @@ def clipped_sums(vectors: Array, plan: Plan) -> dict[str, Array]:
 
     Args:
         vectors: (B, d), unclipped; a row with a NaN or an entry beyond 10¹⁵⁰ counts as 0, for itself alone.
-        plan: The blocks.
+        plan: The blocks. With a grid, each clipped vector is rounded to it, and the sum is in whole numbers of its
+            unit.
     """
     usable = (np.abs(vectors) <= _LARGEST).all(axis=1, keepdims=True)  # False of NaN
     sums, start = dict[str, Array](), 0
     for block in plan.blocks:
         part = np.where(usable, vectors[:, start : start + block.dimension], 0.0)
-        sums[block.name] = Vectors(rows=part, norm=block.norm).rows.sum(axis=0)
+        clipped, grid = Vectors(rows=part, norm=block.norm), plan.grids.get(block.name)
+        sums[block.name] = clipped.rows.sum(axis=0) if grid is None else grid.compute(clipped, step=0)
         start += block.dimension
     return sums

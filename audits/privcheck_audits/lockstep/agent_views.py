@@ -14,6 +14,7 @@ from privcheck_audits.lockstep.agents import watch
 from privcheck_audits.lockstep.noise import OnlineDraws
 from privcheck_audits.lockstep.online_agents import OnlinePairs
 from privcheck_audits.lockstep.shuffler import hear_shuffler
+from privcheck_audits.lockstep.training import replay_training
 from privcheck_audits.lockstep.views import audit_draws, audit_pairs
 from privcheck_audits.plan.requests import check
 from privcheck_audits.releases.view import behind_a_shuffler, why_not
@@ -79,7 +80,7 @@ def hear_online(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
 
 
 def lockstep(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Lockstep audit of the online agent, of both halves of an offline one, or of the declared releases.
+    """Lockstep audit of the online agent, of a training, of both halves of an offline agent, or of declared releases.
 
     Raises:
         ParameterError: A number of the request is out of range, or the agent has no audit adapter.
@@ -87,6 +88,8 @@ def lockstep(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
     """
     if algorithm.online is not None:
         return replay_online(request, algorithm)
+    if algorithm.trained is not None:
+        return replay_training(request, algorithm)
     if _regresses(algorithm):
         return regression.lockstep(request, algorithm)
     return views.lockstep(request, agent=algorithm.offline)
@@ -115,12 +118,16 @@ def _lacks(view: str, algorithm: Algorithm, declaration: Declaration) -> str:
     why = why_not(declaration)
     if algorithm.online is not None and not (view == "noise" and declaration.shared_draws):
         return why
+    if algorithm.trained is not None and view == "lockstep":
+        return why
     return why or views.blind(declaration, view)
 
 
-def _trials(online: int, offline: int, declared: int, algorithm: Algorithm) -> int:
+def _trials(online: int, offline: int, declared: int, algorithm: Algorithm, *, trained: int | None = None) -> int:
     if algorithm.online is not None:
         return online
+    if algorithm.trained is not None and trained is not None:
+        return trained
     return offline if algorithm.offline is not None else declared
 
 
@@ -131,7 +138,7 @@ LOCKSTEP = RegisteredView(
     "charged sensitivity?",
     leaves_open="Other pairs of neighbours may move a release further, and the noise is not tested; the view “noise” "
     "does that.",
-    trials=partial(_trials, 40, 100, 16),
+    trials=partial(_trials, 40, 100, 16, trained=24),
     lacks=partial(_lacks, "lockstep"),
     run=lockstep,
 )

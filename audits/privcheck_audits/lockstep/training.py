@@ -12,6 +12,7 @@ that it is handed. No finding says that none was found for these pairs of users,
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -24,9 +25,17 @@ from numpy.typing import NDArray
 from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms import Noise
 from privcheck.declare.procedures.charges import charge
+from privcheck.errors import ParameterError
+from privcheck.runtime.discretisation import as_drawn
 from privcheck.runtime.noise import NoiseSource
-from privcheck_algorithms.trained.tasks import Array, Choose, Episodes
-from privcheck_algorithms.trained.training import Training, Users, simulated_noise
+from privcheck.runtime.registry import Algorithm
+from privcheck.runtime.results import AuditRequest, AuditResult
+from privcheck_algorithms.trained.policy_gradient import SimulatedUsers
+from privcheck_algorithms.trained.tasks import CART_POLE, MOUNTAIN_CAR, PENDULUM, Array, Choose, Episodes, Task
+from privcheck_algorithms.trained.training import Agent, Training, Users, simulated_noise, train
+from privcheck_audits.lockstep.replay import Distance, draw_distances
+from privcheck_audits.plan.requests import check, size_note
+from privcheck_audits.plan.runner import Outcome, run_test
 
 Left = Mapping[str, NDArray[Any]]
 Procedure = Callable[[Users, Callable[[int], NoiseSource]], Left]
@@ -42,11 +51,13 @@ class TrainingAudit:
         moved: By release, the largest √Σ‖Δ‖₂² over all batches: by how much the exact sums of two runs differ.
         allowed: By release, the declared ℓ₂ sensitivity.
         findings: Contradictions to the declaration, in sentences; empty if none was found.
+        compared: Names of what leaves, and was compared.
     """
 
     moved: Mapping[str, float]
     allowed: Mapping[str, float]
     findings: tuple[str, ...]
+    compared: tuple[str, ...] = ()
 
     @property
     def consistent(self) -> bool:
@@ -74,7 +85,7 @@ def audit_lockstep(
     """
     allowed = {r.name: charge(r, declaration.relation, values).l2 for r in declaration.noisy}
     scales = [(r.name, r.mechanism.at(values).scale) for r in declaration.noisy]
-    moved, findings = dict.fromkeys(allowed, 0.0), set[str]()
+    moved, findings, compared = dict.fromkeys(allowed, 0.0), set[str](), set[str]()
     for first, second in pairs:
         noise = simulated_noise(seed)
         one = _Recorded(exact={}, outputs={}, replayed=None, scales=set())
@@ -82,6 +93,7 @@ def audit_lockstep(
         left = procedure(counted, _sources(noise, one))
         two = _Recorded(exact={}, outputs={}, replayed=one.outputs, scales=set())
         other = procedure(second, _sources(noise, two))
+        compared |= {name.partition("[")[0] for name in left.keys() & other.keys()}
         for number, name in enumerate(allowed):
             moved[name] = max(moved[name], _distance(one, two, number))
         findings.update(_compare_noise(one, two, scales), _compare_left(left, other), counted.twice())
@@ -90,7 +102,9 @@ def audit_lockstep(
         for name, most in allowed.items()
         if not moved[name] <= most * (1 + _SLACK)  # NaN fails
     )
-    return TrainingAudit(moved=moved, allowed=allowed, findings=tuple(sorted(findings)))
+    return TrainingAudit(
+        moved=moved, allowed=allowed, findings=tuple(sorted(findings)), compared=tuple(sorted(compared))
+    )
 
 
 class _Counted:
@@ -180,7 +194,7 @@ class ExtremeUser:
         if self.user not in users:
             return episodes
         row, steps = users.index(self.user), episodes.actions.shape[1]
-        episodes = _padded(episodes, max(0, self.steps - steps))
+        episodes = episodes.padded(max(self.steps, steps))
         observations, rewards = episodes.observations.copy(), episodes.rewards.copy()
         actions, lengths, terminated = episodes.actions.copy(), episodes.lengths.copy(), episodes.terminated.copy()
         observations[row], actions[row], rewards[row] = 0.0, 0, 0.0
@@ -213,14 +227,131 @@ def extreme_pairs(users: Users, user: int) -> Iterator[tuple[Users, Users]]:
     yield replace(usual, reward=-1000.0, steps=1), replace(usual, action=1, reward=1000.0, terminated=False)
 
 
-def _padded(episodes: Episodes, steps: int) -> Episodes:
-    """The episodes with further empty steps."""
-    wide = ((0, 0), (0, steps))
-    return replace(
-        episodes,
-        observations=np.pad(episodes.observations, (*wide, (0, 0))),
-        actions=np.pad(episodes.actions, wide),
-        rewards=np.pad(episodes.rewards, wide),
+def replay_training(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
+    """Test a registered agent's training on simulated users, at the sizes of its audit instance.
+
+    `trials` is the number of pairs. A round has the extreme ones, in which one user is replaced: of the first batch in
+    the first rounds, then of the second, and so on. Rounds are of CartPole with the instance's noise, under which
+    policies follow the sums closely; of CartPole with the declared noise on its grid, as a release draws it; and of
+    MountainCar and Pendulum, whose signals are a goal and rewards.
+
+    Raises:
+        ParameterError: A number of the request is out of range, or the algorithm trains no policy.
+    """
+    check(request)
+    began = time.perf_counter()
+    rounds = [_Round.of(request, algorithm, task) for task in (CART_POLE, CART_POLE, MOUNTAIN_CAR, PENDULUM)]
+    rounds[1] = rounds[1].on_grid(request.declaration)
+    found: list[tuple[str, int, TrainingAudit]] = []
+    done = 0
+    while done < request.trials:
+        at, one = len(found), rounds[len(found) % len(rounds)]
+        user = one.user(at // len(rounds))
+        pairs = list(extreme_pairs(SimulatedUsers(task=one.task, seed=request.seed), user))[: request.trials - done]
+        audited = audit_lockstep(
+            one.procedure(request.declaration),
+            pairs,
+            declaration=one.drawn,
+            values=one.values,
+            seed=request.seed + at,
+        )
+        done += len(pairs)
+        found.append((f"two extreme episodes of user {user} of {one.values['K']}, {one.task.name}", done, audited))
+        request.progress(done, request.trials)
+        if not audited.consistent:
+            break
+    at_sizes = {**request.values, **rounds[1].values}
+    return run_test(request, lambda _: found, lambda all_: _read(request, all_, at_sizes), began=began, agent_ran=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    """An agent on users of a task, and the declaration of the noise that is drawn for it."""
+
+    task: Task
+    agent: Agent[Any]
+    drawn: Declaration
+    values: Mapping[str, Fraction]
+    declared: Mapping[str, Fraction]
+
+    @classmethod
+    def of(cls, request: AuditRequest, algorithm: Algorithm, task: Task) -> _Round:
+        """The agent at the sizes of its audit instance, with its noise.
+
+        Raises:
+            ParameterError: The algorithm trains no policy.
+        """
+        if algorithm.trained is None:
+            raise ParameterError(f"{algorithm.name} trains no policy", name=algorithm.name)
+        options, readings = request.setting.options, request.setting.readings
+        sizes = {**algorithm.instance.sizes, **algorithm.trained.sizes(task, options, readings)}
+        declared = {name: Fraction(sizes.get(name, value)) for name, value in request.values.items()}
+        return cls(
+            task=task,
+            agent=algorithm.trained.agent(task, options, readings),
+            drawn=request.declaration,
+            values={name: Fraction(algorithm.instance.values.get(name, value)) for name, value in declared.items()},
+            declared=declared,
+        )
+
+    def on_grid(self, declaration: Declaration) -> _Round:
+        """The same with the declared noise, on the grid of a release if the claim has release noise."""
+        try:
+            drawn = as_drawn(declaration, self.declared)
+        except ParameterError:
+            drawn = declaration
+        return replace(self, drawn=drawn, values=self.declared)
+
+    def user(self, batch: int) -> int:
+        """The second user of a batch; of the first again after the last."""
+        return int((1 + batch * self.values["B"]) % self.values["K"])
+
+    def procedure(self, declaration: Declaration) -> Procedure:
+        """The training."""
+        how: dict[str, Any] = {"drawn": self.drawn, "steps": self.task.limit}
+
+        def trained(users: Users, noise: Callable[[int], NoiseSource]) -> Left:
+            return leaving(train(self.agent, users, declaration=declaration, values=self.values, noise=noise, **how))
+
+        return trained
+
+
+def _read(
+    request: AuditRequest, found: list[tuple[str, int, TrainingAudit]], values: Mapping[str, Fraction]
+) -> Outcome:
+    pair, done, last = found[-1]
+    distances = [
+        Distance(
+            release=name,
+            norm="l2",
+            measured=one.moved[name],
+            charged=most,
+            exceeds=not one.moved[name] <= most * (1 + _SLACK),
+            pair=words,
+        )
+        for words, _, one in found
+        for name, most in one.allowed.items()
+    ]
+    top = max(distances, key=lambda one: (one.exceeds, one.ratio))
+    compared = ", ".join(sorted({name for *_, one in found for name in one.compared}))
+    top_pair = top.pair if last.consistent else pair
+    return Outcome(
+        violated=not last.consistent,
+        method="lockstep replay of the running training: compares the sums before noise on D and, behind D's noisy "
+        "sums, on D′, over all batches with the declared sensitivity, and whatever leaves, bit for bit; exact, without "
+        "error probability",
+        witness=top_pair if last.consistent else f"{'; '.join(last.findings)} ({top_pair})",
+        evidence={
+            "release": top.release,
+            "norm": top.norm,
+            "moved": top.measured if math.isfinite(top.measured) else "not finite",
+            "charged": top.charged,
+            "pairs": done,
+            "compared": compared,
+            **size_note(request.values, values),
+        },
+        bars=draw_distances(distances),
+        runs=None if last.consistent else 2 * done,
     )
 
 

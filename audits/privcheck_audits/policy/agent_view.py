@@ -35,6 +35,8 @@ def _trials(algorithm: Algorithm) -> int:
 
 
 def _lacks(algorithm: Algorithm, declaration: Declaration) -> str:
+    if algorithm.trained is not None:
+        return "a policy with parameters has no table of probabilities: the view lockstep compares its parameters"
     if algorithm.online is None and algorithm.offline is None and algorithm.policies is None:
         return "neither an agent nor a step from releases to policies is registered, so there are no policies to audit"
     return why_not(declaration)

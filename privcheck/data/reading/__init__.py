@@ -1,5 +1,6 @@
 """Reading and checking of users' own files; all problems are reported at once, with row numbers."""
 
+from privcheck.data.reading.observations import Bounds, ObservedEpisodes, read_observations, write_observations
 from privcheck.data.reading.public_inputs import read_features, read_rewards
 from privcheck.data.reading.trajectories import (
     ArrowTable,
@@ -14,12 +15,16 @@ from privcheck.data.reading.users import NO_STATEMENT, Users
 __all__ = [
     "NO_STATEMENT",
     "ArrowTable",
+    "Bounds",
     "FileTrajectories",
     "Held",
+    "ObservedEpisodes",
     "Users",
     "hold_trajectories",
     "read_features",
+    "read_observations",
     "read_rewards",
     "read_trajectories",
+    "write_observations",
     "write_trajectories",
 ]

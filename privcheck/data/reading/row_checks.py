@@ -41,7 +41,7 @@ class _Ids:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Order:
+class Order:
     """Rows with a valid episode and step, sorted by (episode, step), without repeated ones.
 
     Attributes:
@@ -84,12 +84,12 @@ def admit(
     reward = real_numbers(table, "reward", problems)
     check_unit_interval("reward", reward, table.place, problems)
     sizes = _sizes(table, ids, (num_states, num_actions), problems)
-    order = _order(table, episode, step, problems)
+    order = order_rows(table, episode, step, problems)
     if order is not None:
         _check_lengths(table, order, episode, step, problems)
         _check_chain(table, order, ids, problems)
         if user is not None:
-            _check_users(table, order, user, problems, most=trajectories)
+            check_users(table, order, user, problems, most=trajectories)
     if problems.lines or order is None:
         return None
     shape = (len(order.starts), order.horizon)
@@ -154,7 +154,8 @@ def _largest(column: Whole) -> int:
     return int(column.values.max(initial=0, where=column.valid))
 
 
-def _order(table: Table, episode: Identifiers, step: Whole, problems: Problems) -> _Order | None:
+def order_rows(table: Table, episode: Identifiers, step: Whole, problems: Problems) -> Order | None:
+    """The valid rows by episode and step, of which a repeated one is a problem; None if there are none."""
     rows = np.flatnonzero((episode.codes >= 0) & step.valid)
     if not len(rows):
         return None
@@ -174,10 +175,10 @@ def _order(table: Table, episode: Identifiers, step: Whole, problems: Problems) 
     base = 0 if bool((steps == 0).any()) else 1
     lengths, how_many = np.unique(steps[np.append(starts[1:], len(steps)) - 1], return_counts=True)
     common = int(lengths[len(lengths) - 1 - np.argmax(how_many[::-1])])  # the longer one of two that are as common
-    return _Order(rows=rows, episode=codes, step=steps, starts=starts, base=base, horizon=max(common - base + 1, 1))
+    return Order(rows=rows, episode=codes, step=steps, starts=starts, base=base, horizon=max(common - base + 1, 1))
 
 
-def _check_lengths(table: Table, order: _Order, episode: Identifiers, step: Whole, problems: Problems) -> None:
+def _check_lengths(table: Table, order: Order, episode: Identifiers, step: Whole, problems: Problems) -> None:
     first, last = order.base, order.base + order.horizon - 1
     inside = (order.step >= first) & (order.step <= last)
     remedy = (
@@ -209,7 +210,7 @@ def _check_lengths(table: Table, order: _Order, episode: Identifiers, step: Whol
     problems.add(f"missing steps ({remedy})", short, describe_gap)
 
 
-def _check_chain(table: Table, order: _Order, ids: _Ids, problems: Problems) -> None:
+def _check_chain(table: Table, order: Order, ids: _Ids, problems: Problems) -> None:
     state, following = ids.state, ids.following
     now, after = order.rows[:-1], order.rows[1:]
     linked = (np.diff(order.episode) == 0) & (np.diff(order.step) == 1) & following.valid[now] & state.valid[after]
@@ -221,7 +222,8 @@ def _check_chain(table: Table, order: _Order, ids: _Ids, problems: Problems) -> 
     )
 
 
-def _check_users(table: Table, order: _Order, user: Identifiers, problems: Problems, *, most: int) -> None:
+def check_users(table: Table, order: Order, user: Identifiers, problems: Problems, *, most: int) -> None:
+    """Report episodes of several users, and users with more than `most` episodes."""
     owner = user.codes[order.rows[order.starts]]  # of each episode, by its first row
     per_row = np.repeat(owner, np.diff(np.append(order.starts, len(order.rows))))
     known = (user.codes[order.rows] >= 0) & (per_row >= 0)

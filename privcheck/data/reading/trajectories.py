@@ -146,7 +146,7 @@ def admit_table(
         TrajectoryError: The users are unknown, or rows are invalid.
     """
     num_states, num_actions = sizes
-    stored = _read_stored(table, path)
+    stored = read_stored(table, path)
     named = users.name in table.columns
     refuse_unknown(str(path), users, stored, [*table.columns, *table.ignored], look)
     if named:
@@ -154,7 +154,7 @@ def admit_table(
     most = most_of(users, stored)
     admitted = admit(table, num_states=num_states, num_actions=num_actions, trajectories=most, problems=problems)
     if admitted is None:
-        raise _refusal(path, f"{table.rows:,} rows; {CONVENTIONS[table.unit]}", problems)
+        raise refusal(path, f"{table.rows:,} rows; {CONVENTIONS[table.unit]}", problems)
     facts: dict[str, str | int] = {"file": path.name, "format": table.format, "rows": table.rows}
     if table.ignored:
         facts["ignored columns"] = ", ".join(table.ignored)
@@ -194,12 +194,13 @@ def gather_facts(
     return FileTrajectories(trajectories=data, facts=facts)
 
 
-def _refusal(path: Path, size: str, problems: Problems) -> TrajectoryError:
+def refusal(path: Path, size: str, problems: Problems) -> TrajectoryError:
+    """The refusal of a table, with all its problems."""
     kinds = "1 kind of problem" if len(problems.lines) == 1 else f"{len(problems.lines)} kinds of problems"
     return TrajectoryError(f"{path} was refused: {kinds} ({size})", problems=problems.lines)
 
 
-def _read_stored(table: Table, path: Path) -> Unit | None:
+def read_stored(table: Table, path: Path) -> Unit | None:
     """The unit of privacy in a Parquet file's metadata; None if there is none.
 
     Raises:
@@ -239,7 +240,7 @@ def _read_npz(path: Path, sizes: tuple[int | None, int | None], users: Users) ->
     given = (num_states or in_file[0], num_actions or in_file[1])
     data = None if problems.lines else _from_arrays(arrays, given, problems)
     if data is None:
-        raise _refusal(path, "users count from 1, as steps do", problems)
+        raise refusal(path, "users count from 1, as steps do", problems)
     facts: dict[str, str | int] = {"file": path.name, "format": "NPZ", "rows": int(np.prod(shape))}
     if ignored:
         facts["ignored columns"] = ", ".join(ignored)

@@ -71,6 +71,11 @@ class Vectors(Brief):
         """Number of rows, of users or of one user's records."""
         return int(self.rows.shape[0])
 
+    @property
+    def horizon(self) -> int:
+        """Number of steps: one, as vectors have none."""
+        return 1
+
     def __str__(self) -> str:
         shown = ", ".join(f"{x:.4g}" for x in self.rows[0, :2])
         more = f" and {self.users - 1} more" if self.users > 1 else ""
@@ -210,6 +215,15 @@ class ClippedSums:
         summed = self._sum(data)
         return summed[np.newaxis] if step is None else summed
 
+    def contributions(self, data: Vectors, *, step: int, rows: slice) -> NDArray[np.float64]:
+        """Clipped vectors of some rows, (rows, d); a user's may be several.
+
+        Raises:
+            TrajectoryError: As for `compute`.
+        """
+        self._check(data)
+        return data.rows[rows]
+
     def difference(self, pair: tuple[Vectors | None, Vectors | None]) -> SparseDifference:
         """Change of the sum."""
         first, second = (0.0 if user is None else self._sum(user) for user in pair)
@@ -238,6 +252,11 @@ class ClippedSums:
             yield other, user
 
     def _sum(self, data: Vectors) -> NDArray[np.float64]:
+        self._check(data)
+        summed: NDArray[np.float64] = data.rows.sum(axis=0)
+        return summed
+
+    def _check(self, data: Vectors) -> None:
         expect_data(self.name, data, Vectors, "wrap them, Vectors(rows=…, norm=…)")
         if data.per != self.per:
             message = f"{self.name}: expected one row a {self.per}, got one row a {data.per}"
@@ -247,5 +266,3 @@ class ClippedSums:
         if data.ball != self.ball:
             message = f"{self.name}: expected vectors clipped in {self.ball}, got {data.ball}"
             raise TrajectoryError(f"{message}; make them with ball={self.ball!r}")
-        summed: NDArray[np.float64] = data.rows.sum(axis=0)
-        return summed

@@ -262,7 +262,9 @@ class ShownPolicy:
         guarantee: Why it may be published; None for an agent without privacy.
         value: Its value.
         warnings: Uses of the data that no noise covers.
-        rows: State, steps, likeliest action and its probability; equal steps of a state are one row.
+        rows: State, steps, likeliest action and its probability; equal steps of a state are one row. Empty for a policy
+            on observations.
+        form: Its form, and the number of its parameters, if it is one; empty otherwise.
         picture: File of the heat map; None if not requested.
     """
 
@@ -274,6 +276,7 @@ class ShownPolicy:
     value: PolicyValue
     warnings: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...]
+    form: Mapping[str, str] = field(default_factory=dict)
     picture: str | None = None
 
 
@@ -287,12 +290,14 @@ class PolicyRecord(Result):
         algorithm: Algorithm that learned it.
         learned_from: Name of the data or the environment.
         steps: Number of steps, H.
-        states: Number of states, S.
+        states: Number of states, S; 0 for a policy on observations.
         actions: Number of actions, A.
         labels: Names of states and actions.
         parameters: Parameters of the declaration, as exact texts.
         options: Options of the agent.
         choices: The readings of the paper, by name; empty in files of earlier versions.
+        form: For a policy on observations, what its parameters are: its kind and sizes, how it sees observations, the
+            numbers of its actions. None for a table of probabilities.
         guarantee: Why it may be published; None for an agent without privacy.
         value: Its value.
         warnings: Uses of the data that no noise covers: sizes taken from the data, choices that depend on it.
@@ -312,6 +317,7 @@ class PolicyRecord(Result):
     parameters: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, Any] | None = None
     guarantee: PolicyGuarantee | None
     value: PolicyValue
     warnings: tuple[str, ...] = ()

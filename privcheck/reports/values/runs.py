@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from privcheck.reports.pictures import Picture
-    from privcheck.reports.policies import Policy
+    from privcheck.reports.policies import Policy, Weights
 
 
 def _made(policy: Policy | None) -> Policy:
@@ -94,7 +94,7 @@ class LearnedValue:
         baseline: Value of the non-private twin; None if it must not be computed.
         optimal: Value of the best policy; None if unknown.
         references: Values of known policies.
-        claimed: Mean of the agent's own estimates.
+        claimed: Mean of the agent's own estimates; None if it makes none.
         note: How to read these values; None if there is no remark.
     """
 
@@ -103,7 +103,7 @@ class LearnedValue:
     baseline: float | None
     optimal: float | None
     references: Mapping[str, float]
-    claimed: float
+    claimed: float | None
     note: str | None = None
 
 
@@ -183,9 +183,28 @@ class Ran(Result):
         """The first replicate's policy.
 
         Raises:
-            ParameterError: The result was read from a file; the policy is in a file beside it.
+            ParameterError: The result was read from a file; the policy is in a file beside it. Or it has parameters,
+                which are in `weights`.
         """
+        if self._trained:
+            raise ParameterError("a policy on observations has no table of probabilities: see `weights`")
         return _made(self._policy)
+
+    @property
+    def weights(self) -> Weights:
+        """The first replicate's policy on observations.
+
+        Raises:
+            ParameterError: The result was read from a file, or has a table of probabilities, which is in `policy`.
+        """
+        if not self._trained:
+            raise ParameterError("the result has no policy on observations: see `policy`, or the file beside it")
+        found: Weights = self._policy
+        return found
+
+    @property
+    def _trained(self) -> bool:
+        return getattr(self._policy, "parameters", None) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
