@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from privcheck.accounting.engine.allocated import allocated_law
+from privcheck.accounting.engine.allocated_below import GaussianRound
 from privcheck.accounting.engine.allocated_pairs import pair_allocation_law
 from privcheck.accounting.engine.allocated_replaced import replaced_allocation_law
 from privcheck.accounting.engine.allocated_several import Epoch, several_allocation_law
@@ -429,7 +430,8 @@ def _allocated_pieces(s: float, t: int, k: int, relation: RelationName) -> tuple
     ]
     if not 1 < k < t:
         return list(blocks), ""
-    epoch = Epoch(shift=s, rounds=t, participations=k, replaced=replaced, blocks=tuple(blocks))
+    one = GaussianRound(shift=s, replaced=replaced)
+    epoch = Epoch(one=one, rounds=t, participations=k, blocks=tuple(blocks))
     return [(several_allocation_law(epoch), 1)], ""
 
 
