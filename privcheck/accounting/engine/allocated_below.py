@@ -8,8 +8,8 @@ the same law.
 h is a Poisson sample's loss at some rate, on a lattice. At the rate k/t Σh is about the epoch's own loss; where single
 outcomes outweigh all others a smaller rate says more: at a rate near 0 h is the likelihood ratio itself, which for k =
 1 is all there is to know. The masses of Σh follow from two transforms for every one of some tilts, with the bounds of
-`convolution`; every value has the best of them: P rounded down and Q up. Under P and Q the likelihood ratio is about
-e^{Σh}, so that tilts around 0 and around 1 nat for 1 nat say most.
+`convolution`; every value has the best of them: P rounded down and Q up. The tilted laws of both have their means at
+the same places, from where Q is to far out in P's tail.
 
 Lemma allocation-one-large: With k = 1 and Gaussian noise, let r, p, q be the laws of one round's number x without
 either user, with the user and for the neighbour, a a number, w = r(x ≤ a)^{t − 1}, and p₀, q₀ the means of dp/dr and
@@ -44,15 +44,16 @@ from privcheck.accounting.engine.replaced import invert_replaced
 
 _FINE: Final = 12  # lattice points in a standard deviation of h
 _STRETCH: Final = 16.0  # standard deviations of the sum, beyond which h grows as a logarithm only
-_LARGE: Final = 1 << 17  # values of the sum; …
+_LARGE: Final = 1 << 18  # values of the sum; …
 _LARGEST: Final = 1 << 20  # … or of the most likely ones alone
-_TILTS: Final = (0.0, 3.0, -3.0, 6.0, -6.0)  # in standard deviations of the sum, around 0 and around 1 nat for 1 nat
-_SEPARATE: Final = 3.0  # of these from which on the latter is another tilt
+_EXPONENTS: Final = ((0.0, 10.0, -12.0, 24.0, 45.0), (0.0, -12.0, 12.0))  # −ln of how likely sums are looked at
+_NEXT: Final = 3.0  # standard deviations of a sum, at least, from one to the next
 _OUTSIDE: Final = 32.0  # −ln of the mass that the window may leave out at either end
 _ATOMS: Final = 4096
 _TAIL: Final = 1e-13  # relative error of the normal distribution's values
 _FAR: Final = 9.0  # standard deviations
 _FACTORS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+_GRID: Final = 32  # sizes of a tilt
 _STEEPEST: Final = 60.0  # ln by which a tilt may raise the mass of the largest outcome beside the least
 _RATES: Final = (1.0, 0.5, 0.2, 0.05)  # of k/t, where single outcomes may outweigh the others …
 _HEAVY: Final = 0.8  # … as they may from this shift on
@@ -102,8 +103,8 @@ class GaussianRound:
         """Whether single outcomes may outweigh all others."""
         return self.shift >= _HEAVY
 
-    def outcomes(self, rate: float, rounds: int) -> tuple[Triple, float]:
-        """Law of h, the loss of a sample at that rate on a lattice, and the lattice's step.
+    def outcomes(self, rate: float, rounds: int) -> Triple:
+        """Law of h, the loss of a sample at that rate on a lattice.
 
         Args:
             rate: Of the sample.
@@ -132,7 +133,7 @@ class GaussianRound:
             masses = np.where((y[:-1] <= 0) & (y[1:] > 0), 1 - tails[:-1] - tails[1:], masses)
             off = _TAIL * float(np.max(np.maximum(tails[:-1], tails[1:]) / np.maximum(masses, 1e-300)))
             found.append(Outcomes(masses=as_floats(masses), off=off))
-        return (found[0], found[1], found[2]), step
+        return found[0], found[1], found[2]
 
     def one_large(self, rounds: int, direction: Direction) -> list[Parts]:
         """Shares of δ of the outcomes with one large number, for several a [lemma allocation-one-large]."""
@@ -176,8 +177,8 @@ class PairRound:
         """Whether single outcomes may outweigh all others."""
         return self.law.largest("remove") >= 2 * _HEAVY
 
-    def outcomes(self, rate: float, rounds: int) -> tuple[Triple, float]:
-        """Law of h, the loss of a sample at that rate on a lattice, and the lattice's step.
+    def outcomes(self, rate: float, rounds: int) -> Triple:
+        """Law of h, the loss of a sample at that rate on a lattice.
 
         Args:
             rate: Of the sample.
@@ -197,7 +198,7 @@ class PairRound:
         with_user, without = (
             Outcomes(masses=as_floats(np.bincount(place, weights=masses)), off=off) for masses in (p, q)
         )
-        return (with_user, without, without), step
+        return with_user, without, without
 
     def one_large(self, rounds: int, direction: Direction) -> list[Parts]:
         """None: losses are bounded or light."""
@@ -224,6 +225,23 @@ def allocation_below(one: Round, rounds: int, participations: int, direction: Di
     if participations == 1 and one.heavy:
         laws += one.one_large(rounds, direction)
     return parts_atoms(*(greatest(laws) if len(laws) > 1 else laws[0]))
+
+
+def greatest_below(known: Atoms, one: GaussianRound, rounds: int, direction: Direction) -> Atoms:
+    """Greatest of a pair that an epoch with k = 1 dominates, and of those of outcomes with one large number.
+
+    Args:
+        known: Loss of the pair.
+        one: A round.
+        rounds: t.
+        direction: Of the two data sets.
+    """
+    if not one.heavy:
+        return known
+    masses = np.exp(known.logs)
+    return parts_atoms(
+        *greatest([(masses, as_floats(np.exp(known.logs - known.losses))), *one.one_large(rounds, direction)])
+    )
 
 
 def parts_atoms(over: Floats, under: Floats) -> Atoms:
@@ -302,25 +320,18 @@ def merged_laplace(law: LaplaceLaw) -> Atoms:
 @functools.lru_cache(maxsize=16)
 def _sums(one: Round, rounds: int, participations: int, rate: float) -> tuple[Parts, Parts]:
     """Lower and upper bounds on the masses of Σh at consecutive values, with the user and for the neighbour."""
-    (with_user, with_other, without), step = one.outcomes(rate, rounds)
+    with_user, with_other, without = one.outcomes(rate, rounds)
     k, rest = participations, rounds - participations
     pair: tuple[_Sum, _Sum] = (((with_user, k), (without, rest)), ((with_other, k), (without, rest)))
-    std = math.sqrt(max(_moments(pair[1], 0.0)[1], 1e-9))
-    steepest = _STEEPEST / len(without.masses)
-    centres = ((0.0, -step), (0.0, step)) if step * std > _SEPARATE else ((0.0,), (0.0,))
-    # each where it is itself, then where the other is
-    wanted = [
-        (i, float(np.clip(centre + tilt / std, -steepest, steepest)))
-        for tilt in _TILTS
-        for i in range(2)
-        for centre in centres[i]
-    ]
+    wanted = _tilts(pair)
     kept, low, high = [list[float](), list[float]()], math.inf, -math.inf
-    for i, tilt in wanted:
-        first, last = _ends(pair[i], tilt)
-        if max(high, last) - min(low, first) < (_LARGEST if low > high else _LARGE) - 2:
-            low, high = min(low, first), max(high, last)
-            kept[i].append(tilt)
+    for both in wanted:
+        ends = [_ends(parts, tilt) for parts, tilt in zip(pair, both, strict=True)]
+        first, last = min(low, *(end[0] for end in ends)), max(high, *(end[1] for end in ends))
+        if last - first < (_LARGEST if low > high else _LARGE) - 2:
+            low, high = first, last
+            for tilts, tilt in zip(kept, both, strict=True):
+                tilts.append(tilt)
     if not (kept[0] and kept[1]):  # what is known of the window says nothing
         nothing = (np.zeros(1), np.ones(1))
         return nothing, nothing
@@ -351,6 +362,37 @@ def _tilted(law: Outcomes, tilt: float) -> tuple[Floats, float]:
     masses = np.exp(exponents - top)
     total = float(masses.sum())
     return as_floats(masses / total), top + math.log(total)
+
+
+def _tilts(pair: tuple[_Sum, _Sum]) -> list[tuple[float, float]]:
+    """Tilts of both sums with about the same means, the most likely ones first."""
+    means, exponents = list[Floats](), list[Floats]()
+    size = max(len(law.masses) for parts in pair for law, _ in parts)
+    half = np.geomspace(1e-4, 1.0, _GRID) * (_STEEPEST / size)
+    thetas = as_floats(np.concatenate([-half[::-1], [0.0], half]))
+    for parts in pair:
+        mean, log = np.zeros(len(thetas)), np.zeros(len(thetas))
+        for law, count in parts:
+            points = np.arange(len(law.masses))
+            weights = np.multiply.outer(thetas, points) + np.log(np.maximum(law.masses, 1e-300))
+            top = weights.max(axis=1)
+            weights = np.exp(weights - top[:, np.newaxis])
+            total = weights.sum(axis=1)
+            mean += count * (weights @ points) / total
+            log += count * (top + np.log(total))
+        means.append(as_floats(mean))
+        exponents.append(as_floats(np.maximum(thetas * mean - log, 0.0) * np.sign(thetas)))
+    found = list[tuple[float, float]]()
+    places = list[tuple[float, float]]()
+    for i, wanted in enumerate(_EXPONENTS):
+        for exponent in wanted:
+            place = float(np.interp(exponent, exponents[i], means[i]))
+            both = [float(np.interp(place, mean, thetas)) for mean in means]
+            std = math.sqrt(max(min(_moments(parts, tilt)[1] for parts, tilt in zip(pair, both, strict=True)), 1e-9))
+            if all(abs(place - other) > _NEXT * min(std, its) for other, its in places):
+                places.append((place, std))
+                found.append((both[0], both[1]))
+    return found
 
 
 def _moments(parts: _Sum, tilt: float) -> tuple[float, float]:

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from privcheck.accounting.engine.allocated import allocated_law
-from privcheck.accounting.engine.allocated_below import GaussianRound
-from privcheck.accounting.engine.allocated_pairs import pair_allocation_law
+from privcheck.accounting.engine.allocated_below import GaussianRound, PairRound
+from privcheck.accounting.engine.allocated_pairs import known_below, pair_allocation_law
 from privcheck.accounting.engine.allocated_replaced import replaced_allocation_law
 from privcheck.accounting.engine.allocated_several import Epoch, several_allocation_law
 from privcheck.accounting.engine.laplace import LaplaceLaw
@@ -406,7 +406,11 @@ def allocated(
         for size, times in _blocks(t, k):
             some = [(pair_allocation_law(base, min(size, _MOST_ROUNDS), exact=exact), 1)] if size > 1 and base else base
             pieces += [(piece, n * times) for piece, n in some]
-        note = join_notes(note, f"{k} of {t} rounds bounded by one of each of {k} blocks" if 1 < k < t else "")
+        if 1 < k < t and exact and known_below(base):
+            epoch = Epoch(one=PairRound(law=base[0][0]), rounds=t, participations=k, blocks=tuple(pieces))
+            pieces = [(several_allocation_law(epoch), 1)]
+        elif 1 < k < t:
+            note = join_notes(note, f"{k} of {t} rounds bounded by one of each of {k} blocks")
     given = {"rounds": t, "participations": k, "relation": relation}
     return _make_event("allocated", pieces if base else [], epochs, note, of=event, **given)
 
