@@ -138,7 +138,7 @@ def pair_allocation_law(base: Base, rounds: int, *, exact: bool) -> AtomicLaw:
         rounds: t, 2 or more.
         exact: Whether the mechanism has two outputs with exactly these laws, so that there is a lower bound.
     """
-    known = exact and known_below(base)
+    known = exact and known_law(base) is not None
     return AtomicLaw(
         build=_pair_allocation,
         arguments=(base, rounds),
@@ -159,12 +159,12 @@ def _repeat_exact(times: int, base: Base, rounds: int) -> AtomicLaw:
     return pair_allocation_law(repeat_on_one_draw(base, times), rounds, exact=True)
 
 
-def known_below(base: Base) -> bool:
-    """Whether the mechanism's law is one that a pair of outputs has, exactly."""
+def known_law(base: Base) -> LaplaceLaw | AtomicLaw | None:
+    """The mechanism's law if two outputs have it exactly; None otherwise."""
     if len(base) != 1 or base[0][1] != 1:
-        return False
+        return None
     law = base[0][0]
-    return isinstance(law, LaplaceLaw) or (isinstance(law, AtomicLaw) and law.whole)
+    return law if isinstance(law, LaplaceLaw) or (isinstance(law, AtomicLaw) and law.whole) else None
 
 
 def _pair_allocation(base: Base, rounds: int, direction: Direction) -> Atoms:

@@ -14,10 +14,11 @@ ratio is Π(1 − r + rY)·P(K = k | Y)/P(K = k). Given Y, K is a sum of indepen
 function of size Π√(1 − 4p(1 − p)sin²(θ/2)) ≤ e^{−2V·sin²(θ/2)}, whose mean over θ bounds P(K = k | Y); it is M(V).
 
 Lemma allocation-chord: ln M is convex (a mean of exponentials: Hölder), so that with its chord α − bV between V₁ and V₂
-δ(ε) of "remove" is at most E(U − e^ε)₊ + P(V < V₁) + P(V > V₂) + P(some x > a), U = Π1{x ≤ a}(1 − r + rY)e^{−bp(1 −
-p)}·e^α/P(Bin(t, r) = k), P of k rounds with the user and t − k without. U is a product: E(U − e^ε)₊ is convex in each
-factor, and grows if the mass of a cell is split over two points of a grid on both sides of its factors, with their mean
-kept. Proof: of δ(ε) = E(dP/dQ − e^ε)₊ the outcomes outside count whole.
+δ(ε) of "remove" is at most E(U − e^ε)₊ + P(L > ε, V < V₁ or V > V₂) + P(some Y > a), U = Π1{Y ≤ a}(1 − r + rY)e^{−bp(1
+− p)}·e^α/P(Bin(t, r) = k), L the epoch's loss and P of k rounds with the user and t − k without. U is a product: E(U −
+e^ε)₊ is convex in each factor, and grows if the mass of a cell is split over two points of a grid on both sides of its
+factors, with their mean kept. For η ≥ 0 P(L > ε, v₀ ≤ V < v) ≤ E[Π(1 − r + rY)^η·e^{ζ(v − V)}]·(M(v₀)/(e^ε·P(Bin(t, r)
+= k)))^η, and so for V > v₀. Proof: of δ(ε) = E(dP/dQ − e^ε)₊ the outcomes outside count whole; Chernoff.
 
 r is such that Σp is about k where the loss is about ε: there P(K = k | Y) is near M(V).
 """
@@ -37,7 +38,7 @@ from privcheck.accounting.engine.allocated_below import GaussianRound, PairRound
 from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.bells import inverse, log_mixture, slope
 from privcheck.accounting.engine.discrete import AtomicLaw
-from privcheck.accounting.engine.excesses import OnGrid, Summed, add_up
+from privcheck.accounting.engine.excesses import OnGrid, add_up
 from privcheck.accounting.engine.laws import Direction, Floats, as_floats, repeat_on_one_draw, root_up
 from privcheck.accounting.engine.profiles import (
     Content,
@@ -59,7 +60,7 @@ _BEFORE, _BEYOND = -4.5, 9.0  # standard deviations of the loss, in which the bo
 _APART: Final = 0.5  # … with a rate for every half of one …
 _EACH: Final = 4  # … and so many points
 _LEAST_TILT: Final = 0.1
-_UNLIKELY: Final = 9.0  # −ln of the share of δ that lies outside V₁ and V₂
+_UNLIKELY: Final = 7.0  # −ln of the share of δ that lies outside V₁ and V₂, about
 _FURTHEST: Final = 700.0  # −ln of a δ
 _TAIL: Final = 1e-13  # relative error of the normal distribution's values
 _SLACK: Final = 1e-9  # relative, of a sum of t logarithms
@@ -81,6 +82,27 @@ class Epoch:
     rounds: int
     participations: int
     blocks: Base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Cells:
+    """Outcomes of one round, in cells.
+
+    Attributes:
+        q: (n,) masses without the user.
+        p: (n,) with the user.
+        off: Bounds on the errors of both, (n,) each.
+        factors: Least and largest ln(1 − r + rY) in each, (n,) each.
+        shares: p = rY/(1 − r + rY) at these, (n,) each.
+        beyond: Masses of the outcomes above all cells, without and with the user.
+    """
+
+    q: Floats
+    p: Floats
+    off: tuple[Floats, Floats]
+    factors: tuple[Floats, Floats]
+    shares: tuple[Floats, Floats]
+    beyond: tuple[float, float]
 
 
 def several_allocation_law(epoch: Epoch) -> AtomicLaw:
@@ -124,16 +146,15 @@ def _several(epoch: Epoch, direction: Direction) -> Atoms:
         return base_atoms(epoch.blocks, direction)
     if k / t * math.expm1(min(one.shift**2, 600.0)) <= _SMALL:
         return base_atoms(epoch.blocks, direction)
-    return profile_atoms(_profile(epoch), direction)
+    return profile_atoms(_profile(epoch.blocks, one.shift, t, k), direction)
 
 
 @functools.lru_cache(maxsize=16)
-def _profile(epoch: Epoch) -> Content:
+def _profile(blocks: Base, s: float, t: int, k: int) -> Content:
     """Knots of an upper bound on the profile of "remove": blocks, and below them a sample's."""
-    assert isinstance(epoch.one, GaussianRound)
     points = list[Point]()
     for direction in ("remove", "add"):
-        atoms = base_atoms(epoch.blocks, direction)
+        atoms = base_atoms(blocks, direction)
         masses = np.exp(atoms.logs)
         mean = float(masses @ atoms.losses)
         std = math.sqrt(max(float(masses @ (atoms.losses - mean) ** 2), 1e-300))
@@ -148,14 +169,16 @@ def _profile(epoch: Epoch) -> Content:
         ]
         points += its if direction == "remove" else mirror(its)
         if direction == "remove":
-            points += _counted(epoch.one.shift, epoch.rounds, epoch.participations, atoms, std)
+            points += _counted(s, t, k, atoms, std)
     return profile_content(convex_profile(points))
 
 
 def _counted(s: float, t: int, k: int, blocks: Atoms, std: float) -> Iterator[Point]:
     """Points of the bound by a sample's ratio [lemma allocation-count], where the loss is above 0."""
-    tilts = [max(_LEAST_TILT, 1 + z / std) for z in np.arange(_BEFORE, _BEYOND, _APART).tolist()]
-    known = [_Counted(shift=s, rounds=t, participations=k, rate=_rate(s, t, k, tilt), tilt=tilt) for tilt in sorted(set(tilts))]
+    tilts = {max(_LEAST_TILT, 1 + z / std) for z in np.arange(_BEFORE, _BEYOND, _APART).tolist()}
+    known = [
+        _Counted(shift=s, rounds=t, participations=k, rate=_rate(s, t, k, tilt), tilt=tilt) for tilt in sorted(tilts)
+    ]
     at = [one.loss for one in known]
     for i, one in enumerate(known):
         low, high = at[max(i - 1, 0)], at[min(i + 1, len(at) - 1)]
@@ -166,25 +189,15 @@ def _counted(s: float, t: int, k: int, blocks: Atoms, std: float) -> Iterator[Po
         log = float(blocks.log_deltas(losses[-1:])[0])
         if log < -_FURTHEST:
             break
-        for loss, bound in zip(losses.tolist(), one.bounds(losses, _UNLIKELY - log), strict=True):
+        for loss, bound in zip(losses.tolist(), one.bounds(losses, log), strict=True):
             if bound < 1:
                 yield exponential_up(loss), Fraction(bound)
-
-
-def _tilted(s: float, rate: float, tilt: float) -> tuple[float, float, float]:
-    """About the means of ln(1 − r + rY) and of p, and the standard deviation of the former, under (1 − r + rY)^tilt."""
-    x = as_floats(np.linspace(-9.0, (1 + max(tilt, 1.0)) * s + 9.0, 2001))
-    h = log_mixture(s, rate, x)
-    weights = np.exp(tilt * h - x * x / 2 - float((tilt * h - x * x / 2).max()))
-    weights /= float(weights.sum())
-    mean = float(weights @ h)
-    return mean, float(weights @ slope(s, rate, x)), math.sqrt(float(weights @ (h - mean) ** 2))
 
 
 def _rate(s: float, t: int, k: int, tilt: float) -> float:
     """Rate at which the mean of Σp is about k, under the likelihood ratio to the power `tilt`."""
     low, high = k / t * 1e-3, (1 + k / t) / 2
-    for _ in range(20):
+    for _ in range(16):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if t * _tilted(s, middle, tilt)[1] > k else (middle, high)
     return low
@@ -210,7 +223,7 @@ class _Counted:
 
     @property
     def log_probability(self) -> float:
-        """ln P(Bin(t, r) = k), rounded down."""
+        """Logarithm ln P(Bin(t, r) = k), rounded down."""
         t, k, r = self.rounds, self.participations, self.rate
         terms = [math.lgamma(t + 1), -math.lgamma(k + 1), -math.lgamma(t - k + 1)]
         terms += [k * math.log(r), (t - k) * math.log1p(-r)]
@@ -219,46 +232,48 @@ class _Counted:
     @property
     def loss(self) -> float:
         """Loss that is about the mean of the tilted law."""
-        t, k, r = self.rounds, self.participations, self.rate
-        mean, _, _ = _tilted(self.shift, r, self.tilt)
+        t, k = self.rounds, self.participations
+        mean, _, _ = _tilted(self.shift, self.rate, self.tilt)
         return t * mean - self.log_probability - math.log(2 * math.pi * k * (1 - k / t)) / 2
 
-    def bounds(self, losses: Floats, unlikely: float) -> list[float]:
+    def bounds(self, losses: Floats, log: float) -> list[float]:
         """Upper bounds on δ at (m,) losses.
 
         Args:
-            losses: (m,) ε.
-            unlikely: −ln of the probability of the outcomes that count whole.
+            losses: (m,) ε, increasing.
+            log: About ln δ at the last.
         """
-        from scipy.special import ive, ndtr
+        from scipy.special import ive
 
-        s, t, k, r = self.shift, self.rounds, self.participations, self.rate
-        step = _tilted(s, r, max(self.tilt, 1.0))[2] / _FINE
-        part, end = step / _PARTS, s + math.sqrt(2 * unlikely + 2 * math.log(t)) + 1
-        least, most = math.log1p(-r), float(log_mixture(s, r, as_floats([end]))[0])
-        edges = as_floats(np.arange(math.floor(least / part) + 1, math.ceil(most / part) + 1) * part)
-        x = inverse(s, r, edges)
-        edges, x = edges[np.isfinite(x)], x[np.isfinite(x)]
-        ends, factors = np.append(-np.inf, x), np.append(least, edges)
-        (q, q_off), (p, p_off) = (_cells(as_floats(ends), centre) for centre in (0.0, s))
-        beyond = (float(ndtr(-x[-1])), float(ndtr(s - x[-1])))
-        share = np.append(0.0, slope(s, r, x))
-        varied = share * (1 - share)
-        lows = np.minimum(varied[:-1], varied[1:]) * (1 - 1e-9)
-        highs = np.where((share[:-1] < 0.5) & (share[1:] > 0.5), 0.25, np.maximum(varied[:-1], varied[1:]) * (1 + 1e-9))
-        laws = ((p + p_off, beyond[1], k), (q + q_off, beyond[0], t - k))
-        low, high = _between(laws, as_floats(lows), as_floats(highs), unlikely)
+        t, k, r, tilt = self.rounds, self.participations, self.rate, max(self.tilt, 1.0)
+        std = _tilted(self.shift, r, tilt)[2]
+        # δ is about that much less than Chernoff's bound on P(L > ε)
+        step, less = std / _FINE, tilt * (tilt - 1) * std * math.sqrt(2 * math.pi * t)
+        unlikely = _UNLIKELY + math.log(max(1.0, less))
+        cells = _cells(self.shift, r, step / _PARTS, 2 * _UNLIKELY + math.log(t) - log)
+        q, p, (q_off, p_off), (least, most), beyond = cells.q, cells.p, cells.off, cells.factors, cells.beyond
+        varied = [share * (1 - share) for share in cells.shares]
+        lows = np.minimum(*varied) * (1 - 1e-9)
+        highs = np.where((cells.shares[0] < 0.5) & (cells.shares[1] > 0.5), 0.25, np.maximum(*varied) * (1 + 1e-9))
+        laws = ((p + p_off, k), (q + q_off, t - k))
+        eta, tilts = tilt - 1, as_floats((tilt - 1) * most)
+        size = 0.5 * math.log1p(2 * math.pi * k)  # about −ln M(V)
+        lowest, log_seen = _least(laws, tilts, as_floats(lows), unlikely + eta * size)
+        low, _ = _least(laws, tilts, as_floats(lows), unlikely)
+        high = -_least(laws, tilts, as_floats(-highs), unlikely)[0]
+        lowest, low, high = max(lowest, 0.0), max(low, lowest, 0.0), min(high, t / 4)
         if not low < high:
             return [1.0] * len(losses)
-        logs = [math.log(float(ive(0, v))) for v in (low, high)]
+        least_log, *logs = (math.log(float(ive(0, v))) for v in (lowest, low, high))
+        # −ln of the three shares that are beyond V₁ or V₂
+        shares = (unlikely + eta * size, unlikely - eta * (least_log + 1e-11), unlikely - eta * (logs[1] + 1e-11))
         b = (logs[0] - logs[1]) / (high - low)
-        alpha = max(logs[0] + b * low, logs[1] + b * high) + 1e-11
-        constant = alpha - self.log_probability
+        constant = max(logs[0] + b * low, logs[1] + b * high) + 1e-11 - self.log_probability
         # a cell's mass under Q, and its mean factor times that
         damped = np.exp(-b * lows)
         raised, raised_off = ((1 - r) * q + r * p) * damped, (1 - r) * q_off + r * p_off
-        first = np.floor((factors[:-1] - b * lows) / step - 1e-6).astype(np.int64)
-        last = np.maximum(np.ceil((factors[1:] - b * lows) / step + 1e-6).astype(np.int64), first + 1)
+        first = np.floor((least - b * lows) / step - 1e-6).astype(np.int64)
+        last = np.maximum(np.ceil((most - b * lows) / step + 1e-6).astype(np.int64), first + 1)
         with np.errstate(over="ignore"):
             under, over = np.exp(first * step), np.exp(last * step)
             off = (raised_off + q_off * under + 1e-14 * (raised + q * under)) / (over - under)
@@ -267,21 +282,54 @@ class _Counted:
         masses = np.bincount(first - start, weights=q - up + q_off + 1e-15 * q)
         above = np.bincount(last - start, weights=up + off)
         masses = np.pad(masses, (0, len(above) - len(masses))) + above
-        grid = OnGrid(first=start * step, step=step, masses=as_floats(masses))
-        summed = add_up(grid, t, max(self.tilt, 1.0) * step)
-        lost = 2 * math.exp(-unlikely) + k * beyond[1] + (t - k) * beyond[0]
+        summed = add_up(OnGrid(first=start * step, step=step, masses=as_floats(masses)), t, tilt * step)
         if summed is None:
             return [1.0] * len(losses)
-        return [min(1.0, _exceeded(summed, constant, loss) + lost * (1 + 1e-9)) for loss in losses.tolist()]
+        found = list[float]()
+        for loss in losses.tolist():
+            inside = loss + summed.log_exponential_excess(loss - constant)
+            seen = log_seen - eta * (loss + self.log_probability)
+            terms = [inside, *(seen - share for share in shares)]
+            whole = math.fsum(math.exp(min(term + _SLACK, 1.0)) for term in terms)
+            found.append(min(1.0, whole + k * beyond[1] + (t - k) * beyond[0]))
+        return found
 
 
-def _exceeded(summed: Summed, constant: float, loss: float) -> float:
-    """Bound on E(e^{ΣV + constant} − e^ε)₊."""
-    log = loss + summed.log_exponential_excess(loss - constant)
-    return math.exp(min(log + _SLACK * (1 + abs(loss) * 1e-3), 1.0))
+def _cells(s: float, rate: float, part: float, unlikely: float) -> _Cells:
+    """Cells of that width of ln(1 − r + rY), up to where the user's x is with probability e^−unlikely."""
+    from scipy.special import ndtr
+
+    end = s + math.sqrt(2 * unlikely)
+    least, most = math.log1p(-rate), float(log_mixture(s, rate, as_floats([end]))[0])
+    edges = as_floats(np.arange(math.floor(least / part) + 1, math.ceil(most / part) + 1) * part)
+    x = inverse(s, rate, edges)
+    edges, x = edges[np.isfinite(x)], x[np.isfinite(x)]
+    ends, factors = as_floats(np.append(-np.inf, x)), as_floats(np.append(least, edges))
+    shares = as_floats(np.append(0.0, slope(s, rate, x)))
+    (q, q_off), (p, p_off) = (_masses(ends, centre) for centre in (0.0, s))
+    return _Cells(
+        q=q,
+        p=p,
+        off=(q_off, p_off),
+        factors=(factors[:-1], factors[1:]),
+        shares=(shares[:-1], shares[1:]),
+        beyond=(float(ndtr(-x[-1])), float(ndtr(s - x[-1]))),
+    )
 
 
-def _cells(ends: Floats, centre: float) -> tuple[Floats, Floats]:
+def _tilted(s: float, rate: float, tilt: float) -> tuple[float, float, float]:
+    """About the means of ln(1 − r + rY) and of p, and the std of the former, under (1 − r + rY)^tilt."""
+    x = as_floats(np.linspace(-9.0, (1 + max(tilt, 1.0)) * s + 9.0, 2001))
+    h = log_mixture(s, rate, x)
+    exponents = tilt * h - x * x / 2
+    weights = np.exp(exponents - float(exponents.max()))
+    weights /= float(weights.sum())
+    mean = float(weights @ h)
+    share = float(weights @ slope(s, rate, x))
+    return mean, share, math.sqrt(max(float(weights @ (h - mean) ** 2), 1e-300))
+
+
+def _masses(ends: Floats, centre: float) -> tuple[Floats, Floats]:
     """Masses of N(m, 1) between points, and bounds on their errors."""
     from scipy.special import ndtr
 
@@ -292,26 +340,20 @@ def _cells(ends: Floats, centre: float) -> tuple[Floats, Floats]:
     return as_floats(np.maximum(masses, 0.0)), as_floats(_TAIL * np.maximum(tails[:-1], tails[1:]))
 
 
-def _between(
-    laws: tuple[tuple[Floats, float, int], ...], lows: Floats, highs: Floats, unlikely: float
-) -> tuple[float, float]:
-    """V₁ and V₂, each of which V is beyond with a probability of at most e^−unlikely (Chernoff).
+def _least(laws: tuple[tuple[Floats, int], ...], tilts: Floats, values: Floats, unlikely: float) -> tuple[float, float]:
+    """A number v and ln A, with E[Πe^tilt; ΣV < v] ≤ A·e^−unlikely and A = E[Πe^tilt] (Chernoff).
 
     Args:
-        laws: Masses of the cells, the mass beyond them, and the number of rounds with this law.
-        lows: Lower bounds on p(1 − p) in the cells.
-        highs: Upper bounds.
+        laws: Masses of the cells, and the number of rounds with this law.
+        tilts: (n,) exponents of the cells, rounded up.
+        values: (n,) V in the cells, rounded down.
         unlikely: −ln of the probability.
     """
-    total = sum(count for *_, count in laws)
-    low, high = 1e-6, total / 4
     etas = np.geomspace(1e-2, 1e2, 40)
-    below, above = (np.exp(np.multiply.outer(etas, values)) for values in (-lows, highs))
-    logs_below, logs_above = np.zeros(len(etas)), np.zeros(len(etas))
-    for masses, beyond, count in laws:
-        logs_below += count * np.log(below @ masses + beyond)
-        logs_above += count * np.log(above @ masses + beyond * np.exp(etas / 4))
-    slack = 1e-12 * total
-    low = max(low, float(np.max(-(logs_below + unlikely + slack) / etas)))
-    high = min(high, float(np.min((logs_above + unlikely + slack) / etas)))
-    return low, high
+    moved = np.exp(np.multiply.outer(-etas, values) + tilts)
+    logs, log_seen = np.zeros(len(etas)), 0.0
+    for masses, count in laws:
+        log_seen += count * math.log(float(masses @ np.exp(tilts)))
+        logs += count * np.log(moved @ masses)
+    slack = 1e-12 * sum(count for _, count in laws) * (1 + float(np.max(np.abs(tilts))))
+    return float(np.max((log_seen - logs - unlikely - slack) / etas)), log_seen + slack

@@ -21,7 +21,8 @@ raised to that point in the upper one.
 
 The sum's law is the t-fold convolution of the tilted masses, with the proved bound of `convolution`. With θ the tilt,
 M the factor that it was normed by, and ω what Chernoff's bound says of the tilted mass outside the window, the
-transform, which wraps that mass around, errs by at most M·e^{−θc}·ω/(eθ): e^{−θ(x − c)}(x − c)₊ ≤ 1/(eθ). For E(e^{ΣV − c} − 1)₊ and θ ≥ 1 it is M·e^{−θc}·ω.
+transform, which wraps that mass around, errs by at most M·e^{−θc}·ω/(eθ): e^{−θ(x − c)}(x − c)₊ ≤ 1/(eθ). For E(e^{ΣV −
+c} − 1)₊ and θ ≥ 1 that is M·e^{−θc}·ω.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from privcheck.accounting.engine.allocated import allocated_law
 from privcheck.accounting.engine.allocated_below import GaussianRound, PairRound
-from privcheck.accounting.engine.allocated_pairs import known_below, pair_allocation_law
+from privcheck.accounting.engine.allocated_pairs import known_law, pair_allocation_law
 from privcheck.accounting.engine.allocated_replaced import replaced_allocation_law
 from privcheck.accounting.engine.allocated_several import Epoch, several_allocation_law
 from privcheck.accounting.engine.laplace import LaplaceLaw
@@ -402,12 +402,14 @@ def allocated(
         note = join_notes(note, added)
     else:
         exact = event.kind in _EXACT and event.count == 1 and not note
-        pieces = []
+        blocks: list[tuple[Law | LostLaw, int]] = []
         for size, times in _blocks(t, k):
             some = [(pair_allocation_law(base, min(size, _MOST_ROUNDS), exact=exact), 1)] if size > 1 and base else base
-            pieces += [(piece, n * times) for piece, n in some]
-        if 1 < k < t and exact and known_below(base):
-            epoch = Epoch(one=PairRound(law=base[0][0]), rounds=t, participations=k, blocks=tuple(pieces))
+            blocks += [(piece, n * times) for piece, n in some]
+        pieces = list(blocks)
+        known = known_law(base) if exact else None
+        if 1 < k < t and known is not None:
+            epoch = Epoch(one=PairRound(law=known), rounds=t, participations=k, blocks=tuple(blocks))
             pieces = [(several_allocation_law(epoch), 1)]
         elif 1 < k < t:
             note = join_notes(note, f"{k} of {t} rounds bounded by one of each of {k} blocks")
