@@ -208,7 +208,9 @@ class PairRound:
 Round = GaussianRound | PairRound
 
 
-def allocation_below(one: Round, rounds: int, participations: int, direction: Direction) -> Atoms:
+def allocation_below(
+    one: Round, rounds: int, participations: int, direction: Direction, known: Atoms | None = None
+) -> Atoms:
     """Law of a pair that an epoch dominates: the greatest of those above.
 
     Args:
@@ -216,32 +218,18 @@ def allocation_below(one: Round, rounds: int, participations: int, direction: Di
         rounds: t.
         participations: k, from 1 to t − 1.
         direction: Of the two data sets.
+        known: Loss of another such pair, which says as much as sums at small rates.
     """
-    rate = participations / rounds
-    laws = list[Parts]()
-    for share in _RATES if one.heavy else _RATES[:1]:
+    rate, laws = participations / rounds, list[Parts]()
+    if known is not None:
+        masses = np.exp(known.logs)
+        laws.append((as_floats(masses), as_floats(np.exp(known.logs - known.losses))))
+    for share in _RATES if one.heavy and known is None else _RATES[:1]:
         (p_low, p_high), (q_low, q_high) = _sums(one, rounds, participations, share * rate)
         laws.append(_merge(p_low, q_high) if direction == "remove" else _merge(q_low, p_high))
     if participations == 1 and one.heavy:
         laws += one.one_large(rounds, direction)
     return parts_atoms(*(greatest(laws) if len(laws) > 1 else laws[0]))
-
-
-def greatest_below(known: Atoms, one: GaussianRound, rounds: int, direction: Direction) -> Atoms:
-    """Greatest of a pair that an epoch with k = 1 dominates, and of those of outcomes with one large number.
-
-    Args:
-        known: Loss of the pair.
-        one: A round.
-        rounds: t.
-        direction: Of the two data sets.
-    """
-    if not one.heavy:
-        return known
-    masses = np.exp(known.logs)
-    return parts_atoms(
-        *greatest([(masses, as_floats(np.exp(known.logs - known.losses))), *one.one_large(rounds, direction)])
-    )
 
 
 def parts_atoms(over: Floats, under: Floats) -> Atoms:
