@@ -58,6 +58,7 @@ _STEEPEST: Final = 60.0  # ln by which a tilt may raise the mass of the largest 
 _RATES: Final = (1.0, 0.5, 0.2, 0.05)  # of k/t, where single outcomes may outweigh the others …
 _HEAVY: Final = 0.8  # … as they may from this shift on
 _CUTS: Final = 12  # points a beyond which one number is alone
+_HARDLY: Final = 1e-200  # probability that all others are below a
 _CELLS: Final = 300
 _CLASSES: Final = 24  # of the other numbers
 _ALIKE: Final = 800  # parts left where ratios that are next to each other are merged
@@ -146,6 +147,8 @@ class GaussianRound:
             r, p, q = (np.append(tail[:-1] - tail[1:], tail[-1]) for tail in tails)
             # classes of all others by the least of them: b falls, and all are between b and a with a share of w
             whole = math.exp(others * math.log1p(-float(ndtr(-a)) * (1 + _SLACK)))
+            if whole < _HARDLY:
+                continue
             shares = np.linspace(0, 1, _CLASSES + 1)[1:-1] if self.replaced else np.zeros(0)
             b = np.append(np.minimum(ndtri(-np.expm1(np.log(shares * whole) / others)), a), -np.inf)
             inside = [ndtr(a - centre) - ndtr(b - centre) for centre in (0.0, s, -s)]
