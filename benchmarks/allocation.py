@@ -27,7 +27,7 @@ from peers_newest import ABSOLUTE, RELATIVE, Bounds, patience, quantiles, some, 
 from privcheck import accounting as acc
 
 PATIENCE = 20  # seconds a question to the peer …
-ASKED = 25  # … and the first so many with k = 1 and a user added or removed
+ASKED = 10  # … and the first so many with k = 1 and a user added or removed
 WIDEST = 20  # rows
 AIM = 0.02  # gap
 
@@ -242,11 +242,9 @@ def main() -> None:
         judge(asked, answers, peer=peer)
         if how.question is not None:
             print(asked, answers.ours[asked], answers.above[asked], answers.below[asked])
-        elif asked.number % 50 == 49:
+        elif asked.number % 50 == 49 or asked.number == how.number - 1:
+            Path(__file__).with_suffix(".md").write_text(report(answers, how.seed), encoding="utf-8")
             print(f"{asked.number + 1} questions", flush=True)
-    if how.question is None:
-        Path(__file__).with_suffix(".md").write_text(text := report(answers, how.seed), encoding="utf-8")
-        print(text)
     sys.exit(f"{len(answers.wrong)} contradictions" if answers.wrong else 0)
 
 

@@ -12,11 +12,13 @@ outcomes outweigh all others a smaller rate says more: at a rate near 0 h is the
 the same places, from where Q is to far out in P's tail.
 
 Lemma allocation-one-large: With k = 1 and Gaussian noise, let r, p, q be the laws of one round's number x without
-either user, with the user and for the neighbour, a a number, w = r(x ≤ a)^{t − 1}, and p₀, q₀ the means of dp/dr and
-dq/dr given x ≤ a. For every partition of the x above a into cells, δ(ε) ≥ Σ(P − e^ε·Q)₊ over the cells, P = w·(p +
-(t − 1)p₀·r) of the cell; Q is that of q, or, where the neighbour is absent, t·w·r. Proof: dP/dR and dQ/dR are the means
-over the rounds of dp/dr and dq/dr. Count only the outcomes with one x above a, and put at their means all others, and
-the one within its cell (Jensen): the t choices of the round have the same share.
+either user, with the user and for the neighbour, and C a class of outcomes of the other t − 1 rounds, all at most a.
+For all disjoint classes and cells of x above a, δ(ε) ≥ Σ(P − e^ε·Q)₊, P = r(C)·p + E[Σdp/dr; C]·r of the cell, the sum
+being over the other rounds; Q is the same of q, or, where the neighbour is absent, t·r(C)·r. Proof: dP/dR and dQ/dR are
+the means over the rounds of dp/dr and dq/dr. Count only the outcomes with one x above a, and put both at their means
+in every cell and class (Jensen): the t choices of the round have the same share.
+
+Classes are those with the least of the other numbers in some interval: where it is small, the neighbour is likely.
 
 Lemma greatest-profile: If pairs of measures have Σ(P − x·Q)₊ at most the profile h(x) of a pair, for all x > 0, so has
 the pair whose Σ(P − x·Q)₊ is the largest of theirs, and the first dominates it, in every composition. What is missing
@@ -62,7 +64,7 @@ _HARDLY: Final = 1e-200  # probability that all others are below a
 _CELLS: Final = 300
 _CLASSES: Final = 24  # of the other numbers
 _ALIKE: Final = 800  # parts left where ratios that are next to each other are merged
-_SLACK: Final = 1e-10  # relative, of masses in the tails of the normal distribution
+_SLACK: Final = 1e-8  # relative, of powers of masses of the normal distribution, and of their differences
 _BINS: Final = 4096  # of a Laplace loss
 _STEEPER: Final = 1e-9  # relative, by which the next of some tangents is steeper
 _ROUNDED: Final = 1e-12  # relative, of sums of masses
@@ -145,15 +147,15 @@ class GaussianRound:
             x = a + np.linspace(0, s + _FAR, _CELLS)
             tails = [as_floats(ndtr(centre - x)) for centre in (0.0, s, -s)]
             r, p, q = (np.append(tail[:-1] - tail[1:], tail[-1]) for tail in tails)
-            # classes of all others by the least of them: b falls, and all are between b and a with a share of w
+            # b falls; all others are between b and a with a share of the probability that they are below a
             whole = math.exp(others * math.log1p(-float(ndtr(-a)) * (1 + _SLACK)))
             if whole < _HARDLY:
                 continue
             shares = np.linspace(0, 1, _CLASSES + 1)[1:-1] if self.replaced else np.zeros(0)
             b = np.append(np.minimum(ndtri(-np.expm1(np.log(shares * whole) / others)), a), -np.inf)
             inside = [ndtr(a - centre) - ndtr(b - centre) for centre in (0.0, s, -s)]
-            inside[0] = 1 - ndtr(-a) - ndtr(b)
-            powers = [np.exp((others - i) * np.log(np.maximum(inside[0], 1e-300))) for i in range(2)]
+            log = np.log1p(-np.minimum(ndtr(-a) + ndtr(b), 1 - 1e-16))
+            powers = [np.exp((others - i) * log) for i in range(2)]
             w, with_others, without_others = (
                 np.diff(each, prepend=0.0)[:, np.newaxis]
                 for each in (powers[0], others * inside[1] * powers[1], others * inside[2] * powers[1])

@@ -328,7 +328,9 @@ def random_allocation(
     removing or zeroing out a user is the mean over i of N(s·eᵢ, I) against N(0, I) (Feldman & Shenfeld 2025; Chua et
     al. 2025), and under replacing one against the mean of N(−s·eᵢ, I): two users with opposite contributions, who
     dominate all others (`engine.allocated_replaced`). For k > 1 the upper bound is that of k blocks of rounds, with one
-    participation each, and the lower bound that of a sum over the rounds (`engine.allocated_several`).
+    participation each, or, where a user is present or not, that by a Poisson sample's likelihood ratio, if it is less
+    (`engine.allocated_several`). Lower bounds are those of sums over the rounds, and of outcomes with one large number
+    (`engine.allocated_below`).
 
     Batches of a fixed size, cut from a random order, are another mechanism: where the user is, another one is not.
 
@@ -374,7 +376,8 @@ def allocated(
     What `random_allocation` is for Gaussian noise: the rounds are drawn uniformly, independently of all else, and stay
     secret. If (P, Q) dominates the mechanism, with the user in its round and without, then the mean over i of P at i
     and Q elsewhere, against Q everywhere, dominates an epoch with k = 1 (`engine.allocated_pairs`). For k > 1 k blocks
-    of rounds with one participation each are an upper bound [lemma allocation-blocks].
+    of rounds with one participation each are an upper bound [lemma allocation-blocks]. Laplace and discrete Laplace
+    noise, randomised response and ε-DP have a lower bound as well.
 
     Args:
         event: Cost of the mechanism in one round with the user in it or not, for example laplace(scale=3). If it names
