@@ -46,6 +46,7 @@ from privcheck.accounting.engine.replaced import invert_replaced
 
 _FINE: Final = 12  # lattice points in a standard deviation of h
 _STRETCH: Final = 16.0  # standard deviations of the sum, beyond which h grows as a logarithm only
+_LINEAR: Final = float(1 << 15)  # … or so many points of the lattice
 _LARGE: Final = 1 << 18  # values of the sum; …
 _LARGEST: Final = 1 << 20  # … or of the most likely ones alone
 _EXPONENTS: Final = ((0.0, 10.0, -12.0, 24.0, 45.0), (0.0, -12.0, 12.0))  # −ln of how likely sums are looked at
@@ -123,7 +124,7 @@ class GaussianRound:
         weights = np.exp(-x * x / 2)
         mean = float(weights @ losses) / float(weights.sum())
         step = math.sqrt(float(weights @ (losses - mean) ** 2) / float(weights.sum())) / _FINE
-        linear = _STRETCH * _FINE * math.sqrt(rounds) * step
+        linear = min(_STRETCH * _FINE * math.sqrt(rounds), _LINEAR) * step
         first, last = (_stretch(float(losses[i]), linear) / step for i in (0, -1))
         edges = _unstretch(as_floats((np.arange(math.ceil(first), math.floor(last) + 1) + 0.5) * step), linear)
         inside = invert_replaced(shift, rate, edges) if replaced else inverse(shift, rate, edges)
@@ -194,7 +195,7 @@ class PairRound:
         h = np.logaddexp(math.log1p(-rate), math.log(rate) + atoms.losses)
         mean = float(q @ h) / float(q.sum())
         step = max(math.sqrt(float(q @ (h - mean) ** 2) / float(q.sum())), 1e-12) / _FINE
-        linear = _STRETCH * _FINE * math.sqrt(rounds) * step
+        linear = min(_STRETCH * _FINE * math.sqrt(rounds), _LINEAR) * step
         far = np.where(np.abs(h) > linear, np.sign(h) * linear * (1 + np.log(np.maximum(np.abs(h) / linear, 1.0))), h)
         place = np.rint(far / step).astype(np.int64)
         place -= int(place.min())
@@ -284,6 +285,8 @@ def greatest(laws: list[Parts]) -> Parts:
         order = np.argsort(p / q)
         known.append((p[order], q[order], (p / q)[order]))
     x = np.unique(np.concatenate([ratios for _, _, ratios in known]))
+    if not len(x):
+        return np.zeros(1), np.ones(1)
     x = x[:: math.ceil(len(x) / _ATOMS)]
     most, above_p, above_q = np.zeros(len(x)), np.zeros(len(x)), np.zeros(len(x))
     for p, q, ratios in known:

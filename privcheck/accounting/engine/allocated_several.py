@@ -62,6 +62,8 @@ _EACH: Final = 4  # … and so many points
 _LEAST_TILT: Final = 0.1
 _UNLIKELY: Final = 7.0  # −ln of the share of δ that lies outside V₁ and V₂, about
 _FURTHEST: Final = 700.0  # −ln of a δ
+_LARGEST: Final = 600.0  # loss of a point
+_FAR: Final = 38.0  # standard deviations of the loss, beyond which nothing is asked
 _TAIL: Final = 1e-13  # relative error of the normal distribution's values
 _SLACK: Final = 1e-9  # relative, of a sum of t logarithms
 _SEEN: Final = 600  # points of the blocks' curve
@@ -146,21 +148,24 @@ def _several(epoch: Epoch, direction: Direction) -> Atoms:
         return base_atoms(epoch.blocks, direction)
     if k / t * math.expm1(min(one.shift**2, 600.0)) <= _SMALL:
         return base_atoms(epoch.blocks, direction)
-    return profile_atoms(_profile(epoch.blocks, one.shift, t, k), direction)
+    knots = _profile(epoch.blocks, one.shift, t, k)
+    return base_atoms(epoch.blocks, direction) if knots is None else profile_atoms(knots, direction)
 
 
 @functools.lru_cache(maxsize=16)
-def _profile(blocks: Base, s: float, t: int, k: int) -> Content:
-    """Knots of an upper bound on the profile of "remove": blocks, and below them a sample's."""
+def _profile(blocks: Base, s: float, t: int, k: int) -> Content | None:
+    """Knots of an upper bound on the profile of "remove": blocks, and below them a sample's; None if e^ε is too large."""
     points = list[Point]()
     for direction in ("remove", "add"):
         atoms = base_atoms(blocks, direction)
         masses = np.exp(atoms.logs)
         mean = float(masses @ atoms.losses)
         std = math.sqrt(max(float(masses @ (atoms.losses - mean) ** 2), 1e-300))
-        last = float(atoms.losses[-1])
+        last = min(float(atoms.losses[-1]), _LARGEST)
+        if mean + _FAR * std > _LARGEST:
+            return None
         near = np.linspace(0.0, max(mean, 0.0) + _BEYOND * std, _SEEN)
-        beyond = np.geomspace(near[-1], max(last, 2 * near[-1]), _SEEN // 6)
+        beyond = np.geomspace(near[-1], max(last, 1.1 * near[-1]), _SEEN // 6)
         losses = as_floats(np.concatenate([near, beyond[1:]]))
         logs = atoms.log_deltas(losses)
         its = [
@@ -183,7 +188,7 @@ def _counted(s: float, t: int, k: int, blocks: Atoms, std: float) -> Iterator[Po
     for i, one in enumerate(known):
         low, high = at[max(i - 1, 0)], at[min(i + 1, len(at) - 1)]
         losses = as_floats(np.linspace((low + at[i]) / 2, (high + at[i]) / 2, _EACH + 1)[:-1])
-        losses = as_floats(losses[losses > 0])
+        losses = as_floats(losses[(losses > 0) & (losses < _LARGEST)])
         if not len(losses):
             continue
         log = float(blocks.log_deltas(losses[-1:])[0])
