@@ -46,7 +46,7 @@ from privcheck.accounting.engine.replaced import invert_replaced
 
 _FINE: Final = 12  # lattice points in a standard deviation of h
 _STRETCH: Final = 16.0  # standard deviations of the sum, beyond which h grows as a logarithm only
-_LINEAR: Final = float(1 << 15)  # … or so many points of the lattice
+_LINEAR: Final = float(1 << 13)  # … or so many points of the lattice
 _LARGE: Final = 1 << 18  # values of the sum; …
 _LARGEST: Final = 1 << 20  # … or of the most likely ones alone
 _EXPONENTS: Final = ((0.0, 10.0, -12.0, 24.0, 45.0), (0.0, -12.0, 12.0))  # −ln of how likely sums are looked at
@@ -56,7 +56,7 @@ _ATOMS: Final = 4096
 _TAIL: Final = 1e-13  # relative error of the normal distribution's values
 _FAR: Final = 9.0  # standard deviations
 _FACTORS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
-_GRID: Final = 32  # sizes of a tilt
+_GRID: Final = 16  # sizes of a tilt
 _STEEPEST: Final = 60.0  # ln by which a tilt may raise the mass of the largest outcome beside the least
 _RATES: Final = (1.0, 0.5, 0.2, 0.05)  # of k/t, where single outcomes may outweigh the others …
 _HEAVY: Final = 0.8  # … as they may from this shift on
@@ -316,6 +316,9 @@ def merged_laplace(law: LaplaceLaw) -> Atoms:
 @functools.lru_cache(maxsize=16)
 def _sums(one: Round, rounds: int, participations: int, rate: float) -> tuple[Parts, Parts]:
     """Lower and upper bounds on the masses of Σh at consecutive values, with the user and for the neighbour."""
+    nothing = (np.zeros(1), np.ones(1))
+    if _STRETCH * _FINE * math.sqrt(rounds) > _LARGEST:  # more values than are looked at
+        return nothing, nothing
     with_user, with_other, without = one.outcomes(rate, rounds)
     k, rest = participations, rounds - participations
     pair: tuple[_Sum, _Sum] = (((with_user, k), (without, rest)), ((with_other, k), (without, rest)))
@@ -329,7 +332,6 @@ def _sums(one: Round, rounds: int, participations: int, rate: float) -> tuple[Pa
             for tilts, tilt in zip(kept, both, strict=True):
                 tilts.append(tilt)
     if not (kept[0] and kept[1]):  # what is known of the window says nothing
-        nothing = (np.zeros(1), np.ones(1))
         return nothing, nothing
     size = 1 << max(4, math.ceil(math.log2(high - low + 2)))
     found = []

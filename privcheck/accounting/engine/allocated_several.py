@@ -154,7 +154,7 @@ def _several(epoch: Epoch, direction: Direction) -> Atoms:
 
 @functools.lru_cache(maxsize=16)
 def _profile(blocks: Base, s: float, t: int, k: int) -> Content | None:
-    """Knots of an upper bound on the profile of "remove": blocks, and below them a sample's; None if e^ε is too large."""
+    """Knots of a bound on the profile of "remove": blocks, and below them a sample's; None if e^ε is too large."""
     points = list[Point]()
     for direction in ("remove", "add"):
         atoms = base_atoms(blocks, direction)
