@@ -91,11 +91,11 @@ def epsilon_below(branch: tuple[Event, ...], delta: float, upper: float) -> floa
 
 @functools.lru_cache(maxsize=16)
 def _sums(branch: tuple[Event, ...]) -> tuple[LossSum, ...]:
-    """Sums of the losses of the laws below, in both directions."""
-    sums = list[LossSum]()
-    for direction in DIRECTIONS:
+    """Sums of the losses of the laws below, in both directions where they differ."""
+    sums, laws = list[LossSum](), fetch_job(branch).laws
+    for direction in DIRECTIONS[: 1 if all(law.symmetric for law, _ in laws) else 2]:
         parts = []
-        for law, count in fetch_job(branch).laws:
+        for law, count in laws:
             assert isinstance(law, AtomicLaw)
             atoms = law.atoms_below(direction)
             assert atoms is not None

@@ -34,6 +34,7 @@ from typing import Final
 
 import numpy as np
 
+from privcheck.accounting.engine.allocated_below import GaussianRound, allocation_below
 from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.gdp import gdp_log_delta
@@ -425,7 +426,8 @@ def _allocated(shift: float, rounds: int, direction: Direction) -> Atoms:
 
 
 def _allocated_below(shift: float, rounds: int, direction: Direction) -> Atoms:
-    return profile_atoms(_bounds(shift, rounds)[0], direction)
+    series = profile_atoms(_bounds(shift, rounds)[0], direction)
+    return allocation_below(GaussianRound(shift=shift, replaced=False), rounds, 1, direction, series)
 
 
 @functools.lru_cache(maxsize=64)

@@ -19,7 +19,8 @@ from typing import Final
 
 import numpy as np
 
-from privcheck.accounting.engine.atoms import Atoms, tidy
+from privcheck.accounting.engine.allocated_below import merged_laplace
+from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.excesses import Binned, OnGrid, add_up, best_tilt, grid_above, grid_below
 from privcheck.accounting.engine.laplace import LaplaceLaw
@@ -40,7 +41,6 @@ _FINE: Final = 32  # … in one of its standard deviations
 _MOST_ACROSS: Final = 4096.0  # … and about in one of the sum's, at most
 _FEW: Final = 1 << 14  # … of all rounds together, at least
 _MOST_CELLS: Final = 1 << 15
-_BINS: Final = 4096  # of a Laplace loss
 _SEEN: Final = 1e-9  # mass of a likelihood ratio, from which on losses as large are looked at
 _ROUNDED: Final = 2e-12  # relative, of a likelihood ratio
 _LARGEST: Final = 60.0  # loss of one round; what lies above counts as lost …
@@ -138,7 +138,7 @@ def pair_allocation_law(base: Base, rounds: int, *, exact: bool) -> AtomicLaw:
         rounds: t, 2 or more.
         exact: Whether the mechanism has two outputs with exactly these laws, so that there is a lower bound.
     """
-    known = exact and _known_below(base)
+    known = exact and known_law(base) is not None
     return AtomicLaw(
         build=_pair_allocation,
         arguments=(base, rounds),
@@ -159,11 +159,12 @@ def _repeat_exact(times: int, base: Base, rounds: int) -> AtomicLaw:
     return pair_allocation_law(repeat_on_one_draw(base, times), rounds, exact=True)
 
 
-def _known_below(base: Base) -> bool:
+def known_law(base: Base) -> LaplaceLaw | AtomicLaw | None:
+    """The mechanism's law if two outputs have it exactly; None otherwise."""
     if len(base) != 1 or base[0][1] != 1:
-        return False
+        return None
     law = base[0][0]
-    return isinstance(law, LaplaceLaw) or (isinstance(law, AtomicLaw) and law.whole)
+    return law if isinstance(law, LaplaceLaw) or (isinstance(law, AtomicLaw) and law.whole) else None
 
 
 def _pair_allocation(base: Base, rounds: int, direction: Direction) -> Atoms:
@@ -178,7 +179,7 @@ def _pair_allocation_below(base: Base, rounds: int, direction: Direction) -> Ato
 def _knots_below(base: Base, rounds: int) -> Content:
     """Knots of a lower bound on the profile of "remove"."""
     law = base[0][0]
-    atoms = _merged(law) if isinstance(law, LaplaceLaw) else base_atoms(base, "remove")
+    atoms = merged_laplace(law) if isinstance(law, LaplaceLaw) else base_atoms(base, "remove")
     ratios = _ratios(atoms, up=False)
     binned = ratios.binned(rounds)
     grids = (grid_below(_turned(binned)), grid_below(binned))
@@ -189,16 +190,6 @@ def _knots_below(base: Base, rounds: int) -> Content:
         if low > (most - base_line) / 2 and most > base_line:
             known.append((x, base_line + low, most))
     return profile_content(tangent_profile(known))
-
-
-def _merged(law: LaplaceLaw) -> Atoms:
-    """Laplace loss with neighbouring outcomes merged: what it dominates [lemma merged-outcomes]."""
-    edges = law.step * np.linspace(-1, 1, _BINS + 1)
-    width = np.diff(edges)
-    p = 0.5 * np.exp((edges[1:] - law.step) / 2) * -np.expm1(-width / 2)
-    q = 0.5 * np.exp((-edges[:-1] - law.step) / 2) * -np.expm1(-width / 2)
-    ends = as_floats([-law.step, law.step]), np.log(0.5) + as_floats([-law.step, 0.0])
-    return tidy(as_floats(np.append(np.log(p / q), ends[0])), as_floats(np.append(np.log(p), ends[1])))
 
 
 def _beyond(grid: OnGrid, rounds: int, x: float, *, up: bool) -> float:

@@ -15,11 +15,12 @@ times the same of the exchanged pair, weights e^{−ε} and −e^{−ε}c.
 s²/2} = 2e^{ε/2 − s²/2}·sinh(sx − ε/2) grows with x: its law on a grid has closed-form masses and means, and E(ΣW)₊
 follows from `excesses` for one ε after the other.
 
-Lemma allocation-replaced-large: Cut off at a point a of x, E(ΣW)₊ lies between A + t·Φ(a)^{t−1}·E[(W + (t − 1)·E[W | x
-≤ a])₊; x > a] and A + t·E[F; x > a], F the lesser of ½(m + √(m² + τ²)) and W₊ + t − 1, with A = E[(ΣW)₊; all x ≤ a], m
-= W + (t − 1)(1 − e^ε) and τ² = (t − 1)·Var W. Proof: beyond A some x is above a; where just one is, the others' mean
-bounds E(·)₊ from below (Jensen), and where any is, E(m + Z)₊ ≤ ½(m + √(m² + τ²)) for every Z of mean 0 and variance τ²
-(Scarf 1958), and each of the others adds 1 at most to E(·)₊.
+Lemma allocation-replaced-large: Cut off at a point a of x, E(ΣW)₊ is at most A + t·E[F; x > a], F the lesser of ½(m +
+√(m² + τ²)) and W₊ + t − 1, with A = E[(ΣW)₊; all x ≤ a], m = W + (t − 1)(1 − e^ε) and τ² = (t − 1)·Var W. Proof: beyond
+A some x is above a, and E(m + Z)₊ ≤ ½(m + √(m² + τ²)) for every Z of mean 0 and variance τ² (Scarf 1958), and each of
+the others adds 1 at most to E(·)₊.
+
+The lower bound is in `allocated_below`.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from typing import Final
 import numpy as np
 
 from privcheck.accounting.engine.allocated import known_round
+from privcheck.accounting.engine.allocated_below import GaussianRound, allocation_below
 from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw
-from privcheck.accounting.engine.excesses import Binned, add_up, best_tilt, bulk_std, grid_above, grid_below
+from privcheck.accounting.engine.excesses import Binned, add_up, best_tilt, bulk_std, grid_above
 from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats, root_up
 from privcheck.accounting.engine.profiles import (
     Point,
@@ -44,11 +46,10 @@ from privcheck.accounting.engine.profiles import (
     mirror,
     profile_atoms,
     profile_content,
-    tangent_profile,
 )
 
 _FIRST: Final = 12  # points in a standard deviation of W
-_FINE: Final = (10.0, 20.0)  # … at least, in one of the bulk of the tilted law: for the upper bound and the lower
+_FINE: Final = 10.0  # … at least, in one of the bulk of the tilted law
 _LOOKS: Final = 6
 _MOST_CELLS: Final = 1 << 15
 _MOST_ACROSS: Final = 4096  # points in a standard deviation of the sum
@@ -129,8 +130,8 @@ class _Terms:
         )
         return made, float(x[-1]), moved
 
-    def one_large(self, end: float) -> tuple[float, float]:
-        """Bounds on what terms with x > a add to E(ΣW)₊ [lemma allocation-replaced-large]."""
+    def one_large(self, end: float) -> float:
+        """Bound on the share of E(ΣW)₊ of the terms with x > a [lemma allocation-replaced-large]."""
         from scipy.special import ndtr
 
         s, t, grown = self.shift, self.rounds, math.exp(self.epsilon)
@@ -147,45 +148,28 @@ class _Terms:
         rises, cells = np.append(np.clip(np.diff(over) / np.diff(w), 0.0, 1.0), 1.0), r + _TAIL * tails[0]
         without = p * (1 + _SLACK) + _TAIL * tails[1] + (t - 1) * cells
         upper = float(np.minimum(over * cells + rises * above, without).sum()) * (1 + _SLACK)
-        others = (t - 1) * (float(ndtr(end - s)) - grown * float(ndtr(end + s))) / float(ndtr(end))
-        others -= (t - 1) * _TAIL * 4 * (1 + grown)
-        start = max(end, (math.asinh(-others / (2 * self.half)) + self.epsilon / 2) / s)
-        parts = [float(ndtr(s - start)), -grown * float(ndtr(-s - start)), others * float(ndtr(-start))]
-        lower = max(0.0, math.fsum(parts) - _SLACK * math.fsum(abs(part) for part in parts))
-        lower *= math.exp((t - 1) * math.log1p(-float(ndtr(-end)) * (1 + _SLACK))) * (1 - _SLACK)
-        return t * lower, t * upper
+        return t * upper
 
-    def bound(self, *, up: bool, rough: bool = False, enough: float = 1.0) -> float:
-        """Upper or lower bound on δ(ε) of one epoch.
+    def bound(self, *, rough: bool = False) -> float:
+        """Upper bound on δ(ε) of one epoch.
 
         Args:
-            up: Whether the upper one.
             rough: Whether half the usual number of points will do.
-            enough: A lower bound for which the sum need not be computed.
         """
         t, spread = self.rounds, self.std * math.sqrt(self.rounds)
-        fine, widest = _FINE[0 if up else 1] / (2 if rough else 1), spread / _MOST_ACROSS
+        fine, widest = _FINE / (2 if rough else 1), spread / _MOST_ACROSS
         step = max(self.std / _FIRST, widest)
         for _ in range(_LOOKS // (2 if rough else 1)):
             binned, end, moved = self.binned(step)
-            least, most = self.one_large(end)
-            if not up and least / t > enough:
-                return least / t * (1 - 4 * UNIT)
+            most = self.one_large(end)
             above = grid_above(binned)
             tilt = best_tilt(above, t, 0.0)
-            law = above if up else grid_below(binned)
-            # a law below of a grid that is too coarse for it is None, or cut off where it should not be
-            good = law is not None and len(law.masses) >= len(above.masses) / 2
-            wanted = bulk_std(above, tilt) / fine if good else step / 2
-            wanted = max(wanted, widest, len(binned.inside) * step / _MOST_CELLS)
+            wanted = max(bulk_std(above, tilt) / fine, widest, len(binned.inside) * step / _MOST_CELLS)
             if step <= wanted * 1.01:
                 break
             step = max(wanted * 0.9, step / 6)
-        summed = None if law is None else add_up(law, t, tilt)
-        if up:
-            return 1.0 if summed is None else min(1.0, (summed.excess(-t * moved)[1] + most) / t * (1 + 4 * UNIT))
-        least += 0.0 if summed is None else summed.excess(t * moved)[0]
-        return least / t * (1 - 4 * UNIT)
+        summed = add_up(above, t, tilt)
+        return 1.0 if summed is None else min(1.0, (summed.excess(-t * moved)[1] + most) / t * (1 + 4 * UNIT))
 
 
 def _between(x: Floats, centre: float) -> tuple[Floats, Floats, float]:
@@ -235,19 +219,7 @@ def _replaced_allocation(shift: float, rounds: int, _: Direction) -> Atoms:
 
 
 def _replaced_allocation_below(shift: float, rounds: int, _: Direction) -> Atoms:
-    known, before = list[tuple[Fraction, Fraction, Fraction]](), (Fraction(0), Fraction(1))
-    for loss, most in _uppers(shift, rounds):
-        terms, far = _Terms(shift=shift, rounds=rounds, epsilon=loss), loss > _NEAR * _loss_std(shift, rounds)
-        least = terms.bound(up=False, rough=far, enough=most * 0.6 if far else 1.0)
-        if least <= most / 2 or most <= _NOTHING:
-            break
-        # x is a little above e^ε; a convex function that falls is steepest first
-        x = exponential_up(loss)
-        steepest = before[1] / (x - before[0])
-        known.append((x, Fraction(least) - x * steepest / (1 << 50), Fraction(most)))
-        before = (x, Fraction(most))
-    opposite = [(1 / x, 1 - (1 - low) / x, 1 - (1 - high) / x) for x, low, high in known if x > 1]
-    return profile_atoms(profile_content(tangent_profile([*opposite[::-1], *known])), "remove")
+    return allocation_below(GaussianRound(shift=shift, replaced=True), rounds, 1, "remove")
 
 
 def _loss_std(shift: float, rounds: int) -> float:
@@ -266,7 +238,7 @@ def _uppers(shift: float, rounds: int) -> tuple[tuple[float, float], ...]:
     found, least, rounds = list[tuple[float, float]](), 1.0, min(rounds, _MOST_SUMMED)
     for loss in losses:
         terms = _Terms(shift=shift, rounds=rounds, epsilon=loss)
-        bound = terms.bound(up=True, rough=loss > near[-1]) if least > _NOTHING else 1.0
+        bound = terms.bound(rough=loss > near[-1]) if least > _NOTHING else 1.0
         least = min(least, bound)
         found.append((loss, bound))
     return tuple(found)

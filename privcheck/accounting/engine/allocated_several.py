@@ -5,238 +5,360 @@ Feldman & Shenfeld 2025. Proof: cut the t rounds at random into k blocks of ⌊t
 each: these are k of the t rounds, all subsets being equally likely, and to know the blocks only helps an attacker
 (hockey-sticks are jointly convex).
 
-Lemma allocation-statistic: With h a function of one round's outcome with whole values, the law of Σh over the t rounds,
-the convolution of k of h under P and t − k of h without the user, and that for the neighbour, are a pair that the epoch
-dominates. Proof: data processing, and the t outcomes are independent given the k rounds; all choices of these give Σh
-the same law.
+Where the noise is small the blocks leak more than the epoch does: a Poisson sample is nearer to it.
 
-h is a Poisson sample's loss at the rate k/t, on a lattice. Its masses follow from two transforms for every one of some
-tilts, with the bounds of `convolution`; every value of Σh has the best of them: P rounded down and Q up. What is
-missing of P joins one value with a Q-mass of 1.
+Lemma allocation-count: Let Y be the rounds' likelihood ratios, r a rate, p = rY/(1 − r + rY), V = Σp(1 − p), and M(V) =
+e^{−V}I₀(V). The likelihood ratio of k of t rounds is at most Π(1 − r + rY)·M(V)/P(Bin(t, r) = k). Proof: given its
+number K of rounds, a Poisson sample at rate r is uniform; so the epoch is the sample given K = k, and by Bayes its
+ratio is Π(1 − r + rY)·P(K = k | Y)/P(K = k). Given Y, K is a sum of independent indicators, with a characteristic
+function of size Π√(1 − 4p(1 − p)sin²(θ/2)) ≤ e^{−2V·sin²(θ/2)}, whose mean over θ bounds P(K = k | Y); it is M(V).
+
+Lemma allocation-chord: ln M is convex (a mean of exponentials: Hölder), so that with its chord α − bV between V₁ and V₂
+δ(ε) of "remove" is at most E(U − e^ε)₊ + P(L > ε, V < V₁ or V > V₂) + P(some Y > a), U = Π1{Y ≤ a}(1 − r + rY)e^{−bp(1
+− p)}·e^α/P(Bin(t, r) = k), L the epoch's loss and P of k rounds with the user and t − k without. U is a product: E(U −
+e^ε)₊ is convex in each factor, and grows if the mass of a cell is split over two points of a grid on both sides of its
+factors, with their mean kept. For η ≥ 0 P(L > ε, v₀ ≤ V < v) ≤ E[Π(1 − r + rY)^η·e^{ζ(v − V)}]·(M(v₀)/(e^ε·P(Bin(t, r)
+= k)))^η, and so for V > v₀. Proof: of δ(ε) = E(dP/dQ − e^ε)₊ the outcomes outside count whole; Chernoff.
+
+r is such that Σp is about k where the loss is about ε: there P(K = k | Y) is near M(V).
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
-from privcheck.accounting.engine.atoms import Atoms, tidy
-from privcheck.accounting.engine.bells import inverse, log_mixture
-from privcheck.accounting.engine.convolution import convolve
+from privcheck.accounting.engine.allocated_below import GaussianRound, PairRound, allocation_below
+from privcheck.accounting.engine.atoms import Atoms
+from privcheck.accounting.engine.bells import inverse, log_mixture, slope
 from privcheck.accounting.engine.discrete import AtomicLaw
-from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats, repeat_on_one_draw, root_up
-from privcheck.accounting.engine.replaced import invert_replaced
+from privcheck.accounting.engine.excesses import OnGrid, add_up
+from privcheck.accounting.engine.laws import Direction, Floats, as_floats, repeat_on_one_draw, root_up
+from privcheck.accounting.engine.profiles import (
+    Content,
+    Point,
+    convex_profile,
+    exponential_up,
+    mirror,
+    profile_atoms,
+    profile_content,
+)
 from privcheck.accounting.engine.subsampled import Base, base_atoms, largest_loss
 
-_FINE: Final = 8  # lattice points in a standard deviation of h
-_STRETCH: Final = 16.0  # standard deviations of the sum, beyond which h grows as a logarithm only
-_LARGEST: Final = 1 << 20
-_TILTS: Final = (-6.0, -3.0, 0.0, 3.0, 6.0)  # in standard deviations of the sum
-_OUTSIDE: Final = 32.0  # −ln of the mass that the window may leave out at either end
-_ATOMS: Final = 4096
+_SMALL: Final = 0.02  # k/t·(e^{s²} − 1), up to which blocks are within a percent
+_FEWEST: Final = 4  # participations, below which they are as well
+_MOST: Final = 10**6  # rounds
+_FINE: Final = 16  # grid points in a standard deviation of a factor's logarithm
+_PARTS: Final = 12  # cells between neighbouring grid points
+_BEFORE, _BEYOND = -4.5, 9.0  # standard deviations of the loss, in which the bound is looked at, …
+_APART: Final = 0.5  # … with a rate for every half of one …
+_EACH: Final = 4  # … and so many points
+_LEAST_TILT: Final = 0.1
+_UNLIKELY: Final = 7.0  # −ln of the share of δ that lies outside V₁ and V₂, about
+_FURTHEST: Final = 700.0  # −ln of a δ
+_LARGEST: Final = 600.0  # loss of a point
+_FAR: Final = 38.0  # standard deviations of the loss, beyond which nothing is asked
 _TAIL: Final = 1e-13  # relative error of the normal distribution's values
-_FAR: Final = 9.0  # standard deviations
-_FACTORS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
-_STEEPEST: Final = 20.0  # ln by which a tilt may raise the mass of the largest outcome beside the least
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Outcomes:
-    """Law of h in one round.
-
-    Attributes:
-        masses: (n,) masses of 0, 1, …, n − 1.
-        off: Bound on their relative errors.
-    """
-
-    masses: Floats
-    off: float
-
-
-_Parts = tuple[tuple[_Outcomes, int], ...]
+_SLACK: Final = 1e-9  # relative, of a sum of t logarithms
+_SEEN: Final = 600  # points of the blocks' curve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """One epoch with Gaussian noise, in some rounds of which the user takes part.
+    """One epoch, in some rounds of which the user takes part.
 
     Attributes:
-        shift: s = Δ/std of one round.
+        one: A round.
         rounds: t.
         participations: k, from 2 to t − 1.
-        replaced: Whether the user is replaced by another, or in one data set only.
         blocks: Laws of the blocks of rounds, with their counts.
     """
 
-    shift: float
+    one: GaussianRound | PairRound
     rounds: int
     participations: int
-    replaced: bool
     blocks: Base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Cells:
+    """Outcomes of one round, in cells.
+
+    Attributes:
+        q: (n,) masses without the user.
+        p: (n,) with the user.
+        off: Bounds on the errors of both, (n,) each.
+        factors: Least and largest ln(1 − r + rY) in each, (n,) each.
+        shares: p = rY/(1 − r + rY) at these, (n,) each.
+        beyond: Masses of the outcomes above all cells, without and with the user.
+    """
+
+    q: Floats
+    p: Floats
+    off: tuple[Floats, Floats]
+    factors: tuple[Floats, Floats]
+    shares: tuple[Floats, Floats]
+    beyond: tuple[float, float]
 
 
 def several_allocation_law(epoch: Epoch) -> AtomicLaw:
     """Law that dominates one epoch."""
+    gaussian = isinstance(epoch.one, GaussianRound)
     return AtomicLaw(
-        build=_blocks,
+        build=_several,
         arguments=(epoch,),
         bound=largest_loss(epoch.blocks),
-        symmetric=epoch.replaced,
+        symmetric=isinstance(epoch.one, GaussianRound) and epoch.one.replaced,
         rounded=True,
-        repeat=_repeat,
-        below=_statistic,
+        repeat=_repeat if gaussian else _repeat_blocks,
+        below=_several_below,
     )
 
 
 def _repeat(times: int, epoch: Epoch) -> AtomicLaw:
     """Law of n releases in the drawn rounds: one of √n times the sensitivity."""
+    assert isinstance(epoch.one, GaussianRound)
+    one = replace(epoch.one, shift=epoch.one.shift * root_up(times))
+    return several_allocation_law(replace(epoch, one=one, blocks=repeat_on_one_draw(epoch.blocks, times)))
+
+
+def _repeat_blocks(times: int, epoch: Epoch) -> AtomicLaw:
+    """Law of n releases in the drawn rounds, of which only the blocks are known."""
     blocks = repeat_on_one_draw(epoch.blocks, times)
-    return several_allocation_law(replace(epoch, shift=epoch.shift * root_up(times), blocks=blocks))
+    return AtomicLaw(build=_blocks, arguments=(blocks,), bound=largest_loss(blocks), symmetric=False, rounded=True)
 
 
-def _blocks(epoch: Epoch, direction: Direction) -> Atoms:
-    return base_atoms(epoch.blocks, direction)
+def _blocks(blocks: Base, direction: Direction) -> Atoms:
+    return base_atoms(blocks, direction)
 
 
-def _statistic(epoch: Epoch, direction: Direction) -> Atoms:
-    (p_low, p_high), (q_low, q_high) = _sums(epoch)
-    over, under = (p_low, q_high) if direction == "remove" else (q_low, p_high)
-    # neighbouring values are merged where there are very many
-    sums = np.cumsum(over)
-    levels = np.searchsorted(sums, np.linspace(0.0, float(sums[-1]), _ATOMS // 2))
-    even = np.arange(0, len(over), math.ceil(2 * len(over) / _ATOMS))
-    starts = np.unique(np.concatenate([[0], even, np.minimum(levels, len(over) - 1)]))
-    over, under = np.add.reduceat(over, starts), np.add.reduceat(under, starts) * (1 + 1e-12)
-    kept = over > 1e-280
-    masses = over[kept] * (1 - 1e-12)
-    rest = max(1 - math.fsum(masses.tolist()), 1e-300)
-    losses = np.append(np.log(masses) - np.log(under[kept]), math.log(rest))
-    losses -= 16 * UNIT * (1 + np.abs(losses))
-    losses -= 4e-14 * float(np.max(np.abs(losses)))  # equal ones join at the upper
-    return tidy(as_floats(losses), as_floats(np.log(np.append(masses, rest))))
+def _several_below(epoch: Epoch, direction: Direction) -> Atoms:
+    return allocation_below(epoch.one, epoch.rounds, epoch.participations, direction)
+
+
+def _several(epoch: Epoch, direction: Direction) -> Atoms:
+    one, t, k = epoch.one, epoch.rounds, epoch.participations
+    if not isinstance(one, GaussianRound) or one.replaced or not _FEWEST <= k <= t - 2 or t > _MOST:
+        return base_atoms(epoch.blocks, direction)
+    if k / t * math.expm1(min(one.shift**2, 600.0)) <= _SMALL:
+        return base_atoms(epoch.blocks, direction)
+    knots = _profile(epoch.blocks, one.shift, t, k)
+    return base_atoms(epoch.blocks, direction) if knots is None else profile_atoms(knots, direction)
 
 
 @functools.lru_cache(maxsize=16)
-def _sums(epoch: Epoch) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """Lower and upper bounds on the masses of Σh at consecutive values, with the user and for the neighbour."""
-    with_user, with_other, without = _outcomes(epoch)
-    k, rest = epoch.participations, epoch.rounds - epoch.participations
-    pair: tuple[_Parts, _Parts] = (((with_user, k), (without, rest)), ((with_other, k), (without, rest)))
-    std = math.sqrt(max(_moments(pair[1], 0.0)[1], 1e-9))
-    steepest = _STEEPEST / len(without.masses)
-    tilts = [math.copysign(min(abs(tilt) / std, steepest), tilt) for tilt in _TILTS]
-    while True:
-        ends = [_ends(parts, tilt) for parts in pair for tilt in tilts]
-        low, high = min(end[0] for end in ends), max(end[1] for end in ends)
-        size = 1 << max(4, math.ceil(math.log2(high - low + 2)))
-        if size <= _LARGEST or len(tilts) == 1:
+def _profile(blocks: Base, s: float, t: int, k: int) -> Content | None:
+    """Knots of a bound on the profile of "remove": blocks, and below them a sample's; None if e^ε is too large."""
+    points = list[Point]()
+    for direction in ("remove", "add"):
+        atoms = base_atoms(blocks, direction)
+        masses = np.exp(atoms.logs)
+        mean = float(masses @ atoms.losses)
+        std = math.sqrt(max(float(masses @ (atoms.losses - mean) ** 2), 1e-300))
+        last = min(float(atoms.losses[-1]), _LARGEST)
+        if mean + _FAR * std > _LARGEST:
+            return None
+        near = np.linspace(0.0, max(mean, 0.0) + _BEYOND * std, _SEEN)
+        beyond = np.geomspace(near[-1], max(last, 1.1 * near[-1]), _SEEN // 6)
+        losses = as_floats(np.concatenate([near, beyond[1:]]))
+        logs = atoms.log_deltas(losses)
+        its = [
+            (exponential_up(loss), Fraction(max(math.exp(log), 1e-300)) * (1 + Fraction(1, 1 << 50)))
+            for loss, log in zip(losses.tolist(), logs.tolist(), strict=True)
+        ]
+        points += its if direction == "remove" else mirror(its)
+        if direction == "remove":
+            points += _counted(s, t, k, atoms, std)
+    return profile_content(convex_profile(points))
+
+
+def _counted(s: float, t: int, k: int, blocks: Atoms, std: float) -> Iterator[Point]:
+    """Points of the bound by a sample's ratio [lemma allocation-count], where the loss is above 0."""
+    tilts = {max(_LEAST_TILT, 1 + z / std) for z in np.arange(_BEFORE, _BEYOND, _APART).tolist()}
+    known = [
+        _Counted(shift=s, rounds=t, participations=k, rate=_rate(s, t, k, tilt), tilt=tilt) for tilt in sorted(tilts)
+    ]
+    at = [one.loss for one in known]
+    for i, one in enumerate(known):
+        low, high = at[max(i - 1, 0)], at[min(i + 1, len(at) - 1)]
+        losses = as_floats(np.linspace((low + at[i]) / 2, (high + at[i]) / 2, _EACH + 1)[:-1])
+        losses = as_floats(losses[(losses > 0) & (losses < _LARGEST)])
+        if not len(losses):
+            continue
+        log = float(blocks.log_deltas(losses[-1:])[0])
+        if log < -_FURTHEST:
             break
-        tilts = tilts[1:-1]
-    found = []
-    for parts in pair:
-        bounds = [_bounds(parts, tilt, low, min(size, _LARGEST)) for tilt in tilts]
-        least, most = (np.stack(each) for each in zip(*bounds, strict=True))
-        found.append((as_floats(least.max(axis=0)), as_floats(most.min(axis=0))))
-    if size > _LARGEST:  # what is known of the window says nothing
-        nothing = (np.zeros(1), np.ones(1))
-        return nothing, nothing
-    return found[0], found[1]
+        for loss, bound in zip(losses.tolist(), one.bounds(losses, log), strict=True):
+            if bound < 1:
+                yield exponential_up(loss), Fraction(bound)
 
 
-def _outcomes(epoch: Epoch) -> tuple[_Outcomes, _Outcomes, _Outcomes]:
-    """Law of h with the user, with the other or without, and without either: the loss of a sample, on a lattice."""
+def _rate(s: float, t: int, k: int, tilt: float) -> float:
+    """Rate at which the mean of Σp is about k, under the likelihood ratio to the power `tilt`."""
+    low, high = k / t * 1e-3, (1 + k / t) / 2
+    for _ in range(16):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if t * _tilted(s, middle, tilt)[1] > k else (middle, high)
+    return low
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """Bound on δ by a Poisson sample's likelihood ratio, and by the size of its sample given the outcomes.
+
+    Attributes:
+        shift: s = Δ/std.
+        rounds: t.
+        participations: k.
+        rate: r.
+        tilt: Power of the likelihood ratio, which says where the bound is looked at.
+    """
+
+    shift: float
+    rounds: int
+    participations: int
+    rate: float
+    tilt: float
+
+    @property
+    def log_probability(self) -> float:
+        """Logarithm ln P(Bin(t, r) = k), rounded down."""
+        t, k, r = self.rounds, self.participations, self.rate
+        terms = [math.lgamma(t + 1), -math.lgamma(k + 1), -math.lgamma(t - k + 1)]
+        terms += [k * math.log(r), (t - k) * math.log1p(-r)]
+        return math.fsum(terms) - 1e-14 * math.fsum(abs(term) for term in terms) - 1e-13
+
+    @property
+    def loss(self) -> float:
+        """Loss that is about the mean of the tilted law."""
+        t, k = self.rounds, self.participations
+        mean, _, _ = _tilted(self.shift, self.rate, self.tilt)
+        return t * mean - self.log_probability - math.log(2 * math.pi * k * (1 - k / t)) / 2
+
+    def bounds(self, losses: Floats, log: float) -> list[float]:
+        """Upper bounds on δ at (m,) losses.
+
+        Args:
+            losses: (m,) ε, increasing.
+            log: About ln δ at the last.
+        """
+        from scipy.special import ive
+
+        t, k, r, tilt = self.rounds, self.participations, self.rate, max(self.tilt, 1.0)
+        std = _tilted(self.shift, r, tilt)[2]
+        # δ is about that much less than Chernoff's bound on P(L > ε)
+        step, less = std / _FINE, tilt * (tilt - 1) * std * math.sqrt(2 * math.pi * t)
+        unlikely = _UNLIKELY + math.log(max(1.0, less))
+        cells = _cells(self.shift, r, step / _PARTS, 2 * _UNLIKELY + math.log(t) - log)
+        q, p, (q_off, p_off), (least, most), beyond = cells.q, cells.p, cells.off, cells.factors, cells.beyond
+        varied = [share * (1 - share) for share in cells.shares]
+        lows = np.minimum(*varied) * (1 - 1e-9)
+        highs = np.where((cells.shares[0] < 0.5) & (cells.shares[1] > 0.5), 0.25, np.maximum(*varied) * (1 + 1e-9))
+        laws = ((p + p_off, k), (q + q_off, t - k))
+        eta, tilts = tilt - 1, as_floats((tilt - 1) * most)
+        size = 0.5 * math.log1p(2 * math.pi * k)  # about −ln M(V)
+        lowest, log_seen = _least(laws, tilts, as_floats(lows), unlikely + eta * size)
+        low, _ = _least(laws, tilts, as_floats(lows), unlikely)
+        high = -_least(laws, tilts, as_floats(-highs), unlikely)[0]
+        lowest, low, high = max(lowest, 0.0), max(low, lowest, 0.0), min(high, t / 4)
+        if not low < high:
+            return [1.0] * len(losses)
+        least_log, *logs = (math.log(float(ive(0, v))) for v in (lowest, low, high))
+        # −ln of the three shares that are beyond V₁ or V₂
+        shares = (unlikely + eta * size, unlikely - eta * (least_log + 1e-11), unlikely - eta * (logs[1] + 1e-11))
+        b = (logs[0] - logs[1]) / (high - low)
+        constant = max(logs[0] + b * low, logs[1] + b * high) + 1e-11 - self.log_probability
+        # a cell's mass under Q, and its mean factor times that
+        damped = np.exp(-b * lows)
+        raised, raised_off = ((1 - r) * q + r * p) * damped, (1 - r) * q_off + r * p_off
+        first = np.floor((least - b * lows) / step - 1e-6).astype(np.int64)
+        last = np.maximum(np.ceil((most - b * lows) / step + 1e-6).astype(np.int64), first + 1)
+        with np.errstate(over="ignore"):
+            under, over = np.exp(first * step), np.exp(last * step)
+            off = (raised_off + q_off * under + 1e-14 * (raised + q * under)) / (over - under)
+            up = np.clip((raised - q * under) / (over - under), 0.0, q)
+        start = int(first.min())
+        masses = np.bincount(first - start, weights=q - up + q_off + 1e-15 * q)
+        above = np.bincount(last - start, weights=up + off)
+        masses = np.pad(masses, (0, len(above) - len(masses))) + above
+        summed = add_up(OnGrid(first=start * step, step=step, masses=as_floats(masses)), t, tilt * step)
+        if summed is None:
+            return [1.0] * len(losses)
+        found = list[float]()
+        for loss in losses.tolist():
+            inside = loss + summed.log_exponential_excess(loss - constant)
+            seen = log_seen - eta * (loss + self.log_probability)
+            terms = [inside, *(seen - share for share in shares)]
+            whole = math.fsum(math.exp(min(term + _SLACK, 1.0)) for term in terms)
+            found.append(min(1.0, whole + k * beyond[1] + (t - k) * beyond[0]))
+        return found
+
+
+def _cells(s: float, rate: float, part: float, unlikely: float) -> _Cells:
+    """Cells of that width of ln(1 − r + rY), up to where the user's x is with probability e^−unlikely."""
     from scipy.special import ndtr
 
-    shift, replaced, rate = epoch.shift, epoch.replaced, epoch.participations / epoch.rounds
-    x = np.linspace(-_FAR - shift, _FAR + shift, 2001)
-    losses = log_mixture(shift, rate, as_floats(x))
-    if replaced:
-        losses = as_floats(losses - log_mixture(shift, rate, as_floats(-x)))
-    weights = np.exp(-x * x / 2)
-    mean = float(weights @ losses) / float(weights.sum())
-    step = math.sqrt(float(weights @ (losses - mean) ** 2) / float(weights.sum())) / _FINE
-    linear = _STRETCH * _FINE * math.sqrt(epoch.rounds) * step
-    first, last = (_stretch(float(losses[i]), linear) / step for i in (0, -1))
-    edges = _unstretch(as_floats((np.arange(math.ceil(first), math.floor(last) + 1) + 0.5) * step), linear)
-    inside = invert_replaced(shift, rate, edges) if replaced else inverse(shift, rate, edges)
-    inside = np.unique(inside[np.isfinite(inside)])
-    ends, found = np.concatenate([[-np.inf], inside, [np.inf]]), list[_Outcomes]()
-    for centre in (shift, -shift if replaced else 0.0, 0.0):
-        y = ends - centre
-        tails = ndtr(-np.abs(y))
-        masses = np.where(y[:-1] > 0, tails[:-1] - tails[1:], tails[1:] - tails[:-1])
-        masses = np.where((y[:-1] <= 0) & (y[1:] > 0), 1 - tails[:-1] - tails[1:], masses)
-        off = _TAIL * float(np.max(np.maximum(tails[:-1], tails[1:]) / np.maximum(masses, 1e-300)))
-        found.append(_Outcomes(masses=as_floats(masses), off=off))
-    return found[0], found[1], found[2]
+    end = s + math.sqrt(2 * unlikely)
+    least, most = math.log1p(-rate), float(log_mixture(s, rate, as_floats([end]))[0])
+    edges = as_floats(np.arange(math.floor(least / part) + 1, math.ceil(most / part) + 1) * part)
+    x = inverse(s, rate, edges)
+    edges, x = edges[np.isfinite(x)], x[np.isfinite(x)]
+    ends, factors = as_floats(np.append(-np.inf, x)), as_floats(np.append(least, edges))
+    shares = as_floats(np.append(0.0, slope(s, rate, x)))
+    (q, q_off), (p, p_off) = (_masses(ends, centre) for centre in (0.0, s))
+    return _Cells(
+        q=q,
+        p=p,
+        off=(q_off, p_off),
+        factors=(factors[:-1], factors[1:]),
+        shares=(shares[:-1], shares[1:]),
+        beyond=(float(ndtr(-x[-1])), float(ndtr(s - x[-1]))),
+    )
 
 
-def _stretch(loss: float, linear: float) -> float:
-    """The loss, compressed beyond ± `linear`: a rare large one need not be known to many digits."""
-    return loss if abs(loss) <= linear else math.copysign(linear * (1 + math.log(abs(loss) / linear)), loss)
+def _tilted(s: float, rate: float, tilt: float) -> tuple[float, float, float]:
+    """About the means of ln(1 − r + rY) and of p, and the std of the former, under (1 − r + rY)^tilt."""
+    x = as_floats(np.linspace(-9.0, (1 + max(tilt, 1.0)) * s + 9.0, 2001))
+    h = log_mixture(s, rate, x)
+    exponents = tilt * h - x * x / 2
+    weights = np.exp(exponents - float(exponents.max()))
+    weights /= float(weights.sum())
+    mean = float(weights @ h)
+    share = float(weights @ slope(s, rate, x))
+    return mean, share, math.sqrt(max(float(weights @ (h - mean) ** 2), 1e-300))
 
 
-def _unstretch(values: Floats, linear: float) -> Floats:
-    with np.errstate(over="ignore"):
-        grown = linear * np.exp(np.minimum(np.abs(values) / linear - 1, 600.0))
-    return as_floats(np.where(np.abs(values) <= linear, values, np.sign(values) * grown))
+def _masses(ends: Floats, centre: float) -> tuple[Floats, Floats]:
+    """Masses of N(m, 1) between points, and bounds on their errors."""
+    from scipy.special import ndtr
+
+    y = ends - centre
+    tails = ndtr(-np.abs(y))
+    masses = np.where(y[:-1] > 0, tails[:-1] - tails[1:], tails[1:] - tails[:-1])
+    masses = np.where((y[:-1] <= 0) & (y[1:] > 0), 1 - tails[:-1] - tails[1:], masses)
+    return as_floats(np.maximum(masses, 0.0)), as_floats(_TAIL * np.maximum(tails[:-1], tails[1:]))
 
 
-def _tilted(law: _Outcomes, tilt: float) -> tuple[Floats, float]:
-    """Tilted masses, and ln of the factor that they were normed by."""
-    exponents = np.log(np.maximum(law.masses, 1e-300)) + tilt * np.arange(len(law.masses))
-    top = float(exponents.max())
-    masses = np.exp(exponents - top)
-    total = float(masses.sum())
-    return as_floats(masses / total), top + math.log(total)
+def _least(laws: tuple[tuple[Floats, int], ...], tilts: Floats, values: Floats, unlikely: float) -> tuple[float, float]:
+    """A number v and ln A, with E[Πe^tilt; ΣV < v] ≤ A·e^−unlikely and A = E[Πe^tilt] (Chernoff).
 
-
-def _moments(parts: _Parts, tilt: float) -> tuple[float, float]:
-    """Mean and variance of the tilted sum."""
-    mean = variance = 0.0
-    for law, count in parts:
-        masses, points = _tilted(law, tilt)[0], np.arange(len(law.masses))
-        own = float(masses @ points)
-        mean, variance = mean + count * own, variance + count * float(masses @ (points - own) ** 2)
-    return mean, variance
-
-
-def _ends(parts: _Parts, tilt: float) -> tuple[int, int]:
-    """Interval that the tilted sum leaves with a probability of at most e^−32 at either end (Chernoff)."""
-    mean, variance = _moments(parts, tilt)
-    widths = []
-    for sign in (-1, 1):
-        best = math.inf
-        for factor in _FACTORS:
-            eta, total = factor * math.sqrt(2 * _OUTSIDE / max(variance, 1e-9)), 0.0
-            for law, count in parts:
-                masses, points = _tilted(law, tilt)[0], sign * np.arange(len(law.masses))
-                top = float(max(points[0], points[-1]))
-                total += count * (math.log(float(masses @ np.exp(eta * (points - top))) + 1e-300) + eta * top)
-            best = min(best, (_OUTSIDE + total - sign * eta * mean) / eta * (1 + 1e-9))
-        widths.append(best)
-    most = sum(count * (len(law.masses) - 1) for law, count in parts)
-    return max(0, math.floor(mean - widths[0]) - 2), min(most, math.ceil(mean + widths[1]) + 2)
-
-
-def _bounds(parts: _Parts, tilt: float, low: int, size: int) -> tuple[Floats, Floats]:
-    """Lower and upper bounds on the masses of the sum at low, low + 1, …, from one transform."""
-    laws, scale, off = list[tuple[Floats, int]](), 0.0, 0.0
-    for law, count in parts:
-        masses, log = _tilted(law, tilt)
-        points = np.arange(len(masses))
-        laws.append((as_floats(np.bincount(points % size, weights=masses, minlength=size)), count))
-        scale += count * log
-        off += count * (law.off + UNIT * (8 * abs(tilt) * len(masses) + 8 * abs(log) + 6000 + len(masses)))
-    masses, floor = convolve(laws, size)
-    masses, floor = np.roll(masses, -(low % size)), floor + 3 * math.exp(-_OUTSIDE)
-    exponents = scale - tilt * (low + np.arange(size))
-    off += 8 * UNIT * (abs(scale) + abs(tilt) * (low + size)) + 1e-12
-    with np.errstate(under="ignore", over="ignore"):
-        least = np.maximum(masses - floor, 0.0) * np.exp(np.minimum(exponents - off, 700.0))
-        most = (masses + floor) * np.exp(np.minimum(exponents + off, 700.0))
-    return as_floats(np.minimum(least, 1.0)), as_floats(np.minimum(most, 1.0))
+    Args:
+        laws: Masses of the cells, and the number of rounds with this law.
+        tilts: (n,) exponents of the cells, rounded up.
+        values: (n,) V in the cells, rounded down.
+        unlikely: −ln of the probability.
+    """
+    etas = np.geomspace(1e-2, 1e2, 40)
+    moved = np.exp(np.multiply.outer(-etas, values) + tilts)
+    logs, log_seen = np.zeros(len(etas)), 0.0
+    for masses, count in laws:
+        log_seen += count * math.log(float(masses @ np.exp(tilts)))
+        logs += count * np.log(moved @ masses)
+    slack = 1e-12 * sum(count for _, count in laws) * (1 + float(np.max(np.abs(tilts))))
+    return float(np.max((log_seen - logs - unlikely - slack) / etas)), log_seen + slack

@@ -21,7 +21,8 @@ raised to that point in the upper one.
 
 The sum's law is the t-fold convolution of the tilted masses, with the proved bound of `convolution`. With θ the tilt,
 M the factor that it was normed by, and ω what Chernoff's bound says of the tilted mass outside the window, the
-transform, which wraps that mass around, errs by at most M·e^{−θc}·ω/(eθ): e^{−θ(x − c)}(x − c)₊ ≤ 1/(eθ).
+transform, which wraps that mass around, errs by at most M·e^{−θc}·ω/(eθ): e^{−θ(x − c)}(x − c)₊ ≤ 1/(eθ). For E(e^{ΣV −
+c} − 1)₊ and θ ≥ 1 that is M·e^{−θc}·ω.
 """
 
 from __future__ import annotations
@@ -187,6 +188,23 @@ class Summed:
         log_off += 2 * self.tilt * rounding / self.step
         lower, upper = max(total - error, 0.0), total + error
         return _times(lower, log - log_off) * self.step, _times(upper, log + log_off) * self.step
+
+    def log_exponential_excess(self, threshold: float) -> float:
+        """Bound from above on ln E(e^{ΣV − c} − 1)₊, for a tilt of at least 1 for 1: no term is above its mass."""
+        values = self.first + np.arange(len(self.masses)) * self.step
+        rounding = 16 * UNIT * (abs(self.first) + len(self.masses) * self.step + abs(threshold))
+        start = max(0, math.ceil((threshold - self.first) / self.step) - 1)
+        over = np.maximum(values[start:] - threshold, 0.0)
+        with np.errstate(under="ignore"):
+            weights = -np.expm1(-over) * np.exp(-(self.tilt / self.step - 1) * over)
+        total, size = float(weights @ self.masses[start:]), float(weights.sum())
+        moved = float(self.masses[start:].sum()) + self.outside
+        error = self.floor * size * (1 + 1e-9) + self.outside + rounding * moved + 1e-13 * total
+        error += UNIT * len(weights) * total
+        log = self.scale - self.tilt * (threshold - self.first) / self.step
+        slack = self.slack + 8 * UNIT * (abs(self.scale) + self.tilt * abs(threshold - self.first) / self.step + 8)
+        slack += 2 * self.tilt * rounding / self.step
+        return log + slack + math.log(max(total + error, 1e-300))
 
 
 def _times(value: float, log: float) -> float:

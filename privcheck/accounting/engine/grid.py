@@ -40,6 +40,7 @@ _FACTORS: Final = np.array([0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0])
 _RANGE: Final = 500.0  # −ln of the least number beside the greatest in one sum
 _RETREATS: Final = 20
 _MOST_GRIDS: Final = 16  # for vectorised queries, each of which gets the best bound that one of them gives
+_ELSEWHERE: Final = (0.5, 0.2)  # of ε, where a grid is made if that at ε is not tight
 _HARDLY: Final = 1e-2  # of ln δ, or of cε if that is less: what a fine grid adds at most
 _TIGHT: Final = 1e-3  # by how much a bound on ln δ may lie above what was computed
 
@@ -393,6 +394,11 @@ def grid_epsilons(job: Job, log_deltas: Floats, near: Floats, direction: Directi
             if tight[i] or not math.isfinite(values[i]):
                 break
             at = float(values[i])
+        for share in _ELSEWHERE if made <= _MOST_GRIDS else ():  # rare large losses may have taken the tilt too far
+            law = None if tight[i] else compose(job, share * float(near[i]), float(log_deltas[i]), direction)
+            if law is not None:
+                epsilons, good = law.epsilons(log_deltas)
+                values, tight = np.minimum(values, epsilons), tight | good
     return values, tight
 
 
@@ -411,10 +417,11 @@ def grid_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Directi
         if tight[i] or (made >= _MOST_GRIDS and values[i] < 0):
             continue
         made += 1
-        law = compose(job, float(epsilons[i]), float(near[i]), direction)
-        if law is not None:
-            bounds, good = law.log_deltas(epsilons)
-            values, tight = np.minimum(values, bounds), tight | good
+        for share in (1.0, *_ELSEWHERE) if made <= _MOST_GRIDS else (1.0,):
+            law = None if tight[i] else compose(job, share * float(epsilons[i]), float(near[i]), direction)
+            if law is not None:
+                bounds, good = law.log_deltas(epsilons)
+                values, tight = np.minimum(values, bounds), tight | good
     return values, tight
 
 

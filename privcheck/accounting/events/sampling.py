@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from privcheck.accounting.engine.allocated import allocated_law
-from privcheck.accounting.engine.allocated_pairs import pair_allocation_law
+from privcheck.accounting.engine.allocated_below import GaussianRound, PairRound
+from privcheck.accounting.engine.allocated_pairs import known_law, pair_allocation_law
 from privcheck.accounting.engine.allocated_replaced import replaced_allocation_law
 from privcheck.accounting.engine.allocated_several import Epoch, several_allocation_law
 from privcheck.accounting.engine.laplace import LaplaceLaw
@@ -327,7 +328,9 @@ def random_allocation(
     removing or zeroing out a user is the mean over i of N(s·eᵢ, I) against N(0, I) (Feldman & Shenfeld 2025; Chua et
     al. 2025), and under replacing one against the mean of N(−s·eᵢ, I): two users with opposite contributions, who
     dominate all others (`engine.allocated_replaced`). For k > 1 the upper bound is that of k blocks of rounds, with one
-    participation each, and the lower bound that of a sum over the rounds (`engine.allocated_several`).
+    participation each, or, where a user is present or not, that by a Poisson sample's likelihood ratio, if it is less
+    (`engine.allocated_several`). Lower bounds are those of sums over the rounds, and of outcomes with one large number
+    (`engine.allocated_below`).
 
     Batches of a fixed size, cut from a random order, are another mechanism: where the user is, another one is not.
 
@@ -373,7 +376,8 @@ def allocated(
     What `random_allocation` is for Gaussian noise: the rounds are drawn uniformly, independently of all else, and stay
     secret. If (P, Q) dominates the mechanism, with the user in its round and without, then the mean over i of P at i
     and Q elsewhere, against Q everywhere, dominates an epoch with k = 1 (`engine.allocated_pairs`). For k > 1 k blocks
-    of rounds with one participation each are an upper bound [lemma allocation-blocks].
+    of rounds with one participation each are an upper bound [lemma allocation-blocks]. Laplace and discrete Laplace
+    noise, randomised response and ε-DP have a lower bound as well.
 
     Args:
         event: Cost of the mechanism in one round with the user in it or not, for example laplace(scale=3). If it names
@@ -401,11 +405,17 @@ def allocated(
         note = join_notes(note, added)
     else:
         exact = event.kind in _EXACT and event.count == 1 and not note
-        pieces = []
+        blocks: list[tuple[Law | LostLaw, int]] = []
         for size, times in _blocks(t, k):
             some = [(pair_allocation_law(base, min(size, _MOST_ROUNDS), exact=exact), 1)] if size > 1 and base else base
-            pieces += [(piece, n * times) for piece, n in some]
-        note = join_notes(note, f"{k} of {t} rounds bounded by one of each of {k} blocks" if 1 < k < t else "")
+            blocks += [(piece, n * times) for piece, n in some]
+        pieces = list(blocks)
+        known = known_law(base) if exact else None
+        if 1 < k < t and known is not None:
+            epoch = Epoch(one=PairRound(law=known), rounds=t, participations=k, blocks=tuple(blocks))
+            pieces = [(several_allocation_law(epoch), 1)]
+        elif 1 < k < t:
+            note = join_notes(note, f"{k} of {t} rounds bounded by one of each of {k} blocks")
     given = {"rounds": t, "participations": k, "relation": relation}
     return _make_event("allocated", pieces if base else [], epochs, note, of=event, **given)
 
@@ -429,7 +439,8 @@ def _allocated_pieces(s: float, t: int, k: int, relation: RelationName) -> tuple
     ]
     if not 1 < k < t:
         return list(blocks), ""
-    epoch = Epoch(shift=s, rounds=t, participations=k, replaced=replaced, blocks=tuple(blocks))
+    one = GaussianRound(shift=s, replaced=replaced)
+    epoch = Epoch(one=one, rounds=t, participations=k, blocks=tuple(blocks))
     return [(several_allocation_law(epoch), 1)], ""
 
 
