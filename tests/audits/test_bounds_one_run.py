@@ -42,30 +42,42 @@ def all_of(pairs) -> Neighbouring:
     return Neighbouring(chances=y, least=np.maximum(0, np.max(each, axis=0)))
 
 
-def by_the_inequalities(r, right, m, pairs) -> float:
-    """Largest P(W ≥ right) under R(t) ≤ 1 − f(H(t − 1)) for all t, by a linear program over the law of W."""
+def by_the_inequalities(r, right, m, pairs, *, beyond=0) -> float:
+    """Largest P(W ≥ right) under g(R(t)) ≤ H(t − 1) and, for t > beyond, g(H(t − 1)) ≤ R(t), by a linear program."""
     number = np.arange(r + 1)
     rows, most = [], []
     for t, (epsilon, delta) in itertools.product(range(1, r + 1), pairs):
         above, below = number * (number >= t) / m, (r - number) * (number >= t - 1) / m
-        rows.append(above - math.exp(epsilon) * below)
-        most.append(delta)
-        rows.append(math.exp(epsilon) * above - below)  # 1 − x ≤ e^ε(1 − y) + δ
-        most.append(math.exp(epsilon) - 1 + delta)
+        for y, x in ((above, below), (below, above))[: 2 if t > beyond else 1]:
+            rows.append(y - math.exp(epsilon) * x)
+            most.append(delta)
+            rows.append(math.exp(epsilon) * y - x)  # 1 − x ≤ e^ε(1 − y) + δ
+            most.append(math.exp(epsilon) - 1 + delta)
     found = linprog(
         -1.0 * (number >= right), A_ub=rows, b_ub=most, A_eq=[np.ones(r + 1)], b_eq=[1], bounds=(0, 1), method="highs"
     )
     return -found.fun
 
 
-# [lemma one-run-recursion]
+# [lemma one-run-start] [lemma one-run-recursion]
 @given(counts(9), st.sampled_from([0.0, 1e-3, 0.05]), st.sampled_from([0.0, 0.3, 1.0, 2.5]))
 def test_the_recursion_is_the_largest_probability_of_its_inequalities(drawn, delta, epsilon):
     (r, wrong, m), pairs = drawn, [(epsilon, delta), (2 * epsilon + 0.1, delta / 3)]
     run, claim = OneRun(canaries=m, guesses=r, errors=wrong), all_of(pairs)
-    largest = by_the_inequalities(r, r - wrong, m, pairs)
+    assert not run.refutes(claim, alpha=by_the_inequalities(r, r - wrong, m, pairs) * (1 - 1e-6))
+    largest = by_the_inequalities(r, r - wrong, m, pairs, beyond=r - wrong)  # those that the recursion uses
     assert not run.refutes(claim, alpha=largest * (1 - 1e-6))
     assert largest > 1 - 1e-6 or run.refutes(claim, alpha=largest * (1 + 1e-3) + 1e-7)
+
+
+@pytest.mark.parametrize(("m", "r", "right"), [(300, 99, 59), (100, 40, 30), (60, 60, 34), (40, 20, 8), (50, 20, 20)])
+def test_the_recursion_of_many_guesses_is_that_of_a_linear_program(m, r, right):
+    pairs = [(epsilon, gdp_delta(0.3, epsilon)) for epsilon in (0.01, 0.2, 0.5, 1.0)]
+    largest = by_the_inequalities(r, right, m, pairs, beyond=right)
+    run = OneRun(canaries=m, guesses=r, errors=r - right)
+    assert run.most_likely(all_of(pairs)) == pytest.approx(largest, rel=1e-4)
+    alone = by_the_inequalities(r, right, m, pairs, beyond=r)  # by the published inequality
+    assert largest < 0.99 * alone or largest > 0.9 or right == r
 
 
 def by_all_mechanisms(r, right, m, pairs) -> float:

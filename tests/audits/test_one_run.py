@@ -16,7 +16,8 @@ import blackbox_work as work
 from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP, audit_one_run
 from privcheck.errors import ParameterError
 from privcheck.runtime.auditors import MechanismError
-from privcheck_audits.blackbox.one_run import _Attempts, _Run
+from privcheck_audits.blackbox.one_run import _Attempts, _Plan, _Run
+from privcheck_audits.blackbox.verdict import ClaimedLoss
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +35,8 @@ def audit(agent=work.cells, claim=None, **more):
 
 
 def test_wrong_guesses_are_those_of_a_loop():
-    canaries, attempts = 37, _Attempts.of(37, 0.68, curve=False)
+    canaries = 37
+    attempts = _Attempts.of(canaries, _Plan.of(ClaimedLoss.of(PureDP(1)), canaries, alpha=0.01))
     seen = []
 
     def agent(included, rng):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,17 +24,18 @@ from privcheck.runtime.auditors import CanaryAgent, MechanismAudit, MechanismCla
 from privcheck.support.display import Progress
 from privcheck_audits.blackbox.power import find_visible
 from privcheck_audits.blackbox.verdict import ClaimedLoss
-from privcheck_audits.bounds import Neighbouring, OneRun, guess_plan
+from privcheck_audits.bounds import GuessPlan, Neighbouring, OneRun, guess_plan
 from privcheck_audits.engine.blocks import blocks
 from privcheck_audits.engine.checkpoints import Checkpoint
 from privcheck_audits.engine.pools import refuse_unsendable
 from privcheck_audits.engine.scores import draw_hidden_bits
 
 _GUESSED: Final = ("in and out", "in", "out")
-_COINS: Final = ((0.6, 0.2, 0.2), 0.5)  # parts of α of those for ε, and of the favourite number of guesses in each
-_CURVES: Final = ((0.94, 0.03, 0.03), 0.95)  # for μ and ρ: noise that is the same above and below, at the claim
-_FAVOURITE: Final = 0.68  # the share of canaries that count cells with Laplace noise are certified best with
-_SHARES: Final = tuple(np.geomspace(0.02, 1, 16))  # of which the best for the claimed Gaussian noise is the favourite
+_LAPLACE: Final = 0.68  # the share of canaries that count cells with Laplace noise are certified best with
+_SHARES: Final = tuple(np.geomspace(0.02, 1, 24))  # of which the best for the claimed Gaussian noise is a favourite
+_MIDDLE: Final = 0.2  # first share of the search for the favourite
+_ROUNDS: Final = 2  # of it
+_FAINT: Final = 0.1  # part of the claim that is refuted if nothing would be shown
 _LEAST: Final = 10  # canaries
 _MOST: Final = 1 << 20  # canaries that are asked for
 _STREAM: Final = 0x10F1
@@ -57,6 +59,34 @@ class _Errors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """Division of α.
+
+    Attributes:
+        parts: Parts of guesses of those in and those out, of those in, and of those out.
+        guesses: Shares of canaries to guess, the favourite first, with their weights in each part.
+    """
+
+    parts: tuple[float, float, float]
+    guesses: GuessPlan
+
+    @classmethod
+    def of(cls, target: ClaimedLoss, coins: int, *, alpha: float) -> _Plan:
+        """Plan for a claim, before any run.
+
+        What has δ > 0 is Gaussian as a rule. μ and ρ are claimed of noise that is the same above and below.
+        """
+        if target.unit == "epsilon" and target.delta == 0:
+            return cls(parts=(0.6, 0.2, 0.2), guesses=guess_plan(_LAPLACE, weight=0.5))
+        favourite = _best_share(target, coins, alpha=alpha)
+        if target.unit == "epsilon":
+            grid = guess_plan(_LAPLACE, weight=0.5)
+            weights = (0.6, *(0.4 * weight for weight in grid.weights))
+            return cls(parts=(0.8, 0.1, 0.1), guesses=GuessPlan(shares=(favourite, *grid.shares), weights=weights))
+        return cls(parts=(0.97, 0.015, 0.015), guesses=guess_plan(favourite, weight=0.97))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Attempts:
     """Number of canaries guessed to be in, and to be out, in each run.
 
@@ -73,15 +103,13 @@ class _Attempts:
     weights: tuple[float, ...]
 
     @classmethod
-    def of(cls, canaries: int, favourite: float, *, curve: bool) -> _Attempts:
-        """Attempts for a number of canaries of a run, the favourite share of guesses first."""
-        parts, weight = _CURVES if curve else _COINS
-        plan = guess_plan(favourite, weight=weight)
-        ranks = plan.ranks(canaries)
+    def of(cls, canaries: int, plan: _Plan) -> _Attempts:
+        """Attempts for a number of canaries of a run, the first favourite share of guesses first."""
+        ranks = plan.guesses.ranks(canaries)
         made = [
             (name, rank if name == "in" else rank - rank // 2 if "and" in name else 0, rank, part * weight)
-            for name, part in zip(_GUESSED, parts, strict=True)
-            for rank, weight in zip(ranks, plan.weights, strict=True)
+            for name, part in zip(_GUESSED, plan.parts, strict=True)
+            for rank, weight in zip(ranks, plan.guesses.weights, strict=True)
         ]
         inside = np.array([first for _, first, _, _ in made])
         return cls(
@@ -157,8 +185,9 @@ def audit_one_run(
     if executor is not None:
         refuse_unsendable(agent, executor, name="agent")
     alpha = 1 - confidence
-    favourite = _FAVOURITE if target.unit == "epsilon" else _best_share(target, canaries * runs, alpha=alpha)
-    attempts = _Attempts.of(canaries, favourite, curve=target.unit != "epsilon")
+    plan = _Plan.of(target, canaries * runs, alpha=alpha)
+    favourite = plan.guesses.shares[0]
+    attempts = _Attempts.of(canaries, plan)
     errors = _Errors(runs=0, wrong=np.zeros(len(attempts.names), dtype=np.int64))
 
     def result(counted: _Errors) -> MechanismAudit:
@@ -271,22 +300,34 @@ def _gaussian(mu: float, coins: int, share: float) -> OneRun:
         guessed = ndtr(mu / 2 - middle) + ndtr(-mu / 2 - middle)
         low, high = (middle, high) if guessed > share else (low, middle)
     wrong = float(ndtr(-mu / 2 - low)) / share
-    return OneRun(canaries=coins, guesses=guesses, errors=min(guesses, math.ceil(guesses * min(wrong, 0.5))))
+    return OneRun(canaries=coins, guesses=guesses, errors=min(guesses, round(guesses * min(wrong, 0.5))))
 
 
+@lru_cache(maxsize=64)
 def _best_share(target: ClaimedLoss, coins: int, *, alpha: float) -> float:
-    """Share of coins to guess with the largest bound on μ, if Gaussian noise is exactly as claimed."""
-    mu = target.claimed if target.unit == "mu" else math.sqrt(2 * target.claimed)
-    return float(max(_SHARES, key=lambda share: _gaussian(mu, coins, share).mu(alpha=alpha)))
+    """Share of coins to guess if Gaussian noise is exactly as claimed: the surest refutation of about what it shows."""
+    mu, share = _gaussian_at(target), _MIDDLE
+    for _ in range(_ROUNDS):
+        shown = _lower(_gaussian(mu, coins, share), target, alpha=alpha)
+        curve = _curve(target, shown if shown > 0 else target.claimed * _FAINT)
+        share = float(min(_SHARES, key=lambda each: _gaussian(mu, coins, each).most_likely(curve)))
+    return share
+
+
+def _gaussian_at(target: ClaimedLoss) -> float:
+    """μ of Gaussian noise that is exactly as claimed; δ > 0 if ε is claimed."""
+    if target.unit != "epsilon":
+        return target.claimed if target.unit == "mu" else math.sqrt(2 * target.claimed)
+    low, high = 0.0, 40.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gdp_delta(middle, target.claimed) < target.delta else (low, middle)
+    return low
 
 
 def _power(target: ClaimedLoss, coins: int, share: float, *, alpha: float) -> tuple[float, float]:
     """About the least visible loss, and the coins that show twice the claim; ∞ for none."""
-    claim = {
-        "epsilon": lambda: Neighbouring.approximate(target.claimed, target.delta),
-        "mu": lambda: Neighbouring.gaussian(target.claimed),
-        "rho": lambda: Neighbouring.concentrated(target.claimed),
-    }[target.unit]()
+    claim = _curve(target, target.claimed)
 
     def shows(loss: float, tested: int) -> bool:
         return _easiest(target, loss, tested, share).refutes(claim, alpha=alpha)
@@ -294,19 +335,26 @@ def _power(target: ClaimedLoss, coins: int, share: float, *, alpha: float) -> tu
     return find_visible(target, coins, shows, most=_MOST)
 
 
+def _curve(target: ClaimedLoss, loss: float) -> Neighbouring:
+    """The claim with another loss."""
+    if target.unit == "epsilon":
+        return Neighbouring.approximate(loss, target.delta)
+    return Neighbouring.gaussian(loss) if target.unit == "mu" else Neighbouring.concentrated(loss)
+
+
 def _gaussian_note(target: ClaimedLoss, coins: int, *, alpha: float) -> tuple[str, ...]:
     """What Gaussian noise of an (ε, δ) claim would show: far less than the easiest mechanism of that claim."""
     if not 0 < target.delta < 1 or target.claimed == 0:
         return ()
-    low, high = 0.0, 40.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if gdp_delta(middle, target.claimed) < target.delta else (low, middle)
-    shown = max(_lower(_gaussian(low, coins, share), target, alpha=alpha) for share in _SHARES)
-    mu = max(_gaussian(low, coins, share).mu(alpha=alpha) for share in _SHARES)
+    exact = _gaussian_at(target)
+    as_curve = replace(target, unit="mu", claimed=exact, delta=0.0)
+    shown, mu = (
+        _lower(_gaussian(exact, coins, _best_share(each, coins, alpha=alpha)), each, alpha=alpha)
+        for each in (target, as_curve)
+    )
     on_curve = gdp_epsilon(mu, target.delta, rounding="down") if mu > 0 else 0.0
     exactly = f"Gaussian noise that meets this claim exactly would show about ε = {shown:.3g}"
-    return (f"{exactly}; claimed as GaussianDP({low:.3g}), about ε = {on_curve:.3g}",)
+    return (f"{exactly}; claimed as GaussianDP({exact:.3g}), about ε = {on_curve:.3g}",)
 
 
 def _keep(directory: Path | None, agent: CanaryAgent, claim: MechanismClaim, canaries: int) -> Checkpoint | None:
