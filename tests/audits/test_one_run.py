@@ -113,6 +113,52 @@ def test_several_runs_say_more_wherever_they_are_made(tmp_path):
         audit(runs=4, directory=tmp_path, canaries=301)
 
 
+@pytest.mark.parametrize(
+    ("claim", "mu"), [(GaussianDP("0.5"), 1.0), (ZCDP("0.125"), 1.0), (ApproxDP(1, "0.00001"), 1.0)]
+)
+def test_an_audit_that_may_stop_looks_after_every_run(claim, mu, tmp_path):
+    made = []
+
+    def agent(included, rng):
+        made.append(1)
+        return mu * included + rng.normal(size=included.size)
+
+    found = audit(agent, claim, runs=12, stop=True, directory=tmp_path)
+    assert (found.verdict, found.ended) == ("violation", "stopped")
+    assert found.runs == len(made) < 12
+    assert found.lower > found.claimed
+    assert found.method == "bets on guesses of canaries, looked at after every run"
+    assert f"stopped after {found.runs} of 12 runs" in str(found)
+    assert audit(agent, claim, runs=12, stop=True, workers=2) == found
+    fair = audit(noisy(mu / 2), claim, runs=2, stop=True)  # (1, 10⁻⁵)-DP is met with μ = .268
+    assert fair.ended in ("done", "stopped")
+
+
+def test_what_may_stop_ends_with_the_bound_of_all_runs_at_half_of_alpha():
+    fair = audit(runs=4, stop=True, confidence=0.9)
+    assert (fair.ended, fair.runs, fair.verdict) == ("done", 4, "consistent")
+    assert fair.lower == audit(runs=4, confidence=0.95).lower  # no bet shows more of so few runs
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("claim", [PureDP(1), GaussianDP("0.5"), ApproxDP(1, "0.01")], ids=str)
+def test_looking_after_every_run_accuses_what_keeps_its_claim_at_most_with_alpha(claim):
+    # fails a correct audit with probability below 1e-9
+    def agent(included, rng):
+        if claim == GaussianDP("0.5"):
+            return 0.5 * included + rng.normal(size=included.size)
+        told = rng.random(included.size) < (0.01 if isinstance(claim, ApproxDP) else 0.0)
+        answer = np.where(rng.random(included.size) < np.e / (1 + np.e), included, ~included)
+        return np.where(told, np.where(included, 9.0, -9.0), answer)
+
+    alpha, audits = 0.3, 200
+    alarms = sum(
+        audit(agent, claim, canaries=40, runs=15, stop=True, confidence=1 - alpha, seed=seed).verdict == "violation"
+        for seed in range(audits)
+    )
+    assert alarms <= binom.isf(1e-9, audits, alpha)
+
+
 @pytest.mark.slow
 def test_runs_in_other_processes_are_the_same_and_a_lambda_is_refused():
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:

@@ -2,7 +2,7 @@
 
 A run is a block of `engine.blocks`: it flips a fair coin for each canary, trains the agent with the included ones, and
 counts the wrong guesses at each number of guesses fixed beforehand. Users call
-`privcheck.audit_one_run`; the bound is `privcheck_audits.bounds.OneRun`.
+`privcheck.audit_one_run`; the bound is `privcheck_audits.bounds.OneRun`, and `RunBets` after every run with `stop`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from privcheck.runtime.auditors import CanaryAgent, MechanismAudit, MechanismCla
 from privcheck.support.display import Progress
 from privcheck_audits.blackbox.power import find_visible
 from privcheck_audits.blackbox.verdict import ClaimedLoss
-from privcheck_audits.bounds import GuessPlan, Neighbouring, OneRun, guess_plan
+from privcheck_audits.bounds import GuessPlan, Neighbouring, OneRun, RunBets, guess_plan
 from privcheck_audits.engine.blocks import blocks
 from privcheck_audits.engine.checkpoints import Checkpoint
 from privcheck_audits.engine.pools import refuse_unsendable
@@ -36,6 +36,11 @@ _SHARES: Final = tuple(np.geomspace(0.02, 1, 24))  # of which the best for the c
 _MIDDLE: Final = 0.2  # first share of the search for the favourite
 _ROUNDS: Final = 2  # of it
 _FAINT: Final = 0.1  # part of the claim that is refuted if nothing would be shown
+_LOOKS: Final = 0.5  # of α, for the looks of an audit that may stop early
+_BET_ON: Final = 6  # attempts
+_STEPS: Final = 12  # of the search for the loss that the bets refute
+_LARGEST: Final = 60.0  # loss that it ends at
+_OUT: Final = 1 + 1e-12
 _LEAST: Final = 10  # canaries
 _MOST: Final = 1 << 20  # canaries that are asked for
 _STREAM: Final = 0x10F1
@@ -47,15 +52,24 @@ class _Errors:
     """Wrong guesses of some runs.
 
     Attributes:
-        runs: Number of runs.
-        wrong: (attempts,) wrong guesses.
+        each: (runs, attempts) wrong guesses.
     """
 
-    runs: int
-    wrong: NDArray[np.int64]
+    each: NDArray[np.int64]
 
     def __add__(self, other: _Errors) -> _Errors:
-        return _Errors(runs=self.runs + other.runs, wrong=self.wrong + other.wrong)
+        return _Errors(each=np.concatenate([self.each, other.each]))
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return len(self.each)
+
+    @property
+    def wrong(self) -> NDArray[np.int64]:
+        """(attempts,) wrong guesses of all runs."""
+        total: NDArray[np.int64] = self.each.sum(axis=0)
+        return total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +153,7 @@ class _Run:
         order = np.argsort(-scores, kind="stable")  # ties go to the canary before, whose coin is as fair
         out = np.concatenate([[0], np.cumsum(~included[order])])  # among the first so many
         last = np.concatenate([[0], np.cumsum(included[order][::-1])])
-        return _Errors(runs=runs, wrong=out[self.attempts.inside] + last[self.attempts.outside])
+        return _Errors(each=(out[self.attempts.inside] + last[self.attempts.outside])[None])
 
     def _scores(self, given: Any, first: int) -> NDArray[np.float64]:
         wanted = f"expected a number for each of the {self.canaries} canaries"
@@ -166,6 +180,7 @@ def audit_one_run(
     runs: int,
     confidence: float,
     seed: int,
+    stop: bool,
     workers: int,
     executor: Workers,
     directory: Path | None,
@@ -184,21 +199,27 @@ def audit_one_run(
     _refuse(canaries=canaries, runs=runs, confidence=confidence, seed=seed, workers=workers)
     if executor is not None:
         refuse_unsendable(agent, executor, name="agent")
-    alpha = 1 - confidence
+    looks = _LOOKS * (1 - confidence) if stop else 0.0
+    alpha = 1 - confidence - looks
     plan = _Plan.of(target, canaries * runs, alpha=alpha)
     favourite = plan.guesses.shares[0]
     attempts = _Attempts.of(canaries, plan)
-    errors = _Errors(runs=0, wrong=np.zeros(len(attempts.names), dtype=np.int64))
+    errors = _Errors(each=np.zeros((0, len(attempts.names)), dtype=np.int64))
+    bets = _Bets.of(attempts, canaries, target) if stop else None
+    stopped = False
 
     def result(counted: _Errors) -> MechanismAudit:
-        lower, number = _bound(counted, attempts, canaries, target, alpha=alpha)
+        lower, number = (0.0, 0) if stopped else _bound(counted, attempts, canaries, target, alpha=alpha)
         guesses = counted.runs * int(attempts.inside[number] + attempts.outside[number])
+        method, paid = f"guesses of canaries, {attempts.names[number]}", alpha * attempts.weights[number]
+        if bets is not None and (anytime := bets.lower(counted, alpha=looks, above=lower)) > lower:
+            lower, method, paid = anytime, "bets on guesses of canaries, looked at after every run", looks
         part = alpha * attempts.weights[0]
         at_claim = _easiest(target, target.claimed, canaries * runs, favourite)
         visible, needed = _power(target, canaries * runs, favourite, alpha=part)
         return MechanismAudit(
             claim=str(claim),
-            verdict="violation" if lower > target.claimed else "consistent",
+            verdict="violation" if stopped or lower > target.claimed else "consistent",
             unit=target.unit,
             claimed=target.claimed,
             lower=lower,
@@ -208,17 +229,17 @@ def audit_one_run(
             delta=target.delta,
             trials=runs,
             runs=counted.runs,
-            ended="done" if counted.runs == runs else "interrupted",
+            ended="stopped" if stopped else "done" if counted.runs == runs else "interrupted",
             confidence=confidence,
             seed=seed,
             pair=0,
-            method=f"guesses of canaries, {attempts.names[number]}",
+            method=method,
             notes=_gaussian_note(target, canaries * runs, alpha=part),
             evidence={
                 "canaries": canaries,
                 "right_guesses": guesses - int(counted.wrong[number]),
                 "wrong_guesses": int(counted.wrong[number]),
-                "alpha_of_this_attempt": alpha * attempts.weights[number],
+                "alpha_of_this_attempt": paid,
                 "attempts": len(attempts.names),
             },
             seconds=time.perf_counter() - began,
@@ -239,6 +260,9 @@ def audit_one_run(
     try:
         for part in parts:
             errors += part
+            if bets is not None and bets.refute(errors, target.claimed, alpha=looks):
+                stopped = True
+                break
     except MechanismError as error:
         if errors.runs == 0:
             raise
@@ -251,6 +275,68 @@ def audit_one_run(
     finally:
         parts.close()
     return result(errors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bets:
+    """Bets on a few attempts, looked at after every run.
+
+    Attributes:
+        target: The claim.
+        canaries: Number of canaries of a run.
+        places: Which attempts are bet on.
+        guesses: Number of guesses of each in a run.
+        weights: Weights of each in the e-value.
+    """
+
+    target: ClaimedLoss
+    canaries: int
+    places: tuple[int, ...]
+    guesses: tuple[int, ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, attempts: _Attempts, canaries: int, target: ClaimedLoss) -> _Bets:
+        """Bets on the attempts with the largest parts of α."""
+        heaviest = sorted(range(len(attempts.weights)), key=lambda i: -attempts.weights[i])[:_BET_ON]
+        total = math.fsum(attempts.weights[i] for i in heaviest) * _OUT
+        return cls(
+            target=target,
+            canaries=canaries,
+            places=tuple(heaviest),
+            guesses=tuple(int(attempts.inside[i] + attempts.outside[i]) for i in heaviest),
+            weights=tuple(attempts.weights[i] / total for i in heaviest),
+        )
+
+    def refute(self, counted: _Errors, loss: float, *, alpha: float) -> bool:
+        """Whether the e-value of the runs against a loss has reached 1/α."""
+        each = [
+            math.log(weight) + bets.log_e_value(bets.guesses - counted.each[:, place])
+            for place, weight, bets in zip(self.places, self.weights, self._against(loss), strict=True)
+        ]
+        return bool(np.logaddexp.reduce(each) >= -math.log(alpha))
+
+    def lower(self, counted: _Errors, *, alpha: float, above: float) -> float:
+        """Lower bound on the loss that holds at any time, rounded down; 0 if nothing above `above` is refuted."""
+        low, high = above, max(self.target.claimed / _STEPS, 2 * above)
+        if not self.refute(counted, low, alpha=alpha):
+            return 0.0
+        while high < _LARGEST and self.refute(counted, high, alpha=alpha):
+            low, high = high, 2 * high
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.refute(counted, middle, alpha=alpha) else (low, middle)
+        return low
+
+    def _against(self, loss: float) -> tuple[RunBets, ...]:
+        return _run_bets(self.target, loss, self.canaries, self.guesses)
+
+
+@lru_cache(maxsize=64)
+def _run_bets(target: ClaimedLoss, loss: float, canaries: int, guesses: tuple[int, ...]) -> tuple[RunBets, ...]:
+    pure = target.unit == "epsilon" and target.delta == 0
+    claim = loss if pure else _curve(target, loss)
+    return tuple(RunBets.against(claim, canaries=canaries, guesses=each) for each in guesses)
 
 
 def _bound(

@@ -28,7 +28,7 @@ moving all mass above v down to v, from the top, keeps it, so W ≤ v and R(v) =
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Self
@@ -48,6 +48,11 @@ _ROUNDING: Final = 1e-9  # relative, of a recursion over at most some 10⁵ gues
 _HALVINGS: Final = 45
 _STEPS: Final = 30  # of a search between neighbours of a factor of at most r/v
 _NEGLIGIBLE: Final = 1e-9
+_ROUGH: Final = 40.0
+_ROUGH_HALVINGS: Final = 18
+_BETS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)  # of the logarithm of a run's e-value, a root of the guesses
+_LEVELS: Final = 4  # of right guesses in a root of the guesses
+_UNSEEN: Final = 1e-10  # probability beyond which levels are not told apart
 _LARGEST: Final = {"epsilon": 60.0, "mu": 40.0, "rho": 800.0}  # beyond, a guess is certain in double precision
 _LEAST_LOG: Final = -690.0  # of a probability
 # more towards 0 and 1, where events of a few guesses lie
@@ -257,8 +262,15 @@ class OneRun:
 
     def most_likely(self, claim: Neighbouring) -> float:
         """Largest probability of at least this number of right guesses under the claim, rounded up."""
-        low, high = _LEAST_LOG, 0.0
-        for _ in range(_HALVINGS):
+        return self._likely(claim, low=_LEAST_LOG, high=0.0, halvings=_HALVINGS)
+
+    def roughly(self, claim: Neighbouring, *, beyond: float) -> float:
+        """The same, of at most `beyond`, rounded up by up to a part in 5 000, or to e⁻⁴⁰ of it."""
+        high = math.log(beyond)
+        return self._likely(claim, low=high - _ROUGH, high=high, halvings=_ROUGH_HALVINGS)
+
+    def _likely(self, claim: Neighbouring, *, low: float, high: float, halvings: int) -> float:
+        for _ in range(halvings):
             middle = (low + high) / 2
             low, high = (low, middle) if self.refutes(claim, alpha=math.exp(middle)) else (middle, high)
         return math.exp(high)
@@ -293,6 +305,68 @@ class OneRun:
         0.116
         """
         return _largest(lambda rho: self.refutes(Neighbouring.concentrated(rho), alpha=alpha), above, _LARGEST["rho"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunBets:
+    """Bets on the right guesses of one run after another, which may be looked at after every run.
+
+    Lemma one-run-bets: If P(W ≥ v) ≤ B(v) under the claim in every run, given those before, the product of e^(θW)/M over
+    the runs, M the mean of e^(θV), P(V ≥ v) = B(v), ever reaches 1/α with probability at most α, for every θ ≥ 0, and so
+    does an average of such products. Source: Ville's inequality. Proof: W is stochastically at most V, and e^(θw) grows
+    in w, so each factor has mean at most 1. The same with W and V rounded down to some levels.
+
+    Attributes:
+        guesses: r of each run.
+        levels: (levels,) numbers of right guesses, ascending from 0.
+        most: (levels,) the largest probability of as many under the claim, rounded up.
+    """
+
+    guesses: int
+    levels: NDArray[np.int64]
+    most: Array
+
+    @classmethod
+    def against(cls, claim: Neighbouring | float, *, canaries: int, guesses: int) -> Self:
+        """Bets against a claim.
+
+        Args:
+            claim: The curve, or ε of a pure claim.
+            canaries: m of each run, with coins of their own.
+            guesses: r of each run.
+        """
+        levels, most = [0], [1.0]
+        steps = np.arange(guesses / 2, guesses, math.sqrt(guesses) / _LEVELS)
+        for level in (*np.unique(np.ceil(steps).astype(np.int64)).tolist(), guesses):
+            if level <= levels[-1]:
+                continue
+            run = OneRun(canaries=canaries, guesses=guesses, errors=guesses - level)
+            if isinstance(claim, Neighbouring):
+                chance = run.roughly(claim, beyond=most[-1])
+            else:
+                chance = min(most[-1], run.p_value(claim, delta=0.0))
+            levels.append(level)
+            most.append(chance)
+            if chance < _UNSEEN:
+                break
+        return cls(guesses=guesses, levels=np.array(levels), most=np.array(most))
+
+    def log_e_value(self, right: Sequence[int] | NDArray[np.int64]) -> float:
+        """Logarithm of the e-value of some runs, rounded down; the claim is refuted at ln(1/α).
+
+        Args:
+            right: Right guesses of each run.
+        """
+        reached = self.levels[np.searchsorted(self.levels, np.asarray(right), side="right") - 1]
+        chance = self.most - np.append(self.most[1:], 0.0)
+        places = chance > 0
+        each = []
+        for bet in _BETS:
+            tilt = bet / math.sqrt(self.guesses)
+            mean = float(np.logaddexp.reduce(np.log(chance[places]) + tilt * self.levels[places]))
+            each.append(tilt * float(reached.sum()) - reached.size * mean)
+        total = float(np.logaddexp.reduce(each)) - math.log(len(_BETS))
+        return total - _ROUNDING * (1 + max(map(abs, each)))
 
 
 def _largest(refuted: Callable[[float], bool], above: float, most: float) -> float:
