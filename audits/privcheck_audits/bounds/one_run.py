@@ -10,11 +10,11 @@ the others, a threshold t and a guess s. The event “bit i is guessed as s, and
 one of outputs. If the bit is s, the guess is right and W ≥ t + 1; if not, it is wrong and W ≥ t. Average over i and s,
 as g is convex.
 
-Lemma one-run-start: If P(W ≥ v) = τ, R(v) is at least v/r·(τr/m + Σ r/(k(k − 1))·R(k)) over k > v, with R(v) on the right
-replaced by itself: H(v) = τr/m − R(v), upwards R(k) ≥ g(H(k − 1)) and H(k) = H(k − 1) − (r − k + 1)/(k − 1)·(R(k − 1) −
-R(k)). The right side falls in R(v), so R(v) is at least where the two are equal. Proof: summation by parts gives the
-formula with equality for the true R(k), and H(k) as H(v) − (r − v)/v·R(v) and a sum of the R(j), v < j ≤ k, with
-weights that are not negative, as (r − j)/j falls in j. So the least R of every step give the least H and the next R.
+Lemma one-run-start: If P(W ≥ v) = τ, R(v) is at least v/r·(τr/m + Σ r/(k(k − 1))·R(k)) over k > v, where H(v) = τr/m −
+R(v), and upwards R(k) ≥ g(H(k − 1)) and H(k) = H(k − 1) − (r − k + 1)/(k − 1)·(R(k − 1) − R(k)). The right side falls
+in R(v), so R(v) is at least where the two are equal. Proof: summation by parts gives the formula with equality for the
+true R(k), and H(k) as H(v) − (r − v)/v·R(v) and a sum of the R(j), v < j ≤ k, with weights that are not negative, as
+(r − j)/j falls in j. So the least R of every step give the least H and the next R.
 
 Lemma one-run-recursion: With the least R(v), or R(v) = τv/m if g of the least is below H(v), H(v) = τr/m − R(v) and
 downwards the least H(i) ≥ g(R(i + 1)), P(W ≥ v) < τ if R(0) + H(0) exceeds r/m. Proof: let P(W ≥ v) be τ; of a larger
@@ -142,33 +142,22 @@ def _least_at(chances: Array, least: Array, place: int, y: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _weight_above(chances: Array, least: Array, right: int, guesses: int, p: float, r: float) -> float:
-    """The least that mR(v) is, beside p·v, if it were r, as right guesses beyond v must be likely enough.
-
-    It falls as r grows, so the least mR(v) is where they are equal.
-    """
-    h, total, place = p * guesses - r, 0.0, chances.size - 1
-    for k in range(right + 1, guesses + 1):
-        if h <= 0.0:
-            break
-        while place > 0 and chances[place] > h:
-            place -= 1
-        more = min(r, max(0.0, _least_at(chances, least, place, h)))
-        h -= (guesses - k + 1) / (k - 1) * (r - more)
-        total += more / (k * (k - 1.0))
-        r = more
-        if r < _NEGLIGIBLE * p:
-            break
-    return right * total
-
-
-@njit(cache=True, nogil=True)
 def _least_right(chances: Array, least: Array, right: int, guesses: int, p: float) -> float:
-    """The least mR(v), rounded down."""
+    """The least mR(v), rounded down, as right guesses beyond v must be likely enough [lemma one-run-start]."""
     low, high = p * right, p * guesses
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        if middle < p * right + _weight_above(chances, least, right, guesses, p, middle):
+        r, h, more, place = middle, p * guesses - middle, 0.0, chances.size - 1
+        for k in range(right + 1, guesses + 1):
+            if h <= 0.0 or r < _NEGLIGIBLE * p:
+                break
+            while place > 0 and chances[place] > h:
+                place -= 1
+            beyond = min(r, max(0.0, _least_at(chances, least, place, h)))
+            h -= (guesses - k + 1) / (k - 1) * (r - beyond)
+            more += beyond / (k * (k - 1.0))
+            r = beyond
+        if middle < p * right + right * more:
             low = middle
         else:
             high = middle
@@ -187,7 +176,7 @@ def _least_total(chances: Array, least: Array, right: int, guesses: int, p: floa
         p: P(W ≥ v).
     """
     r = _least_right(chances, least, right, guesses, p)
-    place = max(0, np.searchsorted(chances, r, side="right") - 1)
+    place = max(0, int(np.searchsorted(chances, r, side="right")) - 1)
     if _least_at(chances, least, place, r) < p * guesses - r:
         r, place = p * right, 0
     h = p * guesses - r
@@ -311,10 +300,10 @@ class OneRun:
 class RunBets:
     """Bets on the right guesses of one run after another, which may be looked at after every run.
 
-    Lemma one-run-bets: If P(W ≥ v) ≤ B(v) under the claim in every run, given those before, the product of e^(θW)/M over
-    the runs, M the mean of e^(θV), P(V ≥ v) = B(v), ever reaches 1/α with probability at most α, for every θ ≥ 0, and so
-    does an average of such products. Source: Ville's inequality. Proof: W is stochastically at most V, and e^(θw) grows
-    in w, so each factor has mean at most 1. The same with W and V rounded down to some levels.
+    Lemma one-run-bets: If P(W ≥ v) ≤ B(v) under the claim in every run, given those before, the product of e^(θW)/M
+    over the runs, M the mean of e^(θV), P(V ≥ v) = B(v), ever reaches 1/α with probability at most α, for every θ ≥ 0,
+    and so does an average of such products. Source: Ville's inequality. Proof: W is stochastically at most V, and
+    e^(θw) grows in w, so each factor has mean at most 1. The same with W and V rounded down to some levels.
 
     Attributes:
         guesses: r of each run.
