@@ -215,7 +215,6 @@ def audit_one_run(
         if bets is not None and (anytime := bets.lower(counted, alpha=looks, above=lower)) > lower:
             lower, method, paid = anytime, "bets on guesses of canaries, looked at after every run", looks
         part = alpha * attempts.weights[0]
-        at_claim = _easiest(target, target.claimed, canaries * runs, favourite)
         visible, needed = _power(target, canaries * runs, favourite, alpha=part)
         return MechanismAudit(
             claim=str(claim),
@@ -223,7 +222,7 @@ def audit_one_run(
             unit=target.unit,
             claimed=target.claimed,
             lower=lower,
-            reachable=_lower(at_claim, target, alpha=part),
+            reachable=_reachable(target, canaries * runs, favourite, alpha=part),
             visible=visible,
             needed=None if needed == math.inf else math.ceil(needed / canaries),
             delta=target.delta,
@@ -411,6 +410,13 @@ def _gaussian_at(target: ClaimedLoss) -> float:
     return low
 
 
+@lru_cache(maxsize=64)
+def _reachable(target: ClaimedLoss, coins: int, share: float, *, alpha: float) -> float:
+    """Bound if the mechanism that is easiest to audit is exactly as claimed."""
+    return _lower(_easiest(target, target.claimed, coins, share), target, alpha=alpha)
+
+
+@lru_cache(maxsize=64)
 def _power(target: ClaimedLoss, coins: int, share: float, *, alpha: float) -> tuple[float, float]:
     """About the least visible loss, and the coins that show twice the claim; ∞ for none."""
     claim = _curve(target, target.claimed)
@@ -428,6 +434,7 @@ def _curve(target: ClaimedLoss, loss: float) -> Neighbouring:
     return Neighbouring.gaussian(loss) if target.unit == "mu" else Neighbouring.concentrated(loss)
 
 
+@lru_cache(maxsize=64)
 def _gaussian_note(target: ClaimedLoss, coins: int, *, alpha: float) -> tuple[str, ...]:
     """What Gaussian noise of an (ε, δ) claim would show: far less than the easiest mechanism of that claim."""
     if not 0 < target.delta < 1 or target.claimed == 0:
