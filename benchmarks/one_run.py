@@ -27,9 +27,8 @@ HEAD = f"""# One run, many canaries
 `PYTHONPATH=tests python benchmarks/one_run.py`. Every canary has a coordinate of its own with Gaussian noise, exactly
 at its claim; median lower bound on ε at δ = 10⁻⁵ over {{runs}} audits, confidence {CONFIDENCE}. *Best known* is what
 Mahloujifar, Melis & Chaudhuri's recursion shows with the number of guesses chosen beforehand, as measured before this
-code was written. *As (ε, δ)* is the same noise with an `ApproxDP` claim, and *as ρ-zCDP* with a `ZCDP` claim: medians of
-at least 15 audits. *If exact* is what the audit says could be
-shown.
+code was written. *As (ε, δ)* is the same noise with an `ApproxDP` claim, and *as ρ-zCDP* with a `ZCDP` claim: medians
+of at least 15 audits. *If exact* is what the audit says could be shown.
 
 | canaries | true ε | as μ-GDP | if exact | best known | as ρ-zCDP: ρ | of ρ | as (ε, δ) | seconds |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |

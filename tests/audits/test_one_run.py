@@ -159,6 +159,13 @@ def test_looking_after_every_run_accuses_what_keeps_its_claim_at_most_with_alpha
     assert alarms <= binom.isf(1e-9, audits, alpha)
 
 
+def test_counts_at_other_numbers_of_guesses_are_not_taken_for_those_asked_for(tmp_path):
+    agent, claim = noisy(0.5), GaussianDP("0.5")
+    audit(agent, claim, confidence=0.9, directory=tmp_path)
+    with pytest.raises(ParameterError, match="another audit"):  # the favourite number of guesses depends on α
+        audit(agent, claim, confidence=1 - 1e-9, directory=tmp_path)
+
+
 @pytest.mark.slow
 def test_runs_in_other_processes_are_the_same_and_a_lambda_is_refused():
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:

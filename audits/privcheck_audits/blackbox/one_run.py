@@ -253,7 +253,7 @@ def audit_one_run(
         block=1,
         workers=workers,
         executor=executor,
-        checkpoint=_keep(directory, agent, claim, canaries),
+        checkpoint=_keep(directory, agent, claim, canaries, attempts),
         progress=progress,
     )
     try:
@@ -450,11 +450,16 @@ def _gaussian_note(target: ClaimedLoss, coins: int, *, alpha: float) -> tuple[st
     return (f"{exactly}; claimed as GaussianDP({exact:.3g}), about ε = {on_curve:.3g}",)
 
 
-def _keep(directory: Path | None, agent: CanaryAgent, claim: MechanismClaim, canaries: int) -> Checkpoint | None:
+def _keep(
+    directory: Path | None, agent: CanaryAgent, claim: MechanismClaim, canaries: int, attempts: _Attempts
+) -> Checkpoint | None:
     if directory is None:
         return None
     name = getattr(agent, "__qualname__", type(agent).__qualname__)
-    plan = {"agent": name, "claim": str(claim), "canaries": canaries}
+    guessed = " ".join(
+        map(str, [*attempts.inside.tolist(), *attempts.outside.tolist()])
+    )  # of which wrong ones are kept
+    plan = {"agent": name, "claim": str(claim), "canaries": canaries, "guessed": guessed}
     return Checkpoint(directory=directory, plan=plan, kinds=(_Errors,))
 
 
