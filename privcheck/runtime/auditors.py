@@ -252,6 +252,7 @@ def audit_one_run(
     runs: int = 1,
     confidence: float = 0.99,
     seed: int = 0,
+    stop: bool = False,
     workers: int = 1,
     executor: Workers = None,
     directory: Path | None = None,
@@ -280,6 +281,8 @@ def audit_one_run(
         runs: Independent runs, each with fresh coins.
         confidence: 1 − α of everything that is tried.
         seed: Seed of the coins and of the runs.
+        stop: Whether to test after every run and stop as soon as the claim is refuted, with a bound that holds at any
+            time. Half of α is spent on these looks, the other half on the bound of all runs. With 1 run it only costs.
         workers: Threads; the result does not depend on it.
         executor: As in `audit_mechanism`.
         directory: As in `audit_mechanism`; a run is a block.
@@ -298,6 +301,7 @@ def audit_one_run(
         runs=runs,
         confidence=confidence,
         seed=seed,
+        stop=stop,
         workers=workers,
         executor=executor,
         directory=directory,

@@ -235,10 +235,14 @@ class Streams:
         source: NoiseSource = _Drawn(rng=None if self._noiseless else one.generators["noise"])
         if self._released:
             source = ReleaseNoise()  # of this output, whose slices it draws once each
+        billboard, channel = Billboard(), None
+        if output is not None:
+            sized = self._channels[self._size(output) if self._sized else 0]
+            channel = sized.again(noise=source, billboard=billboard, ledger=_Elsewhere())
         for release in self._releases:
             value = self._take(one, release.name, np.asarray(given[release.name]), episode)
-            if output is not None:
-                noisy = self._draw(one, release.name, value, source, output)
+            if output is not None and channel is not None:
+                noisy = self._draw(one, release.name, value, channel, billboard)
                 self._post(one, release.name, noisy, output)
                 if output == 1 and ledger is not None:
                     self._record_first(one, release, ledger)
@@ -278,12 +282,9 @@ class Streams:
             exact += value
         return exact
 
-    def _draw(self, one: Replicate, name: str, value: Array, source: NoiseSource, output: int) -> Array:
-        """Draw an output through a fresh channel; keeps the digests of the first."""
-        billboard, first = Billboard(), not one.arrays[f"digest/{name}"].any()
-        channel = self._channels[self._size(output) if self._sized else 0].again(
-            noise=source, billboard=billboard, ledger=_Elsewhere()
-        )
+    def _draw(self, one: Replicate, name: str, value: Array, channel: Channel, billboard: Billboard) -> Array:
+        """Draw an output through the output's own channel; keeps the digests of the first."""
+        first = not one.arrays[f"digest/{name}"].any()
         noisy = np.stack([channel.release(name, np.array(value[part]), part=part) for part in range(len(value))])
         for part in range(len(value)) if first else ():
             one.arrays[f"digest/{name}"][part] = np.frombuffer(billboard.digests[name, part].encode(), np.uint8)
@@ -382,6 +383,7 @@ def _last_output(release: Release, setting: Setting, episodes: int) -> int:
 _MEMORY: Final = "memory/"  # before the names of a memory's arrays in a replicate
 _AGENT: Final = "agent"  # the generator of a memory
 _SLACK: Final = 1e-9  # by which probabilities may miss a sum of 1
+_KEPT: Final = 4_096  # policies whose values are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -509,6 +511,7 @@ class _Run:
         self._request, self._sizes, self._streams, self._agent, self._users = request, sizes, streams, agent, users
         self._ledger: Ledger | None = None
         self.optimal = solve(request.world.mdp).value
+        self._values: dict[bytes, float] = {}
 
     def start(self, number: int) -> Replicate:
         """Make a replicate before its first episode."""
@@ -523,18 +526,30 @@ class _Run:
     def play(self, one: Replicate, until: int) -> None:
         """Play a replicate up to and including an episode."""
         totals, told = one.arrays["totals"], one.arrays[TOLD]
-        mdp, curves = self._request.world.mdp, one.arrays["curves"]
+        curves = one.arrays["curves"]
         record = Record(until=until, totals=totals, curves=curves, grid=grid(self._sizes.K), optimal=self.optimal)
         while (done := int(totals[DONE])) < until:
             policy = self._policy(one) if done else told  # once an episode: a memory counts the calls
             if done == 0 or not np.array_equal(policy, told):
                 totals[SWITCHES] += 1.0 if done else 0.0
-                totals[VALUE] = evaluate(mdp, policy if policy.ndim == 3 else one_hot(policy, self._sizes.A))
+                totals[VALUE] = self._evaluate(policy)
                 told[...] = policy
             user = self._users.act(told, one.generators["users"])
             note(record)
             ledger = self._ledger if one.arrays["number"][0] == 0 else None
             self._streams.release(one, user, done + 1, ledger=ledger)
+
+    def _evaluate(self, policy: NDArray[Any]) -> float:
+        """Exact return of a policy; those of a small model come back, in audits hundreds of times."""
+        if policy.ndim == 3:
+            return evaluate(self._request.world.mdp, policy)
+        key = policy.tobytes()
+        value = self._values.get(key)
+        if value is None:
+            value = evaluate(self._request.world.mdp, one_hot(policy, self._sizes.A))
+            if len(self._values) < _KEPT:
+                self._values[key] = value
+        return value
 
     def keep_ledger(self, ledger: Ledger, one: Replicate) -> None:
         """Let the first replicate's releases write the ledger; past outputs are written now."""

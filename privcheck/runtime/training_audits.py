@@ -84,6 +84,7 @@ def audit_training(
     runs: int = 1,
     confidence: float = 0.99,
     seed: int = 0,
+    stop: bool = False,
     workers: int = 1,
     executor: Executor | Callable[[], Executor] | None = None,
     directory: Path | None = None,
@@ -109,6 +110,7 @@ def audit_training(
         runs: As in `audit_one_run`, as are all further arguments.
         confidence: 1 − α.
         seed: Seed of coins and runs.
+        stop: Whether to look after every run and stop once the claim is refuted.
         workers: Threads.
         executor: Executor of the runs.
         directory: Folder of finished runs.
@@ -132,8 +134,8 @@ def audit_training(
     claim, charged = _claim_of(declared, delta)
     work = _Training(train=train, canaries=canaries, score=score)
     found = audit_one_run(
-        work, claim, canaries=len(canaries), runs=runs, confidence=confidence, seed=seed, workers=workers,
-        executor=executor, directory=directory, progress=progress,
+        work, claim, canaries=len(canaries), runs=runs, confidence=confidence, seed=seed, stop=stop,
+        workers=workers, executor=executor, directory=directory, progress=progress,
     )  # fmt: skip
     if not isinstance(declared, _CLAIMS):
         words = f"({found.claimed:.6g})-GDP" if found.unit == "mu" else f"({found.claimed:.6g}, {found.delta:g})-DP"

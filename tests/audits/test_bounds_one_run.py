@@ -19,7 +19,7 @@ from scipy.stats import binom, norm
 
 from privcheck.accounting.engine.gdp import gdp_delta
 from privcheck.errors import ParameterError
-from privcheck_audits.bounds import Neighbouring, OneRun
+from privcheck_audits.bounds import Neighbouring, OneRun, RunBets
 
 ALPHA = st.sampled_from([0.1, 0.05, 1e-3])
 SURE = 1e-9
@@ -42,30 +42,46 @@ def all_of(pairs) -> Neighbouring:
     return Neighbouring(chances=y, least=np.maximum(0, np.max(each, axis=0)))
 
 
-def by_the_inequalities(r, right, m, pairs) -> float:
-    """Largest P(W ≥ right) under R(t) ≤ 1 − f(H(t − 1)) for all t, by a linear program over the law of W."""
+def by_the_inequalities(r, right, m, pairs, *, beyond=0) -> float:
+    """Largest P(W ≥ right) under g(R(t)) ≤ H(t − 1) and, for t > beyond, g(H(t − 1)) ≤ R(t), by a linear program."""
+    return largest_mean(np.arange(r + 1) >= right, m, pairs, beyond=beyond)
+
+
+def largest_mean(of, m, pairs, *, beyond=0) -> float:
+    """Largest mean of a function of W, given at 0, 1, …, r."""
+    r = len(of) - 1
     number = np.arange(r + 1)
     rows, most = [], []
     for t, (epsilon, delta) in itertools.product(range(1, r + 1), pairs):
         above, below = number * (number >= t) / m, (r - number) * (number >= t - 1) / m
-        rows.append(above - math.exp(epsilon) * below)
-        most.append(delta)
-        rows.append(math.exp(epsilon) * above - below)  # 1 − x ≤ e^ε(1 − y) + δ
-        most.append(math.exp(epsilon) - 1 + delta)
-    found = linprog(
-        -1.0 * (number >= right), A_ub=rows, b_ub=most, A_eq=[np.ones(r + 1)], b_eq=[1], bounds=(0, 1), method="highs"
-    )
+        for y, x in ((above, below), (below, above))[: 2 if t > beyond else 1]:
+            rows.append(y - math.exp(epsilon) * x)
+            most.append(delta)
+            rows.append(math.exp(epsilon) * y - x)  # 1 − x ≤ e^ε(1 − y) + δ
+            most.append(math.exp(epsilon) - 1 + delta)
+    found = linprog(-1.0 * of, A_ub=rows, b_ub=most, A_eq=[np.ones(r + 1)], b_eq=[1], bounds=(0, 1), method="highs")
     return -found.fun
 
 
-# [lemma one-run-recursion]
+# [lemma one-run-start] [lemma one-run-recursion]
 @given(counts(9), st.sampled_from([0.0, 1e-3, 0.05]), st.sampled_from([0.0, 0.3, 1.0, 2.5]))
 def test_the_recursion_is_the_largest_probability_of_its_inequalities(drawn, delta, epsilon):
     (r, wrong, m), pairs = drawn, [(epsilon, delta), (2 * epsilon + 0.1, delta / 3)]
     run, claim = OneRun(canaries=m, guesses=r, errors=wrong), all_of(pairs)
-    largest = by_the_inequalities(r, r - wrong, m, pairs)
+    assert not run.refutes(claim, alpha=by_the_inequalities(r, r - wrong, m, pairs) * (1 - 1e-6))
+    largest = by_the_inequalities(r, r - wrong, m, pairs, beyond=r - wrong)  # those that the recursion uses
     assert not run.refutes(claim, alpha=largest * (1 - 1e-6))
     assert largest > 1 - 1e-6 or run.refutes(claim, alpha=largest * (1 + 1e-3) + 1e-7)
+
+
+@pytest.mark.parametrize(("m", "r", "right"), [(300, 99, 59), (100, 40, 30), (60, 60, 34), (40, 20, 8), (50, 20, 20)])
+def test_the_recursion_of_many_guesses_is_that_of_a_linear_program(m, r, right):
+    pairs = [(epsilon, gdp_delta(0.3, epsilon)) for epsilon in (0.01, 0.2, 0.5, 1.0)]
+    largest = by_the_inequalities(r, right, m, pairs, beyond=right)
+    run = OneRun(canaries=m, guesses=r, errors=r - right)
+    assert run.most_likely(all_of(pairs)) == pytest.approx(largest, rel=1e-4)
+    alone = by_the_inequalities(r, right, m, pairs, beyond=r)  # by the published inequality
+    assert largest < 0.99 * alone or largest > 0.9 or right == r
 
 
 def by_all_mechanisms(r, right, m, pairs) -> float:
@@ -256,3 +272,46 @@ def test_a_single_guess_of_a_single_bit_is_tested_at_its_exact_probability():
         run, exact = OneRun(canaries=1, guesses=1, errors=0), float(ndtr(mu / 2))  # Dong, Roth & Su: the fixed point
         assert not run.refutes(Neighbouring.gaussian(mu), alpha=exact - 1e-9)
         assert run.refutes(Neighbouring.gaussian(mu), alpha=exact + 1e-4)
+
+
+# [lemma one-run-bets]
+@pytest.mark.parametrize(("m", "r"), [(3, 2), (60, 40), (200, 60)])
+@pytest.mark.parametrize("pairs", [[(0.5, 0.0)], [(1.0, 0.02)], [(0.2, 0.1), (1.0, 0.01)]], ids=str)
+def test_bets_have_mean_at_most_one_whatever_keeps_the_claim(m, r, pairs):
+    bets = RunBets.against(all_of(pairs), canaries=m, guesses=r)
+    e_values = np.exp([bets.log_e_value([right]) for right in range(r + 1)])
+    largest = largest_mean(np.minimum(e_values, 100), m, pairs)  # beyond, the program's tolerance counts
+    assert largest <= 1 + 1e-6
+    assert r < 40 or largest > 0.3
+    assert r < 40 or e_values[-1] > 5
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 4.0])
+def test_bets_on_a_pure_claim_have_mean_one_on_its_worst_case_and_multiply(epsilon):
+    r, q = 50, 1 / (1 + math.exp(-epsilon))
+    bets = RunBets.against(epsilon, canaries=60, guesses=r)
+    chance = binom.pmf(np.arange(r + 1), r, q)
+    one = np.exp([bets.log_e_value([right]) for right in range(r + 1)])
+    assert 0.3 < chance @ one <= 1
+    both = np.exp([[bets.log_e_value([a, b]) for a in range(r + 1)] for b in range(r + 1)])
+    assert 0.1 < chance @ both @ chance <= 1
+    assert (np.diff(one) >= 0).all()
+    assert RunBets.against(epsilon + 0.5, canaries=60, guesses=r).log_e_value([r, r]) < bets.log_e_value([r, r])
+
+
+@pytest.mark.parametrize("mu", [0.2, 1.0])
+def test_bets_are_those_of_a_loop(mu):
+    r, m, claim = 30, 50, Neighbouring.gaussian(mu)
+    bets = RunBets.against(claim, canaries=m, guesses=r)
+    for level, most in zip(bets.levels[1:], bets.most[1:], strict=True):
+        exact = OneRun(canaries=m, guesses=r, errors=r - int(level)).most_likely(claim)
+        assert exact <= most <= exact * (1 + 1e-3)
+    seen, total = [18, 25, 30], 0.0
+    for bet in (0.5, 1.0, 2.0, 4.0, 8.0):
+        product = 1.0
+        for right in seen:
+            weights = [math.exp(bet / math.sqrt(r) * level) for level in bets.levels]
+            mean = sum(w * (p - q) for w, p, q in zip(weights, bets.most, [*bets.most[1:], 0.0], strict=True))
+            product *= max(w for w, level in zip(weights, bets.levels, strict=True) if level <= right) / mean
+        total += product / 5
+    assert bets.log_e_value(seen) == pytest.approx(math.log(total), rel=1e-6)

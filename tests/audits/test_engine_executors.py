@@ -5,6 +5,7 @@ Nothing here depends on chance: results are compared for equality.
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import threading
 import time
@@ -15,8 +16,10 @@ import pytest
 
 import engine_work as work
 from privcheck.errors import AuditError, ParameterError
-from privcheck_audits.engine.blocks import blocks, gather, total
-from privcheck_audits.engine.pools import LOSSES, processes
+from privcheck_audits.engine import pools
+from privcheck_audits.engine.blocks import Tally, blocks, gather, total
+from privcheck_audits.engine.checkpoints import Checkpoint
+from privcheck_audits.engine.pools import LOSSES, Flight, processes
 
 pytestmark = pytest.mark.slow
 
@@ -77,6 +80,65 @@ def test_errors_come_back_from_processes_as_what_they_are(spawned):
     with pytest.raises(RuntimeError, match="AwkwardError: broken at 100"):  # and the pool survives
         total(blocks(work.Raising(at=100, kind="awkward"), 300, seed=7, block=50, executor=spawned))
     assert spawned.submit(int, "4").result() == 4
+
+
+def at_least(monkeypatch, size):
+    """Makes every task after the first ones a group of at most so many blocks."""
+    monkeypatch.setattr(pools, "_TASK", 1e9)
+    monkeypatch.setattr(pools, "_MOST", size)
+    monkeypatch.setattr("privcheck_audits.engine.blocks._ELSEWHERE", 4)
+    sent = []
+    submit = Flight.submit
+    monkeypatch.setattr(Flight, "submit", lambda self, *numbers: (sent.append(numbers), submit(self, *numbers))[1])
+    return sent
+
+
+@pytest.mark.parametrize("size", [1, 3, 64])
+def test_no_result_depends_on_the_groups_that_blocks_are_sent_in(monkeypatch, spawned, size, tmp_path):
+    sent = at_least(monkeypatch, size)
+    checkpoint = Checkpoint(directory=tmp_path, plan={}, kinds=(Tally,))
+    found = list(blocks(work.guesses, 3_000, seed=1, block=50, executor=spawned, checkpoint=checkpoint))
+    assert found == list(blocks(work.guesses, 3_000, seed=1, block=50))
+    assert sorted(number for numbers in sent for number in numbers) == list(range(60))
+    longest = max(map(len, sent))
+    assert longest == min(size, 14)  # a quarter of what is left, among four tasks
+    sent.clear()
+    kept = list(blocks(work.guesses, 3_000, seed=1, block=50, executor=spawned, checkpoint=checkpoint))
+    assert kept == found
+    assert not sent
+
+
+@pytest.mark.parametrize("kind", ["audit", "awkward"])
+def test_an_error_in_a_group_is_that_of_its_block_and_comes_after_the_blocks_before_it(monkeypatch, spawned, kind):
+    sent = at_least(monkeypatch, 8)
+    parts = blocks(work.Raising(at=1_250, kind=kind), 3_000, seed=7, block=50, executor=spawned)
+    seen = list(itertools.islice(parts, 25))
+    with pytest.raises((AuditError, RuntimeError), match=r"run 1250|broken at 1250") as caught:
+        next(parts)
+    assert "block 25 (runs 1250 to 1299)" in caught.value.__notes__[0]
+    assert seen == list(blocks(work.guesses, 3_000, seed=7, block=50))[:25]
+    assert max(map(len, sent)) > 1
+
+
+def test_a_process_that_is_killed_in_a_group_costs_no_block(monkeypatch, spawned, tmp_path):
+    sent = at_least(monkeypatch, 8)
+    dying = work.Dying(at=1_250, flag=tmp_path / "died")
+    assert total(blocks(dying, 3_000, seed=1, block=50, executor=spawned)) == alone(runs=3_000)
+    assert (tmp_path / "died").exists()
+    assert max(map(len, sent)) > 1
+
+
+def test_tasks_grow_until_they_take_half_a_second_and_shrink_at_the_end():
+    flight = Flight(task=int, given=processes(1), name=str, first=int, seed=0)
+    assert flight.size(1_000, ahead=32) == 1  # nothing is known yet
+    flight._seconds = 0.05
+    assert flight.size(1_000, ahead=32) == 10
+    assert flight.size(100, ahead=32) == 3
+    assert flight.size(5, ahead=32) == 1
+    flight._seconds = 60.0
+    assert flight.size(1_000, ahead=32) == 1
+    flight._seconds = 0.0
+    assert flight.size(10_000, ahead=32) == 64
 
 
 def test_blocks_grow_by_an_eighth_of_the_runs_before_them():

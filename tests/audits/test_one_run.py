@@ -16,7 +16,8 @@ import blackbox_work as work
 from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP, audit_one_run
 from privcheck.errors import ParameterError
 from privcheck.runtime.auditors import MechanismError
-from privcheck_audits.blackbox.one_run import _Attempts, _Run
+from privcheck_audits.blackbox.one_run import _Attempts, _Plan, _Run
+from privcheck_audits.blackbox.verdict import ClaimedLoss
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +35,8 @@ def audit(agent=work.cells, claim=None, **more):
 
 
 def test_wrong_guesses_are_those_of_a_loop():
-    canaries, attempts = 37, _Attempts.of(37, 0.68, curve=False)
+    canaries = 37
+    attempts = _Attempts.of(canaries, _Plan.of(ClaimedLoss.of(PureDP(1)), canaries, alpha=0.01))
     seen = []
 
     def agent(included, rng):
@@ -109,6 +111,59 @@ def test_several_runs_say_more_wherever_they_are_made(tmp_path):
     assert not made  # all four were kept
     with pytest.raises(ParameterError, match="another audit"):
         audit(runs=4, directory=tmp_path, canaries=301)
+
+
+@pytest.mark.parametrize(
+    ("claim", "mu"), [(GaussianDP("0.5"), 1.0), (ZCDP("0.125"), 1.0), (ApproxDP(1, "0.00001"), 1.0)]
+)
+def test_an_audit_that_may_stop_looks_after_every_run(claim, mu, tmp_path):
+    made = []
+
+    def agent(included, rng):
+        made.append(1)
+        return mu * included + rng.normal(size=included.size)
+
+    found = audit(agent, claim, runs=12, stop=True, directory=tmp_path)
+    assert (found.verdict, found.ended) == ("violation", "stopped")
+    assert found.runs == len(made) < 12
+    assert found.lower > found.claimed
+    assert found.method == "bets on guesses of canaries, looked at after every run"
+    assert f"stopped after {found.runs} of 12 runs" in str(found)
+    assert audit(agent, claim, runs=12, stop=True, workers=2) == found
+    fair = audit(noisy(mu / 2), claim, runs=2, stop=True)  # (1, 10⁻⁵)-DP is met with μ = .268
+    assert fair.ended in ("done", "stopped")
+
+
+def test_what_may_stop_ends_with_the_bound_of_all_runs_at_half_of_alpha():
+    fair = audit(runs=4, stop=True, confidence=0.9)
+    assert (fair.ended, fair.runs, fair.verdict) == ("done", 4, "consistent")
+    assert fair.lower == audit(runs=4, confidence=0.95).lower  # no bet shows more of so few runs
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("claim", [PureDP(1), GaussianDP("0.5"), ApproxDP(1, "0.01")], ids=str)
+def test_looking_after_every_run_accuses_what_keeps_its_claim_at_most_with_alpha(claim):
+    # fails a correct audit with probability below 1e-9
+    def agent(included, rng):
+        if claim == GaussianDP("0.5"):
+            return 0.5 * included + rng.normal(size=included.size)
+        told = rng.random(included.size) < (0.01 if isinstance(claim, ApproxDP) else 0.0)
+        answer = np.where(rng.random(included.size) < np.e / (1 + np.e), included, ~included)
+        return np.where(told, np.where(included, 9.0, -9.0), answer)
+
+    alpha, audits = 0.3, 200
+    alarms = sum(
+        audit(agent, claim, canaries=40, runs=15, stop=True, confidence=1 - alpha, seed=seed).verdict == "violation"
+        for seed in range(audits)
+    )
+    assert alarms <= binom.isf(1e-9, audits, alpha)
+
+
+def test_counts_at_other_numbers_of_guesses_are_not_taken_for_those_asked_for(tmp_path):
+    agent, claim = noisy(0.5), GaussianDP("0.5")
+    audit(agent, claim, confidence=0.9, directory=tmp_path)
+    with pytest.raises(ParameterError, match="another audit"):  # the favourite number of guesses depends on α
+        audit(agent, claim, confidence=1 - 1e-9, directory=tmp_path)
 
 
 @pytest.mark.slow

@@ -2,14 +2,15 @@
 
 A run is a block of `engine.blocks`: it flips a fair coin for each canary, trains the agent with the included ones, and
 counts the wrong guesses at each number of guesses fixed beforehand. Users call
-`privcheck.audit_one_run`; the bound is `privcheck_audits.bounds.OneRun`.
+`privcheck.audit_one_run`; the bound is `privcheck_audits.bounds.OneRun`, and `RunBets` after every run with `stop`.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,17 +24,23 @@ from privcheck.runtime.auditors import CanaryAgent, MechanismAudit, MechanismCla
 from privcheck.support.display import Progress
 from privcheck_audits.blackbox.power import find_visible
 from privcheck_audits.blackbox.verdict import ClaimedLoss
-from privcheck_audits.bounds import Neighbouring, OneRun, guess_plan
+from privcheck_audits.bounds import GuessPlan, Neighbouring, OneRun, RunBets, guess_plan
 from privcheck_audits.engine.blocks import blocks
 from privcheck_audits.engine.checkpoints import Checkpoint
 from privcheck_audits.engine.pools import refuse_unsendable
 from privcheck_audits.engine.scores import draw_hidden_bits
 
 _GUESSED: Final = ("in and out", "in", "out")
-_COINS: Final = ((0.6, 0.2, 0.2), 0.5)  # parts of α of those for ε, and of the favourite number of guesses in each
-_CURVES: Final = ((0.94, 0.03, 0.03), 0.95)  # for μ and ρ: noise that is the same above and below, at the claim
-_FAVOURITE: Final = 0.68  # the share of canaries that count cells with Laplace noise are certified best with
-_SHARES: Final = tuple(np.geomspace(0.02, 1, 16))  # of which the best for the claimed Gaussian noise is the favourite
+_LAPLACE: Final = 0.68  # the share of canaries that count cells with Laplace noise are certified best with
+_SHARES: Final = tuple(np.geomspace(0.02, 1, 24))  # of which the best for the claimed Gaussian noise is a favourite
+_MIDDLE: Final = 0.2  # first share of the search for the favourite
+_ROUNDS: Final = 2  # of it
+_FAINT: Final = 0.1  # part of the claim that is refuted if nothing would be shown
+_LOOKS: Final = 0.5  # of α, for the looks of an audit that may stop early
+_BET_ON: Final = 6  # attempts
+_STEPS: Final = 12  # of the search for the loss that the bets refute
+_LARGEST: Final = 60.0  # loss that it ends at
+_OUT: Final = 1 + 1e-12
 _LEAST: Final = 10  # canaries
 _MOST: Final = 1 << 20  # canaries that are asked for
 _STREAM: Final = 0x10F1
@@ -45,15 +52,52 @@ class _Errors:
     """Wrong guesses of some runs.
 
     Attributes:
-        runs: Number of runs.
-        wrong: (attempts,) wrong guesses.
+        each: (runs, attempts) wrong guesses.
     """
 
-    runs: int
-    wrong: NDArray[np.int64]
+    each: NDArray[np.int64]
 
     def __add__(self, other: _Errors) -> _Errors:
-        return _Errors(runs=self.runs + other.runs, wrong=self.wrong + other.wrong)
+        return _Errors(each=np.concatenate([self.each, other.each]))
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return len(self.each)
+
+    @property
+    def wrong(self) -> NDArray[np.int64]:
+        """(attempts,) wrong guesses of all runs."""
+        total: NDArray[np.int64] = self.each.sum(axis=0)
+        return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """Division of α.
+
+    Attributes:
+        parts: Parts of guesses of those in and those out, of those in, and of those out.
+        guesses: Shares of canaries to guess, the favourite first, with their weights in each part.
+    """
+
+    parts: tuple[float, float, float]
+    guesses: GuessPlan
+
+    @classmethod
+    def of(cls, target: ClaimedLoss, coins: int, *, alpha: float) -> _Plan:
+        """Plan for a claim, before any run.
+
+        What has δ > 0 is Gaussian as a rule. μ and ρ are claimed of noise that is the same above and below.
+        """
+        if target.unit == "epsilon" and target.delta == 0:
+            return cls(parts=(0.6, 0.2, 0.2), guesses=guess_plan(_LAPLACE, weight=0.5))
+        favourite = _best_share(target, coins, alpha=alpha)
+        if target.unit == "epsilon":
+            grid = guess_plan(_LAPLACE, weight=0.5)
+            weights = (0.6, *(0.4 * weight for weight in grid.weights))
+            return cls(parts=(0.8, 0.1, 0.1), guesses=GuessPlan(shares=(favourite, *grid.shares), weights=weights))
+        return cls(parts=(0.97, 0.015, 0.015), guesses=guess_plan(favourite, weight=0.97))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +117,13 @@ class _Attempts:
     weights: tuple[float, ...]
 
     @classmethod
-    def of(cls, canaries: int, favourite: float, *, curve: bool) -> _Attempts:
-        """Attempts for a number of canaries of a run, the favourite share of guesses first."""
-        parts, weight = _CURVES if curve else _COINS
-        plan = guess_plan(favourite, weight=weight)
-        ranks = plan.ranks(canaries)
+    def of(cls, canaries: int, plan: _Plan) -> _Attempts:
+        """Attempts for a number of canaries of a run, the first favourite share of guesses first."""
+        ranks = plan.guesses.ranks(canaries)
         made = [
             (name, rank if name == "in" else rank - rank // 2 if "and" in name else 0, rank, part * weight)
-            for name, part in zip(_GUESSED, parts, strict=True)
-            for rank, weight in zip(ranks, plan.weights, strict=True)
+            for name, part in zip(_GUESSED, plan.parts, strict=True)
+            for rank, weight in zip(ranks, plan.guesses.weights, strict=True)
         ]
         inside = np.array([first for _, first, _, _ in made])
         return cls(
@@ -111,7 +153,7 @@ class _Run:
         order = np.argsort(-scores, kind="stable")  # ties go to the canary before, whose coin is as fair
         out = np.concatenate([[0], np.cumsum(~included[order])])  # among the first so many
         last = np.concatenate([[0], np.cumsum(included[order][::-1])])
-        return _Errors(runs=runs, wrong=out[self.attempts.inside] + last[self.attempts.outside])
+        return _Errors(each=(out[self.attempts.inside] + last[self.attempts.outside])[None])
 
     def _scores(self, given: Any, first: int) -> NDArray[np.float64]:
         wanted = f"expected a number for each of the {self.canaries} canaries"
@@ -138,6 +180,7 @@ def audit_one_run(
     runs: int,
     confidence: float,
     seed: int,
+    stop: bool,
     workers: int,
     executor: Workers,
     directory: Path | None,
@@ -156,40 +199,46 @@ def audit_one_run(
     _refuse(canaries=canaries, runs=runs, confidence=confidence, seed=seed, workers=workers)
     if executor is not None:
         refuse_unsendable(agent, executor, name="agent")
-    alpha = 1 - confidence
-    favourite = _FAVOURITE if target.unit == "epsilon" else _best_share(target, canaries * runs, alpha=alpha)
-    attempts = _Attempts.of(canaries, favourite, curve=target.unit != "epsilon")
-    errors = _Errors(runs=0, wrong=np.zeros(len(attempts.names), dtype=np.int64))
+    looks = _LOOKS * (1 - confidence) if stop else 0.0
+    alpha = 1 - confidence - looks
+    plan = _Plan.of(target, canaries * runs, alpha=alpha)
+    favourite = plan.guesses.shares[0]
+    attempts = _Attempts.of(canaries, plan)
+    errors = _Errors(each=np.zeros((0, len(attempts.names)), dtype=np.int64))
+    bets = _Bets.of(attempts, canaries, target) if stop else None
+    stopped = False
 
     def result(counted: _Errors) -> MechanismAudit:
-        lower, number = _bound(counted, attempts, canaries, target, alpha=alpha)
+        lower, number = (0.0, 0) if stopped else _bound(counted, attempts, canaries, target, alpha=alpha)
         guesses = counted.runs * int(attempts.inside[number] + attempts.outside[number])
+        method, paid = f"guesses of canaries, {attempts.names[number]}", alpha * attempts.weights[number]
+        if bets is not None and (anytime := bets.lower(counted, alpha=looks, above=lower)) > lower:
+            lower, method, paid = anytime, "bets on guesses of canaries, looked at after every run", looks
         part = alpha * attempts.weights[0]
-        at_claim = _easiest(target, target.claimed, canaries * runs, favourite)
         visible, needed = _power(target, canaries * runs, favourite, alpha=part)
         return MechanismAudit(
             claim=str(claim),
-            verdict="violation" if lower > target.claimed else "consistent",
+            verdict="violation" if stopped or lower > target.claimed else "consistent",
             unit=target.unit,
             claimed=target.claimed,
             lower=lower,
-            reachable=_lower(at_claim, target, alpha=part),
+            reachable=_reachable(target, canaries * runs, favourite, alpha=part),
             visible=visible,
             needed=None if needed == math.inf else math.ceil(needed / canaries),
             delta=target.delta,
             trials=runs,
             runs=counted.runs,
-            ended="done" if counted.runs == runs else "interrupted",
+            ended="stopped" if stopped else "done" if counted.runs == runs else "interrupted",
             confidence=confidence,
             seed=seed,
             pair=0,
-            method=f"guesses of canaries, {attempts.names[number]}",
+            method=method,
             notes=_gaussian_note(target, canaries * runs, alpha=part),
             evidence={
                 "canaries": canaries,
                 "right_guesses": guesses - int(counted.wrong[number]),
                 "wrong_guesses": int(counted.wrong[number]),
-                "alpha_of_this_attempt": alpha * attempts.weights[number],
+                "alpha_of_this_attempt": paid,
                 "attempts": len(attempts.names),
             },
             seconds=time.perf_counter() - began,
@@ -204,12 +253,15 @@ def audit_one_run(
         block=1,
         workers=workers,
         executor=executor,
-        checkpoint=_keep(directory, agent, claim, canaries),
+        checkpoint=_keep(directory, agent, claim, canaries, attempts),
         progress=progress,
     )
     try:
         for part in parts:
             errors += part
+            if bets is not None and bets.refute(errors, target.claimed, alpha=looks):
+                stopped = True
+                break
     except MechanismError as error:
         if errors.runs == 0:
             raise
@@ -222,6 +274,68 @@ def audit_one_run(
     finally:
         parts.close()
     return result(errors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bets:
+    """Bets on a few attempts, looked at after every run.
+
+    Attributes:
+        target: The claim.
+        canaries: Number of canaries of a run.
+        places: Which attempts are bet on.
+        guesses: Number of guesses of each in a run.
+        weights: Weights of each in the e-value.
+    """
+
+    target: ClaimedLoss
+    canaries: int
+    places: tuple[int, ...]
+    guesses: tuple[int, ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, attempts: _Attempts, canaries: int, target: ClaimedLoss) -> _Bets:
+        """Bets on the attempts with the largest parts of α."""
+        heaviest = sorted(range(len(attempts.weights)), key=lambda i: -attempts.weights[i])[:_BET_ON]
+        total = math.fsum(attempts.weights[i] for i in heaviest) * _OUT
+        return cls(
+            target=target,
+            canaries=canaries,
+            places=tuple(heaviest),
+            guesses=tuple(int(attempts.inside[i] + attempts.outside[i]) for i in heaviest),
+            weights=tuple(attempts.weights[i] / total for i in heaviest),
+        )
+
+    def refute(self, counted: _Errors, loss: float, *, alpha: float) -> bool:
+        """Whether the e-value of the runs against a loss has reached 1/α."""
+        each = [
+            math.log(weight) + bets.log_e_value(bets.guesses - counted.each[:, place])
+            for place, weight, bets in zip(self.places, self.weights, self._against(loss), strict=True)
+        ]
+        return bool(np.logaddexp.reduce(each) >= -math.log(alpha))
+
+    def lower(self, counted: _Errors, *, alpha: float, above: float) -> float:
+        """Lower bound on the loss that holds at any time, rounded down; 0 if nothing above `above` is refuted."""
+        low, high = above, max(self.target.claimed / _STEPS, 2 * above)
+        if not self.refute(counted, low, alpha=alpha):
+            return 0.0
+        while high < _LARGEST and self.refute(counted, high, alpha=alpha):
+            low, high = high, 2 * high
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.refute(counted, middle, alpha=alpha) else (low, middle)
+        return low
+
+    def _against(self, loss: float) -> tuple[RunBets, ...]:
+        return _run_bets(self.target, loss, self.canaries, self.guesses)
+
+
+@lru_cache(maxsize=64)
+def _run_bets(target: ClaimedLoss, loss: float, canaries: int, guesses: tuple[int, ...]) -> tuple[RunBets, ...]:
+    pure = target.unit == "epsilon" and target.delta == 0
+    claim = loss if pure else _curve(target, loss)
+    return tuple(RunBets.against(claim, canaries=canaries, guesses=each) for each in guesses)
 
 
 def _bound(
@@ -271,22 +385,41 @@ def _gaussian(mu: float, coins: int, share: float) -> OneRun:
         guessed = ndtr(mu / 2 - middle) + ndtr(-mu / 2 - middle)
         low, high = (middle, high) if guessed > share else (low, middle)
     wrong = float(ndtr(-mu / 2 - low)) / share
-    return OneRun(canaries=coins, guesses=guesses, errors=min(guesses, math.ceil(guesses * min(wrong, 0.5))))
+    return OneRun(canaries=coins, guesses=guesses, errors=min(guesses, round(guesses * min(wrong, 0.5))))
 
 
+@lru_cache(maxsize=64)
 def _best_share(target: ClaimedLoss, coins: int, *, alpha: float) -> float:
-    """Share of coins to guess with the largest bound on μ, if Gaussian noise is exactly as claimed."""
-    mu = target.claimed if target.unit == "mu" else math.sqrt(2 * target.claimed)
-    return float(max(_SHARES, key=lambda share: _gaussian(mu, coins, share).mu(alpha=alpha)))
+    """Share of coins to guess if Gaussian noise is exactly as claimed: the surest refutation of about what it shows."""
+    mu, share = _gaussian_at(target), _MIDDLE
+    for _ in range(_ROUNDS):
+        shown = _lower(_gaussian(mu, coins, share), target, alpha=alpha)
+        curve = _curve(target, shown if shown > 0 else target.claimed * _FAINT)
+        share = float(min(_SHARES, key=lambda each: _gaussian(mu, coins, each).most_likely(curve)))
+    return share
 
 
+def _gaussian_at(target: ClaimedLoss) -> float:
+    """μ of Gaussian noise that is exactly as claimed; δ > 0 if ε is claimed."""
+    if target.unit != "epsilon":
+        return target.claimed if target.unit == "mu" else math.sqrt(2 * target.claimed)
+    low, high = 0.0, 40.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gdp_delta(middle, target.claimed) < target.delta else (low, middle)
+    return low
+
+
+@lru_cache(maxsize=64)
+def _reachable(target: ClaimedLoss, coins: int, share: float, *, alpha: float) -> float:
+    """Bound if the mechanism that is easiest to audit is exactly as claimed."""
+    return _lower(_easiest(target, target.claimed, coins, share), target, alpha=alpha)
+
+
+@lru_cache(maxsize=64)
 def _power(target: ClaimedLoss, coins: int, share: float, *, alpha: float) -> tuple[float, float]:
     """About the least visible loss, and the coins that show twice the claim; ∞ for none."""
-    claim = {
-        "epsilon": lambda: Neighbouring.approximate(target.claimed, target.delta),
-        "mu": lambda: Neighbouring.gaussian(target.claimed),
-        "rho": lambda: Neighbouring.concentrated(target.claimed),
-    }[target.unit]()
+    claim = _curve(target, target.claimed)
 
     def shows(loss: float, tested: int) -> bool:
         return _easiest(target, loss, tested, share).refutes(claim, alpha=alpha)
@@ -294,26 +427,39 @@ def _power(target: ClaimedLoss, coins: int, share: float, *, alpha: float) -> tu
     return find_visible(target, coins, shows, most=_MOST)
 
 
+def _curve(target: ClaimedLoss, loss: float) -> Neighbouring:
+    """The claim with another loss."""
+    if target.unit == "epsilon":
+        return Neighbouring.approximate(loss, target.delta)
+    return Neighbouring.gaussian(loss) if target.unit == "mu" else Neighbouring.concentrated(loss)
+
+
+@lru_cache(maxsize=64)
 def _gaussian_note(target: ClaimedLoss, coins: int, *, alpha: float) -> tuple[str, ...]:
     """What Gaussian noise of an (ε, δ) claim would show: far less than the easiest mechanism of that claim."""
     if not 0 < target.delta < 1 or target.claimed == 0:
         return ()
-    low, high = 0.0, 40.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if gdp_delta(middle, target.claimed) < target.delta else (low, middle)
-    shown = max(_lower(_gaussian(low, coins, share), target, alpha=alpha) for share in _SHARES)
-    mu = max(_gaussian(low, coins, share).mu(alpha=alpha) for share in _SHARES)
+    exact = _gaussian_at(target)
+    as_curve = replace(target, unit="mu", claimed=exact, delta=0.0)
+    shown, mu = (
+        _lower(_gaussian(exact, coins, _best_share(each, coins, alpha=alpha)), each, alpha=alpha)
+        for each in (target, as_curve)
+    )
     on_curve = gdp_epsilon(mu, target.delta, rounding="down") if mu > 0 else 0.0
     exactly = f"Gaussian noise that meets this claim exactly would show about ε = {shown:.3g}"
-    return (f"{exactly}; claimed as GaussianDP({low:.3g}), about ε = {on_curve:.3g}",)
+    return (f"{exactly}; claimed as GaussianDP({exact:.3g}), about ε = {on_curve:.3g}",)
 
 
-def _keep(directory: Path | None, agent: CanaryAgent, claim: MechanismClaim, canaries: int) -> Checkpoint | None:
+def _keep(
+    directory: Path | None, agent: CanaryAgent, claim: MechanismClaim, canaries: int, attempts: _Attempts
+) -> Checkpoint | None:
     if directory is None:
         return None
     name = getattr(agent, "__qualname__", type(agent).__qualname__)
-    plan = {"agent": name, "claim": str(claim), "canaries": canaries}
+    guessed = " ".join(
+        map(str, [*attempts.inside.tolist(), *attempts.outside.tolist()])
+    )  # of which wrong ones are kept
+    plan = {"agent": name, "claim": str(claim), "canaries": canaries, "guessed": guessed}
     return Checkpoint(directory=directory, plan=plan, kinds=(_Errors,))
 
 

@@ -13,6 +13,7 @@ p-values up.
 | ρ-zCDP of anything | `rho_at_least` over `divergence_plan()` | sums of a clipped score |
 | discrete outputs | `log_ratios`, `key_score`, then the coin flip; `impossible_epsilon` | canonical keys |
 | ε, μ or ρ of many canaries, one run | `OneRun` | wrong guesses of many bits |
+| the same, looked at after every run | `RunBets` | right guesses of each run |
 | any, monitored continuously | `log_e_value`, `anytime_epsilon`, `anytime_mu` | the same as the coin flip |
 | small ε | any of them about k users, then `user_epsilon` | the same |
 | one fixed event | `clopper_pearson_pair`, for comparison | hits in both arms |
@@ -50,7 +51,7 @@ from privcheck_audits.bounds.e_process import (
     log_e_value,
     log_e_value_on_the_curve,
 )
-from privcheck_audits.bounds.one_run import Neighbouring, OneRun
+from privcheck_audits.bounds.one_run import Neighbouring, OneRun, RunBets
 from privcheck_audits.bounds.tails import clopper_pearson_pair, error_rate_at_most, few_errors_p_value
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "Neighbouring",
     "OneRun",
     "RankedBound",
+    "RunBets",
     "anytime_epsilon",
     "anytime_mu",
     "bound_at_ranks",

@@ -4,23 +4,33 @@ Mahloujifar, Melis & Chaudhuri 2025 (Auditing f-differential privacy in one run)
 any trade-off curve.
 
 Lemma one-run-inequalities: For r guesses of m fair bits, W of them right, under a claim that no event of probability y
-has less than g(y) under a neighbour, g convex (`Neighbouring`), g(R(t)) ≤ H(t − 1), R(t) = E[W; W ≥ t]/m, H(t) =
-E[r − W; W ≥ t]/m. Source: Mahloujifar, Melis & Chaudhuri 2025. Proof: fix a bit i, the others, a threshold t and a
-guess s. The event “bit i is guessed as s, and at least t − 1 other guesses are right” is one of outputs. If the bit is
-s, the guess is right and W ≥ t; if not, it is wrong and W ≥ t − 1. Average over i and s, as g is convex.
+has less than g(y) under a neighbour, g convex (`Neighbouring`), g(R(t)) ≤ H(t − 1) and g(H(t)) ≤ R(t + 1), R(t) =
+E[W; W ≥ t]/m, H(t) = E[r − W; W ≥ t]/m. Source: Mahloujifar, Melis & Chaudhuri 2025, for the first. Proof: fix a bit i,
+the others, a threshold t and a guess s. The event “bit i is guessed as s, and at least t other guesses are right” is
+one of outputs. If the bit is s, the guess is right and W ≥ t + 1; if not, it is wrong and W ≥ t. Average over i and s,
+as g is convex.
 
-Lemma one-run-recursion: With R(v) = τv/m, H(v) = τ(r − v)/m and downwards the least H(i) ≥ g(R(i + 1)), P(W ≥ v) < τ if
-R(0) + H(0) exceeds r/m. Proof: let P(W ≥ v) = τ. Moving all mass above v down to v, from the top, keeps every
-inequality, so W ≤ v without loss. Downwards, H(i) ≥ g(R(i + 1)), and R(i) is a sum of the H(k), k ≥ i, with weights
-that are not negative, as k/(r − k) grows in k. So the least H of every step are those for which equality holds, and
-R(0) + H(0) = r/m must not be less than theirs.
+Lemma one-run-start: If P(W ≥ v) = τ, R(v) is at least v/r·(τr/m + Σ r/(k(k − 1))·R(k)) over k > v, where H(v) = τr/m −
+R(v), and upwards R(k) ≥ g(H(k − 1)) and H(k) = H(k − 1) − (r − k + 1)/(k − 1)·(R(k − 1) − R(k)). The right side falls
+in R(v), so R(v) is at least where the two are equal. Proof: summation by parts gives the formula with equality for the
+true R(k), and H(k) as H(v) − (r − v)/v·R(v) and a sum of the R(j), v < j ≤ k, with weights that are not negative, as
+(r − j)/j falls in j. So the least R of every step give the least H and the next R.
+
+Lemma one-run-recursion: With the least R(v), or R(v) = τv/m if g of the least is below H(v), H(v) = τr/m − R(v) and
+downwards the least H(i) ≥ g(R(i + 1)), P(W ≥ v) < τ if R(0) + H(0) exceeds r/m. Proof: let P(W ≥ v) be τ; of a larger
+probability take the law times a factor, which keeps the inequalities, as g is convex and g(0) = 0. R(i) is R(v) −
+(v − 1)/(r − v + 1)·H(v) and a sum of the H(k), i ≤ k < v, with weights that are not negative, as k/(r − k) grows in k.
+H(v − 1) is at least g of the least R(v), hence at least H(v), and so downwards: the least H of every step are those for
+which equality holds, and R(0) + H(0) ≤ r/m must not be less than theirs. Otherwise use the first inequality alone:
+moving all mass above v down to v, from the top, keeps it, so W ≤ v and R(v) = τv/m without loss.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Self
 
 import numpy as np
@@ -36,6 +46,13 @@ Array = NDArray[np.float64]
 
 _ROUNDING: Final = 1e-9  # relative, of a recursion over at most some 10⁵ guesses
 _HALVINGS: Final = 45
+_STEPS: Final = 30  # of a search between neighbours of a factor of at most r/v
+_NEGLIGIBLE: Final = 1e-9
+_ROUGH: Final = 40.0
+_ROUGH_HALVINGS: Final = 18
+_BETS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)  # of the logarithm of a run's e-value, a root of the guesses
+_LEVELS: Final = 4  # of right guesses in a root of the guesses
+_UNSEEN: Final = 1e-10  # probability beyond which levels are not told apart
 _LARGEST: Final = {"epsilon": 60.0, "mu": 40.0, "rho": 800.0}  # beyond, a guess is certain in double precision
 _LEAST_LOG: Final = -690.0  # of a probability
 # more towards 0 and 1, where events of a few guesses lie
@@ -82,16 +99,21 @@ class Neighbouring:
         least x with D_a(Ber(y)‖Ber(x)) and D_a(Ber(x)‖Ber(y)) at most ρa, convex in y. Proof: Rényi divergences of
         events are at most those of outputs, and each is quasi-convex in both arguments together.
         """
-        y, low, high = _FEWER, np.full(_FEWER.size, _LEAST_LOG), np.log(_FEWER) - np.log1p(-_FEWER)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            far = _further(y, expit(middle), rho)
-            low, high = np.where(far, middle, low), np.where(far, high, middle)
-        return cls._rounded(y, np.where(low > _LEAST_LOG, expit(low), 0.0))
+        return cls._rounded(_FEWER, _least_concentrated(rho))
 
     @classmethod
     def _rounded(cls, y: Array, least: Array) -> Self:
         return cls(chances=y, least=np.maximum(0.0, least) / OUT)
+
+
+@lru_cache(maxsize=256)
+def _least_concentrated(rho: float) -> Array:
+    y, low, high = _FEWER, np.full(_FEWER.size, _LEAST_LOG), np.log(_FEWER) - np.log1p(-_FEWER)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        far = _further(y, expit(middle), rho)
+        low, high = np.where(far, middle, low), np.where(far, high, middle)
+    return np.where(low > _LEAST_LOG, expit(low), 0.0)
 
 
 def _further(y: Array, x: Array, rho: float) -> NDArray[np.bool_]:
@@ -109,6 +131,40 @@ def _further(y: Array, x: Array, rho: float) -> NDArray[np.bool_]:
 
 
 @njit(cache=True, nogil=True)
+def _least_at(chances: Array, least: Array, place: int, y: float) -> float:
+    """g(y) from below, where `place` is the last chance of at most y, or 0."""
+    if chances[place] > y:
+        return 0.0
+    if place == 0:
+        return float(least[0])
+    slope = (least[place] - least[place - 1]) / (chances[place] - chances[place - 1])
+    return float(least[place] + slope * (y - chances[place]))
+
+
+@njit(cache=True, nogil=True)
+def _least_right(chances: Array, least: Array, right: int, guesses: int, p: float) -> float:
+    """The least mR(v), rounded down, as right guesses beyond v must be likely enough [lemma one-run-start]."""
+    low, high = p * right, p * guesses
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        r, h, more, place = middle, p * guesses - middle, 0.0, chances.size - 1
+        for k in range(right + 1, guesses + 1):
+            if h <= 0.0 or r < _NEGLIGIBLE * p:
+                break
+            while place > 0 and chances[place] > h:
+                place -= 1
+            beyond = min(r, max(0.0, _least_at(chances, least, place, h)))
+            h -= (guesses - k + 1) / (k - 1) * (r - beyond)
+            more += beyond / (k * (k - 1.0))
+            r = beyond
+        if middle < p * right + right * more:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
 def _least_total(chances: Array, least: Array, right: int, guesses: int, p: float) -> float:
     """m(R(0) + H(0)), the least that P(W ≥ right) = p takes, or a number above `guesses`.
 
@@ -119,17 +175,15 @@ def _least_total(chances: Array, least: Array, right: int, guesses: int, p: floa
         guesses: r.
         p: P(W ≥ v).
     """
-    r, h, place = p * right, p * (guesses - right), 0
+    r = _least_right(chances, least, right, guesses, p)
+    place = max(0, int(np.searchsorted(chances, r, side="right")) - 1)
+    if _least_at(chances, least, place, r) < p * guesses - r:
+        r, place = p * right, 0
+    h = p * guesses - r
     for i in range(right - 1, -1, -1):
         while place + 1 < chances.size and chances[place + 1] <= r:
             place += 1
-        at = 0.0
-        if chances[place] <= r:
-            at = least[place]
-            if place > 0:
-                step = chances[place] - chances[place - 1]
-                at += (least[place] - least[place - 1]) / step * (r - chances[place])
-        more = max(h, at)
+        more = max(h, _least_at(chances, least, place, r))
         r += i / (guesses - i) * (more - h)
         h = more
         if r + h > 2 * guesses:
@@ -193,9 +247,19 @@ class OneRun:
             raise ParameterError(f"expected delta in [0, 1), got {delta!r}", name="delta", given=delta)
         if delta == 0:
             return few_errors_p_value(self.errors, self.guesses, rate=float(expit(-epsilon)))
-        claim = Neighbouring.approximate(epsilon, delta)
-        low, high = _LEAST_LOG, 0.0
-        for _ in range(_HALVINGS):
+        return self.most_likely(Neighbouring.approximate(epsilon, delta))
+
+    def most_likely(self, claim: Neighbouring) -> float:
+        """Largest probability of at least this number of right guesses under the claim, rounded up."""
+        return self._likely(claim, low=_LEAST_LOG, high=0.0, halvings=_HALVINGS)
+
+    def roughly(self, claim: Neighbouring, *, beyond: float) -> float:
+        """The same, of at most `beyond`, rounded up by up to a part in 5 000, or to e⁻⁴⁰ of it."""
+        high = math.log(beyond)
+        return self._likely(claim, low=high - _ROUGH, high=high, halvings=_ROUGH_HALVINGS)
+
+    def _likely(self, claim: Neighbouring, *, low: float, high: float, halvings: int) -> float:
+        for _ in range(halvings):
             middle = (low + high) / 2
             low, high = (low, middle) if self.refutes(claim, alpha=math.exp(middle)) else (middle, high)
         return math.exp(high)
@@ -230,6 +294,68 @@ class OneRun:
         0.116
         """
         return _largest(lambda rho: self.refutes(Neighbouring.concentrated(rho), alpha=alpha), above, _LARGEST["rho"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunBets:
+    """Bets on the right guesses of one run after another, which may be looked at after every run.
+
+    Lemma one-run-bets: If P(W ≥ v) ≤ B(v) under the claim in every run, given those before, the product of e^(θW)/M
+    over the runs, M the mean of e^(θV), P(V ≥ v) = B(v), ever reaches 1/α with probability at most α, for every θ ≥ 0,
+    and so does an average of such products. Source: Ville's inequality. Proof: W is stochastically at most V, and
+    e^(θw) grows in w, so each factor has mean at most 1. The same with W and V rounded down to some levels.
+
+    Attributes:
+        guesses: r of each run.
+        levels: (levels,) numbers of right guesses, ascending from 0.
+        most: (levels,) the largest probability of as many under the claim, rounded up.
+    """
+
+    guesses: int
+    levels: NDArray[np.int64]
+    most: Array
+
+    @classmethod
+    def against(cls, claim: Neighbouring | float, *, canaries: int, guesses: int) -> Self:
+        """Bets against a claim.
+
+        Args:
+            claim: The curve, or ε of a pure claim.
+            canaries: m of each run, with coins of their own.
+            guesses: r of each run.
+        """
+        levels, most = [0], [1.0]
+        steps = np.arange(guesses / 2, guesses, math.sqrt(guesses) / _LEVELS)
+        for level in (*np.unique(np.ceil(steps).astype(np.int64)).tolist(), guesses):
+            if level <= levels[-1]:
+                continue
+            run = OneRun(canaries=canaries, guesses=guesses, errors=guesses - level)
+            if isinstance(claim, Neighbouring):
+                chance = run.roughly(claim, beyond=most[-1])
+            else:
+                chance = min(most[-1], run.p_value(claim, delta=0.0))
+            levels.append(level)
+            most.append(chance)
+            if chance < _UNSEEN:
+                break
+        return cls(guesses=guesses, levels=np.array(levels), most=np.array(most))
+
+    def log_e_value(self, right: Sequence[int] | NDArray[np.int64]) -> float:
+        """Logarithm of the e-value of some runs, rounded down; the claim is refuted at ln(1/α).
+
+        Args:
+            right: Right guesses of each run.
+        """
+        reached = self.levels[np.searchsorted(self.levels, np.asarray(right), side="right") - 1]
+        chance = self.most - np.append(self.most[1:], 0.0)
+        places = chance > 0
+        each = []
+        for bet in _BETS:
+            tilt = bet / math.sqrt(self.guesses)
+            mean = float(np.logaddexp.reduce(np.log(chance[places]) + tilt * self.levels[places]))
+            each.append(tilt * float(reached.sum()) - reached.size * mean)
+        total = float(np.logaddexp.reduce(each)) - math.log(len(_BETS))
+        return total - _ROUNDING * (1 + max(map(abs, each)))
 
 
 def _largest(refuted: Callable[[float], bool], above: float, most: float) -> float:

@@ -29,8 +29,8 @@ from privcheck_audits.engine.scores import Scored
 
 BLOCK: Final = 65_536  # runs; scores of a block are ranked among themselves
 _TAG: Final = 0xA0D17  # first word of an auditor's spawn keys, so that no noise source has the same stream
-_AHEAD: Final = 4  # blocks in flight a worker
-_ELSEWHERE: Final = 32  # at least so many blocks in flight where the number of workers is somebody else's
+_AHEAD: Final = 4  # tasks in flight a worker
+_ELSEWHERE: Final = 32  # at least so many tasks in flight where the number of workers is somebody else's
 _GROWTH: Final = 8  # a growing block is an eighth of the runs before it
 
 T = TypeVar("T")
@@ -261,12 +261,16 @@ def _elsewhere(flight: Flight[T], cut: _Cut, kept: Kept | None, ahead: int) -> G
 
     try:
         for number in range(cut.number):
-            while following < min(cut.number, number + ahead) and not flight.failed:
-                if kept is not None and kept.holds(following):
-                    stored.add(following)
-                else:
-                    flight.submit(following)
-                following += 1
+            while not flight.failed and following < cut.number:
+                size = flight.size(cut.number - following, ahead=ahead)
+                if following >= number + ahead * size:
+                    break
+                group = range(following, min(cut.number, following + size))
+                mine = {place for place in group if kept is not None and kept.holds(place)}
+                stored |= mine
+                following = group.stop
+                if len(mine) < len(group):
+                    flight.submit(*(place for place in group if place not in mine))
             if kept is not None and number in stored:
                 stored.discard(number)
                 known = kept.load(number)

@@ -2,12 +2,17 @@
 
 A dead worker loses its blocks, never the audit: a lost block is submitted again, to a new pool if the old one is
 broken. It draws the same numbers again, because each block has its own seed.
+
+A task that travels costs its sender, a scheduler and its worker some milliseconds, on a cluster as much as a short
+block. So blocks elsewhere are sent in groups that take about half a second, once it is known how long one takes. No
+result depends on the groups.
 """
 
 from __future__ import annotations
 
 import copy
 import multiprocessing
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
@@ -23,13 +28,15 @@ from concurrent.futures import (
 )
 from dataclasses import dataclass, field
 from multiprocessing.reduction import ForkingPickler
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from privcheck.errors import AuditError, ParameterError
 
 T = TypeVar("T")
 MakeExecutor = Callable[[], Executor]
 
+_TASK: Final = 0.5  # seconds of a task, about
+_MOST: Final = 64  # blocks in a task
 LOSSES: Final = 3  # times that one block may lose its worker before the block itself is suspected
 _CLUSTER: Final = "distributed"  # the module whose exceptions say that a cluster lost a task
 
@@ -42,6 +49,19 @@ def threads(workers: int) -> MakeExecutor:
 def processes(workers: int) -> MakeExecutor:
     """Factory of a pool of spawned processes: a forked copy of a threaded process may hang."""
     return lambda: ProcessPoolExecutor(max_workers=workers, mp_context=multiprocessing.get_context("spawn"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group(Generic[T]):
+    """Result of a task of some blocks.
+
+    Attributes:
+        results: Of the blocks in order, up to one that failed: at least of the first.
+        seconds: Time a block.
+    """
+
+    results: tuple[T, ...]
+    seconds: float
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -65,11 +85,23 @@ class Flight(Generic[T]):
     failed: dict[int, BaseException] = field(default_factory=dict)
     _executor: Executor | None = None
     _owned: bool = False
-    _waiting: dict[Future[T], int] = field(default_factory=dict)
+    _waiting: dict[Future[Any], tuple[int, ...]] = field(default_factory=dict)
     _lost: Counter[int] = field(default_factory=Counter)
+    _seconds: float | None = None  # of a block of the last group
 
-    def submit(self, number: int) -> None:
-        """Submit a block.
+    def size(self, left: int, *, ahead: int) -> int:
+        """Number of blocks for the next task.
+
+        Args:
+            left: Blocks that have not been submitted.
+            ahead: Tasks in flight, among which the last blocks are divided, whatever the number of workers.
+        """
+        if self._seconds is None:
+            return 1
+        return max(1, min(_MOST, int(_TASK / max(self._seconds, _TASK / _MOST)), left // ahead))
+
+    def submit(self, *numbers: int) -> None:
+        """Submit some blocks as one task; for threads, one block.
 
         Raises:
             AuditError: The executor broke too often.
@@ -77,20 +109,24 @@ class Flight(Generic[T]):
         while True:
             try:
                 pool = self._pool()
-                alike = isinstance(pool, ThreadPoolExecutor)  # nothing travels
-                future = pool.submit(self.task, number) if alike else pool.submit(_run_reporting, self.task, number)
+                if isinstance(pool, ThreadPoolExecutor):  # nothing travels
+                    (number,) = numbers
+                    self._waiting[pool.submit(self.task, number)] = numbers
+                else:
+                    self._waiting[pool.submit(_run_reporting, self.task, numbers)] = numbers
             except BrokenExecutor as error:
-                self._count_loss(number, error)
+                for number in numbers:
+                    self._count_loss(number, error)
                 self._renew()
             else:
-                self._waiting[future] = number
                 return
 
     def collect(self) -> list[tuple[int, T]]:
         """Wait until a block has finished or failed, resubmit lost blocks, and return the finished ones.
 
         Exceptions of blocks go into `failed`, so that a caller that reads the blocks in order meets the first failure
-        first, whichever block failed earliest.
+        first, whichever block failed earliest. What is left of a task is submitted one by one: a block that raises, or
+        ends its workers, is then known.
 
         Raises:
             AuditError: A block lost its worker too often.
@@ -102,34 +138,49 @@ class Flight(Generic[T]):
             broken = any(isinstance(_error(future), BrokenExecutor) for future in done)
             if broken:
                 done, _ = wait(self._waiting)  # all of them have failed, or finished just before
-            lost = []
+            lost: list[tuple[int, BaseException]] = []
+            again: list[int] = []
             for future in done:
-                number = self._waiting.pop(future)
+                numbers = self._waiting.pop(future)
                 error = _error(future)
                 if error is None:
-                    finished.append((number, future.result()))
+                    read = self._read(numbers, future.result())
+                    finished += read
+                    again += numbers[len(read) :]
                 elif _is_loss(error):
-                    lost.append((number, error))
+                    lost += [(number, error) for number in numbers]
                 else:
-                    error.add_note(f"in {self.name(number)}")
-                    self.failed[number] = error
+                    error.add_note(f"in {self.name(numbers[0])}")
+                    self.failed[numbers[0]] = error
             if broken:
                 self._renew()
+            for number in sorted(again):
+                self.submit(number)
             for number, error in sorted(lost, key=lambda pair: pair[0]):
                 self._count_loss(number, error)
                 self.submit(number)
         return sorted(finished, key=lambda pair: pair[0])
 
     def rest(self) -> list[tuple[int, T]]:
-        """Cancel blocks that have not begun, wait for the others, and return those finished without an error."""
+        """Cancel tasks that have not begun, wait for the others, and return the blocks that finished without error."""
         begun = [future for future in self._waiting if not future.cancel()]
         if self._owned and self._executor is not None:
             self._executor.shutdown(wait=True, cancel_futures=True)
         begun = [future for future in begun if not future.cancelled()]
         wait(begun)
-        finished = [(self._waiting[future], future.result()) for future in begun if _error(future) is None]
+        finished: list[tuple[int, T]] = []
+        for future in begun:
+            if _error(future) is None:
+                finished += self._read(self._waiting[future], future.result())
         self._waiting.clear()
         return finished
+
+    def _read(self, numbers: tuple[int, ...], result: T | _Group[T]) -> list[tuple[int, T]]:
+        """Blocks of a task that finished."""
+        if not isinstance(result, _Group):
+            return [(numbers[0], result)]
+        self._seconds = result.seconds
+        return list(zip(numbers, result.results, strict=False))  # up to one that failed
 
     def _pool(self) -> Executor:
         if self._executor is None:
@@ -195,20 +246,28 @@ def _read(written: bytes) -> None:
     ForkingPickler.loads(written)
 
 
-def _run_reporting(task: Callable[[int], T], number: int) -> T:
-    """Run a task in the worker; an exception that cannot be copied is replaced, since it would break the pool."""
-    try:
-        return task(number)
-    except Exception as error:
+def _run_reporting(task: Callable[[int], T], numbers: tuple[int, ...]) -> _Group[T]:
+    """Run some blocks in the worker, up to one that fails: it raises once it comes first.
+
+    An exception that cannot be copied is replaced, since it would break the pool.
+    """
+    began, results = time.perf_counter(), []
+    for number in numbers:
         try:
-            copy.copy(error)
-        except Exception:  # noqa: BLE001 - whatever its constructor does
-            words = "".join(traceback.format_exception_only(error)).strip()
-            raise RuntimeError(words) from None
-        raise
+            results.append(task(number))
+        except Exception as error:
+            if results:
+                break
+            try:
+                copy.copy(error)
+            except Exception:  # noqa: BLE001 - whatever its constructor does
+                words = "".join(traceback.format_exception_only(error)).strip()
+                raise RuntimeError(words) from None
+            raise
+    return _Group(results=tuple(results), seconds=(time.perf_counter() - began) / len(results))
 
 
-def _error(future: Future[T]) -> BaseException | None:
+def _error(future: Future[Any]) -> BaseException | None:
     return CancelledError() if future.cancelled() else future.exception()
 
 

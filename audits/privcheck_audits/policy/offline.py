@@ -78,15 +78,17 @@ class OneByOne:
     reward: NDArray[np.float64]
 
     def __call__(self, noisy: Tables) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Greedy actions and values, (B, H, S) each."""
+        """Greedy actions and values, (B, H, S) each; the tables are frozen."""
         agent_half = self.agent.make(self.setting, reward=self.reward)
         learnt = []
+        for table in noisy.values():
+            table.flags.writeable = False  # as on any billboard: a view of a frozen array cannot be set back
         for run in range(len(next(iter(noisy.values())))):
             billboard = Billboard()
 
             def publish(step: int, run: int = run, billboard: Billboard = billboard) -> None:
                 for name, table in noisy.items():
-                    billboard.publish(name, step, table[run, step].copy())
+                    billboard.publish(name, step, table[run, step], known_digest="none is kept")
 
             learnt.append(agent_half(billboard, publish))
         return np.stack([one.policy.argmax(axis=-1) for one in learnt]), np.stack([one.values for one in learnt])
