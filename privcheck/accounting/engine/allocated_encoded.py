@@ -1,9 +1,9 @@
 """Random allocation with correlated noise: a user takes part in the steps of one of b bins, each equally likely.
 
-Lemma encoded-allocation: Let the output be C·G + Z, with Z of variance 1, and let a user of the bin S contribute vectors
-of norm s at most to its steps; they may depend on all rows before the first that encodes them. Then P, the mean over
-the bins of N(m_S, I), m_S = s·Σ_{t ∈ S}|C_t|, and Q = N(0, I) dominate the outputs with and without the user, in both
-directions; equal contributions attain it where C ≥ 0. Source: for C ≥ 0 Choquette-Choo, Ganesh, Haque, Steinke &
+Lemma encoded-allocation: Let the output be C·G + Z, with Z of variance 1, and let a user of the bin S contribute
+vectors of norm s at most to its steps; they may depend on all rows before the first that encodes them. Then P, the mean
+over the bins of N(m_S, I), m_S = s·Σ_{t ∈ S}|C_t|, and Q = N(0, I) dominate the outputs with and without the user, in
+both directions; equal contributions attain it where C ≥ 0. Source: for C ≥ 0 Choquette-Choo, Ganesh, Haque, Steinke &
 Thakurta 2025. Proof: given the rows before, row r has Gaussian noise, and bin S moves it by u_S with ⟨u_S, u_T⟩ ≤
 w_S·w_T, w_S ≥ 0 being entry r of m_S. Go from the last row to the first, the later ones having the pair's numbers
 whatever the past. Given the past, a convex function of the likelihood ratio has a mean of the kind of [lemma
@@ -14,8 +14,8 @@ not fall if H is added to K with xᵀHx ≥ 0 for all x ≥ 0: a matrix without 
 or a sum of both. Source: Kahane 1986 for H without negative entries. Proof: along K + λH the derivative is ½ΣᵢⱼHᵢⱼ·E[
 f″(r)YᵢYⱼ], Yᵢ ≥ 0 the terms of r: the mean of a quadratic form at vectors without negative entries.
 
-δ(ε) is E(r − e^ε)₊ and E(1 − e^ε·r)₊, with p = 1/b and K = ⟨mᵢ, mⱼ⟩: an integral in as many dimensions as K has. Where K
-is constant along a tree r is a cascade (`cascades`), and such K are above and below the given one:
+δ(ε) is E(r − e^ε)₊ and E(1 − e^ε·r)₊, with p = 1/b and K = ⟨mᵢ, mⱼ⟩: an integral in as many dimensions as K has. Where
+K is constant along a tree r is a cascade (`cascades`), and such K are above and below the given one:
 
 Lemma allocation-tree: Let n·u bins, n groups of u alike, be laid out on the circle of all b bins, and K″ have any
 constant for two that part at one level of the tree, and in the diagonal the largest Kᵢᵢ of all bins plus the largest
@@ -63,8 +63,12 @@ _MOST_LEAVES: Final = 24  # of a group
 _BEST: Final = 6  # layouts of which several are put together
 _CONSTANTS: Final = 5  # of one level
 _STEEP: Final = 200.0  # exponents at which comparisons are cut off
+_LARGEST: Final = 60.0  # variance of a cascade's exponent
+_LOUD: Final = 30.0  # … from which on the bin counts as known
 _CUTS: Final = 8  # numbers of last bins that a lower bound may leave out
-_CELLS: Final = 2048  # of a projection
+_ALONE: Final = 200  # losses at which it does
+_KNOWN: Final = 4  # every such knot has a bound for a known bin as well
+_CELLS: Final = 512  # of a projection
 _REACH: Final = 9.0  # standard deviations of it
 _ROUNDED: Final = 1e-9  # relative, of its masses in the cells
 _DOWN: Final = 1 - 1e-12  # covers the roundings of sums of K
@@ -133,14 +137,18 @@ def _above(known: Content, times: int) -> Content:
     largest = as_floats(known.data[0] * times)
     shift = math.sqrt(float(largest[0])) * (1 + 4 * UNIT)
     points = list[Point]()
+    if largest[0] > _LOUD:
+        losses = np.geomspace(shift / 16, shift * (shift / 2 + 38), _ALONE)
+        points = [known_round(shift, loss) for loss in [0.0, *losses.tolist()]]
+        return profile_content(convex_profile([*points, *mirror(points)]))
     for levels in trees_above(largest):
         law = cascade(levels, up=True)
         x = as_floats(law.values[law.values > 0])
         for at, over, under in zip(*(y.tolist() for y in (x, law.excesses(x), law.shortfalls(x))), strict=True):
             points.append((Fraction(at), Fraction(over) if at >= 1 else 1 - Fraction(at) + Fraction(under)))
-            if at >= 1:
-                alone = known_round(shift, math.log(at))
-                points += [alone, *mirror([alone])]
+        for at in x[x >= 1][::_KNOWN].tolist():
+            alone = known_round(shift, math.log(at))
+            points += [alone, *mirror([alone])]
     return profile_content(convex_profile(points))
 
 
@@ -148,6 +156,8 @@ def _above(known: Content, times: int) -> Content:
 def _below(known: Content, times: int) -> Content:
     """Knots of a lower bound on the profile of "remove"."""
     gram = as_floats(known.data[1] * times)
+    if float(np.max(np.diag(gram))) > _LOUD:  # nothing is known
+        return profile_content([(Fraction(1), Fraction(0))])
     laws = [shrink(cascade(levels, up=False), share) for levels, share in trees_below(gram)]
     return profile_content(_largest_below([*laws, projection(gram)]))
 
@@ -207,7 +217,7 @@ def _best(largest: Floats, layout: Layout) -> list[tuple[float, Levels]]:
     c0 = np.broadcast_to(across_c[None, None, :], leaf.shape)
     c2 = np.broadcast_to(wide_c[None, :, None], leaf.shape) if outer > 1 else c0
     c1 = np.broadcast_to(near_c[:, None, None], leaf.shape) if inner > 1 else leaf
-    valid = (c0 <= c2) & (c2 <= c1) & (c1 <= leaf)
+    valid = (c0 <= c2) & (c2 <= c1) & (c1 <= leaf) & (leaf <= _LARGEST)
     steps = ((leaf - c1, inner), (c1 - c2, outer), (c2 - c0, count), (c0, 1))
     found = list[tuple[float, Levels]]()
     for weight in _WEIGHTS:
@@ -282,30 +292,29 @@ def projection(gram: Floats) -> Spread:
 
 
 def _largest_below(laws: list[Spread]) -> list[Point]:
-    """Knots of the largest of the laws' lower bounds, E(r − x)₊ and 1 − x + E(x − r)₊, or below it.
+    """Knots of a function below the profile: the largest of the laws' bounds, 1 − x + E(x − r)₊ up to 1, E(r − x)₊ on.
 
-    All are linear between the laws' values, moved by their errors; where another one leads it is a knot as well.
+    All are linear between the laws' values, moved by their errors.
     """
-    moved = np.unique(np.concatenate([law.values * (1 + sign * law.off) for law in laws for sign in (-1, 1)]))
-    x = as_floats(moved[moved > 0])
-    places = [Fraction(at) for at in x.tolist()]
-    curves = [(law.excesses(x), False) for law in laws] + [(law.shortfalls(x), True) for law in laws]
-    height = np.stack([values + np.where(low, 1 - x, 0.0) for values, low in curves])
-    leads = height.argmax(axis=0).tolist()
+    moved = [(law.values * (1 + law.off), law.values * (1 - law.off)) for law in laws]
+    low = as_floats(np.unique(np.concatenate([[1.0], *(up[(up > 0) & (up < 1)] for up, _ in moved)])))
+    high = as_floats(np.unique(np.concatenate([[1.0], *(down[down > 1] for _, down in moved)])))
+    left = [(x, 1 - x + y) for x, y in _lead(low, np.stack([law.shortfalls(low) for law in laws]))]
+    right = _lead(high, np.stack([law.excesses(high) for law in laws]))
+    return convex_profile([*left[:-1], min(left[-1], right[0]), *right[1:]])
 
-    def value(k: int, i: int) -> Fraction:
-        values, low = curves[k]
-        return (1 - places[i] if low else Fraction(0)) + Fraction(float(values[i]))
 
+def _lead(x: Floats, curves: Floats) -> list[Point]:
+    """Points of the largest of (k, m) piecewise linear curves, those where another one leads among them."""
+    places, leads = [Fraction(at) for at in x.tolist()], curves.argmax(axis=0).tolist()
     points = list[Point]()
     for i, (at, one) in enumerate(zip(places, leads, strict=True)):
-        points.append((at, max(value(one, i), 1 - at, Fraction(0))))
+        height = Fraction(float(curves[one, i]))
+        points.append((at, height))
         if i + 1 < len(places) and (two := leads[i + 1]) != one:
-            gap, other = value(one, i) - value(two, i), value(two, i + 1) - value(one, i + 1)
+            end = Fraction(float(curves[one, i + 1]))
+            gap, other = height - Fraction(float(curves[two, i])), Fraction(float(curves[two, i + 1])) - end
             if gap > 0 and other > 0:
                 share = gap / (gap + other)
-                points.append((
-                    at + share * (places[i + 1] - at),
-                    value(one, i) + share * (value(one, i + 1) - value(one, i)),
-                ))  # fmt: skip
-    return convex_profile(points)
+                points.append((at + share * (places[i + 1] - at), height + share * (end - height)))
+    return points

@@ -101,7 +101,7 @@ def _factor(variance: float, *, up: bool) -> Spread:
         return as_floats(np.where(y[:-1] > 0, higher[:-1] - higher[1:], lower[1:] - lower[:-1]))
 
     q, p = between(as_floats(g)), between(as_floats(g - a))  # masses, and E[V] on the cells
-    off = _TAIL / _STEP + 8 * UNIT * (1 + a * _REACH + variance)  # of both, relatively
+    off = _TAIL / _STEP + 8 * UNIT * (32 + a * _REACH + variance)  # of both, relatively
     if not up:
         return Spread(values=as_floats(p / q), masses=as_floats(q * (1 - off)), up=up, off=3 * off)
     widths = np.diff(ends)
@@ -172,22 +172,22 @@ def _fewer(law: Spread) -> Spread:
     if not law.up:
         inside = slice(first, last + 1)
         cell = np.searchsorted(ends, v[inside], side="right") - 1
-        masses = np.bincount(cell, weights=q[inside], minlength=len(ends))
-        means = np.bincount(cell, weights=(q * v)[inside], minlength=len(ends))
-        full = masses > 0
-        values = means[full] / masses[full]
-        return replace(law, values=values, masses=masses[full] / slack, off=law.off + 4 * (slack - 1))
+        inner = as_floats(np.bincount(cell, weights=q[inside], minlength=len(ends)))
+        means = as_floats(np.bincount(cell, weights=(q * v)[inside], minlength=len(ends)))
+        full = inner > 0
+        joint = as_floats(inner[full] / slack)
+        return replace(law, values=as_floats(means[full] / inner[full]), masses=joint, off=law.off + 4 * (slack - 1))
     if len(ends) < 2:  # all of one size
         ends = np.array([v[first] * (1 - 2 * _CLOSE), max(v[last], v[first] * (1 + 2 * _CLOSE))])
     cut = np.minimum(v, ends[-1])
     cell = np.clip(np.searchsorted(ends, cut, side="right") - 1, 0, len(ends) - 2)
-    inner = cut >= ends[0]
-    raised = np.bincount(cell[inner], weights=(q * (cut - ends[cell]))[inner], minlength=len(ends) - 1)
-    lowered = np.bincount(cell[inner], weights=(q * (ends[cell + 1] - cut))[inner], minlength=len(ends) - 1)
+    held = cut >= ends[0]
+    raised = np.bincount(cell[held], weights=(q * (cut - ends[cell]))[held], minlength=len(ends) - 1)
+    lowered = np.bincount(cell[held], weights=(q * (ends[cell + 1] - cut))[held], minlength=len(ends) - 1)
     values, masses = np.append(0.0, ends), np.zeros(len(ends) + 1)
     masses[2:] += raised / np.diff(ends)
     masses[1:-1] += lowered / np.diff(ends)
-    masses[:2] += float(q[~inner].sum())  # below the first point: at both ends
+    masses[:2] += float(q[~held].sum())  # below the first point: at both ends
     lost = law.lost + float(np.maximum(v - ends[-1], 0.0) @ q) * slack
     if ends[0] == 0:
         values, masses = values[1:], np.append(masses[0] + masses[1], masses[2:])
