@@ -78,9 +78,7 @@ GRAMS = [
 ]
 
 
-# [lemma encoded-allocation]
-# [lemma allocation-tree]
-# [lemma allocation-below]
+# [lemma encoded-allocation] [lemma allocation-tree] [lemma allocation-below]
 @pytest.mark.parametrize("gram", GRAMS, ids=range(len(GRAMS)))
 def test_bounds_hold_the_integral_over_few_bins(gram):
     encoder = np.linalg.cholesky(gram).T
