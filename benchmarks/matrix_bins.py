@@ -1,4 +1,4 @@
-"""Balls in bins of matrix mechanisms: both bounds beside simulations; `python benchmarks/matrix_bins.py` writes the page.
+"""Balls in bins of matrix mechanisms: bounds beside simulations; `python benchmarks/matrix_bins.py` writes the page.
 
 A banded square root of prefix sums, one user in one step of every epoch, the same in all. A simulation draws outputs of
 the worst known user, whose exact likelihood ratio it computes: an estimate, with 10⁻⁴ for δ, as it takes 10²/δ runs.
@@ -7,7 +7,6 @@ the worst known user, whose exact likelihood ratio it computes: an estimate, wit
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from pathlib import Path
 
@@ -91,18 +90,18 @@ def main() -> None:
         "# Balls in bins of matrix mechanisms",
         "",
         f"`python benchmarks/matrix_bins.py`: ε at δ = {DELTA:g} of `acc.matrix_random_allocation` for a banded square",
-        "root of prefix sums, C·G + Z with contributions of norm 1, each user in one step of every epoch of their group,",
-        "the same in all epochs. *known*: without amplification. *simulated*: an estimate from",
-        f"{runs:,} runs with the user and as many without, as others' accountants for C that is not banded by groups are",
-        "(Choquette-Choo et al. 2025); it is no bound, and errs by a few percent. The bounds are certified.",
+        "root of prefix sums, C·G + Z with contributions of norm 1, each user in one step of every epoch of their",
+        "group, the same in all epochs. *known*: without amplification. *simulated*: an estimate from",
+        f"{runs:,} runs with the user and as many without, by the exact likelihood ratio of the worst known user, in",
+        "the way of Choquette-Choo et al. (2025); it is no bound, and errs by a few percent. The bounds are certified.",
         "",
         "| bands | groups | bins | epochs | σ | known | lower | simulated | upper | upper/lower | s | s, simulated |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         *(row(*case, runs=runs) for case in CASES),
         "",
         "With as many groups as bands the steps of a user share no row, and the bounds are those of random allocation.",
-        "With one group they are those of cascades above and below: near each other where the bound is about 0.1 or",
-        "large, furthest apart where ε is about 1 and many bands overlap.",
+        "With one group they are those of cascades above and below, furthest apart where ε is about 1 and many bands",
+        "overlap.",
         "",
     ]
     PAGE.write_text("\n".join(lines), encoding="utf-8")

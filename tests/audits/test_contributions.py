@@ -24,8 +24,8 @@ CASES = [
     ("dp-ftrl", {"epochs": "2", "steps": "64"}),
     ("matrix-factorisation", {"epochs": "2", "steps": "32"}),
     ("banded-matrix-factorisation", {"steps": "64", "bands": "4", "rate": "1/4"}),
-    ("banded-matrix-factorisation", {"sampling": "bins", "bins": "8", "bands": "4"}),
     ("bounded-contribution-apvi", {"H": "3", "S": "2", "A": "2", "m": "3", "rho": "1/4"}),
+    ("banded-matrix-factorisation", {"sampling": "bins", "bins": "8", "bands": "4"}),
 ]
 
 

@@ -5,13 +5,14 @@ Simulations err by more than their margin with a probability below 1e-9 each (Ho
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp, ndtr, roots_hermitenorm
+from scipy.special import logsumexp, ndtr
 
 from privcheck import accounting as acc
 from privcheck.accounting.engine.allocated_encoded import projection, trees_above, trees_below
@@ -45,14 +46,14 @@ def means_of(encoder, bins):
     return means
 
 
-def excess(gram, x, nodes=90):
-    """E(r − x)₊ for up to three bins: the last number in closed form, the others by Gauss–Hermite quadrature."""
+def excess(gram, x):
+    """E(r − x)₊ for up to three bins: the last number in closed form, the others by the trapezoid rule."""
     b = len(gram)
     factor = np.linalg.cholesky(gram)
-    g, w = roots_hermitenorm(nodes)
-    w = w / w.sum()
-    points = np.array(list(itertools.product(g, repeat=b - 1))).reshape(-1, b - 1)
-    weights = np.array([math.prod(one) for one in itertools.product(w, repeat=b - 1)])
+    g = np.linspace(-9, 13, 8001 if b == 2 else 331)
+    w = np.exp(-g * g / 2) / math.sqrt(2 * math.pi) * (g[1] - g[0])
+    points = np.stack(np.meshgrid(*[g] * (b - 1), indexing="ij"), axis=-1).reshape(-1, b - 1)
+    weights = functools.reduce(np.multiply.outer, [w] * (b - 1)).ravel()
     known = np.exp(points @ factor[: b - 1, : b - 1].T - np.diag(gram)[: b - 1] / 2).sum(axis=1) / b
     mean = np.exp(points @ factor[b - 1, : b - 1] - gram[b - 1, b - 1] / 2 + factor[b - 1, b - 1] ** 2 / 2) / b
     s, strike = factor[b - 1, b - 1], x - known
@@ -83,9 +84,9 @@ GRAMS = [
 def test_bounds_hold_the_integral_over_few_bins(gram):
     encoder = np.linalg.cholesky(gram).T
     curve = acc.compose(acc.matrix_random_allocation(encoder=encoder, std=1, bins=len(gram), relation="add-remove"))
-    for epsilon in (0.05, 0.3, 1.0, 2.0):
+    for epsilon in (0.05, 0.3, 1.0, 2.0, 4.0, 5.0):
         truth, figure = delta_of(gram, epsilon), curve.delta(epsilon=epsilon)
-        assert figure.lower * (1 - 1e-9) - 1e-12 <= truth <= figure.upper * (1 + 1e-9) + 1e-12
+        assert figure.lower * (1 - 1e-7) <= truth <= figure.upper * (1 + 1e-7) + 1e-16
     half = curve.delta(epsilon=0.3)
     assert half.lower >= 0.5 * half.upper
 
@@ -190,7 +191,7 @@ def test_a_cascade_of_two_levels_is_an_integral():
     gram = shared * np.ones((2, 2)) + own * np.eye(2)
     above, below = (cascade(((own, 2), (shared, 1)), up=up) for up in (True, False))
     for x in (0.2, 0.7, 1.0, 1.5, 4.0):
-        truth, at = excess(gram, x, nodes=200), np.array([x])
+        truth, at = excess(gram, x), np.array([x])
         assert float(below.excesses(at)[0]) <= truth * (1 + 1e-7)
         assert float(above.excesses(at)[0]) >= truth * (1 - 1e-7)
         assert float(above.excesses(at)[0]) <= truth * 1.02

@@ -66,8 +66,8 @@ _STEEP: Final = 200.0  # exponents at which comparisons are cut off
 _LARGEST: Final = 60.0  # variance of a cascade's exponent
 _LOUD: Final = 30.0  # … from which on the bin counts as known
 _CUTS: Final = 8  # numbers of last bins that a lower bound may leave out
-_ALONE: Final = 200  # losses at which it does
-_KNOWN: Final = 4  # every such knot has a bound for a known bin as well
+_ALONE: Final = 200  # losses at which it does, up to …
+_FURTHEST: Final = 600.0
 _CELLS: Final = 512  # of a projection
 _REACH: Final = 9.0  # standard deviations of it
 _ROUNDED: Final = 1e-9  # relative, of its masses in the cells
@@ -136,19 +136,16 @@ def _above(known: Content, times: int) -> Content:
     """Knots of an upper bound on the profile of "remove", x ↦ E(r − x)₊."""
     largest = as_floats(known.data[0] * times)
     shift = math.sqrt(float(largest[0])) * (1 + 4 * UNIT)
-    points = list[Point]()
+    losses = np.geomspace(shift / 16, min(_FURTHEST, shift * (shift / 2 + 38)), _ALONE)
+    points = [known_round(shift, loss) for loss in [0.0, *losses.tolist()]]
+    points += mirror(points)
     if largest[0] > _LOUD:
-        losses = np.geomspace(shift / 16, shift * (shift / 2 + 38), _ALONE)
-        points = [known_round(shift, loss) for loss in [0.0, *losses.tolist()]]
-        return profile_content(convex_profile([*points, *mirror(points)]))
+        return profile_content(convex_profile(points))
     for levels in trees_above(largest):
         law = cascade(levels, up=True)
         x = as_floats(law.values[law.values > 0])
         for at, over, under in zip(*(y.tolist() for y in (x, law.excesses(x), law.shortfalls(x))), strict=True):
             points.append((Fraction(at), Fraction(over) if at >= 1 else 1 - Fraction(at) + Fraction(under)))
-        for at in x[x >= 1][::_KNOWN].tolist():
-            alone = known_round(shift, math.log(at))
-            points += [alone, *mirror([alone])]
     return profile_content(convex_profile(points))
 
 

@@ -186,9 +186,8 @@ def matrix_random_allocation(
     The pair is the mean of b Gaussians, with the sums of a bin's columns of |C| as means, against the noise [lemma
     encoded-allocation]. It also holds for contributions that depend on outputs released before all rows that encode
     them: with a lower triangular C those of earlier steps. Where the means of all bins are orthogonal and of one norm,
-    as with a C of g bands and several epochs, it is that of `random_allocation`. Otherwise both bounds are those of
-    cascades that are near it: 5 to 45 % apart with a square root of 2 to 16 bands and one group, most where ε is about
-    1.
+    as with a C of g bands, it is that of `random_allocation`. Otherwise both bounds are those of cascades that are near
+    it: with a square root of 2 to 16 bands and one group 2 % to twice apart, most where ε is about 1.
 
     Args:
         encoder: (m, n) C, n a multiple of g·b: columns of zeros for steps that are left out. No row is released before
