@@ -206,7 +206,7 @@ def matrix_random_allocation(
     >>> event = acc.matrix_random_allocation(encoder=[[1, 0], [0.5, 1]], std=3, bins=2, relation="zero-out")
     >>> figure = acc.compose(event).epsilon(delta=1e-6)
     >>> round(figure.lower, 2), round(figure.upper, 2)
-    (1.62, 1.63)
+    (1.3, 1.36)
     """
     matrix, moved = _matrix(encoder), real("sensitivity", sensitivity, strict=False)
     spread, b, g = real("std", std), whole("bins", bins, most=_MOST_BINS), whole("separation", separation)
