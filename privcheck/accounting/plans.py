@@ -18,7 +18,11 @@ from privcheck.errors import BudgetError, ParameterError
 from privcheck.terms.unit import RelationName
 
 _SCHEMA: Final = 1  # of what is hashed
-_SHORTENED: Final = ("mixture_of_gaussians", "matrix_poisson_gaussian")  # their parameters leave something out
+_SHORTENED: Final = (
+    "mixture_of_gaussians",
+    "matrix_poisson_gaussian",
+    "matrix_random_allocation",
+)  # their parameters leave something out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -333,15 +333,15 @@ def check_samples(declaration: Declaration) -> None:
 
 def _sees_part(one: Procedure) -> bool:
     if isinstance(one, MatrixMechanism):
-        return one.rate is not None
+        return one.sampled
     return isinstance(one, OnSample) or (isinstance(one, Release) and isinstance(one.schedule, Sampled))
 
 
 def _drawn(one: Procedure) -> _Drawn:
     """Sampling of a release, by its numbers except for the number of rounds."""
     if isinstance(one, MatrixMechanism):
-        assert one.rate is not None
-        return _Drawn(name=one.name, users=one.users, sample=None, fresh=one.fresh, numbers=("rate", (one.rate,)))
+        drawn = ("rate", (one.rate,)) if one.rate is not None else ("bins", (one.bins or expression(1),))
+        return _Drawn(name=one.name, users=one.users, sample=None, fresh=one.fresh, numbers=drawn)
     assert isinstance(one, Release | OnSample)
     sampling = one.sample.sampling if isinstance(one, OnSample) else sampling_of(one.schedule)
     if isinstance(sampling, Poisson):

@@ -232,6 +232,8 @@ def _public_facts(declaration: Declaration) -> list[Ground]:
             facts += [_public(procedure.name, what, fact.by) for what, fact in public_facts(procedure.sample)]
         if isinstance(procedure, MatrixMechanism) and procedure.rate is not None:
             facts.append(_public(procedure.name, f"rate = {procedure.rate} of the sampling", PublicFact(None).by))
+        if isinstance(procedure, MatrixMechanism) and procedure.bins is not None:
+            facts.append(_public(procedure.name, f"bins = {procedure.bins} of the sampling", PublicFact(None).by))
         if isinstance(procedure, MatrixMechanism):
             what = f"in which steps a user may contribute, and how many there are ({procedure.encoder.words})"
             facts.append(_public(procedure.name, what, PublicFact(None).by))
@@ -271,7 +273,7 @@ def _modelling(declaration: Declaration) -> list[Ground]:
 
 
 def _samples(procedure: Procedure) -> bool:
-    of_matrix = isinstance(procedure, MatrixMechanism) and procedure.rate is not None
+    of_matrix = isinstance(procedure, MatrixMechanism) and procedure.sampled
     of_release = isinstance(procedure, Release) and isinstance(procedure.schedule, Sampled)
     return of_release or isinstance(procedure, OnSample | SharedSample) or of_matrix
 

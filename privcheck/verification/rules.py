@@ -117,7 +117,9 @@ def claim_findings(case: Case) -> Iterator[Finding]:
 def _missing_theorems(declaration: Declaration) -> Iterator[str]:
     """Yield the theorems missing for a verdict, for outputs with bounds that are known not to meet."""
     for one in declaration.joined:
-        if isinstance(one, MatrixMechanism):
+        if isinstance(one, MatrixMechanism) and one.bins is not None:
+            yield f"{one.name}: a tight price of bins whose steps share rows of the encoder is not known"
+        elif isinstance(one, MatrixMechanism):
             yield f"{one.name}: the worst set of a user's steps is not known for an encoder with both signs"
         if not isinstance(one, Release):
             continue

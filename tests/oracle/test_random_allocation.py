@@ -246,3 +246,9 @@ def test_shuffled_dp_sgd_is_decided():
     verdict = verify(setting.declared, setting.values)
     assert verdict.verdict == "holds"
     assert 0.99 * verdict.upper_ratio <= verdict.lower_ratio <= verdict.upper_ratio
+
+
+def test_very_many_epochs_have_bounds():
+    """Rounded down once for each of 10¹² epochs, losses fill no lattice."""
+    figure = acc.random_allocation(std=8, rounds=16, relation="zero-out", epochs=10**12).epsilon(delta=0.1)
+    assert 0 <= figure.lower <= figure.upper < math.inf

@@ -82,6 +82,13 @@ CONSTRUCTORS = {
         "separation": counts,
         "relation": relations,
     },
+    acc.matrix_random_allocation: {
+        "encoder": matrices,
+        "std": numbers,
+        "bins": counts,
+        "separation": counts,
+        "relation": relations,
+    },
     acc.mixture_of_gaussians: {
         "std": numbers,
         "sensitivities": parts_of,

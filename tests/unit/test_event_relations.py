@@ -42,6 +42,10 @@ BUILDERS: dict[str, tuple[Callable[..., object], tuple[str, ...]]] = {
         lambda **r: acc.matrix_poisson_gaussian(encoder=ENCODER, std=4, rate=0.2, separation=2, **r),
         PRESENT,
     ),
+    "matrix_random_allocation": (
+        lambda **r: acc.matrix_random_allocation(encoder=ENCODER, std=4, bins=2, **r),
+        PRESENT,
+    ),
     "mixture_of_gaussians": (
         lambda **r: acc.mixture_of_gaussians(std=4, sensitivities=[0, 1], probabilities=[0.5, 0.5], **r),
         PRESENT,

@@ -3,7 +3,9 @@
 The square root of the matrix of prefix sums (Fichtenberger, Henzinger & Upadhyay 2023; Henzinger, Upadhyay & Upadhyay
 2023) is the factorisation with the best constant known for one participation. Cut to b bands (Kalinin & Lampert 2024)
 its columns b steps apart have no row in common, so that several participations add up in squares, and amplification by
-Poisson sampling applies (Choquette-Choo et al. 2023).
+Poisson sampling applies (Choquette-Choo et al. 2023), or by balls in bins, each user in one step of their group in
+every epoch (Choquette-Choo et al. 2025). Without groups the steps of neighbouring bins are encoded in common rows, and
+the noise that would do for steps that share none is too little.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from privcheck.declare.relations import AddRemoveOne, ZeroOut
 from privcheck.declare.statements import Origin
 from privcheck.runtime.registry import Algorithm, Reading
 from privcheck.terms.guarantees import ApproxDP
-from privcheck.terms.symbols import delta, epsilon, symbol
+from privcheck.terms.symbols import delta, epsilon, expression, symbol
 from privcheck_algorithms.papers import GALLERY
 
 EPSILON = Parameter(name="epsilon", default="2", kind="positive", meaning="ε that is claimed")
@@ -28,8 +30,10 @@ BANDED_TITLE = "Banded matrix factorisation: a square root cut to b bands, users
 BANDED_SOURCE = "Choquette-Choo et al. 2023, (Amplified) Banded Matrix Factorization"
 SAMPLING = Reading(
     name="sampling",
-    ways=("poisson", "none"),
-    meaning="poisson: each step samples the users of its group; none: users are in up to `epochs` steps, b apart",
+    ways=("poisson", "none", "bins", "bins-as-independent"),
+    meaning="poisson: each step samples the users of its group; none: users are in up to `epochs` steps, b apart; "
+    "bins: each user is in one step of their group in every epoch, drawn once; bins-as-independent: in one of all "
+    "steps, with the noise of steps that share no row",
 )
 
 
@@ -63,7 +67,9 @@ def declare_matrix_factorisation(_: Mapping[str, str]) -> Declaration:
 
 
 def declare_banded(readings: Mapping[str, str]) -> Declaration:
-    """Banded square root, with users in sampled groups, or b steps apart."""
+    """Banded square root, with users in sampled groups, in bins, or b steps apart."""
+    if readings.get("sampling", "").startswith("bins"):
+        return _declare_bins(grouped=readings["sampling"] == "bins")
     bands, steps, epochs = (symbol(name, "count") for name in ("bands", "steps", "epochs"))
     multiplier = symbol("noise_multiplier", "positive")
     encoder = banded_square_root(steps, bands)
@@ -92,6 +98,37 @@ def declare_banded(readings: Mapping[str, str]) -> Declaration:
             Parameter(name="steps", default=512, kind="count", meaning="steps of training"),
             Parameter(name="bands", default=16, kind="count", meaning="b, bands of the encoder, and groups of users"),
             _multiplier("6" if fixed else "6/5"),
+        ),
+    )
+
+
+def _declare_bins(*, grouped: bool) -> Declaration:
+    """Banded square root with balls in bins, of users in as many groups as it has bands, or in one group."""
+    bands, bins, epochs = (symbol(name, "count") for name in ("bands", "bins", "epochs"))
+    groups = bands if grouped else expression(1)
+    return Declaration(
+        name="banded-matrix-factorisation",
+        title=BANDED_TITLE,
+        source=BANDED_SOURCE,
+        origin=Origin(kind="printed", text=BANDED_SOURCE),
+        relation=AddRemoveOne("user"),
+        releases=(
+            MatrixMechanism(
+                "gradients",
+                encoder=banded_square_root(epochs * bins * groups, bands),
+                noise_multiplier=symbol("noise_multiplier", "positive"),
+                separation=groups,
+                bins=bins,
+            ),
+        ),
+        claim=CLAIM,
+        parameters=(
+            EPSILON,
+            DELTA,
+            Parameter(name="epochs", default=2 if grouped else 1, kind="count", meaning="visits of each user"),
+            Parameter(name="bins", default=16 if grouped else 32, kind="count", meaning="steps of a group in an epoch"),
+            Parameter(name="bands", default=16, kind="count", meaning="b, bands of the encoder"),
+            _multiplier("2" if grouped else "5/4"),
         ),
     )
 

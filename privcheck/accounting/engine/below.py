@@ -29,6 +29,7 @@ _LEFT_OUT: Final = 1e-13  # probability of sums beyond either end of the lattice
 _TRANSFORMED: Final = 2.0**-52 * 20  # error of a Fourier transform of so many points, relative to the law's ℓ₁ norm
 _SPARE: Final = 4096  # of them, for what merging does to the ends
 _COARSE: Final = 0.1  # nats between points of the lattice, beyond which losses are rounded down, not merged
+_WIDEST: Final = 1e3  # … and so wide a lattice says nothing
 _TILTS: Final = np.geomspace(1e-3, 1e3, 61)
 _EACH: Final = 1e-13  # rounding of one round's loss, in nats
 _FEW: Final = 64  # rounds that may be told apart outcome by outcome
@@ -130,6 +131,8 @@ def _add_up(parts: Sequence[Shared], *, put: Put) -> LossSum:
         if high - low <= step * (_POINTS - 8):  # of these, whose low end may lie lower
             break
         step *= 1.25
+        if not step < _WIDEST:  # so many rounds, each rounded down, spread over more steps than there are
+            return LossSum(losses=np.zeros(1), masses=np.zeros(1))
     start = math.floor(low / step) - 4
     transformed = []
     for points, merged, rounds in on_points:

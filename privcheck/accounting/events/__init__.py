@@ -4,6 +4,7 @@ from privcheck.accounting.events.base import Event, Piece
 from privcheck.accounting.events.matrices import (
     matrix_gaussian,
     matrix_poisson_gaussian,
+    matrix_random_allocation,
     matrix_sensitivity,
     mixture_of_gaussians,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "loss_distribution",
     "matrix_gaussian",
     "matrix_poisson_gaussian",
+    "matrix_random_allocation",
     "matrix_sensitivity",
     "mixture_of_gaussians",
     "noisy_max",

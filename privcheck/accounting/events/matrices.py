@@ -14,8 +14,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privcheck.accounting.engine.allocated_encoded import encoded_allocation_law
 from privcheck.accounting.engine.encoders import EncoderSensitivity, Order, bandwidth, encoder_sensitivity
-from privcheck.accounting.engine.laws import Floats, GaussianLaw, as_floats
+from privcheck.accounting.engine.laws import UNIT, Floats, GaussianLaw, as_floats
 from privcheck.accounting.engine.mixtures import MixtureLaw
 from privcheck.accounting.events.base import PRESENT, Event, Piece, event, ratio, under
 from privcheck.accounting.events.sampling import poisson_gaussian
@@ -27,6 +28,9 @@ _UNKNOWN: Final = "no dominating pair is known here for two users of one sample"
 _MOST_STEPS: Final = 5_000
 _MOST_SHIFT: Final = 100.0  # sensitivity/std of a mixture
 _MOST_PARTS: Final = 2_000
+_MOST_BINS: Final = 2_000
+_NEAR: Final = 1e-4  # largest column of a bin, times Δ/std, below which its draw is left out …
+_LOUDEST: Final = 5.0  # … and above which it is
 _OFF: Final = 1e-9  # by which probabilities may miss 1
 
 
@@ -160,6 +164,90 @@ def matrix_poisson_gaussian(
     return event(
         "matrix_poisson_gaussian", list(pieces.items()), count, note, **given, sensitivity=moved, relation=relation
     )
+
+
+@under(*PRESENT, otherwise=_UNKNOWN)
+def matrix_random_allocation(
+    *,
+    encoder: ArrayLike,
+    std: Real,
+    bins: Real,
+    relation: RelationName,
+    separation: Real = 1,
+    sensitivity: Real = 1,
+    count: Real = 1,
+) -> Event:
+    """Event of C·G + Z with balls in bins: each user takes part in the steps of one of b bins, each equally likely.
+
+    A user's bin is drawn uniformly, independently of all other users and of the data, kept for all epochs, and secret.
+    With one group of users an epoch has b steps, and bin i those of number i, i + b, i + 2b, … With g groups, assigned
+    independently of the data, it has g·b, and bin i of group j the steps j + g·i of every epoch.
+
+    The pair is the mean of b Gaussians, with the sums of a bin's columns of |C| as means, against the noise [lemma
+    encoded-allocation]. It also holds for contributions that depend on outputs released before all rows that encode
+    them: with a lower triangular C those of earlier steps. Where the means of all bins are orthogonal and of one norm,
+    as with a C of g bands, it is that of `random_allocation`. Otherwise both bounds are those of cascades that are near
+    it: with a square root of 2 to 16 bands and one group 2 % to twice apart, most where ε is about 1.
+
+    Args:
+        encoder: (m, n) C, n a multiple of g·b: columns of zeros for steps that are left out. No row is released before
+            the contributions that it encodes.
+        std: Standard deviation of every entry of Z.
+        bins: b, bins of a user, in every epoch.
+        relation: "add-remove" or "zero-out".
+        separation: g, distance of neighbouring bins of a user in steps, and number of groups; 1 for one group.
+        sensitivity: Largest ℓ2 norm of one contribution.
+        count: Number of such mechanisms, each with a new draw.
+
+    Raises:
+        ParameterError: The encoder is not a finite matrix of whole epochs, or a number is out of range.
+
+    >>> from privcheck import accounting as acc
+    >>> event = acc.matrix_random_allocation(encoder=[[1, 0], [0.5, 1]], std=3, bins=2, relation="zero-out")
+    >>> figure = acc.compose(event).epsilon(delta=1e-6)
+    >>> round(figure.lower, 2), round(figure.upper, 2)
+    (1.3, 1.36)
+    """
+    matrix, moved = _matrix(encoder), real("sensitivity", sensitivity, strict=False)
+    spread, b, g = real("std", std), whole("bins", bins, most=_MOST_BINS), whole("separation", separation)
+    if matrix.shape[1] % (g * b):
+        message = f"expected an encoder of whole epochs of {g * b} steps, got {matrix.shape[1]} columns"
+        remedy = "add columns of zeros for steps that are left out"
+        raise ParameterError(f"{message}; {remedy}", name="encoder", given=matrix.shape)
+    shift = ratio("matrix_random_allocation", moved, spread)
+    # (rows, groups, bins) sums over the epochs
+    means = np.abs(matrix).reshape(len(matrix), -1, b, g).sum(axis=1).transpose(0, 2, 1)
+    up = 1 + 4 * UNIT * (len(matrix) + matrix.shape[1])
+    grams = as_floats([means[:, j].T @ means[:, j] for j in range(g)]) * shift * shift
+    largest = np.array([np.max(_circular(gram, d)) for d in range(b) for gram in grams]).reshape(b, g).max(axis=1) * up
+    longest = math.sqrt(float(largest[0]))
+    notes, pieces = list[str](), list[tuple[Piece, int]]()
+    if not (b > 1 and _NEAR <= longest <= _LOUDEST):
+        if longest > 0:
+            pieces = [(GaussianLaw(float(largest[0])), 1)]
+        notes = ["the random bin counts as known"] if b > 1 and longest > 0 else []
+    else:
+        worst = grams[int(np.argmax([np.trace(gram) for gram in grams]))]
+        pieces = [(encoded_allocation_law(as_floats(largest), as_floats(worst / up)), 1)]
+        if np.any(matrix < 0):
+            notes.append("entries of the encoder count without their signs")
+    given = {"steps": matrix.shape[1], "encoder": longest / shift if shift else 0.0, "std": spread, "bins": b}
+    return event(
+        "matrix_random_allocation",
+        pieces,
+        count,
+        "; ".join(notes),
+        **given,
+        separation=g,
+        sensitivity=moved,
+        relation=relation,
+    )
+
+
+def _circular(gram: Floats, apart: int) -> Floats:
+    """(b,) inner products of each bin with the bin so far after it on the circle."""
+    i = np.arange(len(gram))
+    return as_floats(gram[i, (i + apart) % len(gram)])
 
 
 @under(*PRESENT, otherwise=_UNKNOWN)

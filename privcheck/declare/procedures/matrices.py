@@ -12,6 +12,7 @@ import numpy as np
 from privcheck.declare.mechanisms import GaussianNoise
 from privcheck.declare.procedures.base import Cost, Facts, KnownPair, set_words
 from privcheck.declare.procedures.encoders import MOST_STEPS, Encoder
+from privcheck.declare.procedures.matrix_bins import BinRuns, Bins
 from privcheck.declare.procedures.mixtures import Mixture, SampledRounds
 from privcheck.declare.relations import AddRemoveOne, Relation, ReplaceOne, name_relation
 from privcheck.declare.statistics.base import Sensitivity
@@ -43,13 +44,17 @@ class MatrixMechanism:
         separation: b, least number of steps between two contributions.
         order: "any", or "fixed" if a user's steps are i, i + b, i + 2b, …: epochs in one order.
         rate: Probability that a user, who belongs to one of b groups, is sampled in each of the group's steps, every
-            b-th; None if users are not sampled.
+            b-th; None if users are not sampled so.
+        bins: Number of steps of a group in an epoch, one of which is drawn for each user, uniformly, independently and
+            once: the user is in that step in every epoch. With b = 1 all users are one group. None if users are not put
+            in bins.
         fresh: States that its samples are drawn independently of all other releases' samples with the same law.
         users: As in a `Release`.
         source: Reference in the paper.
 
     Raises:
-        DeclarationError: A field has an invalid value, or `participations` or `order` is given for sampled users.
+        DeclarationError: A field has an invalid value, or `participations` or `order` is given for sampled users, or
+            both `rate` and `bins`.
     """
 
     name: str
@@ -59,31 +64,41 @@ class MatrixMechanism:
     separation: Expr
     order: Order
     rate: Expr | None
+    bins: Expr | None
     fresh: bool
     users: str
     source: str
 
     def __init__(
         self, name: str, *, encoder: Encoder, noise_multiplier: Exact | Expr, participations: Exact | Expr = 1,
-        separation: Exact | Expr = 1, order: Order = "any", rate: Exact | Expr | None = None, fresh: bool = False,
-        users: str = "", source: str = "",
+        separation: Exact | Expr = 1, order: Order = "any", rate: Exact | Expr | None = None,
+        bins: Exact | Expr | None = None, fresh: bool = False, users: str = "", source: str = "",
     ) -> None:  # fmt: skip
         set_words(self, name=name, users=users, source=source)
         instance("encoder, of MatrixMechanism", encoder, (Encoder,))
         one_of("order, of MatrixMechanism", order, get_args(Order))
         truth("fresh, of MatrixMechanism", fresh)
-        if fresh and rate is None:
+        if fresh and rate is None and bins is None:
             message = f"MatrixMechanism {name!r}: fresh=True is for samples, but no user is sampled"
-            raise DeclarationError(f"{message}; leave it out, or give rate")
+            raise DeclarationError(f"{message}; leave it out, or give rate or bins")
         for key, given in {"encoder": encoder, "order": order, "fresh": fresh}.items():
             object.__setattr__(self, key, given)
         amounts = {"noise_multiplier": noise_multiplier, "participations": participations, "separation": separation}
         for key, amount in amounts.items():
             object.__setattr__(self, key, number(f"{key}, of MatrixMechanism", amount))
         object.__setattr__(self, "rate", None if rate is None else number("rate, of MatrixMechanism", rate))
-        if rate is not None and (self.participations != _ONE or order != "any"):
+        object.__setattr__(self, "bins", None if bins is None else number("bins, of MatrixMechanism", bins))
+        if rate is not None and bins is not None:
+            message = f"MatrixMechanism {name!r}: users are sampled in each step, or put in bins"
+            raise DeclarationError(f"{message}; leave rate out, or bins")
+        if self.sampled and (self.participations != _ONE or order != "any"):
             message = f"MatrixMechanism {name!r}: users are sampled in any step of their group"
-            raise DeclarationError(f"{message}; leave participations and order out, or leave rate out")
+            raise DeclarationError(f"{message}; leave participations and order out, or leave rate and bins out")
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the steps of a user are drawn, and secret."""
+        return self.rate is not None or self.bins is not None
 
     @property
     def facts(self) -> Facts:
@@ -109,6 +124,9 @@ class MatrixMechanism:
             who = f"users in up to {self.participations} steps, {self.separation} apart"
         if self.rate is not None:
             who = f"users of {self.separation} groups, sampled at rate {self.rate} in every {self.separation}-th step"
+        if self.bins is not None:
+            whose = "users" if same(self.separation, _ONE) else f"users of {self.separation} groups"
+            who = f"{whose}, each in one of {self.bins} bins, drawn at random, in every epoch"
         return f"Gaussian, std {self.noise_multiplier} clipping norms, on the {self.encoder.words}; {who}"
 
     def _preconditions(self) -> tuple[str, ...]:
@@ -116,6 +134,8 @@ class MatrixMechanism:
         steps = "the steps of a user do not depend on the data"
         if self.rate is not None:
             steps = "the group of a user does not depend on the data; the sample's members are kept secret"
+        if self.bins is not None:
+            steps = "the group of a user does not depend on the data; the users' bins are kept secret"
         return ("every contribution is clipped", steps, "no row is released before the contributions that it encodes")
 
     def _conditions(self) -> tuple[Condition, ...]:
@@ -129,11 +149,13 @@ class MatrixMechanism:
         if self.rate is not None:
             conditions.append(Condition(what="its rate", of=self.rate, domain="nonnegative"))
             conditions.append(Condition(what="1 minus its rate", of=1 - self.rate, domain="nonnegative"))
+        if self.bins is not None:
+            conditions.append(Condition(what="its bins", of=self.bins, domain="count"))
         return tuple(conditions)
 
     def _symbols(self) -> frozenset[str]:
         """Names of the parameters that occur in it."""
-        numbers = (self.noise_multiplier, self.participations, self.separation, self.rate)
+        numbers = (self.noise_multiplier, self.participations, self.separation, self.rate, self.bins)
         return self.encoder.symbols.union(*(one.symbols for one in numbers if one is not None))
 
     def std(self, values: Mapping[str, Fraction]) -> float:
@@ -148,9 +170,9 @@ class MatrixMechanism:
         """ρ = Δ²/2σ² and μ² = Δ²/σ², with Δ the encoder's sensitivity, doubled for replacing a user.
 
         A Gaussian mechanism on C·G; its guarantee also holds if contributions depend on the rows already released
-        (Denisov et al. 2022, Theorem 2.1). For sampled users ρ is that of a user in every sample of the group, as Rényi
-        divergences are jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13); the amplification by sampling at
-        δ > 0 is computed by the accountant.
+        (Denisov et al. 2022, Theorem 2.1). For sampled users ρ is that of a user in every sample of the group, or in a
+        known bin, as Rényi divergences are jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13); the
+        amplification by sampling at δ > 0 is computed by the accountant.
 
         Raises:
             DeclarationError: The relation has another number of contributions, or is not supported here.
@@ -158,10 +180,11 @@ class MatrixMechanism:
         self._check(relation)
         apart = self._move(relation)
         separation = self.separation
-        if self.rate is None:
-            squares = self.encoder.squares(self.participations, separation, self.order) * apart**2
+        if self.sampled:
+            distance = separation if self.bins is None else separation * self.bins
+            squares = self.encoder.squares(expression(MOST_STEPS), distance, "fixed") * apart**2
         else:
-            squares = self.encoder.squares(expression(MOST_STEPS), separation, "fixed") * apart**2
+            squares = self.encoder.squares(self.participations, separation, self.order) * apart**2
         moved = sqrt(squares)
         reason = (
             f"the worst steps of one user in the {self.encoder.words}, in norms of one contribution (ℓ₁: of one entry)"
@@ -169,18 +192,20 @@ class MatrixMechanism:
         theorem = "Gaussian mechanism on C·G, adaptively: Denisov et al. 2022, Theorem 2.1"
         if self.rate is not None:
             theorem = "Gaussian mechanism on C·G; in ρ every user is in all samples of the group"
+        if self.bins is not None:
+            theorem = "Gaussian mechanism on C·G; in ρ the bin of every user counts as known"
         return Cost(
             sensitivity=Sensitivity(l1=sqrt(self.encoder.rows) * moved, l2=moved, linf=moved, reason=reason),
             charged=moved,
             rho=(squares / (2 * self.noise_multiplier**2)).simplified(),
             pure=None,
-            mu_squared=None if self.rate is not None else (squares / self.noise_multiplier**2).simplified(),
+            mu_squared=None if self.sampled else (squares / self.noise_multiplier**2).simplified(),
             theorem=theorem,
         )
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """The accountant's `matrix_gaussian` or, for sampled users, `matrix_poisson_gaussian` event."""
-        from privcheck.accounting.events import matrix_gaussian, matrix_poisson_gaussian
+        """The accountant's event: `matrix_gaussian`, `matrix_poisson_gaussian`, or `matrix_random_allocation`."""
+        from privcheck.accounting.events import matrix_gaussian, matrix_poisson_gaussian, matrix_random_allocation
 
         self._check(relation)
         matrix, std = self.encoder.matrix(values), self.noise_multiplier.number(values, rounding="down")
@@ -193,6 +218,11 @@ class MatrixMechanism:
                 return ()
             name = name_relation(relation)
             return (matrix_poisson_gaussian(encoder=matrix, std=std, rate=q, separation=apart, relation=name),)
+        if self.bins is not None:
+            bins, name = int(self.bins.number(values)), name_relation(relation)
+            return (
+                matrix_random_allocation(encoder=matrix, std=std, bins=bins, separation=apart, relation=name),
+            )  # fmt: skip
         times = int(self.participations.number(values))
         moved = self._move(relation)
         return (
@@ -205,10 +235,13 @@ class MatrixMechanism:
         """One user's worst steps with one direction in all of them, and nothing, or its opposite, in D′.
 
         The outputs are then distinguished along C·(1_S): a Gaussian number of known mean. Sampled users are
-        distinguished by the steps of their group with the longest column, which share no row.
+        distinguished by the steps of their group with the longest column, which share no row; users in bins by their
+        bin's effect (`matrix_bins`).
         """
         if not self.encoder.matrix(values).any():
             return ()
+        if self.bins is not None:
+            return self._pairs_of_bins(self.bins, values)
         found = self._of_group(values) if self.rate is not None else (self._of_steps(values),)
         pairs = []
         for steps, moved, rounds, rate in found:
@@ -231,6 +264,29 @@ class MatrixMechanism:
                         sampler=SampledRounds(mixture=one, rounds=rounds),
                     )
                 )
+        return tuple(pairs)
+
+    def _pairs_of_bins(self, bins: Expr, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
+        """One user of the group with the largest effects, and nothing, both ways."""
+        matrix, std = self.encoder.matrix(values), self.noise_multiplier.number(values, rounding="up")
+        b, groups = int(bins.number(values)), int(self.separation.number(values))
+        if matrix.shape[1] % (b * groups):
+            return ()  # refused where it is priced
+        means = matrix.reshape(len(matrix), -1, b, groups).sum(axis=1) / std
+        worst = int(np.argmax((means**2).sum(axis=(0, 1))))
+        known = Bins(means=np.ascontiguousarray(means[:, :, worst]))
+        shown = "" if groups == 1 else f" of the group {worst + 1} of {groups}"
+        pairs = []
+        for in_first in (True, False):
+            there, other = ("D", "in D′ nothing") if in_first else ("D′", "in D nothing")
+            words = (
+                f"in {there} the user{shown} contributes one vector of the clipping norm in one of {b} bins; {other}"
+            )
+            data = ("one bin", None) if in_first else (None, "one bin")
+            runs = BinRuns(bins=known, in_first=in_first)
+            for told, laws in known.outcomes():
+                law = laws if in_first else replace(laws, log_p=laws.log_q, log_q=laws.log_p)
+                pairs.append(KnownPair(words=f"{words}; {told}", data=data, outcomes=law, sampler=runs))
         return tuple(pairs)
 
     def _of_steps(self, values: Mapping[str, Fraction]) -> tuple[list[int], float, int, float]:
@@ -257,10 +313,10 @@ class MatrixMechanism:
 
     def _check(self, relation: Relation) -> None:
         where = f"MatrixMechanism {self.name!r}"
-        if self.rate is not None and isinstance(relation, ReplaceOne):
+        if self.sampled and isinstance(relation, ReplaceOne):
             message = f"{where}: no dominating pair is known here for {relation.words!r} of sampled users"
             raise DeclarationError(f"{message}; declare AddRemoveOne or ZeroOut")
-        if self.rate is None and isinstance(relation, AddRemoveOne):
+        if not self.sampled and isinstance(relation, AddRemoveOne):
             message = f"{where}: without one user all later users move up, into other steps"
             raise DeclarationError(f"{message}; declare ZeroOut or ReplaceOne, not AddRemoveOne")
         if not same(self.participations, relation.trajectories):
