@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from privcheck_algorithms.trained.evolution_strategies import PRIVATE_EVOLUTION_STRATEGIES, EvolutionStrategies
 from privcheck_algorithms.trained.hiv import HIV
+from privcheck_algorithms.trained.networks import Network, OptaxRule
 from privcheck_algorithms.trained.policies import LinearPolicy, MirrorPolicy, Policy, TanhPolicy
 from privcheck_algorithms.trained.policy_gradient import (
     PRIVATE_POLICY_GRADIENT,
@@ -20,6 +21,7 @@ from privcheck_algorithms.trained.policy_gradient import (
     drawn_returns,
     greedy_returns,
 )
+from privcheck_algorithms.trained.rules import Adam, Rule
 from privcheck_algorithms.trained.tasks import ACROBOT, CART_POLE, MOUNTAIN_CAR, PENDULUM, Episodes, Task
 from privcheck_algorithms.trained.training import (
     Agent,
@@ -40,14 +42,18 @@ __all__ = [
     "PENDULUM",
     "PRIVATE_EVOLUTION_STRATEGIES",
     "PRIVATE_POLICY_GRADIENT",
+    "Adam",
     "Agent",
     "Episodes",
     "EvolutionStrategies",
     "LinearPolicy",
     "MirrorPolicy",
+    "Network",
+    "OptaxRule",
     "Plan",
     "Policy",
     "PolicyGradient",
+    "Rule",
     "SimulatedUsers",
     "TanhPolicy",
     "Task",

@@ -14,7 +14,7 @@ which no figure here contains.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
@@ -31,8 +31,8 @@ from privcheck.runtime.registry import Algorithm
 from privcheck.terms.guarantees import ApproxDP
 from privcheck.terms.symbols import d, delta, epsilon, symbol
 from privcheck_algorithms.privatizers.declaration import MU, follow_gaussian
-from privcheck_algorithms.trained.adam import adam_step
 from privcheck_algorithms.trained.policies import Policy, greedy, probabilities, sampled
+from privcheck_algorithms.trained.rules import Adam, Rule
 from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Flags, Indices, Task, play
 from privcheck_algorithms.trained.training import Plan, Sums
 
@@ -120,8 +120,7 @@ class State:
     Attributes:
         batches: Batches so far.
         parameters: (d,) of the policy.
-        mean: (d,) Adam's running mean of the noisy averages …
-        square: (d,) … and of their squares.
+        memory: (m,) of the update rule.
         baseline: b.
         norm: C, as declared.
         total: (d,) sum of the parameters that the result averages.
@@ -130,8 +129,7 @@ class State:
 
     batches: int
     parameters: Array
-    mean: Array
-    square: Array
+    memory: Array
     baseline: float
     norm: float
     total: Array
@@ -145,10 +143,11 @@ class PolicyGradient:
     Attributes:
         task: The task.
         policy: The policy's form.
-        rate: Adam's first learning rate; it falls linearly to 0 with the last batch.
+        rate: The first learning rate; it falls linearly to 0 with the last batch.
         discount: γ.
         tail: Share of the batches, the last ones, whose parameters are averaged into the result.
         signal_share: q, the signal's share of the vector's squared norm.
+        rule: The update rule, which sees noisy averages.
 
     Raises:
         ParameterError: A number is out of range.
@@ -160,6 +159,7 @@ class PolicyGradient:
     discount: float = 0.98
     tail: float = 0.25
     signal_share: float = 0.15
+    rule: Rule = field(default_factory=Adam)
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < np.inf:
@@ -180,8 +180,7 @@ class PolicyGradient:
         return State(
             batches=0,
             parameters=first,
-            mean=zeros,
-            square=zeros,
+            memory=self.rule.begin(self.policy.dimension),
             baseline=0.0,
             norm=plan.blocks[0].norm,
             total=zeros,
@@ -208,21 +207,20 @@ class PolicyGradient:
         return weigh(gradients, means, norm=state.norm, share=self.signal_share)
 
     def update(self, state: State, sums: Sums, plan: Plan) -> State:
-        """One step of Adam, uphill; none after the first batch, whose gradients had no baseline."""
+        """One step of the rule, uphill; none after the first batch, whose gradients had no baseline."""
         baseline = float(np.clip(sums[VECTORS][-1] / (plan.batch * state.norm * self.signal_share**0.5), -1.0, 1.0))
         number, last = state.batches, state.batches + 1 == plan.batches
         if number == 0 and not last:
             return replace(state, batches=1, baseline=baseline)
         number, average = max(number, 1), sums[VECTORS][:-1] / plan.batch
-        mean, square, step = adam_step(state.mean, state.square, average, number=number)
+        memory, step = self.rule.step(state.memory, average, number=number)
         parameters = state.parameters + self.rate * (1 - state.batches / plan.batches) * step
         kept = state.batches >= (1 - self.tail) * plan.batches or last
         return replace(
             state,
             batches=state.batches + 1,
             parameters=parameters,
-            mean=mean,
-            square=square,
+            memory=memory,
             baseline=baseline,
             total=state.total + parameters if kept else state.total,
             averaged=state.averaged + kept,
