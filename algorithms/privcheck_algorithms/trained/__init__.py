@@ -1,8 +1,9 @@
 """Agents that train a policy on users' trajectories, with the declaration as their training code.
 
 `tasks` are Gymnasium's for many users at a time, `hiv` is a task of patients, `policies` have gradients of every user
-apart, `training` reads batches, clipping and noise from a declaration and hands noisy sums to a learner,
-`policy_gradient` and `evolution_strategies` are two such agents, with their declarations.
+apart, `networks` makes policies of JAX's functions, `training` reads batches, clipping and noise from a declaration and
+hands noisy sums to a learner, `rules` are its updates, and `policy_gradient`, `natural_gradient` and
+`evolution_strategies` are such agents, with their declarations.
 
 Imports: privcheck and `privatizers`. Promises: exact sums go into the channel and nowhere else; a learner sees noisy
 sums and public numbers.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from privcheck_algorithms.trained.evolution_strategies import PRIVATE_EVOLUTION_STRATEGIES, EvolutionStrategies
 from privcheck_algorithms.trained.hiv import HIV
+from privcheck_algorithms.trained.natural_gradient import PRIVATE_NATURAL_GRADIENT, NaturalGradient
 from privcheck_algorithms.trained.networks import Network, OptaxRule
 from privcheck_algorithms.trained.policies import LinearPolicy, MirrorPolicy, Policy, TanhPolicy
 from privcheck_algorithms.trained.policy_gradient import (
@@ -41,6 +43,7 @@ __all__ = [
     "MOUNTAIN_CAR",
     "PENDULUM",
     "PRIVATE_EVOLUTION_STRATEGIES",
+    "PRIVATE_NATURAL_GRADIENT",
     "PRIVATE_POLICY_GRADIENT",
     "Adam",
     "Agent",
@@ -48,6 +51,7 @@ __all__ = [
     "EvolutionStrategies",
     "LinearPolicy",
     "MirrorPolicy",
+    "NaturalGradient",
     "Network",
     "OptaxRule",
     "Plan",

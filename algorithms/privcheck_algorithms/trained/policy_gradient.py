@@ -197,18 +197,14 @@ class PolicyGradient:
 
     def per_user_vector(self, state: State, episodes: Episodes) -> Array:
         """Gradient and mean signal of each user's own episode, (B, d + 1)."""
-        signals, live = discounted_signals(self.task, episodes, discount=self.discount)
-        advantages = np.where(live, signals - state.baseline, 0.0)
-        chances = probabilities(self.policy.logits(state.parameters, episodes.observations))
-        taken = episodes.actions[..., np.newaxis] == np.arange(1, len(self.task.actions))
-        slopes = (taken - chances[..., 1:]) * advantages[..., np.newaxis]
-        gradients = self.policy.gradients(state.parameters, episodes.observations, slopes)
-        means = signals.sum(axis=1) / np.maximum(episodes.lengths, 1)
+        gradients, means = policy_gradients(
+            self.task, self.policy, state.parameters, episodes, discount=self.discount, baseline=state.baseline
+        )
         return weigh(gradients, means, norm=state.norm, share=self.signal_share)
 
     def update(self, state: State, sums: Sums, plan: Plan) -> State:
         """One step of the rule, uphill; none after the first batch, whose gradients had no baseline."""
-        baseline = float(np.clip(sums[VECTORS][-1] / (plan.batch * state.norm * self.signal_share**0.5), -1.0, 1.0))
+        baseline = read_baseline(sums[VECTORS][-1], plan.batch, norm=state.norm, share=self.signal_share)
         number, last = state.batches, state.batches + 1 == plan.batches
         if number == 0 and not last:
             return replace(state, batches=1, baseline=baseline)
@@ -231,6 +227,19 @@ class PolicyGradient:
         return np.asarray(state.total / max(state.averaged, 1))
 
 
+def policy_gradients(
+    task: Task, policy: Policy, parameters: Array, episodes: Episodes, *, discount: float, baseline: float
+) -> tuple[Array, Array]:
+    """Σ_t (G_t − b)·∇log π(a_t | s_t) of each user's own episode, (B, d), and the mean of their G_t, (B,)."""
+    signals, live = discounted_signals(task, episodes, discount=discount)
+    advantages = np.where(live, signals - baseline, 0.0)
+    chances = probabilities(policy.logits(parameters, episodes.observations))
+    taken = episodes.actions[..., np.newaxis] == np.arange(1, len(task.actions))
+    slopes = (taken - chances[..., 1:]) * advantages[..., np.newaxis]
+    gradients = policy.gradients(parameters, episodes.observations, slopes)
+    return gradients, np.asarray(signals.sum(axis=1) / np.maximum(episodes.lengths, 1))
+
+
 def weigh(gradients: Array, means: Array, *, norm: float, share: float) -> Array:
     """Vectors of length at most C, (B, d): gradients limited to C·√(1 − q), and mean signals times C·√q.
 
@@ -240,6 +249,11 @@ def weigh(gradients: Array, means: Array, *, norm: float, share: float) -> Array
     lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
     limited = gradients * np.minimum(1.0, most / np.maximum(lengths, most))
     return np.concatenate([limited, means[:, np.newaxis] * norm * share**0.5], axis=1)
+
+
+def read_baseline(total: float, batch: int, *, norm: float, share: float) -> float:
+    """The baseline b from a batch's noisy sum of signals as `weigh` has them: the mean over B, clipped to [−1, 1]."""
+    return float(np.clip(total / (batch * norm * share**0.5), -1.0, 1.0))
 
 
 def discounted_signals(task: Task, episodes: Episodes, *, discount: float) -> tuple[Array, Array]:
