@@ -124,10 +124,10 @@ WALK = Case(
     title="CartPole, natural gradient, net of 16 units",
     agent=NaturalGradient(task=CART_POLE, policy=NET.agent.policy),
     batch=250,
-    rate=0.9,
-    twin_rate=0.9,
+    rate=0.45,
+    twin_rate=0.45,
 )
-WALK_RATES = (0.45, 0.9, 1.8)  # in units of policy change
+WALK_RATES = (0.3, 0.45, 0.9)  # in units of policy change
 CARE = Case(  # judged by drawn actions: its greedy policy is the worse one, for private agents and twins
     title="HIV treatment, policy gradient, linear",
     agent=PolicyGradient(task=HIV, policy=LinearPolicy(inputs=6, actions=4)),

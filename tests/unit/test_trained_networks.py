@@ -30,6 +30,7 @@ from privcheck_algorithms.trained.policies import probabilities
 from privcheck_algorithms.trained.policy_gradient import VECTORS
 from privcheck_algorithms.trained.rules import Adam
 from privcheck_audits.lockstep.training import audit_lockstep, extreme_pairs, leaving
+from privcheck_audits.lockstep.training_canaries import TrainingCanaries
 
 GRADIENT = PRIVATE_POLICY_GRADIENT.declare({})
 SEARCH = PRIVATE_EVOLUTION_STRATEGIES.declare({})
@@ -152,6 +153,17 @@ def test_the_lockstep_audit_takes_it():
     found = audit_lockstep(training, extreme_pairs(users, user=1), declaration=GRADIENT, values=at)
     assert found.consistent
     assert found.moved[VECTORS] == pytest.approx(6 * math.sqrt(0.85), rel=1e-6)
+
+
+def test_canaries_of_one_run_have_the_scores_of_the_network_in_numpy():
+    found, included = [], np.arange(16) % 3 == 0
+    at = SEARCH.values({"K": 64, "B": 32, "d": SMALL.dimension, "mu": 20})
+    for policy in (SMALL, twin(SMALL)):
+        agent, users = EvolutionStrategies(task=CART_POLE, policy=policy), SimulatedUsers(task=CART_POLE, seed=1)
+        made = TrainingCanaries(agent=agent, users=users, declaration=SEARCH, values=at, inputs=4, limit=500)
+        found.append(made(included, np.random.default_rng(0)))
+    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-8)
+    assert np.ptp(found[0]) > 1
 
 
 def test_optax_s_adam_is_adam():

@@ -109,7 +109,7 @@ class NaturalGradient:
     task: Task
     policy: Policy
     rank: int = 5
-    rate: float = 0.9
+    rate: float = 0.45
     momentum: float = 0.9
     discount: float = 0.98
     tail: float = 0.25
