@@ -39,5 +39,6 @@ class Adam:
 
     def step(self, memory: Array, average: Array, *, number: int) -> tuple[Array, Array]:
         """One step of Adam."""
-        mean, square, step = adam_step(*np.split(memory, 2), average, number=number)
+        mean, square = np.split(memory, 2)
+        mean, square, step = adam_step(mean, square, average, number=number)
         return np.concatenate([mean, square]), step
