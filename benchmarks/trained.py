@@ -293,7 +293,7 @@ def natural() -> Iterator[str]:
         cells = [f"{shown(one)}, {sum(x >= 475 for x in one)} of 10 at 475" for one in found]
         yield f"| {case.title} | {' | '.join(cells)} |"
     yield ""
-    yield "Rank, damping and the other numbers were found with about 40 settings on seeds 100 to 107, which is more effort"
+    yield "Rank, damping and the other numbers were found with about 40 settings on seeds 100 to 107, more effort"
     yield "than the gradient had."
     spent = [sum(trained(WALK, level, seed)[1] for seed in range(3)) / 3 for level in ("1", OFF)]
     yield f"A natural gradient takes {spent[0]:.2f} CPU seconds at ε = 1, and its twin {spent[1]:.2f}, with K = 10 000."
