@@ -231,7 +231,7 @@ class CleanAdam(Altered):
 
     def update(self, state, sums, plan):
         after = self.of.update(state, sums, plan)
-        return dataclasses.replace(after, square=state.square + self.kept["square"])
+        return dataclasses.replace(after, memory=state.memory + np.tile(self.kept["square"], 2))
 
 
 class SchedulesByReturns(Altered):

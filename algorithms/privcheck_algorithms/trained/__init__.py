@@ -1,9 +1,10 @@
 """Agents that train a policy on users' trajectories, with the declaration as their training code.
 
 `tasks` are Gymnasium's for many users at a time, `hiv` and `cancer` are tasks of patients, `policies` have gradients
-of every user apart, `training` reads batches, clipping and noise from a declaration and hands noisy sums to a learner,
-`policy_gradient` and `evolution_strategies` are two such agents, with their declarations. `simulated` makes tasks
-environments that are named on the command line, `running` runs the agents there.
+of every user apart, `networks` makes policies of JAX's functions, `training` reads batches, clipping and noise from a
+declaration and hands noisy sums to a learner, `rules` are its updates, and `policy_gradient`, `natural_gradient` and
+`evolution_strategies` are such agents, with their declarations. `simulated` makes tasks environments that are named on
+the command line, `running` runs the agents there.
 
 Imports: privcheck and `privatizers`. Promises: exact sums go into the channel and nowhere else; a learner sees noisy
 sums and public numbers.
@@ -15,6 +16,8 @@ from privcheck_algorithms.trained.cancer import CANCER
 from privcheck_algorithms.trained.evolution_strategies import PRIVATE_EVOLUTION_STRATEGIES, EvolutionStrategies
 from privcheck_algorithms.trained.hiv import HIV
 from privcheck_algorithms.trained.logged import LoggedEpisodes, read_episodes
+from privcheck_algorithms.trained.natural_gradient import PRIVATE_NATURAL_GRADIENT, NaturalGradient
+from privcheck_algorithms.trained.networks import Network, OptaxRule
 from privcheck_algorithms.trained.policies import DosePolicy, LinearPolicy, MirrorPolicy, Policy, TanhPolicy
 from privcheck_algorithms.trained.policy_gradient import (
     PRIVATE_POLICY_GRADIENT,
@@ -23,6 +26,7 @@ from privcheck_algorithms.trained.policy_gradient import (
     drawn_returns,
     greedy_returns,
 )
+from privcheck_algorithms.trained.rules import Adam, Rule
 from privcheck_algorithms.trained.running import LearnedPolicy, Trained, load_trained
 from privcheck_algorithms.trained.tasks import ACROBOT, CART_POLE, MOUNTAIN_CAR, PENDULUM, Episodes, Task
 from privcheck_algorithms.trained.training import (
@@ -45,7 +49,9 @@ __all__ = [
     "MOUNTAIN_CAR",
     "PENDULUM",
     "PRIVATE_EVOLUTION_STRATEGIES",
+    "PRIVATE_NATURAL_GRADIENT",
     "PRIVATE_POLICY_GRADIENT",
+    "Adam",
     "Agent",
     "DosePolicy",
     "Episodes",
@@ -54,9 +60,13 @@ __all__ = [
     "LinearPolicy",
     "LoggedEpisodes",
     "MirrorPolicy",
+    "NaturalGradient",
+    "Network",
+    "OptaxRule",
     "Plan",
     "Policy",
     "PolicyGradient",
+    "Rule",
     "SimulatedUsers",
     "TanhPolicy",
     "Task",

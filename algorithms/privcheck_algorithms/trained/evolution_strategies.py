@@ -13,7 +13,7 @@ Only scores touch data, one number a user: the policy need not be differentiable
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
@@ -22,9 +22,9 @@ import numpy as np
 from privcheck.declare.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError
 from privcheck.runtime.registry import Algorithm
-from privcheck_algorithms.trained.adam import adam_step
 from privcheck_algorithms.trained.policies import Policy, greedy
 from privcheck_algorithms.trained.policy_gradient import SOURCE, VECTORS, declare_vectors, vector_parameters
+from privcheck_algorithms.trained.rules import Adam, Rule
 from privcheck_algorithms.trained.running import SMALL, UNITS, Trained, policy_reading
 from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Indices, Task
 from privcheck_algorithms.trained.training import Plan, Sums
@@ -52,8 +52,7 @@ class Search:
     Attributes:
         batches: Batches so far.
         parameters: (d,) around which users' parameters are.
-        mean: (d,) Adam's running mean of the noisy averages …
-        square: (d,) … and of their squares.
+        memory: (m,) of the update rule.
         norm: C, as declared.
         total: (d,) sum of the parameters that the result averages.
         averaged: Number of them.
@@ -61,8 +60,7 @@ class Search:
 
     batches: int
     parameters: Array
-    mean: Array
-    square: Array
+    memory: Array
     norm: float
     total: Array
     averaged: int
@@ -75,10 +73,11 @@ class EvolutionStrategies:
     Attributes:
         task: The task.
         policy: The policy's form.
-        rate: Adam's first learning rate; it falls linearly to 0 with the last batch.
+        rate: The first learning rate; it falls linearly to 0 with the last batch.
         spread: s, typical size of a perturbation's coordinates.
         tail: Share of the batches, the last ones, whose parameters are averaged into the result.
         seed: Public seed of the directions.
+        rule: The update rule, which sees noisy averages.
 
     Raises:
         ParameterError: A number is out of range.
@@ -90,6 +89,7 @@ class EvolutionStrategies:
     spread: float = 0.5
     tail: float = 0.25
     seed: int = 0
+    rule: Rule = field(default_factory=Adam)
 
     def __post_init__(self) -> None:
         for name, value, most in (("rate", self.rate, np.inf), ("spread", self.spread, np.inf), ("tail", self.tail, 1)):
@@ -114,7 +114,8 @@ class EvolutionStrategies:
         zeros = np.zeros(self.policy.dimension)
         norm = plan.blocks[0].norm
         first = self.policy.initial()
-        return Search(batches=0, parameters=first, mean=zeros, square=zeros, norm=norm, total=zeros, averaged=0)
+        memory = self.rule.begin(self.policy.dimension)
+        return Search(batches=0, parameters=first, memory=memory, norm=norm, total=zeros, averaged=0)
 
     def choose(self, state: Search) -> Choose:
         """Most likely actions, by every user's own parameters."""
@@ -137,18 +138,17 @@ class EvolutionStrategies:
         return found * directions(self.seed, episodes.users, self.policy.dimension)
 
     def update(self, state: Search, sums: Sums, plan: Plan) -> Search:
-        """One step of Adam, uphill."""
+        """One step of the rule, uphill."""
         number = state.batches + 1
         average = sums[VECTORS] / (plan.batch * state.norm)
-        mean, square, step = adam_step(state.mean, state.square, average, number=number)
+        memory, step = self.rule.step(state.memory, average, number=number)
         parameters = state.parameters + self.rate * (1 - state.batches / plan.batches) * step
         kept = state.batches >= (1 - self.tail) * plan.batches or number == plan.batches
         return replace(
             state,
             batches=number,
             parameters=parameters,
-            mean=mean,
-            square=square,
+            memory=memory,
             total=state.total + parameters if kept else state.total,
             averaged=state.averaged + kept,
         )

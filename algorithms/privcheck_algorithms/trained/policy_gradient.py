@@ -14,7 +14,7 @@ which no figure here contains.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
@@ -31,8 +31,8 @@ from privcheck.runtime.registry import Algorithm
 from privcheck.terms.guarantees import ApproxDP
 from privcheck.terms.symbols import d, delta, epsilon, symbol
 from privcheck_algorithms.privatizers.declaration import MU, follow_gaussian
-from privcheck_algorithms.trained.adam import adam_step
 from privcheck_algorithms.trained.policies import Policy, greedy, probabilities, sampled
+from privcheck_algorithms.trained.rules import Adam, Rule
 from privcheck_algorithms.trained.running import SMALL, UNITS, Trained, policy_reading
 from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Indices, Task, play
 from privcheck_algorithms.trained.training import Plan, Sums
@@ -118,8 +118,7 @@ class State:
     Attributes:
         batches: Batches so far.
         parameters: (d,) of the policy.
-        mean: (d,) Adam's running mean of the noisy averages …
-        square: (d,) … and of their squares.
+        memory: (m,) of the update rule.
         baseline: b.
         norm: C, as declared.
         total: (d,) sum of the parameters that the result averages.
@@ -128,8 +127,7 @@ class State:
 
     batches: int
     parameters: Array
-    mean: Array
-    square: Array
+    memory: Array
     baseline: float
     norm: float
     total: Array
@@ -143,10 +141,11 @@ class PolicyGradient:
     Attributes:
         task: The task.
         policy: The policy's form.
-        rate: Adam's first learning rate; it falls linearly to 0 with the last batch.
+        rate: The first learning rate; it falls linearly to 0 with the last batch.
         discount: γ.
         tail: Share of the batches, the last ones, whose parameters are averaged into the result.
         signal_share: q, the signal's share of the vector's squared norm.
+        rule: The update rule, which sees noisy averages.
 
     Raises:
         ParameterError: A number is out of range.
@@ -158,6 +157,7 @@ class PolicyGradient:
     discount: float = 0.98
     tail: float = 0.25
     signal_share: float = 0.15
+    rule: Rule = field(default_factory=Adam)
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < np.inf:
@@ -178,8 +178,7 @@ class PolicyGradient:
         return State(
             batches=0,
             parameters=first,
-            mean=zeros,
-            square=zeros,
+            memory=self.rule.begin(self.policy.dimension),
             baseline=0.0,
             norm=plan.blocks[0].norm,
             total=zeros,
@@ -196,31 +195,26 @@ class PolicyGradient:
 
     def per_user_vector(self, state: State, episodes: Episodes) -> Array:
         """Gradient and mean signal of each user's own episode, (B, d + 1)."""
-        signals, live = discounted_signals(self.task, episodes, discount=self.discount)
-        advantages = np.where(live, signals - state.baseline, 0.0)
-        chances = probabilities(self.policy.logits(state.parameters, episodes.observations))
-        taken = episodes.actions[..., np.newaxis] == np.arange(1, len(self.task.actions))
-        slopes = (taken - chances[..., 1:]) * advantages[..., np.newaxis]
-        gradients = self.policy.gradients(state.parameters, episodes.observations, slopes)
-        means = signals.sum(axis=1) / np.maximum(episodes.lengths, 1)
+        gradients, means = policy_gradients(
+            self.task, self.policy, state.parameters, episodes, discount=self.discount, baseline=state.baseline
+        )
         return weigh(gradients, means, norm=state.norm, share=self.signal_share)
 
     def update(self, state: State, sums: Sums, plan: Plan) -> State:
-        """One step of Adam, uphill; none after the first batch, whose gradients had no baseline."""
-        baseline = float(np.clip(sums[VECTORS][-1] / (plan.batch * state.norm * self.signal_share**0.5), -1.0, 1.0))
+        """One step of the rule, uphill; none after the first batch, whose gradients had no baseline."""
+        baseline = read_baseline(sums[VECTORS][-1], plan.batch, norm=state.norm, share=self.signal_share)
         number, last = state.batches, state.batches + 1 == plan.batches
         if number == 0 and not last:
             return replace(state, batches=1, baseline=baseline)
         number, average = max(number, 1), sums[VECTORS][:-1] / plan.batch
-        mean, square, step = adam_step(state.mean, state.square, average, number=number)
+        memory, step = self.rule.step(state.memory, average, number=number)
         parameters = state.parameters + self.rate * (1 - state.batches / plan.batches) * step
         kept = state.batches >= (1 - self.tail) * plan.batches or last
         return replace(
             state,
             batches=state.batches + 1,
             parameters=parameters,
-            mean=mean,
-            square=square,
+            memory=memory,
             baseline=baseline,
             total=state.total + parameters if kept else state.total,
             averaged=state.averaged + kept,
@@ -229,6 +223,19 @@ class PolicyGradient:
     def result(self, state: State) -> Array:
         """The averaged parameters."""
         return np.asarray(state.total / max(state.averaged, 1))
+
+
+def policy_gradients(
+    task: Task, policy: Policy, parameters: Array, episodes: Episodes, *, discount: float, baseline: float
+) -> tuple[Array, Array]:
+    """Σ_t (G_t − b)·∇log π(a_t | s_t) of each user's own episode, (B, d), and the mean of their G_t, (B,)."""
+    signals, live = discounted_signals(task, episodes, discount=discount)
+    advantages = np.where(live, signals - baseline, 0.0)
+    chances = probabilities(policy.logits(parameters, episodes.observations))
+    taken = episodes.actions[..., np.newaxis] == np.arange(1, len(task.actions))
+    slopes = (taken - chances[..., 1:]) * advantages[..., np.newaxis]
+    gradients = policy.gradients(parameters, episodes.observations, slopes)
+    return gradients, np.asarray(signals.sum(axis=1) / np.maximum(episodes.lengths, 1))
 
 
 def make_agent(task: Task, policy: Policy, options: Mapping[str, Fraction]) -> PolicyGradient:
@@ -277,6 +284,11 @@ def weigh(gradients: Array, means: Array, *, norm: float, share: float) -> Array
     lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
     limited = gradients * np.minimum(1.0, most / np.maximum(lengths, most))
     return np.concatenate([limited, means[:, np.newaxis] * norm * share**0.5], axis=1)
+
+
+def read_baseline(total: float, batch: int, *, norm: float, share: float) -> float:
+    """The baseline b from a batch's noisy sum of signals as `weigh` has them: the mean over B, clipped to [−1, 1]."""
+    return float(np.clip(total / (batch * norm * share**0.5), -1.0, 1.0))
 
 
 def discounted_signals(task: Task, episodes: Episodes, *, discount: float) -> tuple[Array, Array]:
