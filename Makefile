@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo serve-demo dist test test-fast coverage test-all seconds fuzz corpus corpus-training peers locks lint docs pictures speed bench clean
+.PHONY: demo serve-demo dist test test-fast coverage test-all seconds fuzz corpus corpus-smartnoise corpus-tumult corpus-training peers locks lint docs pictures speed bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -64,6 +64,9 @@ fuzz: $(VENV)/.developing
 corpus: $(VENV)-corpus/.installed
 	OMP_NUM_THREADS=1 $(VENV)-corpus/bin/python benchmarks/corpus.py
 
+corpus-smartnoise corpus-tumult: corpus-%: $(VENV)-corpus-%/.installed
+	OMP_NUM_THREADS=1 $(VENV)-corpus-$*/bin/python benchmarks/corpus.py --set $*
+
 corpus-training: $(VENV)-corpus-training/.installed
 	OMP_NUM_THREADS=1 $(VENV)-corpus-training/bin/python benchmarks/corpus_training.py
 
@@ -86,6 +89,19 @@ $(VENV)-corpus-training/.installed: benchmarks/corpus_training_requirements.txt 
 	@test -x $(VENV)-corpus-training/bin/python || $(PYTHON) -m venv $(VENV)-corpus-training
 	$(VENV)-corpus-training/bin/python -m pip install --quiet --requirement $< "$$(ls dist/privcheck-*.whl)"
 	$(VENV)-corpus-training/bin/python -m pip install --quiet --force-reinstall --no-deps dist/privcheck-*.whl
+	@touch $@
+
+$(VENV)-corpus-smartnoise/.installed: benchmarks/corpus_smartnoise_requirements.txt $(VENV)/.installed
+	@test -x $(VENV)-corpus-smartnoise/bin/python || $(PYTHON) -m venv $(VENV)-corpus-smartnoise
+	$(VENV)-corpus-smartnoise/bin/python -m pip install --quiet --requirement $< "$$(ls dist/privcheck-*.whl)"
+	$(VENV)-corpus-smartnoise/bin/python -m pip install --quiet --force-reinstall --no-deps dist/privcheck-*.whl
+	@touch $@
+
+# needs Java
+$(VENV)-corpus-tumult/.installed: benchmarks/corpus_tumult_requirements.txt $(VENV)/.installed
+	@test -x $(VENV)-corpus-tumult/bin/python || $(PYTHON) -m venv $(VENV)-corpus-tumult
+	$(VENV)-corpus-tumult/bin/python -m pip install --quiet --requirement $<
+	$(VENV)-corpus-tumult/bin/python -m pip install --quiet --force-reinstall --no-deps dist/privcheck-*.whl
 	@touch $@
 
 $(VENV)-corpus/.installed: benchmarks/corpus_requirements.txt $(VENV)/.installed

@@ -1,13 +1,14 @@
 """How many broken functions the black-box audit finds, beside other testers, how often it accuses, how long it takes.
 
     python benchmarks/blackbox.py [--trials 10000 100000] [--repeat 20] [--repeat-trials 500] [--testers NAME …]
-                                  [--kept FILE] [--write]
+                                  [--kept FILE] [--side-by-side] [--write]
 
 Every specimen of `mutants.catalogue` but those of literature.py is audited at 99 % confidence with seed 0 at each
 number of trials; with several, those found at a smaller number are not audited again at a larger one unless `--all`.
-Other testers (peers.py) are asked about the bugs of libraries, with as many runs, as far as they are installed. The
-correct functions are audited again with other seeds, to count false alarms. `--kept` names a file of finished audits,
-which a later call does not repeat. `--write` puts the tables beside this script.
+Other testers (peers.py) are asked about the bugs of libraries in numbers and as published, with as many runs, as far as
+they are installed. The correct functions are audited again with other seeds, to count false alarms. `--kept` names a
+file of finished audits, which a later call does not repeat. `--side-by-side` keeps to seed 0 and to the functions that
+others are asked about. `--write` puts the tables beside this script, those side by side into `blackbox_peers.md`.
 """
 
 import argparse
@@ -34,6 +35,7 @@ SECTIONS = {
     "with a leak around the numbers": RELEASED,
 }
 FUNCTIONS = [each for section in SECTIONS.values() for each in section]
+OTHERS_ARE_ASKED = [each for each in REPORTED if each not in RELEASED]
 
 
 def audit(job):
@@ -128,6 +130,8 @@ def everything(done, testers, trials):
     lines = []
     for title, section in SECTIONS.items():
         mine = [tester for tester in testers if found_by(done, tester, section, trials[:1], broken=True)[1]]
+        if not mine:
+            continue
         lines += [f"## Functions {title}", "", f"| function | claim | truth, loss | {' | '.join(mine)} | reported |"]
         lines.append("| --- | --- | --- |" + " --- |" * (len(mine) + 1))
         for each in section:
@@ -156,20 +160,25 @@ def alarms(done, runs):
     return [head, "", *lines]
 
 
-def text(done, trials, repeat_trials):
-    """Returns the page."""
+def text(done, trials, repeat_trials, functions):
+    """Returns the page; functions other than all of them are side by side, without the false alarms."""
     testers = [OURS, *peers.TESTERS]
     missing = [name for name in peers.TESTERS if not any(tester == name for tester, *_ in done)]
     lines = ["# Functions with claims, audited from outside", ""]
     lines += [
-        f"99 % confidence, seed 0. {len(FUNCTIONS)} functions, {sum(g.broken for g in FUNCTIONS)} of them broken."
+        f"99 % confidence, seed 0. {len(functions)} functions, {sum(g.broken for g in functions)} of them broken."
     ]
     lines += ["", *summary(done, testers, trials), ""]
     lines += [f"* Audits with {n:,} runs on each neighbour: {seconds(done, n)}" for n in trials]
     lines += ["", "## Other testers", ""]
     lines += [line.removeprefix("    ") if line.strip() else "" for line in peers.__doc__.strip().splitlines()[2:]]
     lines += ["", *(f"Not asked when this was written: {name}." for name in missing), ""]
-    lines += ["## False alarms", "", *alarms(done, repeat_trials), ""]
+    if functions is FUNCTIONS:
+        lines += [
+            "`blackbox_peers.md` has all in one run, DP-Sniper and Delta-Siege among them.",
+            "",
+        ]
+        lines += ["## False alarms", "", *alarms(done, repeat_trials), ""]
     lines += [
         "A cell says with how many runs on each neighbour the claim was rejected, in bold, or **no** bold: not at all.",
         "",
@@ -187,12 +196,14 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--testers", nargs="*", default=[OURS, *filter(peers.installed, peers.TESTERS)])
     parser.add_argument("--kept", type=Path)
+    parser.add_argument("--side-by-side", action="store_true")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     kept = json.loads(asked.kept.read_text(encoding="utf-8")) if asked.kept and asked.kept.exists() else []
     done = {tuple(job): found for job, found in kept}
     trials = sorted(asked.trials)
-    asked_of = [(name, FUNCTIONS if name == OURS else REPORTED) for name in asked.testers]
+    ours = OTHERS_ARE_ASKED if asked.side_by_side else FUNCTIONS
+    asked_of = [(name, ours if name == OURS else OTHERS_ARE_ASKED) for name in asked.testers]
     correct = [each.name for each in FUNCTIONS if not each.broken]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         for i, runs in enumerate(trials):
@@ -202,14 +213,17 @@ def main():
                 due = [g.name for g in functions if asked.all or i == 0 or (g.broken and g.name not in before)]
                 jobs += [(tester, name, runs, 0) for name in due]
             finish(pool, jobs, done, asked.kept)
-        if OURS in asked.testers:
+        if OURS in asked.testers and not asked.side_by_side:
             seeds = range(1, asked.repeat + 1)
             again = [(OURS, name, asked.repeat_trials, seed) for seed in seeds for name in correct]
             finish(pool, again, done, asked.kept)
-    page = text(done, trials, asked.repeat_trials)
+    named = {each.name for each in ours}
+    shown = {job: found for job, found in done.items() if job[1] in named}
+    page = text(shown, trials, asked.repeat_trials, ours)
     print(page)
     if asked.write:
-        Path(__file__).with_suffix(".md").write_text(page, encoding="utf-8")
+        name = "blackbox_peers.md" if asked.side_by_side else "blackbox.md"
+        Path(__file__).with_name(name).write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
