@@ -2,6 +2,7 @@
 
     python benchmarks/trained.py                 all sections, and writes trained.md
     python benchmarks/trained.py tune            of the sections one or more; writes nothing
+    python benchmarks/trained.py offline --into  of the sections one or more, and puts them in trained.md
 
 Simulated users and simulated noise. δ = 10⁻⁵, replace-one. Seeds 100 to 102 chose the rates, for the private agent and
 for its twin with the same effort; the tables are of seeds 200 to 204, and returns of 200 fresh users for each.
@@ -26,11 +27,19 @@ from privcheck_algorithms.trained import (
     HIV,
     MOUNTAIN_CAR,
     PENDULUM,
+    PRIVATE_AWR,
     PRIVATE_EVOLUTION_STRATEGIES,
+    PRIVATE_FITTED_Q,
+    PRIVATE_MODEL_PLANNING,
     PRIVATE_POLICY_GRADIENT,
+    RULES,
+    AdvantageWeighted,
     EvolutionStrategies,
+    FittedQ,
     LinearPolicy,
+    LoggedUsers,
     MirrorPolicy,
+    ModelPlanning,
     PolicyGradient,
     SimulatedUsers,
     TanhPolicy,
@@ -38,7 +47,9 @@ from privcheck_algorithms.trained import (
     greedy_returns,
     no_noise,
     simulated_noise,
+    simulated_sample,
     train,
+    with_squares,
 )
 from privcheck_algorithms.trained.policies import greedy, sampled
 from privcheck_algorithms.trained.policy_gradient import draw_rows
@@ -203,27 +214,31 @@ def users() -> Iterator[str]:
 
 
 def in_gymnasium() -> Iterator[str]:
-    import gymnasium
-
     yield "| agent, ε = 1 | mean return in Gymnasium's own environment, by seed |"
     yield "| --- | --- |"
     for case in CASES:
-        own, means = gymnasium.make(case.agent.task.gymnasium), []
+        means = []
         for seed in FRESH:
             parameters, _, _ = trained(case, "1", seed)
-            totals = []
-            for episode in range(20):
-                seen, _ = own.reset(seed=1000 * seed + episode)
-                total, over = 0.0, False
-                while not over:
-                    scaled = (np.asarray(seen, dtype=np.float64) - case.agent.task.centre) / case.agent.task.scale
-                    action = int(greedy(case.agent.policy.logits(parameters, scaled)))
-                    given = case.agent.task.actions[action]
-                    seen, reward, ended, cut, _ = own.step(np.array([given]) if case is ROD else given)
-                    total, over = total + float(reward), ended or cut
-                totals.append(total)
-            means.append(np.mean(totals))
+            means.append(np.mean(gymnasium_returns(case.agent.task, case.agent.policy, parameters, seed)))
         yield f"| {case.title} | {', '.join(f'{mean:.1f}' for mean in means)} |"
+
+
+def gymnasium_returns(task, policy, parameters, seed: int) -> list[float]:
+    """Returns of 20 episodes of the greedy policy in Gymnasium's own environment."""
+    import gymnasium
+
+    own, totals = gymnasium.make(task.gymnasium), []
+    for episode in range(20):
+        seen, _ = own.reset(seed=1000 * seed + episode)
+        total, over = 0.0, False
+        while not over:
+            scaled = (np.asarray(seen, dtype=np.float64) - task.centre) / task.scale
+            given = task.actions[int(greedy(policy.logits(parameters, scaled)))]
+            seen, reward, ended, cut, _ = own.step(np.array([given]) if task is PENDULUM else given)
+            total, over = total + float(reward), ended or cut
+        totals.append(total)
+    return totals
 
 
 def hiv() -> Iterator[str]:
@@ -304,6 +319,153 @@ def one_run() -> Iterator[str]:
     yield f"Median {np.median(bounds):.2f}; the audit can show {exact:.2f} if nothing but the noise blurs the scores."
 
 
+@dataclass(frozen=True, kw_only=True)
+class Logged:
+    title: str
+    task: object
+    policy: object
+    behaviour: tuple[float, ...]  # parameters of the policy that chose the logged actions …
+    spread: float = 0.0  # … and the deviation of users' own parameters around them
+    features: object = None  # of the critic and of Q; None for their default
+
+    def log(self, seed: int):
+        """Episodes of 10 000 users who drew their actions."""
+        users, d = 10_000, len(self.behaviour)
+        own = np.array(self.behaviour) + self.spread * np.random.default_rng((seed, 7)).standard_normal((users, d))
+
+        def drawn(seen, uniforms, asked):
+            return sampled(self.policy.logits_apart(own[asked], seen), uniforms)
+
+        return SimulatedUsers(task=self.task, seed=seed).play(drawn, range(users))
+
+
+LOGS = (
+    Logged(
+        title="CartPole, one behaviour",
+        task=CART_POLE,
+        policy=linear(CART_POLE),
+        behaviour=(-1.0, -1.0, 1.0, 1.0),
+    ),
+    Logged(
+        title="CartPole, every user's own behaviour",
+        task=CART_POLE,
+        policy=linear(CART_POLE),
+        behaviour=(-1.0, -1.0, 1.0, 1.0),
+        spread=2.0,
+    ),
+    Logged(
+        title="Pendulum, one behaviour",
+        task=PENDULUM,
+        policy=ROD.agent.policy,
+        behaviour=(-0.97, 0.31, 0.34, -0.98),
+        features=with_squares,
+    ),
+)
+LEARNERS = {  # by name: the declaration, its C, what was tuned, and its values
+    "behaviour cloning": (PRIVATE_AWR.declare({}), "1/4", "rate", (0.1, 0.2, 0.4)),
+    "private-awr": (PRIVATE_AWR.declare({}), "1", "temperature", (0.02, 0.05, 0.1)),
+    "private-fitted-q": (PRIVATE_FITTED_Q.declare({}), "1/2", "ridge", (0.001, 0.003, 0.01)),
+    "private-model-planning": (PRIVATE_MODEL_PLANNING.declare({}), "2", "ridge", (0.003, 0.01, 0.03)),
+}
+
+
+def learner(case: Logged, name: str, value: float):
+    given = {"task": case.task, "policy": case.policy, LEARNERS[name][2]: value}
+    if name == "private-model-planning":
+        return ModelPlanning(**given, rules=RULES[case.task.name])
+    if case.features is not None:
+        given["features"] = case.features
+    if name == "private-fitted-q":
+        return FittedQ(**given)
+    return AdvantageWeighted(**{"temperature": None, "discount": 0.95} | given)
+
+
+def learned(case: Logged, name: str, value: float, level: str, seed: int, episodes):
+    """Parameters after a training on logged episodes, and its CPU seconds."""
+    declared, norm, _, _ = LEARNERS[name]
+    agent = learner(case, name, value)
+    given = {"C": norm, "d": sum(agent.blocks.values())}
+    at = declared.values(given if level == OFF else given | {"epsilon": level})
+    begun = time.process_time()
+    found = train(
+        agent,
+        LoggedUsers(episodes=episodes),
+        declaration=declared,
+        values=at,
+        noise=no_noise if level == OFF else simulated_noise(seed),
+        sample=simulated_sample(seed) if declared.others else None,
+    )
+    return found.parameters, time.process_time() - begun
+
+
+def offline() -> Iterator[str]:
+    """Logged episodes: tuned on seeds 100 to 102, then five fresh data sets; greedy policies on 200 fresh users."""
+
+    def greedily(case: Logged, parameters, seed: int) -> float:
+        return float(greedy_returns(case.task, case.policy, parameters, seed=10**6 + seed, episodes=200).mean())
+
+    levels = ("1", OFF)
+    rows, tuned, checked = [], [], []
+    for case in LOGS:
+        logs, chosen = {seed: case.log(seed) for seed in TUNING}, {}
+        for name, (_, _, number, tried) in LEARNERS.items():
+            for level in levels:
+                found = [
+                    [greedily(case, learned(case, name, value, level, seed, logs[seed])[0], seed) for seed in TUNING]
+                    for value in tried
+                ]
+                chosen[name, level] = tried[int(np.argmax([np.mean(one) for one in found]))]
+                cells = " | ".join(f"{value}: {shown(one)}" for value, one in zip(tried, found, strict=True))
+                tuned.append(f"| {case.title}, {name} | {said(level)} | {number} | {cells} |")
+                print(tuned[-1], flush=True)
+        returns, seconds, by_seed = {key: [] for key in chosen}, dict.fromkeys(chosen, 0.0), {n: [] for n in LEARNERS}
+        behaved = []
+        for seed in FRESH:
+            log = case.log(seed)
+            behaved.append(float(log.returns.mean()))
+            for (name, level), value in chosen.items():
+                parameters, spent = learned(case, name, value, level, seed, log)
+                returns[name, level].append(greedily(case, parameters, seed))
+                seconds[name, level] += spent / len(FRESH)
+                if level == "1":
+                    by_seed[name].append(np.mean(gymnasium_returns(case.task, case.policy, parameters, seed)))
+        greedy_one = shown([greedily(case, np.array(case.behaviour), seed) for seed in FRESH])
+        base = max(np.mean(returns["behaviour cloning", level]) for level in levels)
+        for name in LEARNERS:
+            mean, twin = (np.mean(returns[name, level]) for level in levels)
+            gain = "" if name == "behaviour cloning" else f"{100 * (mean - base) / (twin - base):.0f} %"
+            cells = " | ".join(shown(returns[name, level]) for level in levels)
+            spent = " | ".join(f"{seconds[name, level]:.1f}" for level in levels)
+            rows.append(
+                f"| {case.title} | {np.mean(behaved):.0f} | {greedy_one} | {name} | {cells} | {gain} | {spent} |"
+            )
+            means = ", ".join(f"{mean:.1f}" for mean in by_seed[name])
+            checked.append(f"| {case.title}, {name} | {means} |")
+            print(rows[-1], flush=True)
+    yield "A behaviour drew its actions from softmax policies of parameters that are written in the benchmark; its greedy"
+    yield "policy (with users' own behaviours, of their mean) and the logged returns are mediocre. The gain is over the"
+    yield "better behaviour cloning, with or without noise."
+    yield ""
+    yield (
+        "| logged episodes, K = 10 000 | logged return | behaviour's greedy policy | learner | ε = 1 | without noise | "
+        "share of the twin's gain | CPU seconds, ε = 1 | twin |"
+    )
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield from rows
+    yield ""
+    yield "The same policies at ε = 1 in Gymnasium's own environment, 20 episodes each:"
+    yield ""
+    yield "| learner | mean return by seed |"
+    yield "| --- | --- |"
+    yield from checked
+    yield ""
+    yield "What was tuned, on seeds 100 to 102, 9 trainings for each learner and as many for its twin:"
+    yield ""
+    yield "| learner | | number | value: return | value: return | value: return |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    yield from tuned
+
+
 def said(level: str) -> str:
     return "without noise" if level == OFF else f"ε = {level}"
 
@@ -314,6 +476,7 @@ SECTIONS = {
     "tune": (tune, "What was tuned: Adam's rate, on seeds 100 to 102"),
     "users": (users, "By the number of users"),
     "hiv": (hiv, "HIV treatment, K = 10 000 patients: the share of the way from untreated to the best known policy"),
+    "offline": (offline, "Logged episodes, K = 10 000: central DP, one episode a user"),
     "speed": (speed, "Speed, one core, per-user vectors included"),
     "one-run": (one_run, "One-run audit of ε = 1, 1 000 canaries of 10 000 users, confidence 95 %"),
 }
@@ -329,7 +492,8 @@ def main(asked: list[str]) -> None:
     for name, declared in (("private-policy-gradient", GRADIENT), ("private-evolution-strategies", SEARCH)):
         found = verify(declared, declared.values({}))
         said_of.append(f"`{name}`: {found.verdict}, joint DP {found.joint}, {found.upper_ratio:.6f} of the claim.")
-    text = [HEAD.format(verdict=" ".join(said_of))]
+    text, into = [HEAD.format(verdict=" ".join(said_of))], "--into" in asked
+    asked = [name for name in asked if name != "--into"]
     for name, (section, title) in SECTIONS.items():
         if asked and name not in asked:
             continue
@@ -340,6 +504,20 @@ def main(asked: list[str]) -> None:
         text.append(f"## {title}\n\n" + "\n".join(lines))
         if not asked:
             OUT.write_text("\n\n".join(text) + "\n", encoding="utf-8")
+        elif into:
+            put_in(title, "\n".join(lines))
+
+
+def put_in(title: str, lines: str) -> None:
+    """Put a section in the page, in place of the one of that title, or before the speed."""
+    parts = OUT.read_text(encoding="utf-8").split("\n## ")
+    titles = [part.split("\n")[0] for part in parts]
+    new = f"{title}\n\n{lines}\n"
+    if title in titles:
+        parts[titles.index(title)] = new
+    else:
+        parts.insert(titles.index(SECTIONS["speed"][1]), new)
+    OUT.write_text("\n## ".join(parts).rstrip() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

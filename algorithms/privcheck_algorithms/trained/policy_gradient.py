@@ -74,14 +74,17 @@ def batch_sizes(values: Mapping[str, Fraction]) -> tuple[int, ...]:
     return (int(values["B"]),)
 
 
-def declare_vectors(*, name: str, title: str, of: str, parameters: tuple[Parameter, ...]) -> Declaration:
-    """(ε, δ)-JDP by one Gaussian vector a user: ‖Δ‖₂ ≤ 2C, and with variance (2C/μ)² it is μ-GDP.
+def declare_vectors(
+    *, name: str, title: str, of: str, parameters: tuple[Parameter, ...], joint: Joint | None
+) -> Declaration:
+    """(ε, δ)-DP by one Gaussian vector a user: ‖Δ‖₂ ≤ 2C, and with variance (2C/μ)² it is μ-GDP.
 
     Args:
         name: Name of the algorithm.
         title: Its title.
         of: What a user's vector is, in words.
         parameters: K, B, d, C, ε, δ and μ with their defaults (`vector_parameters`).
+        joint: Of agents that users meet, who see their own actions; None for logged users, who act no more.
     """
     C = symbol("C", "positive")
     size = public("B users, in the order in which they come", why="a number fixed before anyone takes part")
@@ -99,7 +102,7 @@ def declare_vectors(*, name: str, title: str, of: str, parameters: tuple[Paramet
                 schedule=Batches(size=size, sizes=batch_sizes),
             ),
         ),
-        claim=Claim(ApproxDP(epsilon, delta), source="README, “The price”", joint=Joint()),
+        claim=Claim(ApproxDP(epsilon, delta), source="README, “The price”", joint=joint),
         parameters=parameters,
     )
 
@@ -107,7 +110,7 @@ def declare_vectors(*, name: str, title: str, of: str, parameters: tuple[Paramet
 def declare(_: Mapping[str, str]) -> Declaration:
     """The declaration: one gradient with its signal a user."""
     of = "a user's policy gradient and mean signal"
-    return declare_vectors(name=NAME, title=TITLE, of=of, parameters=PARAMETERS)
+    return declare_vectors(name=NAME, title=TITLE, of=of, parameters=PARAMETERS, joint=Joint())
 
 
 PRIVATE_POLICY_GRADIENT: Final = Algorithm(name=NAME, title=TITLE, source=SOURCE, declare=declare)
@@ -244,7 +247,7 @@ def weigh(gradients: Array, means: Array, *, norm: float, share: float) -> Array
     return np.concatenate([limited, means[:, np.newaxis] * norm * share**0.5], axis=1)
 
 
-def discounted_signals(task: Task, episodes: Episodes, *, discount: float) -> tuple[Array, Array]:
+def discounted_signals(task: Task, episodes: Episodes, *, discount: float) -> tuple[Array, Flags]:
     """G_t of every step, 0 after the end, and whether a step belongs to the episode, both (B, T).
 
     By rewards, G_t is the mean worth of the steps from t on, with weights γ^k: within [0, 1], and of one size for early

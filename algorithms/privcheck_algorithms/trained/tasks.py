@@ -9,7 +9,7 @@ numbers. `hiv.py` has a task that is not in Gymnasium.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, Literal
 
 import numpy as np
@@ -47,6 +47,7 @@ class Task:
         worth: From rewards to numbers in [0, 1], larger for larger rewards: public, and read for "rewards" alone.
         progress: From scaled observations (…, inputs) to numbers in [0, 1], 1 at the goal: public, and what tells
             episodes apart that do not reach it.
+        begin: From uniform numbers (users, n) to starting states, where these are not uniform between `low` and `high`.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Task:
     signal: Literal["goal", "failure", "rewards"]
     worth: Callable[[Array], Array] | None = None
     progress: Callable[[Array], Array] | None = None
+    begin: Callable[[Array], Array] | None = None
 
     @property
     def inputs(self) -> int:
@@ -71,6 +73,8 @@ class Task:
 
     def start(self, uniforms: Array) -> Array:
         """Starting states from uniform numbers (users, n) in [0, 1)."""
+        if self.begin is not None:
+            return self.begin(uniforms)
         low, high = np.array(self.low), np.array(self.high)
         return np.asarray(low + uniforms * (high - low))
 
@@ -285,6 +289,10 @@ class Episodes:
     def returns(self) -> Array:
         """Sum of each user's rewards, (B,)."""
         return np.asarray(self.rewards.sum(axis=1))
+
+    def of(self, rows: Indices) -> Episodes:
+        """The episodes of these rows, in their order."""
+        return Episodes(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
 
 
 def play(task: Task, choose: Choose, *, users: range, starts: Array, uniforms: Array) -> Episodes:

@@ -3,11 +3,13 @@
 Every user plays one episode, in one of the disjoint batches that the declaration's schedule states. The policy of a
 batch follows from the noisy sums of the batches before it; of its episodes a per-user vector is computed, clipped block
 by block to the declared norms and summed, and a channel adds the declared noise. A learner is handed those noisy sums
-and nothing else.
+and nothing else. With `Poisson` batches, all episodes are played before the first round, each user's by the first
+policy or as they were logged, and every round uses a fresh secret sample of them.
 
 The price: by parallel composition all batches together cost what one costs (a user is in one of them), one Gaussian
 vector whose blocks are priced together; and as everybody else sees functions of noisy sums and their own data, the
-guarantee holds as joint DP by the billboard lemma (Hsu et al. 2014, arXiv:1311.2828).
+guarantee holds as joint DP by the billboard lemma (Hsu et al. 2014, arXiv:1311.2828). Poisson batches are priced by the
+declaration's accountant; the ledger of a training records each of their rounds at what it costs a user who is in it.
 
 Promises: `Training` has only functions of noisy sums and public numbers. Sums are divided by the declared batch size,
 never by a number from the data. A per-user vector that is not finite counts as 0, for itself alone: an error would show
@@ -16,8 +18,9 @@ that a user has it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
@@ -28,7 +31,7 @@ from privcheck.declare.declaration import Declaration
 from privcheck.declare.mechanisms import Gaussian
 from privcheck.declare.mechanisms.base import Charge
 from privcheck.declare.relations import ReplaceOne, most_trajectories
-from privcheck.declare.schedules import Batches
+from privcheck.declare.schedules import Batches, Once, Poisson
 from privcheck.declare.statistics import ClippedSums, Vectors
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.runtime.channel import Billboard, Channel
@@ -41,6 +44,7 @@ Sums = Mapping[str, Array]
 
 _MOST: Final = 100_000  # batches: each is an update
 _LARGEST: Final = 1e150  # squares of larger entries may overflow
+_GRID: Final = 2**53  # uniform numbers are multiples of its inverse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,18 +68,22 @@ class Plan:
 
     Attributes:
         users: K, who take part; a rest that fills no batch does not.
-        batch: B, users of every batch.
+        batch: B, users of every batch; of Poisson batches, the expected number, rounded.
         blocks: Parts of the per-user vector, in the order of their releases.
+        rate: Of Poisson batches, the chance of each user to be in a round, rounded down to a multiple of 2⁻⁵³.
+        rounds: Of Poisson batches, their number.
     """
 
     users: int
     batch: int
     blocks: tuple[Block, ...]
+    rate: float | None = None
+    rounds: int = 0
 
     @property
     def batches(self) -> int:
-        """Number of batches: ⌊K/B⌋."""
-        return self.users // self.batch
+        """Number of batches: ⌊K/B⌋, or the rounds."""
+        return self.users // self.batch if self.rate is None else self.rounds
 
     @property
     def dimension(self) -> int:
@@ -83,9 +91,9 @@ class Plan:
         return sum(block.dimension for block in self.blocks)
 
     def members(self) -> Iterator[range]:
-        """Users of every batch, by number: disjoint."""
+        """Users of every batch, by number: disjoint; of Poisson batches all users, of whom each round has a sample."""
         for number in range(self.batches):
-            yield range(number * self.batch, (number + 1) * self.batch)
+            yield range(number * self.batch, (number + 1) * self.batch) if self.rate is None else range(self.users)
 
 
 def read_plan(declaration: Declaration, values: Mapping[str, Fraction]) -> Plan:
@@ -93,7 +101,7 @@ def read_plan(declaration: Declaration, values: Mapping[str, Fraction]) -> Plan:
 
     Args:
         declaration: One `ClippedSums` a block with Gaussian noise, in equal `Batches(sizes=…)` of the parameter `K`'s
-            users.
+            users; or a single one in `Poisson` batches.
         values: Its parameters.
 
     Raises:
@@ -103,21 +111,27 @@ def read_plan(declaration: Declaration, values: Mapping[str, Fraction]) -> Plan:
     if not isinstance(declaration.relation, ReplaceOne) or most_trajectories(declaration.relation, values) != 1:
         raise DeclarationError(f"{declaration.name}: expected to replace one user with one episode, "
                                f"got {declaration.relation.words}")  # fmt: skip
-    if declaration.others or declaration.shared_draws:
+    releases = declaration.statistics_released
+    sampled = len(releases) == 1 and isinstance(releases[0].schedule, Poisson)
+    if len(releases) != len(declaration.releases) or declaration.shared_draws or (declaration.others and not sampled):
         raise DeclarationError(f"{declaration.name}: expected fresh noise on clipped sums, and no other release")
     if "K" not in values:
         raise DeclarationError(f"{declaration.name}: expected a parameter K, the number of users")
     blocks, sizes = [], set[tuple[int, ...]]()
-    for release in declaration.noisy:
+    for release in releases:
         statistic, schedule = release.statistic, release.schedule
         if not isinstance(statistic, ClippedSums) or statistic.ball != "l2" or statistic.per != "record":
             raise DeclarationError(f"{release.name}: expected ClippedSums in ℓ₂ of one record a user, "
                                    f"got {statistic.name}")  # fmt: skip
         if not isinstance(release.mechanism, Gaussian):
             raise DeclarationError(f"{release.name}: expected Gaussian noise, got {release.mechanism.words}")
-        if not isinstance(schedule, Batches) or schedule.sizes is None or release.users:
-            raise DeclarationError(f"{release.name}: expected disjoint Batches(sizes=…) of all users: each user once")
-        sizes.add(schedule.sizes(values))
+        if isinstance(schedule, Poisson) and schedule.most is None and not release.users:
+            sizes.add((max(1, round(int(values["K"]) * schedule.rate.number(values))),))
+        elif not isinstance(schedule, Batches) or schedule.sizes is None or release.users:
+            raise DeclarationError(f"{release.name}: expected disjoint Batches(sizes=…) of all users, each user once, "
+                                   "or Poisson batches of them that are not cut off")  # fmt: skip
+        else:
+            sizes.add(schedule.sizes(values))
         norm = statistic.norm.number(values, rounding="down")
         blocks.append(Block(name=release.name, dimension=statistic.shape(values)[1], norm=norm))
     if len(sizes) != 1 or len(next(iter(sizes))) != 1:
@@ -125,6 +139,9 @@ def read_plan(declaration: Declaration, values: Mapping[str, Fraction]) -> Plan:
             f"{declaration.name}: expected batches of one size for all releases, got {sorted(sizes)}"
         )
     plan = Plan(users=int(values["K"]), batch=next(iter(sizes))[0], blocks=tuple(blocks))
+    if isinstance(schedule := releases[0].schedule, Poisson):
+        rate = math.floor(Fraction(schedule.rate.number(values, rounding="down")) * _GRID) / _GRID
+        plan = replace(plan, rate=rate, rounds=int(schedule.rounds.number(values)))
     if not 1 <= plan.batches <= _MOST:
         message = f"K = {plan.users} users in batches of {plan.batch}: expected 1 to {_MOST} batches"
         raise ParameterError(f"{message}; choose another K or B", name="B", given=plan.batch)
@@ -137,6 +154,28 @@ class Users(Protocol):
     def play(self, choose: Choose, users: range) -> Episodes:
         """Let each of these users play one episode by the public policy; one row a user, in their order."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LoggedUsers:
+    """Users who have played already, each one episode, by policies of their own that need not be known.
+
+    Attributes:
+        episodes: One row a user; user number i is the i-th.
+    """
+
+    episodes: Episodes
+
+    def play(self, choose: Choose, users: range) -> Episodes:
+        """The episodes of these users, whatever the policy.
+
+        Raises:
+            ParameterError: There are fewer users.
+        """
+        if users and max(users[0], users[-1]) >= len(self.episodes.users):
+            message = f"user {max(users[0], users[-1])}: only {len(self.episodes.users)} users were logged"
+            raise ParameterError(f"{message}; choose a smaller K", name="K", given=len(self.episodes.users))
+        return self.episodes.of(np.arange(users.start, users.stop, users.step))
 
 
 class Agent(Protocol[S]):
@@ -187,6 +226,12 @@ class Training(Generic[S]):
     ledger: Ledger
 
 
+def one_round(declaration: Declaration) -> Declaration:
+    """The declaration of one round of Poisson batches, for a user who is in it; any other one as it is."""
+    rounds = [replace(one, schedule=Once()) for one in declaration.statistics_released]
+    return replace(declaration, releases=tuple(rounds)) if declaration.others else declaration
+
+
 class _NoRecord:
     """Records nothing: batches after the first cost nothing more, as their users are others."""
 
@@ -207,6 +252,11 @@ def no_noise(_: int) -> NoiseSource:
     return NoNoise()
 
 
+def simulated_sample(seed: int) -> Callable[[int], np.random.Generator]:
+    """Random numbers of the Poisson batches, by round: seeded, for simulation and audits only."""
+    return lambda batch: np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, batch)))
+
+
 def train(
     agent: Agent[S],
     users: Users,
@@ -214,22 +264,26 @@ def train(
     declaration: Declaration,
     values: Mapping[str, Fraction],
     noise: Callable[[int], NoiseSource],
+    sample: Callable[[int], np.random.Generator] | None = None,
     ledger: Path | None = None,
 ) -> Training[S]:
     """Train an agent on users who play one episode each, as a declaration says.
 
     Args:
         agent: The agent.
-        users: Who play.
+        users: Who play, or whose episodes were logged.
         declaration: The releases; see `read_plan`.
         values: All its parameters (`Declaration.values`).
         noise: A fresh source for every batch, by its number: `simulated_noise(seed)`, or `no_noise` for the twin.
+        sample: Random numbers of every Poisson batch, by its number, secret and independent of the noise:
+            `simulated_sample(seed)`; None for disjoint batches.
         ledger: Where the ledger is written; None keeps it in memory.
 
     Raises:
         DeclarationError: The declaration is not one of such a training.
         ParameterError: The agent's vectors have other parts than are declared, or there is no batch, or a source would
-            draw release noise, which is not made for clipped sums yet, or sources are of several kinds.
+            draw release noise, which is not made for clipped sums yet, or sources are of several kinds, or Poisson
+            batches have no random numbers, or disjoint ones have some.
         ChannelError: A sum is not finite.
     """
     plan = read_plan(declaration, values)
@@ -237,21 +291,29 @@ def train(
     if dict(agent.blocks) != declared or list(agent.blocks) != list(declared):
         message = f"the agent's vectors have the parts {dict(agent.blocks)}, and {declared} are declared"
         raise ParameterError(f"{message}: declare the agent's dimensions", name="d", given=str(declared))
+    if (plan.rate is None) != (sample is None):
+        message = "expected random numbers of the samples, sample=…, with Poisson batches and with no others"
+        raise ParameterError(message, name="sample")
     first = noise(0)
     if first.protects:
         message = "release noise needs whole numbers, and clipped sums have no grid yet: train with simulated noise"
         raise ParameterError(message, name="noise", given=first.words)
     book = Ledger(declaration, values, noise=first.words, as_declared=first.as_declared, path=ledger)
-    channel = Channel(declaration, values, noise=first, billboard=Billboard(), ledger=book)
+    channel = Channel(one_round(declaration), values, noise=first, billboard=Billboard(), ledger=book)
     state, states, sums = agent.begin(plan), [], list[Sums]()
+    logged = None if sample is None else users.play(agent.choose(state), range(plan.users))
     for number, members in enumerate(plan.members()):
         if number:
             source = noise(number)
             if (source.words, source.as_declared) != (first.words, first.as_declared):
                 message = f"batch {number}: expected noise of the same kind as that of batch 0, which the ledger names"
                 raise ParameterError(f"{message}, got {source.words}", name="noise", given=source.words)
-            channel = channel.again(noise=source, billboard=Billboard(), ledger=_NoRecord())
-        exact = _exact_sums(agent, state, users.play(agent.choose(state), members), plan)
+            channel = channel.again(noise=source, billboard=Billboard(), ledger=_NoRecord() if sample is None else book)
+        if logged is None or sample is None or plan.rate is None:
+            episodes = users.play(agent.choose(state), members)
+        else:
+            episodes = logged.of(np.flatnonzero(sample(number).random(plan.users) < plan.rate))
+        exact = _exact_sums(agent, state, episodes, plan)
         noisy = {name: channel.release(name, value, part=0) for name, value in exact.items()}
         states.append(state)
         sums.append(noisy)
@@ -263,8 +325,9 @@ def train(
 def _exact_sums(agent: Agent[S], state: S, episodes: Episodes, plan: Plan) -> dict[str, Array]:
     """Clipped sums of a batch, by release: they go into the channel and nowhere else."""
     vectors = np.asarray(agent.per_user_vector(state, episodes), dtype=np.float64)
-    if vectors.shape != (plan.batch, plan.dimension):
-        message = f"expected per-user vectors {(plan.batch, plan.dimension)}, got {vectors.shape}"
+    wanted = (plan.batch if plan.rate is None else len(episodes.users), plan.dimension)
+    if vectors.shape != wanted:
+        message = f"expected per-user vectors {wanted}, got {vectors.shape}"
         raise ParameterError(f"{message}: one row a user of the batch", name="per_user_vector")
     return clipped_sums(vectors, plan)
 
