@@ -16,7 +16,7 @@ from privcheck_algorithms.trained.evolution_strategies import PRIVATE_EVOLUTION_
 from privcheck_algorithms.trained.fitted_q import PRIVATE_FITTED_Q, FittedQ
 from privcheck_algorithms.trained.hiv import HIV
 from privcheck_algorithms.trained.model_planning import PRIVATE_MODEL_PLANNING, RULES, ModelPlanning, Rules
-from privcheck_algorithms.trained.moments import Moments, squares, with_squares
+from privcheck_algorithms.trained.moments import Moments, products, squares, with_products
 from privcheck_algorithms.trained.policies import LinearPolicy, MirrorPolicy, Policy, TanhPolicy
 from privcheck_algorithms.trained.policy_gradient import (
     PRIVATE_POLICY_GRADIENT,
@@ -73,10 +73,11 @@ __all__ = [
     "drawn_returns",
     "greedy_returns",
     "no_noise",
+    "products",
     "read_plan",
     "simulated_noise",
     "simulated_sample",
     "squares",
     "train",
-    "with_squares",
+    "with_products",
 ]

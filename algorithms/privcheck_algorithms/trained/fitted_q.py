@@ -22,7 +22,7 @@ import numpy as np
 from privcheck.declare.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError
 from privcheck.runtime.registry import Algorithm
-from privcheck_algorithms.trained.moments import Moments, squares
+from privcheck_algorithms.trained.moments import Moments, products
 from privcheck_algorithms.trained.policies import Policy, action_codes, sampled
 from privcheck_algorithms.trained.policy_gradient import (
     SOURCE,
@@ -39,8 +39,8 @@ TITLE: Final = "PRIVATE-FITTED-Q: Q by regression on noisy moments of logged epi
 
 PARAMETERS: Final = vector_parameters(
     Parameter(name="B", default=10_000, kind="count", meaning="users of a batch, each an iteration of Q"),
-    Parameter(name="d", default=53, kind="count", meaning="coordinates of a vector: the moments of Q's regression"),
-    norm=1,
+    Parameter(name="d", default=134, kind="count", meaning="coordinates of a vector: the moments of Q's regression"),
+    norm="1/4",
 )
 
 
@@ -85,9 +85,9 @@ class FittedQ:
 
     task: Task
     policy: Policy
-    features: Callable[[Array], Array] = squares
-    discount: float = 0.95
-    ridge: float = 0.003
+    features: Callable[[Array], Array] = products
+    discount: float = 0.9
+    ridge: float = 0.01
 
     def __post_init__(self) -> None:
         if not 0 < self.ridge < math.inf:

@@ -90,6 +90,12 @@ def squares(observations: Array) -> Array:
     return np.asarray(observations**2)
 
 
-def with_squares(observations: Array) -> Array:
-    """Observations and their squares, (…, 2·inputs)."""
-    return np.concatenate([observations, observations**2], axis=-1)
+def products(observations: Array) -> Array:
+    """Products of two coordinates of observations, (…, inputs·(inputs + 1)/2)."""
+    first, second = np.triu_indices(observations.shape[-1])
+    return np.asarray(observations[..., first] * observations[..., second])
+
+
+def with_products(observations: Array) -> Array:
+    """Observations and products of two of their coordinates."""
+    return np.concatenate([observations, products(observations)], axis=-1)

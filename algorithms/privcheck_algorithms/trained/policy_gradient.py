@@ -42,7 +42,7 @@ SOURCE: Final = "this package; README of trained"
 VECTORS: Final = "vectors"
 
 
-def vector_parameters(batch: Parameter, coordinates: Parameter, *, norm: int) -> tuple[Parameter, ...]:
+def vector_parameters(batch: Parameter, coordinates: Parameter, *, norm: int | str) -> tuple[Parameter, ...]:
     """Parameters of an agent with one vector a user: K, its own B and d, C with this default, ε, δ and μ."""
     return (
         Parameter(name="K", default=10_000, kind="count", meaning="users, one episode each"),
