@@ -47,7 +47,7 @@ _PUBLIC: Final = (
     Parameter(name="K", default=10_000, kind="count", meaning="users, one logged episode each"),
     Parameter(name="rate", default="1/20", kind="probability", meaning="chance of each user to be in a round"),
     Parameter(name="T", default=60, kind="count", meaning="rounds, each with a fresh sample"),
-    Parameter(name="d", default=22, kind="count", meaning="coordinates of a vector: the policy's and the critic's"),
+    Parameter(name="d", default=23, kind="count", meaning="coordinates of a vector: the policy's and the critic's"),
     Parameter(name="C", default=1, kind="positive", meaning="norm to which a user's vector is clipped"),
     Parameter(name="epsilon", default=1, kind="positive", meaning="ε of the claim, nats"),
     Parameter(name="delta", default="0.00001", kind="probability", meaning="δ of the claim"),

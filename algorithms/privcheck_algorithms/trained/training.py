@@ -324,7 +324,9 @@ def train(
 
 def _exact_sums(agent: Agent[S], state: S, episodes: Episodes, plan: Plan) -> dict[str, Array]:
     """Clipped sums of a batch, by release: they go into the channel and nowhere else."""
-    vectors = np.asarray(agent.per_user_vector(state, episodes), dtype=np.float64)
+    vectors = np.zeros((0, plan.dimension))  # of an empty sample: an agent need not know that there are any
+    if len(episodes.users):
+        vectors = np.asarray(agent.per_user_vector(state, episodes), dtype=np.float64)
     wanted = (plan.batch if plan.rate is None else len(episodes.users), plan.dimension)
     if vectors.shape != wanted:
         message = f"expected per-user vectors {wanted}, got {vectors.shape}"
