@@ -439,8 +439,9 @@ def compare_logged(case: Logged, chosen: dict[tuple[str, str], float]) -> tuple[
     rows.append(f"| {case.title} | the behaviour, greedy | | {shown(usual)} | | |")
     for name in LEARNERS:
         private, twin = returns[name, "1"], returns[name, OFF]
-        gain = (np.mean(private) - base) / max(np.mean(twin) - base, 1e-9)
-        share = "" if name == "behaviour cloning" else f"{100 * gain:.0f} %" if np.mean(twin) > base else "no gain"
+        gains = np.mean(private) - base, np.mean(twin) - base
+        share = f"{100 * gains[0] / gains[1]:.0f} %" if min(gains) > 0 else "none"
+        share = "" if name == "behaviour cloning" else share
         spent = f"{seconds[name, '1']:.1f}, {seconds[name, OFF]:.1f}"
         rows.append(f"| {case.title} | {name} | {shown(private)} | {shown(twin)} | {share} | {spent} |")
         print(rows[-1], flush=True)

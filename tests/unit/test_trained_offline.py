@@ -229,7 +229,9 @@ def test_a_weighted_gradient_is_the_slope_of_weighted_log_likelihood(task):
     rng = np.random.default_rng(4)
     plan = read_plan(AWR, AWR.values({"d": agent.blocks[VECTORS], "C": 10_000}))  # nothing is limited
     state = dataclasses.replace(
-        agent.begin(plan), parameters=rng.normal(size=policy.dimension), critic=rng.normal(size=task.inputs + 1) * 0.1 - 0.5
+        agent.begin(plan),
+        parameters=rng.normal(size=policy.dimension),
+        critic=rng.normal(size=task.inputs + 1) * 0.1 - 0.5,
     )
     episodes = logged(4, task=task, policy=policy, behaviour=np.zeros(policy.dimension))
     signals, _ = discounted_signals(task, episodes, discount=0.9)

@@ -226,7 +226,7 @@ class Training(Generic[S]):
     ledger: Ledger
 
 
-def one_round(declaration: Declaration) -> Declaration:
+def single_round(declaration: Declaration) -> Declaration:
     """The declaration of one round of Poisson batches, for a user who is in it; any other one as it is."""
     rounds = [replace(one, schedule=Once()) for one in declaration.statistics_released]
     return replace(declaration, releases=tuple(rounds)) if declaration.others else declaration
@@ -299,7 +299,7 @@ def train(
         message = "release noise needs whole numbers, and clipped sums have no grid yet: train with simulated noise"
         raise ParameterError(message, name="noise", given=first.words)
     book = Ledger(declaration, values, noise=first.words, as_declared=first.as_declared, path=ledger)
-    channel = Channel(one_round(declaration), values, noise=first, billboard=Billboard(), ledger=book)
+    channel = Channel(single_round(declaration), values, noise=first, billboard=Billboard(), ledger=book)
     state, states, sums = agent.begin(plan), [], list[Sums]()
     logged = None if sample is None else users.play(agent.choose(state), range(plan.users))
     for number, members in enumerate(plan.members()):

@@ -28,7 +28,7 @@ from privcheck.declare.mechanisms import Noise
 from privcheck.declare.procedures.charges import charge
 from privcheck.runtime.noise import NoiseSource
 from privcheck_algorithms.trained.tasks import Array, Choose, Episodes
-from privcheck_algorithms.trained.training import Training, Users, one_round, simulated_noise
+from privcheck_algorithms.trained.training import Training, Users, simulated_noise, single_round
 
 Left = Mapping[str, NDArray[Any]]
 Procedure = Callable[[Users, Callable[[int], NoiseSource]], Left]
@@ -75,7 +75,7 @@ def audit_lockstep(
         values: Its parameters.
         seed: Seed of the noise.
     """
-    releases, sampled = one_round(declaration).noisy, bool(declaration.others)
+    releases, sampled = single_round(declaration).noisy, bool(declaration.others)
     allowed = {r.name: charge(r, declaration.relation, values).l2 for r in releases}
     scales = [(r.name, r.mechanism.at(values).scale) for r in releases]
     moved, findings = dict.fromkeys(allowed, 0.0), set[str]()
