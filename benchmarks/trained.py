@@ -13,8 +13,8 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -30,13 +30,21 @@ from privcheck_algorithms.trained import (
     HIV,
     MOUNTAIN_CAR,
     PENDULUM,
+    PRIVATE_AWR,
     PRIVATE_EVOLUTION_STRATEGIES,
+    PRIVATE_FITTED_Q,
+    PRIVATE_MODEL_PLANNING,
     PRIVATE_NATURAL_GRADIENT,
     PRIVATE_POLICY_GRADIENT,
+    RULES,
+    AdvantageWeighted,
     DosePolicy,
     EvolutionStrategies,
+    FittedQ,
     LinearPolicy,
+    LoggedUsers,
     MirrorPolicy,
+    ModelPlanning,
     NaturalGradient,
     Network,
     OptaxRule,
@@ -47,7 +55,9 @@ from privcheck_algorithms.trained import (
     greedy_returns,
     no_noise,
     simulated_noise,
+    simulated_sample,
     train,
+    with_products,
 )
 from privcheck_algorithms.trained.cancer import DEATH, DOSES, MONTHS, develop, hazard, month_rewards
 from privcheck_algorithms.trained.policies import greedy, sampled
@@ -230,27 +240,31 @@ def users() -> Iterator[str]:
 
 
 def in_gymnasium() -> Iterator[str]:
-    import gymnasium
-
     yield "| agent, ε = 1 | mean return in Gymnasium's own environment, by seed |"
     yield "| --- | --- |"
     for case in CASES:
-        own, means = gymnasium.make(case.agent.task.gymnasium), []
+        means = []
         for seed in FRESH:
             parameters, _, _ = trained(case, "1", seed)
-            totals = []
-            for episode in range(20):
-                seen, _ = own.reset(seed=1000 * seed + episode)
-                total, over = 0.0, False
-                while not over:
-                    scaled = (np.asarray(seen, dtype=np.float64) - case.agent.task.centre) / case.agent.task.scale
-                    action = int(greedy(case.agent.policy.logits(parameters, scaled)))
-                    given = case.agent.task.actions[action]
-                    seen, reward, ended, cut, _ = own.step(np.array([given]) if case is ROD else given)
-                    total, over = total + float(reward), ended or cut
-                totals.append(total)
-            means.append(np.mean(totals))
+            means.append(np.mean(gymnasium_returns(case.agent.task, case.agent.policy, parameters, seed)))
         yield f"| {case.title} | {', '.join(f'{mean:.1f}' for mean in means)} |"
+
+
+def gymnasium_returns(task, policy, parameters, seed: int) -> list[float]:
+    """Returns of 20 episodes of the greedy policy in Gymnasium's own environment."""
+    import gymnasium
+
+    own, totals = gymnasium.make(task.gymnasium), []
+    for episode in range(20):
+        seen, _ = own.reset(seed=1000 * seed + episode)
+        total, over = 0.0, False
+        while not over:
+            scaled = (np.asarray(seen, dtype=np.float64) - task.centre) / task.scale
+            given = task.actions[int(greedy(policy.logits(parameters, scaled)))]
+            seen, reward, ended, cut, _ = own.step(np.array([given]) if task is PENDULUM else given)
+            total, over = total + float(reward), ended or cut
+        totals.append(total)
+    return totals
 
 
 def hiv() -> Iterator[str]:
@@ -485,6 +499,166 @@ def one_run() -> Iterator[str]:
     yield f"Median {np.median(bounds):.2f}; the audit can show {exact:.2f} if nothing but the noise blurs the scores."
 
 
+@dataclass(frozen=True, kw_only=True)
+class Logged:
+    title: str
+    task: object
+    policy: object
+    behaviour: tuple[float, ...]  # parameters of the policy that chose the logged actions …
+    spread: float = 0.0  # … and the deviation of users' own parameters around them
+    features: object = None  # of the critic and of Q; None for their default
+    norms: Mapping[str, str] = field(default_factory=dict)  # C where it is not that of LEARNERS
+
+    def log(self, seed: int):
+        """Episodes of 10 000 users who drew their actions."""
+        users, d = 10_000, len(self.behaviour)
+        own = np.array(self.behaviour) + self.spread * np.random.default_rng((seed, 7)).standard_normal((users, d))
+
+        def drawn(seen, uniforms, asked):
+            return sampled(self.policy.logits_apart(own[asked], seen), uniforms)
+
+        return SimulatedUsers(task=self.task, seed=seed).play(drawn, range(users))
+
+
+LOGS = (
+    Logged(
+        title="CartPole, one behaviour",
+        task=CART_POLE,
+        policy=linear(CART_POLE),
+        behaviour=(-1.0, -1.0, 1.0, 1.0),
+    ),
+    Logged(
+        title="CartPole, every user's own behaviour",
+        task=CART_POLE,
+        policy=linear(CART_POLE),
+        behaviour=(-1.0, -1.0, 1.0, 1.0),
+        spread=2.0,
+    ),
+    Logged(
+        title="Pendulum, one behaviour",
+        task=PENDULUM,
+        policy=ROD.agent.policy,
+        behaviour=(-0.97, 0.31, 0.34, -0.98),
+        features=with_products,
+        norms={"private-fitted-q": "2"},
+    ),
+)
+LEARNERS = {  # by name: the declaration, its C, what was tuned, and its values
+    "behaviour cloning": (PRIVATE_AWR.declare({}), "1/4", "rate", (0.1, 0.2, 0.4)),
+    "private-awr": (PRIVATE_AWR.declare({}), "1", "temperature", (0.02, 0.05, 0.1)),
+    "private-fitted-q": (PRIVATE_FITTED_Q.declare({}), "1/4", "ridge", (0.003, 0.01, 0.03)),
+    "private-model-planning": (PRIVATE_MODEL_PLANNING.declare({}), "2", "ridge", (0.003, 0.01, 0.03)),
+}
+
+
+def learner(case: Logged, name: str, value: float):
+    given = {"task": case.task, "policy": case.policy, LEARNERS[name][2]: value}
+    if name == "private-model-planning":
+        return ModelPlanning(**given, rules=RULES[case.task.name])
+    if case.features is not None:
+        given["features"] = case.features
+    if name == "private-fitted-q":
+        return FittedQ(**given)
+    return AdvantageWeighted(**{"temperature": None, "discount": 0.95} | given)
+
+
+def learned(case: Logged, name: str, value: float, *, level: str, seed: int, episodes):
+    """Parameters after a training on logged episodes, and its CPU seconds."""
+    declared, norm, _, _ = LEARNERS[name]
+    agent = learner(case, name, value)
+    given = {"C": case.norms.get(name, norm), "d": sum(agent.blocks.values())}
+    at = declared.values(given if level == OFF else given | {"epsilon": level})
+    begun = time.process_time()
+    found = train(
+        agent,
+        LoggedUsers(episodes=episodes),
+        declaration=declared,
+        values=at,
+        noise=no_noise if level == OFF else simulated_noise(seed),
+        sample=simulated_sample(seed) if declared.others else None,
+    )
+    return found.parameters, time.process_time() - begun
+
+
+def tune_logged(case: Logged) -> tuple[dict[tuple[str, str], float], list[str]]:
+    """The best value of each learner's number by name and level, on seeds 100 to 102, and rows of a table."""
+    logs, chosen, rows = {seed: case.log(seed) for seed in TUNING}, {}, []
+    for name, (_, _, number, tried) in LEARNERS.items():
+        for level in ("1", OFF):
+            found = []
+            for value in tried:
+                made = [learned(case, name, value, level=level, seed=seed, episodes=log) for seed, log in logs.items()]
+                found.append([greedily(case, one, seed) for (one, _), seed in zip(made, logs, strict=True)])
+            chosen[name, level] = tried[int(np.argmax([np.mean(one) for one in found]))]
+            cells = " | ".join(f"{value}: {shown(one)}" for value, one in zip(tried, found, strict=True))
+            rows.append(f"| {case.title}, {name} | {said(level)} | {number} | {cells} |")
+            print(rows[-1], flush=True)
+    return chosen, rows
+
+
+def greedily(case: Logged, parameters, seed: int) -> float:
+    return float(greedy_returns(case.task, case.policy, parameters, seed=10**6 + seed, episodes=200).mean())
+
+
+def compare_logged(case: Logged, chosen: dict[tuple[str, str], float]) -> tuple[list[str], list[str]]:
+    """Rows of returns on five fresh data sets, and of those in Gymnasium's own environment."""
+    returns, seconds, own = {key: [] for key in chosen}, dict.fromkeys(chosen, 0.0), {name: [] for name in LEARNERS}
+    behaved, usual = [], []
+    for seed in FRESH:
+        log = case.log(seed)
+        behaved.append(float(log.returns.mean()))
+        usual.append(greedily(case, np.array(case.behaviour), seed))
+        for (name, level), value in chosen.items():
+            parameters, spent = learned(case, name, value, level=level, seed=seed, episodes=log)
+            returns[name, level].append(greedily(case, parameters, seed))
+            seconds[name, level] += spent / len(FRESH)
+            if level == "1":
+                own[name].append(np.mean(gymnasium_returns(case.task, case.policy, parameters, seed)))
+    base = max(np.mean(returns["behaviour cloning", level]) for level in ("1", OFF))
+    rows = [f"| {case.title} | the behaviour, drawn | | {shown(behaved)} | | |"]
+    rows.append(f"| {case.title} | the behaviour, greedy | | {shown(usual)} | | |")
+    for name in LEARNERS:
+        private, twin = returns[name, "1"], returns[name, OFF]
+        gains = np.mean(private) - base, np.mean(twin) - base
+        share = f"{100 * gains[0] / gains[1]:.0f} %" if min(gains) > 0 else "none"
+        share = "" if name == "behaviour cloning" else share
+        spent = f"{seconds[name, '1']:.1f}, {seconds[name, OFF]:.1f}"
+        rows.append(f"| {case.title} | {name} | {shown(private)} | {shown(twin)} | {share} | {spent} |")
+        print(rows[-1], flush=True)
+    return rows, [f"| {case.title}, {name} | {', '.join(f'{one:.1f}' for one in own[name])} |" for name in LEARNERS]
+
+
+def offline() -> Iterator[str]:
+    """Logged episodes: tuned on seeds 100 to 102, then five fresh data sets; greedy policies on 200 fresh users."""
+    rows, tuned, checked = [], [], []
+    for case in LOGS:
+        chosen, tried = tune_logged(case)
+        found, own = compare_logged(case, chosen)
+        rows, tuned, checked = rows + found, tuned + tried, checked + own
+    for name, (declared, *_) in list(LEARNERS.items())[1:]:
+        found = verify(declared, declared.values({}))
+        yield f"`{name}`: {found.verdict}, {found.upper_ratio:.6f} of the claim."
+    yield "Users drew their actions from softmax policies whose parameters are in the benchmark; the greedy one (where"
+    yield "users have parameters of their own, that of their mean) and the logged returns are mediocre. Gains are over"
+    yield "behaviour cloning at ε = 1 or without noise, whichever is better."
+    yield ""
+    yield "| logged episodes | policy | ε = 1 | without noise | share of the twin's gain | CPU seconds, ε = 1, twin |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    yield from rows
+    yield ""
+    yield "The same policies at ε = 1 in Gymnasium's own environment, 20 episodes each:"
+    yield ""
+    yield "| learner | mean return by seed |"
+    yield "| --- | --- |"
+    yield from checked
+    yield ""
+    yield "What was tuned, on seeds 100 to 102, 9 trainings for each learner and as many for its twin:"
+    yield ""
+    yield "| learner | | number | value: return | value: return | value: return |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    yield from tuned
+
+
 def said(level: str) -> str:
     return "without noise" if level == OFF else f"ε = {level}"
 
@@ -500,6 +674,7 @@ SECTIONS = {
     "deep": (deep, "The network in JAX"),
     "hiv": (hiv, "HIV treatment, K = 10 000 patients: the share of the way from untreated to the best known policy"),
     "cancer": (cancer, "Cancer dosing: six months of chemotherapy (Zhao, Kosorok & Zeng 2009)"),
+    "offline": (offline, "Logged episodes, K = 10 000: central DP, one episode a user"),
     "speed": (speed, "Speed, one core, per-user vectors included"),
     "one-run": (one_run, "One-run audit of ε = 1, 1 000 canaries of 10 000 users, confidence 95 %"),
 }

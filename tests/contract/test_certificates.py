@@ -25,9 +25,10 @@ from privcheck.terms.symbols import A, H, K, S, epsilon, rho
 from privcheck.verification import judge
 
 DECLARED = [name for name in registry.names("algorithms") if registry.algorithm(name).declare is not None]
-WITHOUT = {  # no word for their release, their noise or their pair, or more rounds than the checker composes
-    "banded-matrix-factorisation", "choice-and-sum", "matrix-factorisation", "published-privorl-n", "sdp-pe-as-printed",
-    "shuffled-bandit", "sparse-vector-3",
+WITHOUT = {  # no word for their release, their noise or their pair (a sample's replaced unit is none), or more rounds
+    # than the checker composes
+    "banded-matrix-factorisation", "choice-and-sum", "matrix-factorisation", "private-awr", "published-privorl-n",
+    "sdp-pe-as-printed", "shuffled-bandit", "sparse-vector-3",
 }  # fmt: skip
 UNDECIDED = {"dp-policy-evaluation", "private-q-learning", "published-privorl-j"}
 

@@ -52,6 +52,7 @@ class LeastNoise:
         usual: The declaration's other parameters; at their defaults the parameter has its default.
         claim: Names of the claim's parameters, ε and its failure probability.
         bits: Whether the parameter is the number of noise bits; otherwise the noise's std is inverse to it.
+        sizes: Names of other parameters that its value depends on, such as those of a sample.
     """
 
     name: str
@@ -60,6 +61,7 @@ class LeastNoise:
     usual: tuple[Parameter, ...]
     claim: tuple[str, str] = ("epsilon", "beta")
     bits: bool = False
+    sizes: tuple[str, ...] = ()
 
     def __call__(self, values: Mapping[str, Fraction]) -> Fraction:
         """Value with which the releases satisfy the claim at the least noise.
@@ -67,7 +69,8 @@ class LeastNoise:
         Raises:
             ParameterError: No amount of noise is enough.
         """
-        defaults = {one.name: one.check(one.default) for one in self.usual if one.name in self.claim}
+        decisive = (*self.claim, *self.sizes)
+        defaults = {one.name: one.check(one.default) for one in self.usual if one.name in decisive}
         if all(values[name] == default for name, default in defaults.items()):
             return values[self.name]
         return _find(self, tuple(sorted(values.items())))

@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from privcheck.declare.declaration import Declaration, Parameter
+from privcheck.declare.declaration import Declaration, Joint, Parameter
 from privcheck.errors import ParameterError
 from privcheck.runtime.registry import Algorithm
 from privcheck_algorithms.trained.policies import Policy, greedy
@@ -42,7 +42,7 @@ PARAMETERS: Final = vector_parameters(
 def declare(_: Mapping[str, str]) -> Declaration:
     """The declaration: one perturbation, weighted by a score, a user."""
     of = "a user's perturbation times the score of their episode"
-    return declare_vectors(name=NAME, title=TITLE, of=of, parameters=PARAMETERS)
+    return declare_vectors(name=NAME, title=TITLE, of=of, parameters=PARAMETERS, joint=Joint())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 
-from privcheck.declare.declaration import Declaration, Parameter
+from privcheck.declare.declaration import Declaration, Joint, Parameter
 from privcheck.errors import ParameterError
 from privcheck.runtime.registry import Algorithm
 from privcheck_algorithms.trained.policies import Policy, probabilities, sampled
@@ -55,7 +55,7 @@ PARAMETERS: Final = vector_parameters(
 def declare(_: Mapping[str, str]) -> Declaration:
     """The declaration: one gradient in k directions, with its signal, a user."""
     of = "a user's policy gradient in public directions, and mean signal"
-    return declare_vectors(name=NAME, title=TITLE, of=of, parameters=PARAMETERS)
+    return declare_vectors(name=NAME, title=TITLE, of=of, parameters=PARAMETERS, joint=Joint())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -287,3 +287,13 @@ def greedy(logits: Array) -> Indices:
     """Most likely actions; the first of those that tie."""
     whole = np.concatenate([np.zeros((*logits.shape[:-1], 1)), logits], axis=-1)
     return np.asarray(whole.argmax(axis=-1), dtype=np.int64)
+
+
+def action_codes(actions: Indices, *, number: int) -> Array:
+    """1{a = j} − 1/n for every action but the first, (…, n − 1).
+
+    Args:
+        actions: (…) places of actions.
+        number: n, of actions.
+    """
+    return np.asarray((actions[..., np.newaxis] == np.arange(1, number)) - 1.0 / number)

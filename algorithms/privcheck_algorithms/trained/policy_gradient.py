@@ -34,7 +34,7 @@ from privcheck_algorithms.privatizers.declaration import MU, follow_gaussian
 from privcheck_algorithms.trained.policies import Policy, greedy, probabilities, sampled
 from privcheck_algorithms.trained.rules import Adam, Rule
 from privcheck_algorithms.trained.running import SMALL, UNITS, Trained, policy_reading
-from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Indices, Task, play
+from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Flags, Indices, Task, play
 from privcheck_algorithms.trained.training import Plan, Sums
 
 NAME: Final = "private-policy-gradient"
@@ -43,7 +43,7 @@ SOURCE: Final = "this package; README of trained"
 VECTORS: Final = "vectors"
 
 
-def vector_parameters(batch: Parameter, coordinates: Parameter, *, norm: int) -> tuple[Parameter, ...]:
+def vector_parameters(batch: Parameter, coordinates: Parameter, *, norm: int | str) -> tuple[Parameter, ...]:
     """Parameters of an agent with one vector a user: K, its own B and d, C with this default, ε, δ and μ."""
     return (
         Parameter(name="K", default=10_000, kind="count", meaning="users, one episode each"),
@@ -75,14 +75,17 @@ def batch_sizes(values: Mapping[str, Fraction]) -> tuple[int, ...]:
     return (int(values["B"]),)
 
 
-def declare_vectors(*, name: str, title: str, of: str, parameters: tuple[Parameter, ...]) -> Declaration:
-    """(ε, δ)-JDP by one Gaussian vector a user: ‖Δ‖₂ ≤ 2C, and with variance (2C/μ)² it is μ-GDP.
+def declare_vectors(
+    *, name: str, title: str, of: str, parameters: tuple[Parameter, ...], joint: Joint | None
+) -> Declaration:
+    """(ε, δ)-DP by one Gaussian vector a user: ‖Δ‖₂ ≤ 2C, and with variance (2C/μ)² it is μ-GDP.
 
     Args:
         name: Name of the algorithm.
         title: Its title.
         of: What a user's vector is, in words.
         parameters: K, B, d, C, ε, δ and μ with their defaults (`vector_parameters`).
+        joint: Of agents that users meet, who see their own actions; None for logged users, who act no more.
     """
     C = symbol("C", "positive")
     size = public("B users, in the order in which they come", why="a number fixed before anyone takes part")
@@ -100,7 +103,7 @@ def declare_vectors(*, name: str, title: str, of: str, parameters: tuple[Paramet
                 schedule=Batches(size=size, sizes=batch_sizes),
             ),
         ),
-        claim=Claim(ApproxDP(epsilon, delta), source="README, “The price”", joint=Joint()),
+        claim=Claim(ApproxDP(epsilon, delta), source="README, “The price”", joint=joint),
         parameters=parameters,
     )
 
@@ -108,7 +111,7 @@ def declare_vectors(*, name: str, title: str, of: str, parameters: tuple[Paramet
 def declare(_: Mapping[str, str]) -> Declaration:
     """The declaration: one gradient with its signal a user."""
     of = "a user's policy gradient and mean signal"
-    return declare_vectors(name=NAME, title=TITLE, of=of, parameters=PARAMETERS)
+    return declare_vectors(name=NAME, title=TITLE, of=of, parameters=PARAMETERS, joint=Joint())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -291,7 +294,7 @@ def read_baseline(total: float, batch: int, *, norm: float, share: float) -> flo
     return float(np.clip(total / (batch * norm * share**0.5), -1.0, 1.0))
 
 
-def discounted_signals(task: Task, episodes: Episodes, *, discount: float) -> tuple[Array, Array]:
+def discounted_signals(task: Task, episodes: Episodes, *, discount: float) -> tuple[Array, Flags]:
     """G_t of every step, 0 after the end, and whether a step belongs to the episode, both (B, T).
 
     By rewards, G_t is the mean worth of the steps from t to the time limit, with weights γ^k and rewards of 0 after an

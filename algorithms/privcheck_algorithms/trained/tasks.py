@@ -9,7 +9,7 @@ numbers. `hiv.py` and `cancer.py` have tasks that are not in Gymnasium.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final, Literal, NoReturn
 
 import numpy as np
@@ -54,6 +54,7 @@ class Task:
         worth: From rewards to numbers in [0, 1], larger for larger rewards: public, and read for "rewards" alone.
         progress: From scaled observations (…, inputs) to numbers in [0, 1], 1 at the goal: public, and what tells
             episodes apart that do not reach it.
+        begin: From uniform numbers (users, n) to starting states, where these are not uniform between `low` and `high`.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Task:
     signal: Literal["goal", "failure", "rewards"]
     worth: Callable[[Array], Array] | None = None
     progress: Callable[[Array], Array] | None = None
+    begin: Callable[[Array], Array] | None = None
 
     @property
     def inputs(self) -> int:
@@ -78,6 +80,8 @@ class Task:
 
     def start(self, uniforms: Array) -> Array:
         """Starting states from uniform numbers (users, n) in [0, 1)."""
+        if self.begin is not None:
+            return self.begin(uniforms)
         low, high = np.array(self.low), np.array(self.high)
         return np.asarray(low + uniforms * (high - low))
 
@@ -317,6 +321,10 @@ class Episodes:
     def rewards_to(self, limit: int) -> Array:
         """Rewards up to the time limit, (B, limit), 0 after an episode's end."""
         return np.pad(self.rewards, ((0, 0), (0, limit - self.rewards.shape[1])))
+
+    def of(self, rows: Indices) -> Episodes:
+        """The episodes of these rows, in their order."""
+        return Episodes(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
 
 
 def play(task: Task, choose: Choose, *, users: range, starts: Array, uniforms: Array) -> Episodes:

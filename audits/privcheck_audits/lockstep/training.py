@@ -3,7 +3,9 @@
 The training runs on D with the declared noise. Then it runs on D′ with every noisy sum replaced by that of the first
 run. If it is as declared, (1) the exact sums of the two runs differ by at most the sensitivity of each release, over
 all batches together, and (2) whatever else leaves is the same to the last bit. A leak past the channel breaks (2);
-wrong clipping, a user in two batches, or one user's influence on the vectors of others breaks (1).
+wrong clipping, a user in two batches, or one user's influence on the vectors of others breaks (1). Of Poisson batches,
+in which a user is often, the exact sums of every round may differ by the sensitivity of one round, and both runs have
+the same samples.
 
 The audit sees exact sums where noise is added to them, so it takes any procedure that draws its noise from the sources
 that it is handed. No finding says that none was found for these pairs of users, not that there is none.
@@ -32,7 +34,7 @@ from privcheck.runtime.registry import Algorithm
 from privcheck.runtime.results import AuditRequest, AuditResult
 from privcheck_algorithms.trained.policy_gradient import SimulatedUsers
 from privcheck_algorithms.trained.tasks import CART_POLE, MOUNTAIN_CAR, PENDULUM, Array, Choose, Episodes, Task
-from privcheck_algorithms.trained.training import Agent, Training, Users, simulated_noise, train
+from privcheck_algorithms.trained.training import Agent, Training, Users, simulated_noise, single_round, train
 from privcheck_audits.lockstep.replay import Distance, draw_distances
 from privcheck_audits.plan.requests import check, size_note
 from privcheck_audits.plan.runner import Outcome, run_test
@@ -48,7 +50,8 @@ class TrainingAudit:
     """Result of a lockstep audit of a training.
 
     Attributes:
-        moved: By release, the largest √Σ‖Δ‖₂² over all batches: by how much the exact sums of two runs differ.
+        moved: By release, the largest √Σ‖Δ‖₂² over all batches: by how much the exact sums of two runs differ; of
+            Poisson batches the largest ‖Δ‖₂ of a round.
         allowed: By release, the declared ℓ₂ sensitivity.
         findings: Contradictions to the declaration, in sentences; empty if none was found.
         compared: Names of what leaves, and was compared.
@@ -77,14 +80,15 @@ def audit_lockstep(
 
     Args:
         procedure: The training, from users and noise sources of batches to whatever leaves it, by name. It may keep
-            nothing between two calls.
+            nothing between two calls, and draws the same samples in each.
         pairs: D and D′, which differ in one user: `extreme_pairs`, or others.
         declaration: The declaration.
         values: Its parameters.
         seed: Seed of the noise.
     """
-    allowed = {r.name: charge(r, declaration.relation, values).l2 for r in declaration.noisy}
-    scales = [(r.name, r.mechanism.at(values).scale) for r in declaration.noisy]
+    releases, sampled = single_round(declaration).noisy, bool(declaration.others)
+    allowed = {r.name: charge(r, declaration.relation, values).l2 for r in releases}
+    scales = [(r.name, r.mechanism.at(values).scale) for r in releases]
     moved, findings, compared = dict.fromkeys(allowed, 0.0), set[str](), set[str]()
     for first, second in pairs:
         noise = simulated_noise(seed)
@@ -95,7 +99,7 @@ def audit_lockstep(
         other = procedure(second, _sources(noise, two))
         compared |= {name.partition("[")[0] for name in left.keys() & other.keys()}
         for number, name in enumerate(allowed):
-            moved[name] = max(moved[name], _distance(one, two, number))
+            moved[name] = max(moved[name], _distance(one, two, number, apart=sampled))
         findings.update(_compare_noise(one, two, scales), _compare_left(left, other), counted.twice())
     findings.update(
         f"{name}: one user moves the sums by {moved[name]:.6g}, {most:.6g} is declared"
@@ -130,10 +134,11 @@ def _sources(noise: Callable[[int], NoiseSource], recorded: _Recorded) -> Callab
     return lambda batch: _Recorder(batch, noise(batch), recorded)
 
 
-def _distance(one: _Recorded, two: _Recorded, release: int) -> float:
-    """√Σ‖Δ‖₂² of a release over the batches of both runs."""
+def _distance(one: _Recorded, two: _Recorded, release: int, *, apart: bool) -> float:
+    """√Σ‖Δ‖₂² of a release over the batches of both runs, or the largest ‖Δ‖₂ of a batch."""
     keys = [key for key in one.exact.keys() & two.exact.keys() if key[1] == release]
-    return math.sqrt(sum(float(((one.exact[key] - two.exact[key]) ** 2).sum()) for key in keys))
+    squares = [float(((one.exact[key] - two.exact[key]) ** 2).sum()) for key in keys]
+    return math.sqrt(max(squares, default=0.0) if apart else sum(squares))
 
 
 def _compare_noise(one: _Recorded, two: _Recorded, scales: list[tuple[str, float]]) -> Iterator[str]:
