@@ -193,7 +193,7 @@ def test_randomised_response_is_theirs_under_replacement(p, m):
 )
 def test_mixtures_are_theirs(event):
     theirs = PLDAccountant(value_discretization_interval=1e-3).compose(event).get_epsilon(DELTA)
-    assert epsilon(event).value <= theirs + 1e-9
+    assert epsilon(event).value <= theirs * (1 + 1e-6)  # a grid is made so fine that δ is good to 10⁻⁵
     assert theirs <= epsilon(event).value * 1.01 + 1e-2
 
 
