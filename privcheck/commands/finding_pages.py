@@ -254,7 +254,7 @@ def _system(judged: Judged) -> Iterator[str]:
     if result.repair:
         yield f"Least change: {spell_out(result.repair)}."
     if result.certificate is not None:
-        yield f"{say_certificate(result.certificate)} [What that means](../certificates.md)."
+        yield f"{say_certificate(result.certificate, name=result.algorithm)} [What that means](../certificates.md)."
     yield ""
     if result.witness is not None:
         whole = f"`privcheck verify {result.algorithm} --json` prints it whole"
