@@ -160,6 +160,8 @@ def _noisy(one: Release, declaration: Declaration, values: Values, where: Where)
         return _all_nodes(one, declaration, values, where)
     if one.draw.name:
         raise CertificateError(f"{where}: noise that several releases share has no form")
+    if isinstance(one.schedule, Sampled) and isinstance(declaration.relation, ReplaceOne):
+        raise CertificateError(f"{where}: samples of units of which one is replaced have no form")
     return {
         "statistic": _statistic(one, declaration, values, where),
         "mechanism": _mechanism(one, values, where),
