@@ -23,7 +23,7 @@ NAME = "dp-apvi"
 
 def warm(seed, **where):
     """Loads what is loaded once."""
-    privcheck.audit(NAME, trials=200_000, seed=seed, **where)
+    privcheck.audit(NAME, trials=8_000_000, seed=seed, **where)  # blocks for both workers
 
 
 def audit(trials, seed, **where):
@@ -60,12 +60,13 @@ def main():
     parser.add_argument("--write", action="store_true")
     how = parser.parse_args()
     trials = int(how.trials)
-    arms = {"two threads": [], "cluster, groups of blocks": [], "cluster, a block a task": []}
+    ways = {"cluster, groups of blocks": None, "cluster, a block a task": 1}
+    arms = {"two threads": [], **{name: [] for name in ways}}
     for seed in range(how.rounds):
         warm(seed, workers=2)
         wall, used, lower = audit(trials, seed, workers=2)
         arms["two threads"].append((wall, used, 0.0))
-        for name, most in (("cluster, groups of blocks", None), ("cluster, a block a task", 1)):
+        for name, most in ways.items():
             *spent, there = on_cluster(trials, seed, most)
             assert there == lower, (there, lower)
             arms[name].append(tuple(spent))

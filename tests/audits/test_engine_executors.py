@@ -100,8 +100,9 @@ def test_no_result_depends_on_the_groups_that_blocks_are_sent_in(monkeypatch, sp
     found = list(blocks(work.guesses, 3_000, seed=1, block=50, executor=spawned, checkpoint=checkpoint))
     assert found == list(blocks(work.guesses, 3_000, seed=1, block=50))
     assert sorted(number for numbers in sent for number in numbers) == list(range(60))
-    longest = max(map(len, sent))
-    assert longest == min(size, 14)  # a quarter of what is left, among four tasks
+    longest = max(map(len, sent))  # how long depends on how busy the workers were
+    assert longest <= size
+    assert (longest > 1) == (size > 1)
     sent.clear()
     kept = list(blocks(work.guesses, 3_000, seed=1, block=50, executor=spawned, checkpoint=checkpoint))
     assert kept == found
@@ -130,15 +131,14 @@ def test_a_process_that_is_killed_in_a_group_costs_no_block(monkeypatch, spawned
 
 def test_tasks_grow_until_they_take_half_a_second_and_shrink_at_the_end():
     flight = Flight(task=int, given=processes(1), name=str, first=int, seed=0)
-    assert flight.size(1_000, ahead=32) == 1  # nothing is known yet
-    flight._seconds = 0.05
-    assert flight.size(1_000, ahead=32) == 10
-    assert flight.size(100, ahead=32) == 3
-    assert flight.size(5, ahead=32) == 1
-    flight._seconds = 60.0
-    assert flight.size(1_000, ahead=32) == 1
-    flight._seconds = 0.0
-    assert flight.size(10_000, ahead=32) == 64
+    assert flight.size(1_000) == 1  # nothing is known yet
+    flight._begun = time.perf_counter() - 10
+    for seconds, workers, left, wanted in [
+        (0.05, 4, 1_000, 10), (0.05, 4, 24, 3), (0.05, 4, 5, 1), (0.05, 64, 1_000, 7),
+        (60.0, 4, 1_000, 1), (0.0, 4, 10_000, 64),
+    ]:  # fmt: skip
+        flight._seconds, flight._spent = seconds, 10.001 * workers  # all were busy for ten seconds
+        assert flight.size(left) == wanted
 
 
 def test_blocks_grow_by_an_eighth_of_the_runs_before_them():

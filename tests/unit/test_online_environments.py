@@ -254,11 +254,11 @@ def test_a_finite_model_is_checked_when_it_is_made(change, match):
         FiniteMDP(**(good | change))
 
 
-def test_every_registered_environment_has_data_or_a_model():
+def test_every_registered_environment_has_data_a_model_or_a_task():
     for name in registry.names("environments"):
         environment = registry.environment(name)
         assert environment.name == name
-        assert environment.sample is not None or environment.model is not None
+        assert (environment.sample, environment.model, environment.task) != (None, None, None)
     with pytest.raises(UnknownNameError, match="gym:…"):
         registry.environment("gim:FrozenLake-v1")
     with pytest.raises(ParameterError, match="at most"):

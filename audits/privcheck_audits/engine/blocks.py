@@ -262,7 +262,7 @@ def _elsewhere(flight: Flight[T], cut: _Cut, kept: Kept | None, ahead: int) -> G
     try:
         for number in range(cut.number):
             while not flight.failed and following < cut.number:
-                size = flight.size(cut.number - following, ahead=ahead)
+                size = flight.size(cut.number - following)
                 if following >= number + ahead * size:
                     break
                 group = range(following, min(cut.number, following + size))

@@ -37,6 +37,7 @@ MakeExecutor = Callable[[], Executor]
 
 _TASK: Final = 0.5  # seconds of a task, about
 _MOST: Final = 64  # blocks in a task
+_SHARES: Final = 2  # tasks a worker, at least, into which what is left is cut
 LOSSES: Final = 3  # times that one block may lose its worker before the block itself is suspected
 _CLUSTER: Final = "distributed"  # the module whose exceptions say that a cluster lost a task
 
@@ -88,17 +89,19 @@ class Flight(Generic[T]):
     _waiting: dict[Future[Any], tuple[int, ...]] = field(default_factory=dict)
     _lost: Counter[int] = field(default_factory=Counter)
     _seconds: float | None = None  # of a block of the last group
+    _spent: float = 0.0  # seconds of all blocks of groups
+    _begun: float = field(default_factory=time.perf_counter)
 
-    def size(self, left: int, *, ahead: int) -> int:
-        """Number of blocks for the next task.
+    def size(self, left: int) -> int:
+        """Number of blocks for the next task: of half a second, fewer where the last ones have to be shared out.
 
         Args:
             left: Blocks that have not been submitted.
-            ahead: Tasks in flight, among which the last blocks are divided, whatever the number of workers.
         """
         if self._seconds is None:
             return 1
-        return max(1, min(_MOST, int(_TASK / max(self._seconds, _TASK / _MOST)), left // ahead))
+        busy = max(1.0, self._spent / max(time.perf_counter() - self._begun, 1e-9))  # workers, by what they computed
+        return max(1, min(_MOST, int(_TASK / max(self._seconds, _TASK / _MOST)), int(left / (_SHARES * busy))))
 
     def submit(self, *numbers: int) -> None:
         """Submit some blocks as one task; for threads, one block.
@@ -180,6 +183,7 @@ class Flight(Generic[T]):
         if not isinstance(result, _Group):
             return [(numbers[0], result)]
         self._seconds = result.seconds
+        self._spent += result.seconds * len(result.results)
         return list(zip(numbers, result.results, strict=False))  # up to one that failed
 
     def _pool(self) -> Executor:
