@@ -129,15 +129,15 @@ def test_a_process_that_is_killed_in_a_group_costs_no_block(monkeypatch, spawned
     assert max(map(len, sent)) > 1
 
 
-def test_tasks_grow_until_they_take_half_a_second_and_shrink_at_the_end():
+def test_tasks_grow_until_they_take_half_a_second_and_shrink_at_the_end(monkeypatch):
     flight = Flight(task=int, given=processes(1), name=str, first=int, seed=0)
     assert flight.size(1_000) == 1  # nothing is known yet
-    flight._begun = time.perf_counter() - 10
+    monkeypatch.setattr(time, "perf_counter", lambda: flight._begun + 10.0)
     for seconds, workers, left, wanted in [
         (0.05, 4, 1_000, 10), (0.05, 4, 24, 3), (0.05, 4, 5, 1), (0.05, 64, 1_000, 7),
         (60.0, 4, 1_000, 1), (0.0, 4, 10_000, 64),
     ]:  # fmt: skip
-        flight._seconds, flight._spent = seconds, 10.001 * workers  # all were busy for ten seconds
+        flight._seconds, flight._spent = seconds, 10.0 * workers  # all were busy for ten seconds
         assert flight.size(left) == wanted
 
 
