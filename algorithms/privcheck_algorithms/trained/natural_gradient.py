@@ -30,6 +30,8 @@ from privcheck.errors import ParameterError
 from privcheck.runtime.registry import Algorithm
 from privcheck_algorithms.trained.policies import Policy, probabilities, sampled
 from privcheck_algorithms.trained.policy_gradient import (
+    FORMS,
+    SIGNALS,
     SOURCE,
     VECTORS,
     declare_vectors,
@@ -38,7 +40,7 @@ from privcheck_algorithms.trained.policy_gradient import (
     vector_parameters,
     weigh,
 )
-from privcheck_algorithms.trained.running import SMALL, UNITS, Trained, policy_reading
+from privcheck_algorithms.trained.running import SMALL, UNITS, Trained
 from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Indices, Task
 from privcheck_algorithms.trained.training import Plan, Sums
 
@@ -234,11 +236,7 @@ OPTIONS: Final = (
     Parameter(name="rank", default=5, kind="count", meaning="directions, k"),
     Parameter(name="rate", default="0.45", kind="positive", meaning="first learning rate"),
     Parameter(name="momentum", default="0.9", kind="probability", meaning="share of the last step in the next"),
-    Parameter(name="discount", default="0.98", kind="probability", meaning="γ of the signals"),
-    Parameter(name="tail", default="0.25", kind="probability", meaning="share of the last batches that is averaged"),
-    Parameter(
-        name="signal_share", default="0.15", kind="probability", meaning="share of the squared norm for the signal, q"
-    ),
+    *SIGNALS,
     Parameter(name="damping", default="0.01", kind="positive", meaning="λ, below which eigenvalues are left out"),
 )
 PRIVATE_NATURAL_GRADIENT: Final = Algorithm(
@@ -246,7 +244,7 @@ PRIVATE_NATURAL_GRADIENT: Final = Algorithm(
     title=TITLE,
     source=SOURCE,
     declare=declare,
-    readings=(policy_reading("tanh", "linear", "linear-without-constant"),),
+    readings=(FORMS,),
     options=OPTIONS,
     trained=Trained(make=make_agent),
     instance=SMALL,

@@ -257,21 +257,25 @@ def make_agent(task: Task, policy: Policy, options: Mapping[str, Fraction]) -> P
     )
 
 
-OPTIONS: Final = (
-    UNITS,
-    Parameter(name="rate", default="0.2", kind="positive", meaning="Adam's first learning rate"),
+SIGNALS: Final = (
     Parameter(name="discount", default="0.98", kind="probability", meaning="γ of the signals"),
     Parameter(name="tail", default="0.25", kind="probability", meaning="share of the last batches that is averaged"),
     Parameter(
         name="signal_share", default="0.15", kind="probability", meaning="share of the squared norm for the signal, q"
     ),
 )
+OPTIONS: Final = (
+    UNITS,
+    Parameter(name="rate", default="0.2", kind="positive", meaning="Adam's first learning rate"),
+    *SIGNALS,
+)
+FORMS: Final = policy_reading("tanh", "linear", "linear-without-constant")
 PRIVATE_POLICY_GRADIENT: Final = Algorithm(
     name=NAME,
     title=TITLE,
     source=SOURCE,
     declare=declare,
-    readings=(policy_reading("tanh", "linear", "linear-without-constant"),),
+    readings=(FORMS,),
     options=OPTIONS,
     trained=Trained(make=make_agent),
     instance=SMALL,
