@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 SECONDS = Path(__file__).parent / "seconds.json"
-FAST, CHANGE = 280.0, 960.0  # of two workers in 3 and 10 minutes, less what they take to start
+FAST, CHANGE = 280.0, 840.0  # of two workers in 3 and 10 minutes, less what starting, linters and doctests take
 LONGEST = 8.0  # of one case; what takes longer is nightly, unless it is marked `every_change`
 RECORDED = 0.5  # a function that takes less is recorded with the others
 OTHERS = "others"
