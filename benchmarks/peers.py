@@ -248,7 +248,7 @@ def dp_sniper(first, second, claim, *, alpha):
                 drawn = Drawn(*(np.concatenate([a[:size], b[:size]]) for a, b in zip(train, choose, strict=True)))
                 attack = DPSniper(drawn, classifier, config).best_attack(inside, 1 - inside)
                 ranked = np.sort(attack.classifier.predict_probabilities(choose[1 - inside][:size]))[::-1]
-                wider = MlAttack(attack.classifier, *DPSniper._find_threshold(ranked, 0.1 * size))  # noqa: SLF001  its own
+                wider = MlAttack(attack.classifier, *DPSniper._find_threshold(ranked, 0.1 * size))  # noqa: SLF001  its own choice of a threshold
                 attacks += [
                     (shown(each, choose, inside, alpha), i, each, inside)
                     for i, each in enumerate((attack, wider), start=len(attacks))
@@ -303,7 +303,7 @@ def delta_siege(first, second, claim, *, alpha, bits=False):
                 return self.epsilon
             return gdp_epsilon(1 / self.g0, new_delta) if 0 < new_delta < 1 else None
 
-    np.random.seed(0)  # noqa: NPY002, TID251  what it draws from
+    np.random.seed(0)  # noqa: NPY002, TID251  the global generator is what it draws from
     torch.manual_seed(0)
     steps = np.geomspace(1e-9, 0.99, 100) if isinstance(claim, GaussianDP) else np.array([delta])
     classifier = make_pipeline(StandardScaler(), MLPClassifier((10, 5), random_state=0, early_stopping=True))

@@ -89,7 +89,7 @@ def audited(function: Callable[[Any], Any], pair: tuple[Any, Any]) -> Any:
     """Our audit of a function that draws from NumPy's global generator."""
 
     def run(data: Any, rng: np.random.Generator) -> Any:
-        np.random.seed(int(rng.integers(2**32)))  # noqa: NPY002, TID251  what it draws from
+        np.random.seed(int(rng.integers(2**32)))  # noqa: NPY002, TID251  the global generator is what it draws from
         return function(data)
 
     return audit_mechanism(run, PureDP(1), neighbours=[pair], trials=TRIALS, confidence=CONFIDENCE, seed=0)

@@ -348,7 +348,7 @@ def _together(parts: list[Event]) -> Event:
 
 
 def _std(one: Event) -> float | None:
-    """Standard deviation of the one Gaussian that the event is; None if it is none."""
+    """Std of the noise if the event is one Gaussian release; None otherwise."""
     squares = [piece.mu_squared * times for piece, times in one.pieces if isinstance(piece, GaussianLaw)]
     return 1 / math.sqrt(math.fsum(squares)) if len(squares) == len(one.pieces) else None
 

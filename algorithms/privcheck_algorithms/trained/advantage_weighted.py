@@ -33,11 +33,11 @@ from privcheck.runtime.registry import Algorithm
 from privcheck.terms.guarantees import ApproxDP
 from privcheck.terms.symbols import d, delta, epsilon, symbol
 from privcheck_algorithms.privatizers.declaration import MU, LeastNoise
-from privcheck_algorithms.trained.adam import adam_step
 from privcheck_algorithms.trained.moments import Moments, squares
-from privcheck_algorithms.trained.policies import Policy, probabilities, sampled
-from privcheck_algorithms.trained.policy_gradient import SOURCE, VECTORS, discounted_signals
-from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Flags, Indices, Task
+from privcheck_algorithms.trained.policies import Policy, drawing, probabilities
+from privcheck_algorithms.trained.policy_gradient import SOURCE, VECTORS, discounted_signals, limited
+from privcheck_algorithms.trained.rules import Adam
+from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Flags, Task
 from privcheck_algorithms.trained.training import Plan, Sums
 
 NAME: Final = "private-awr"
@@ -117,8 +117,7 @@ class Fit:
     Attributes:
         rounds: Rounds so far.
         parameters: Of the policy.
-        mean: Adam's running mean of the noisy averages …
-        square: … and of their squares.
+        memory: Adam's.
         moments: Noisy average of the critic's moments, of all rounds so far.
         critic: (features + 1,) the critic's coefficients, the constant's last.
         norm: C, as declared.
@@ -128,8 +127,7 @@ class Fit:
 
     rounds: int
     parameters: Array
-    mean: Array
-    square: Array
+    memory: Array
     moments: Array
     critic: Array
     norm: float
@@ -195,8 +193,7 @@ class AdvantageWeighted:
         return Fit(
             rounds=0,
             parameters=self.policy.initial(),
-            mean=zeros,
-            square=zeros,
+            memory=Adam().begin(self.policy.dimension),
             moments=np.zeros(moments.dimension),
             critic=np.zeros(moments.inputs),
             norm=plan.blocks[0].norm,
@@ -206,11 +203,7 @@ class AdvantageWeighted:
 
     def choose(self, state: Fit) -> Choose:
         """Actions drawn from the policy so far, which logged users do not follow."""
-
-        def drawn(observations: Array, uniforms: Array, _: Indices) -> Indices:
-            return sampled(self.policy.logits(state.parameters, observations), uniforms)
-
-        return drawn
+        return drawing(self.policy, state.parameters)
 
     def per_user_vector(self, state: Fit, episodes: Episodes) -> Array:
         """Weighted gradient of each user's own episode, limited in length, and the critic's moments, (B, d)."""
@@ -250,15 +243,14 @@ class AdvantageWeighted:
             if number == 0 and not last:
                 return replace(state, rounds=1)
         number += self.temperature is None or number == 0
-        mean, square, step = adam_step(state.mean, state.square, average[:size], number=number)
+        memory, step = Adam().step(state.memory, average[:size], number=number)
         parameters = state.parameters + self.rate * (1 - state.rounds / plan.batches) * step
         kept = state.rounds >= (1 - self.tail) * plan.batches or last
         return replace(
             state,
             rounds=state.rounds + 1,
             parameters=parameters,
-            mean=mean,
-            square=square,
+            memory=memory,
             total=state.total + parameters if kept else state.total,
             averaged=state.averaged + kept,
         )
@@ -266,9 +258,3 @@ class AdvantageWeighted:
     def result(self, state: Fit) -> Array:
         """The averaged parameters."""
         return np.asarray(state.total / max(state.averaged, 1))
-
-
-def limited(rows: Array, most: float) -> Array:
-    """Rows (B, d) of length at most `most`. Privacy does not rest on it: `train` clips again."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows * np.minimum(1.0, most / np.maximum(lengths, most)))

@@ -23,7 +23,7 @@ from privcheck.declare.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError
 from privcheck.runtime.registry import Algorithm
 from privcheck_algorithms.trained.moments import Moments, products
-from privcheck_algorithms.trained.policies import Policy, action_codes, sampled
+from privcheck_algorithms.trained.policies import Policy, action_codes, drawing
 from privcheck_algorithms.trained.policy_gradient import (
     SOURCE,
     VECTORS,
@@ -115,11 +115,7 @@ class FittedQ:
 
     def choose(self, state: Fitted) -> Choose:
         """Actions drawn from the softmax of Q so far, which logged users do not follow."""
-
-        def drawn(observations: Array, uniforms: Array, _: Indices) -> Indices:
-            return sampled(self.policy.logits(self.result(state), observations), uniforms)
-
-        return drawn
+        return drawing(self.policy, self.result(state))
 
     def per_user_vector(self, state: Fitted, episodes: Episodes) -> Array:
         """Moments of each user's own steps, (B, d)."""

@@ -25,7 +25,7 @@ from privcheck.runtime.registry import Algorithm
 from privcheck_algorithms.trained.evolution_strategies import EvolutionStrategies
 from privcheck_algorithms.trained.evolution_strategies import declare as declare_planner
 from privcheck_algorithms.trained.moments import Moments
-from privcheck_algorithms.trained.policies import Policy, action_codes, greedy
+from privcheck_algorithms.trained.policies import Policy, action_codes, most_likely
 from privcheck_algorithms.trained.policy_gradient import (
     SOURCE,
     VECTORS,
@@ -197,11 +197,7 @@ class ModelPlanning:
 
     def choose(self, state: Modelled) -> Choose:
         """Most likely actions of the policy so far, which logged users do not follow."""
-
-        def best(observations: Array, _: Array, __: Indices) -> Indices:
-            return greedy(self.policy.logits(state.parameters, observations))
-
-        return best
+        return most_likely(self.policy, state.parameters)
 
     def per_user_vector(self, state: Modelled, episodes: Episodes) -> Array:
         """Moments of each user's own steps, (B, d): all but the last, after which nothing was observed."""

@@ -28,7 +28,7 @@ import numpy as np
 from privcheck.declare.declaration import Declaration, Joint, Parameter
 from privcheck.errors import ParameterError
 from privcheck.runtime.registry import Algorithm
-from privcheck_algorithms.trained.policies import Policy, probabilities, sampled
+from privcheck_algorithms.trained.policies import Policy, drawing, probabilities
 from privcheck_algorithms.trained.policy_gradient import (
     FORMS,
     SIGNALS,
@@ -41,7 +41,7 @@ from privcheck_algorithms.trained.policy_gradient import (
     weigh,
 )
 from privcheck_algorithms.trained.running import SMALL, UNITS, Trained
-from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Indices, Task
+from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Task
 from privcheck_algorithms.trained.training import Plan, Sums
 
 NAME: Final = "private-natural-gradient"
@@ -154,11 +154,7 @@ class NaturalGradient:
 
     def choose(self, state: Walk) -> Choose:
         """Actions drawn from the policy."""
-
-        def drawn(observations: Array, uniforms: Array, _: Indices) -> Indices:
-            return sampled(self.policy.logits(state.parameters, observations), uniforms)
-
-        return drawn
+        return drawing(self.policy, state.parameters)
 
     def per_user_vector(self, state: Walk, episodes: Episodes) -> Array:
         """Gradient in the k directions, and mean signal, of each user's own episode, (B, k + 1)."""

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck_algorithms.trained.tasks import Array, Indices
+from privcheck_algorithms.trained.tasks import Array, Choose, Indices
 
 _USERS = 25  # at a time: their hidden units fit a processor's cache
 
@@ -297,3 +297,21 @@ def action_codes(actions: Indices, *, number: int) -> Array:
         number: n, of actions.
     """
     return np.asarray((actions[..., np.newaxis] == np.arange(1, number)) - 1.0 / number)
+
+
+def drawing(policy: Policy, parameters: Array) -> Choose:
+    """Actions drawn from a policy."""
+
+    def drawn(observations: Array, uniforms: Array, _: Indices) -> Indices:
+        return sampled(policy.logits(parameters, observations), uniforms)
+
+    return drawn
+
+
+def most_likely(policy: Policy, parameters: Array) -> Choose:
+    """A policy's most likely actions."""
+
+    def best(observations: Array, _: Array, __: Indices) -> Indices:
+        return greedy(policy.logits(parameters, observations))
+
+    return best

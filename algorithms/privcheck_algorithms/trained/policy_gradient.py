@@ -31,10 +31,10 @@ from privcheck.runtime.registry import Algorithm
 from privcheck.terms.guarantees import ApproxDP
 from privcheck.terms.symbols import d, delta, epsilon, symbol
 from privcheck_algorithms.privatizers.declaration import MU, follow_gaussian
-from privcheck_algorithms.trained.policies import Policy, greedy, probabilities, sampled
+from privcheck_algorithms.trained.policies import Policy, drawing, most_likely, probabilities
 from privcheck_algorithms.trained.rules import Adam, Rule
 from privcheck_algorithms.trained.running import SMALL, UNITS, Trained, policy_reading
-from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Flags, Indices, Task, play
+from privcheck_algorithms.trained.tasks import Array, Choose, Episodes, Flags, Task, play
 from privcheck_algorithms.trained.training import Plan, Sums
 
 NAME: Final = "private-policy-gradient"
@@ -190,11 +190,7 @@ class PolicyGradient:
 
     def choose(self, state: State) -> Choose:
         """Actions drawn from the policy."""
-
-        def drawn(observations: Array, uniforms: Array, _: Indices) -> Indices:
-            return sampled(self.policy.logits(state.parameters, observations), uniforms)
-
-        return drawn
+        return drawing(self.policy, state.parameters)
 
     def per_user_vector(self, state: State, episodes: Episodes) -> Array:
         """Gradient and mean signal of each user's own episode, (B, d + 1)."""
@@ -288,9 +284,13 @@ def weigh(gradients: Array, means: Array, *, norm: float, share: float) -> Array
     It makes the signals' noise independent of the gradients' lengths. Privacy does not rest on it: `train` clips again.
     """
     most = norm * (1 - share) ** 0.5
-    lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
-    limited = gradients * np.minimum(1.0, most / np.maximum(lengths, most))
-    return np.concatenate([limited, means[:, np.newaxis] * norm * share**0.5], axis=1)
+    return np.concatenate([limited(gradients, most), means[:, np.newaxis] * norm * share**0.5], axis=1)
+
+
+def limited(rows: Array, most: float) -> Array:
+    """Rows (B, d) of length at most `most`. Privacy does not rest on it: `train` clips again."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows * np.minimum(1.0, most / np.maximum(lengths, most)))
 
 
 def read_baseline(total: float, batch: int, *, norm: float, share: float) -> float:
@@ -360,11 +360,8 @@ def greedy_returns(task: Task, policy: Policy, parameters: Array, *, seed: int, 
         seed: Seed of the fresh users.
         episodes: Number of them.
     """
-
-    def best(observations: Array, _: Array, __: Indices) -> Indices:
-        return greedy(policy.logits(parameters, observations))
-
-    return SimulatedUsers(task=task, seed=seed).play(best, range(episodes)).returns
+    choose = most_likely(policy, parameters)
+    return SimulatedUsers(task=task, seed=seed).play(choose, range(episodes)).returns
 
 
 def drawn_returns(task: Task, policy: Policy, parameters: Array, *, seed: int, episodes: int) -> Array:
@@ -377,8 +374,5 @@ def drawn_returns(task: Task, policy: Policy, parameters: Array, *, seed: int, e
         seed: Seed of the fresh users.
         episodes: Number of them.
     """
-
-    def drawn(observations: Array, uniforms: Array, _: Indices) -> Indices:
-        return sampled(policy.logits(parameters, observations), uniforms)
-
-    return SimulatedUsers(task=task, seed=seed).play(drawn, range(episodes)).returns
+    choose = drawing(policy, parameters)
+    return SimulatedUsers(task=task, seed=seed).play(choose, range(episodes)).returns

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
-from privcheck_algorithms.trained.adam import adam_step
 from privcheck_algorithms.trained.tasks import Array
+
+_FIRST: Final = 0.9  # decay of the mean
+_SECOND: Final = 0.999  # decay of the square
+_TINY: Final = 1e-8  # added to the root
 
 
 class Rule(Protocol):
@@ -40,5 +43,7 @@ class Adam:
     def step(self, memory: Array, average: Array, *, number: int) -> tuple[Array, Array]:
         """One step of Adam."""
         mean, square = np.split(memory, 2)
-        mean, square, step = adam_step(mean, square, average, number=number)
+        mean = _FIRST * mean + (1 - _FIRST) * average
+        square = _SECOND * square + (1 - _SECOND) * average**2
+        step = (mean / (1 - _FIRST**number)) / (np.sqrt(square / (1 - _SECOND**number)) + _TINY)
         return np.concatenate([mean, square]), step

@@ -27,7 +27,15 @@ from privcheck.runtime.registry import AuditInstance, Reading
 from privcheck.runtime.replicates import CHECKPOINT, open_checkpoint, save_checkpoint, seeds
 from privcheck.runtime.trained import Simulated, TrainingRequest, TrainingResult
 from privcheck.terms.parameters import Parameter
-from privcheck_algorithms.trained.policies import DosePolicy, LinearPolicy, MirrorPolicy, Policy, TanhPolicy, greedy
+from privcheck_algorithms.trained.policies import (
+    DosePolicy,
+    LinearPolicy,
+    MirrorPolicy,
+    Policy,
+    TanhPolicy,
+    greedy,
+    most_likely,
+)
 from privcheck_algorithms.trained.tasks import Array, Choose, Indices, Task
 from privcheck_algorithms.trained.training import (
     Agent,
@@ -160,11 +168,7 @@ def _seed(request: TrainingRequest, replicate: int, name: str) -> int:
 
 def _mean_return(request: TrainingRequest, policy: Policy, parameters: Array, replicate: int) -> float:
     """Mean return of the most likely actions, of fresh users."""
-
-    def best(observations: Array, _: Array, __: Indices) -> Indices:
-        return greedy(policy.logits(parameters, observations))
-
-    return _played(request.world, best, _seed(request, replicate, "evaluation"))
+    return _played(request.world, most_likely(policy, parameters), _seed(request, replicate, "evaluation"))
 
 
 def _played(world: Simulated, choose: Choose, seed: int) -> float:
