@@ -192,6 +192,20 @@ def test_order_of_bounds_noise_epochs_and_rounds(std, rounds, epochs, exponent):
     assert epsilon(std, 2 * rounds, epochs=epochs, delta=delta).lower <= figure.upper
 
 
+@settings(max_examples=20, deadline=None)
+@given(
+    std=st.floats(1, 10).map(lambda x: float(f"{x:.3g}")),
+    rounds=st.integers(50, 1000),
+    participations=st.sampled_from([1, 1, 2, 5]),
+    epochs=st.integers(2, 100),
+    exponent=st.integers(-9, -3),
+)
+def test_rare_large_losses_hide_no_bulk(std, rounds, participations, epochs, exponent):
+    """Curves known at points have large losses of no mass that counts: with them, ε was that of a Rényi order."""
+    figure = epsilon(std, rounds, participations=participations, epochs=epochs, delta=10.0**exponent)
+    assert figure.upper <= 1.02 * figure.lower
+
+
 def test_one_round_or_all_of_them_are_plain_noise():
     assert epsilon(2, 1, epochs=7).value == acc.compose(acc.gaussian(std=2, count=7)).epsilon(delta=1e-5).value
     everywhere = epsilon(2, 9, participations=9, epochs=2)

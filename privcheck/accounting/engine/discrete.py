@@ -116,9 +116,9 @@ class AtomicLaw:
         return few if len(self.atoms("remove").losses) > _FEW else self
 
     def trim(self, tail: float, direction: Direction, *, c: float, longest: float) -> Trimmed | None:
-        """Build nodes of the law, nothing of it left out; see `trimmed`."""
+        """Build nodes of the law without its largest losses; see `trimmed`."""
         atoms = self.atoms(direction)
-        return trimmed_atoms(atoms.losses, atoms.logs, infinite=atoms.infinite, whole=self.whole, c=c)
+        return trimmed_atoms(atoms.losses, atoms.logs, infinite=atoms.infinite, whole=self.whole, c=c, tail=tail)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Build a dominating law on the grid."""
@@ -264,9 +264,9 @@ class DiscreteGaussian:
         return (0.0, 8.0) if self.sigma >= _SMOOTH else (8000 * self.sigma, 10 * self.sigma)
 
     def trim(self, tail: float, direction: Direction, *, c: float, longest: float) -> Trimmed | None:
-        """Build nodes of the law, nothing of it left out; see `trimmed`."""
+        """Build nodes of the law without its largest losses; see `trimmed`."""
         atoms = self.atoms(direction)
-        return trimmed_atoms(atoms.losses, atoms.logs, infinite=atoms.infinite, whole=False, c=c)
+        return trimmed_atoms(atoms.losses, atoms.logs, infinite=atoms.infinite, whole=False, c=c, tail=tail)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Build a dominating law on the grid."""

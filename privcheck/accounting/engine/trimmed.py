@@ -392,8 +392,10 @@ def _turns(angles: Floats, count: int) -> Complex:
     return turns
 
 
-def trimmed_atoms(losses: Floats, logs: Floats, *, infinite: float, whole: bool, c: float) -> Trimmed | None:
-    """Law of atoms, nothing of it left out; None where there are very many.
+def trimmed_atoms(
+    losses: Floats, logs: Floats, *, infinite: float, whole: bool, c: float, tail: float
+) -> Trimmed | None:
+    """Law of atoms without the largest losses; None where there are very many.
 
     Args:
         losses: (n,) increasing losses.
@@ -401,18 +403,20 @@ def trimmed_atoms(losses: Floats, logs: Floats, *, infinite: float, whole: bool,
         infinite: P-mass at loss ∞.
         whole: Whether P and Q have no other mass than these.
         c: Tilt.
+        tail: Mass that may be left out.
     """
     if len(losses) > _MOST_NODES:
         return None
-    missing = 1 - float(np.exp(logs - losses).sum())
-    off = abs(1 - infinite - float(np.exp(logs).sum())) + UNIT * (len(losses) + 20)
-    return assemble(
-        [atoms_piece(losses, logs)],
-        c=c,
-        p_out=infinite,
-        q_out=0.0 if whole else missing,
-        loose=0.0 if whole else off,
-    )
+    p = np.exp(logs)
+    q = np.exp(logs - losses)
+    left_out = int(np.searchsorted(np.cumsum(p[:0:-1]), tail, side="right"))
+    kept = len(losses) - left_out
+    p_out, q_out = (float(masses[kept:].sum()) * (1 + UNIT * (left_out + 4)) for masses in (p, q))
+    off = UNIT * (left_out + 20) * (p_out + q_out)
+    if not whole:
+        p_out, q_out = infinite + p_out, 1 - float(q[:kept].sum())
+        off = abs(1 - p_out - float(p[:kept].sum())) + UNIT * (len(losses) + 20)
+    return assemble([atoms_piece(losses[:kept], logs[:kept])], c=c, p_out=p_out, q_out=q_out, loose=off)
 
 
 def bound_variation(x: Floats, logs: Floats, slopes: Floats, bend: float) -> float:
