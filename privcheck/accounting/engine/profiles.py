@@ -27,6 +27,7 @@ from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats
 
 Point = tuple[Fraction, Fraction]
 _LEAST_LOSS: Final = 1e-300  # a loss below all floats is no 0
+_LARGEST_EXPONENT: Final = 600.0  # of floats
 _ROUNDED: Final = 2.0**-50  # what is missing of a total below it is rounding, and scaled up
 
 
@@ -52,8 +53,15 @@ def content(data: Any, *parts: Iterable[object]) -> Content:
 
 
 def exponential_up(epsilon: float) -> Fraction:
-    """Rational number at e^ε or a few ulps above it."""
-    return Fraction(math.exp(epsilon)) * (1 + Fraction(4, 1 << 53)) if epsilon else Fraction(1)
+    """Rational number at e^ε or a few ulps above it; of an ε beyond the floats' range, a few for each part."""
+    parts = max(1, math.ceil(abs(epsilon) / _LARGEST_EXPONENT))
+    each = Fraction(math.exp(epsilon / parts)) * (1 + Fraction(4, 1 << 53))
+    # ε/n is rounded by half an ulp at most
+    return (
+        (each * (1 + Fraction(math.ceil(abs(epsilon)), 1 << 53)) if parts > 1 else each) ** parts
+        if epsilon
+        else Fraction(1)
+    )
 
 
 def mirror(points: Iterable[Point]) -> list[Point]:

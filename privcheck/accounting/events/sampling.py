@@ -328,9 +328,9 @@ def random_allocation(
     removing or zeroing out a user is the mean over i of N(s·eᵢ, I) against N(0, I) (Feldman & Shenfeld 2025; Chua et
     al. 2025), and under replacing one against the mean of N(−s·eᵢ, I): two users with opposite contributions, who
     dominate all others (`engine.allocated_replaced`). For k > 1 the upper bound is that of k blocks of rounds, with one
-    participation each, or, where a user is present or not, that by a Poisson sample's likelihood ratio, if it is less
-    (`engine.allocated_several`). Lower bounds are those of sums over the rounds, and of outcomes with one large number
-    (`engine.allocated_below`).
+    participation each, or, where a user is present or not, that by a Poisson sample's likelihood ratio, if it is less;
+    more than half of the rounds are known ones and the complement of random ones (`engine.allocated_several`). Lower
+    bounds are those of sums over the rounds, and of outcomes with one large number (`engine.allocated_below`).
 
     Batches of a fixed size, cut from a random order, are another mechanism: where the user is, another one is not.
 
@@ -433,6 +433,9 @@ def _allocated_pieces(s: float, t: int, k: int, relation: RelationName) -> tuple
     moved, law = (2 * s, replaced_allocation_law) if replaced else (s, allocated_law)
     if s < _NEAR or moved > _LOUDEST:
         return [(GaussianLaw(moved * moved), k)], "the random rounds count as known"
+    if t < 2 * k < 2 * t:  # [lemma allocation-complement]
+        known, random = (GaussianLaw(moved * moved), 2 * k - t), _allocated_pieces(s, t, t - k, relation)
+        return [known, *random[0]], random[1]
     blocks: list[tuple[Law | LostLaw, int]] = [
         (GaussianLaw(moved * moved) if size == 1 else law(s, min(size, _MOST_ROUNDS)), times)
         for size, times in _blocks(t, k)
