@@ -236,7 +236,8 @@ def parts_atoms(over: Floats, under: Floats) -> Atoms:
     kept = over > 1e-280
     masses = over[kept] * (1 - _ROUNDED)
     rest = max(1 - math.fsum(masses.tolist()), 1e-300)
-    losses = np.append(np.log(masses) - np.log(under[kept] * (1 + _ROUNDED)), math.log(rest))
+    beside = np.maximum(under[kept], 1e-300) * (1 + _ROUNDED)  # what underflowed is less
+    losses = np.append(np.log(masses) - np.log(beside), math.log(rest))
     losses -= 16 * UNIT * (1 + np.abs(losses))
     losses -= 4e-14 * float(np.max(np.abs(losses)))  # equal ones join at the upper
     return tidy(as_floats(losses), as_floats(np.log(np.append(masses, rest))))

@@ -11,6 +11,10 @@ ks/√t, so that it is a Gaussian mechanism beside the others, which a choice A 
 complement moves them by. So with the others' signs changed they are those of t − k rounds, also where a user is
 replaced, and the first has (ks)²/t = ((t − k)s)²/t + (2k − t)s².
 
+Lemma allocation-heads: If a round has two outcomes, heads with probability p with the user and q without, k of t rounds
+cost exactly what the number of heads does, Bin(k, p) + Bin(t − k, q) against Bin(t, q). Proof: given their number all
+orders of heads and tails are equally likely, with the user and without.
+
 Where the noise is small the blocks leak more than the epoch does: a Poisson sample is nearer to it.
 
 Lemma allocation-count: Let Y be the rounds' likelihood ratios, r a rate, p = rY/(1 − r + rY), V = Σp(1 − p), m ≥ t/2,
@@ -45,12 +49,13 @@ from typing import Final
 
 import numpy as np
 
-from privcheck.accounting.engine.allocated_below import GaussianRound, PairRound, allocation_below
-from privcheck.accounting.engine.atoms import Atoms
+from privcheck.accounting.engine.allocated_below import GaussianRound, PairRound, allocation_below, parts_atoms
+from privcheck.accounting.engine.atoms import Atoms, binomial_logs, convolve_masses, tidy
 from privcheck.accounting.engine.bells import between, inverse, log_mixture, slope
 from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.excesses import OnGrid, add_up
-from privcheck.accounting.engine.laws import Direction, Floats, as_floats, repeat_on_one_draw, root_up
+from privcheck.accounting.engine.laplace import LaplaceLaw
+from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats, repeat_on_one_draw, root_up
 from privcheck.accounting.engine.profiles import (
     Content,
     Point,
@@ -78,6 +83,7 @@ _FURTHEST: Final = 700.0  # −ln of a δ
 _LARGEST: Final = 2e4  # loss of a point
 _FAR: Final = 38.0  # standard deviations of the loss, beyond which nothing is asked
 _SLACK: Final = 1e-9  # relative, of a sum of t logarithms
+_MOST_HEADS: Final = 10**8  # products
 _SEEN: Final = 600  # points of the blocks' curve
 
 
@@ -88,7 +94,7 @@ class Epoch:
     Attributes:
         one: A round.
         rounds: t.
-        participations: k, from 2 to t − 1; for Gaussian noise to t/2.
+        participations: k, from 2 to t − 1, for Gaussian noise to t/2; or 1 where a round has two outcomes.
         blocks: Laws of the blocks of rounds, with their counts.
     """
 
@@ -151,10 +157,53 @@ def _blocks(blocks: Base, direction: Direction) -> Atoms:
 
 
 def _several_below(epoch: Epoch, direction: Direction) -> Atoms:
+    if (heads := _heads(epoch, direction)) is not None:
+        over, under, off = heads
+        return parts_atoms(as_floats(np.exp(over - off)), as_floats(np.exp(under + off)))
     return allocation_below(epoch.one, epoch.rounds, epoch.participations, direction)
 
 
+def two_outcomes(law: LaplaceLaw | AtomicLaw) -> tuple[float, float] | None:
+    """Logarithms of the odds of heads with the user and without; None where there are other outcomes."""
+    if not isinstance(law, AtomicLaw) or len(law.atoms("remove").losses) != 2:
+        return None
+    atoms = law.atoms("remove")
+    with_user = float(np.diff(atoms.logs)[0])
+    return with_user, with_user - float(np.diff(atoms.losses)[0])
+
+
+def _heads(epoch: Epoch, direction: Direction) -> tuple[Floats, Floats, float] | None:
+    """ln of the masses of the number of heads in both data sets, and a bound on their errors [lemma allocation-heads].
+
+    None where a round has other outcomes, or where there are too many rounds.
+    """
+    t, k = epoch.rounds, epoch.participations
+    known = two_outcomes(epoch.one.law) if isinstance(epoch.one, PairRound) else None
+    if known is None or k * (t - k) > _MOST_HEADS:
+        return None
+    odds, without = known
+    heads, with_user = np.arange(t + 1), np.full(t + 1, -np.inf)
+    # tilted, as a number of heads that is likely without the user may be beyond the floats' range with the user
+    for tilt in (0.0, (without - odds) * k / t):
+        parts = [binomial_logs(n, of + tilt) for n, of in ((k, odds), (t - k, without))]
+        scale = sum(n * (np.logaddexp(0, of + tilt) - np.logaddexp(0, of)) for n, of in ((k, odds), (t - k, without)))
+        with np.errstate(divide="ignore"):
+            found = np.log(convolve_masses(*(np.exp(part) for part in parts))) + scale - tilt * heads
+        with_user = np.maximum(with_user, found)
+    # of terms that are above 1e-308 and made of t ratios each; their exponentials, and sums of at most k + 1 of them
+    off = UNIT * (t + 64) * (800 + 8 * math.log(t) + 4 * abs(odds) + 4 * abs(without))
+    both = (as_floats(with_user), binomial_logs(t, without))
+    return (*(both if direction == "remove" else both[::-1]), off)
+
+
 def _several(epoch: Epoch, direction: Direction) -> Atoms:
+    if (heads := _heads(epoch, direction)) is not None:
+        over, under, off = heads
+        known = np.isfinite(over) & np.isfinite(under)
+        losses = over[known] - under[known] + 2 * off + 4 * UNIT * np.abs(over[known] - under[known])
+        # what underflowed is less
+        infinite = float(np.exp(over[~known]).sum()) * (1 + 2 * off) + len(over) * 1e-300
+        return tidy(as_floats(losses), as_floats(np.minimum(over[known] + off, 0.0)), infinite)
     one, t, k = epoch.one, epoch.rounds, epoch.participations
     if not isinstance(one, GaussianRound) or one.replaced or k < _FEWEST or t > _MOST:
         return base_atoms(epoch.blocks, direction)

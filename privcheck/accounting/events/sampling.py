@@ -17,7 +17,7 @@ from privcheck.accounting.engine.allocated import allocated_law
 from privcheck.accounting.engine.allocated_below import GaussianRound, PairRound
 from privcheck.accounting.engine.allocated_pairs import known_law, pair_allocation_law
 from privcheck.accounting.engine.allocated_replaced import replaced_allocation_law
-from privcheck.accounting.engine.allocated_several import Epoch, several_allocation_law
+from privcheck.accounting.engine.allocated_several import Epoch, several_allocation_law, two_outcomes
 from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laws import GaussianLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
@@ -376,8 +376,9 @@ def allocated(
     What `random_allocation` is for Gaussian noise: the rounds are drawn uniformly, independently of all else, and stay
     secret. If (P, Q) dominates the mechanism, with the user in its round and without, then the mean over i of P at i
     and Q elsewhere, against Q everywhere, dominates an epoch with k = 1 (`engine.allocated_pairs`). For k > 1 k blocks
-    of rounds with one participation each are an upper bound [lemma allocation-blocks]. Laplace and discrete Laplace
-    noise, randomised response and ε-DP have a lower bound as well.
+    of rounds with one participation each are an upper bound [lemma allocation-blocks]. ε-DP and binary randomised
+    response are exact [lemma allocation-heads]. Laplace and discrete Laplace noise and randomised response have a
+    lower bound as well.
 
     Args:
         event: Cost of the mechanism in one round with the user in it or not, for example laplace(scale=3). If it names
@@ -411,7 +412,7 @@ def allocated(
             blocks += [(piece, n * times) for piece, n in some]
         pieces = list(blocks)
         known = known_law(base) if exact else None
-        if 1 < k < t and known is not None:
+        if k < t and known is not None and (k > 1 or two_outcomes(known) is not None):
             epoch = Epoch(one=PairRound(law=known), rounds=t, participations=k, blocks=tuple(blocks))
             pieces = [(several_allocation_law(epoch), 1)]
         elif 1 < k < t:

@@ -91,17 +91,13 @@ def responses(parameters: Parameters, count: int) -> Truth:
 
 
 def allocated(parameters: Parameters, count: int) -> Truth:
-    """Of randomised responses all that matters is how many are heads: those of k random rounds are more likely to be.
-
-    Several participations are charged as blocks of rounds.
-    """
+    """Of randomised responses all that matters is how many are heads: those of k random rounds are more likely to be."""
     t, k = parameters["rounds"], parameters["participations"]
     head = 1 / (1 + np.exp(-Long(parameters["event"].parameters["epsilon"])))
     without = binomial(t, 1 - head)
     with_user = np.convolve(binomial(k, head), binomial(t - k, 1 - head))
     up, down = loss_of(with_user, without, 4 * t), loss_of(without, with_user, 4 * t)
-    note = "" if k in (1, t) else "blocks of rounds"
-    return Truth(ways={"remove": [[(up, count)]], "add": [[(down, count)]]}, documented=note)
+    return Truth(ways={"remove": [[(up, count)]], "add": [[(down, count)]]})
 
 
 def approximate(parameters: Parameters, count: int) -> Truth:
