@@ -173,7 +173,7 @@ def two_outcomes(law: LaplaceLaw | AtomicLaw) -> tuple[float, float] | None:
 
 
 def _heads(epoch: Epoch, direction: Direction) -> tuple[Floats, Floats, float] | None:
-    """ln of the masses of the number of heads in both data sets, and a bound on their errors [lemma allocation-heads].
+    """Logarithms of the masses of the number of heads, and a bound on their errors [lemma allocation-heads].
 
     None where a round has other outcomes, or where there are too many rounds.
     """

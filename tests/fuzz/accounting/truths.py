@@ -91,7 +91,7 @@ def responses(parameters: Parameters, count: int) -> Truth:
 
 
 def allocated(parameters: Parameters, count: int) -> Truth:
-    """Of randomised responses all that matters is how many are heads: those of k random rounds are more likely to be."""
+    """Of randomised responses all that matters is how many are heads, more often in k random rounds."""
     t, k = parameters["rounds"], parameters["participations"]
     head = 1 / (1 + np.exp(-Long(parameters["event"].parameters["epsilon"])))
     without = binomial(t, 1 - head)
