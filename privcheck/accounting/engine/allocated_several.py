@@ -83,7 +83,9 @@ _FURTHEST: Final = 700.0  # −ln of a δ
 _LARGEST: Final = 2e4  # loss of a point
 _FAR: Final = 38.0  # standard deviations of the loss, beyond which nothing is asked
 _SLACK: Final = 1e-9  # relative, of a sum of t logarithms
-_MOST_HEADS: Final = 10**8  # products
+_MOST_HEADS: Final = 10**8  # products …
+_MOST_ROUNDS: Final = 10**5  # … and rounds, where heads are counted
+_LEAST_MASS: Final = 1e-290
 _SEEN: Final = 600  # points of the blocks' curve
 
 
@@ -159,38 +161,37 @@ def _blocks(blocks: Base, direction: Direction) -> Atoms:
 def _several_below(epoch: Epoch, direction: Direction) -> Atoms:
     if (heads := _heads(epoch, direction)) is not None:
         over, under, off = heads
-        return parts_atoms(as_floats(np.exp(over - off)), as_floats(np.exp(under + off)))
+        return parts_atoms(as_floats(np.exp(over - off)), as_floats(np.exp(under + off) + 2 * _LEAST_MASS))
     return allocation_below(epoch.one, epoch.rounds, epoch.participations, direction)
 
 
-def two_outcomes(law: LaplaceLaw | AtomicLaw) -> tuple[float, float] | None:
-    """Logarithms of the odds of heads with the user and without; None where there are other outcomes."""
-    if not isinstance(law, AtomicLaw) or len(law.atoms("remove").losses) != 2:
-        return None
-    atoms = law.atoms("remove")
-    with_user = float(np.diff(atoms.logs)[0])
-    return with_user, with_user - float(np.diff(atoms.losses)[0])
+def counts_heads(law: LaplaceLaw | AtomicLaw, rounds: int, participations: int) -> bool:
+    """Whether a round with that law has two outcomes, and there are not too many rounds to count heads."""
+    few = rounds <= _MOST_ROUNDS and participations * (rounds - participations) <= _MOST_HEADS
+    return few and isinstance(law, AtomicLaw) and len(law.atoms("remove").losses) == 2
 
 
 def _heads(epoch: Epoch, direction: Direction) -> tuple[Floats, Floats, float] | None:
     """Logarithms of the masses of the number of heads, and a bound on their errors [lemma allocation-heads].
 
-    None where a round has other outcomes, or where there are too many rounds.
+    What is hardly above the floats' range is left out. None where heads are not counted.
     """
     t, k = epoch.rounds, epoch.participations
-    known = two_outcomes(epoch.one.law) if isinstance(epoch.one, PairRound) else None
-    if known is None or k * (t - k) > _MOST_HEADS:
+    law = epoch.one.law if isinstance(epoch.one, PairRound) else None
+    if not isinstance(law, AtomicLaw) or not counts_heads(law, t, k):
         return None
-    odds, without = known
+    atoms = law.atoms("remove")
+    odds = float(np.diff(atoms.logs)[0])
+    without = odds - float(np.diff(atoms.losses)[0])
     heads, with_user = np.arange(t + 1), np.full(t + 1, -np.inf)
     # tilted, as a number of heads that is likely without the user may be beyond the floats' range with the user
     for tilt in (0.0, (without - odds) * k / t):
         parts = [binomial_logs(n, of + tilt) for n, of in ((k, odds), (t - k, without))]
         scale = sum(n * (np.logaddexp(0, of + tilt) - np.logaddexp(0, of)) for n, of in ((k, odds), (t - k, without)))
-        with np.errstate(divide="ignore"):
-            found = np.log(convolve_masses(*(np.exp(part) for part in parts))) + scale - tilt * heads
-        with_user = np.maximum(with_user, found)
-    # of terms that are above 1e-308 and made of t ratios each; their exponentials, and sums of at most k + 1 of them
+        masses = convolve_masses(*(np.exp(part) for part in parts))
+        good = masses > _LEAST_MASS
+        with_user[good] = np.maximum(with_user[good], np.log(masses[good]) + scale - tilt * heads[good])
+    # of logarithms above −750 that are made of t ratios each, their exponentials and sums of at most k + 1 of these
     off = UNIT * (t + 64) * (800 + 8 * math.log(t) + 4 * abs(odds) + 4 * abs(without))
     both = (as_floats(with_user), binomial_logs(t, without))
     return (*(both if direction == "remove" else both[::-1]), off)
@@ -201,8 +202,7 @@ def _several(epoch: Epoch, direction: Direction) -> Atoms:
         over, under, off = heads
         known = np.isfinite(over) & np.isfinite(under)
         losses = over[known] - under[known] + 2 * off + 4 * UNIT * np.abs(over[known] - under[known])
-        # what underflowed is less
-        infinite = float(np.exp(over[~known]).sum()) * (1 + 2 * off) + len(over) * 1e-300
+        infinite = float(np.exp(over[~known]).sum()) * (1 + 2 * off) + len(over) * 2 * _LEAST_MASS
         return tidy(as_floats(losses), as_floats(np.minimum(over[known] + off, 0.0)), infinite)
     one, t, k = epoch.one, epoch.rounds, epoch.participations
     if not isinstance(one, GaussianRound) or one.replaced or k < _FEWEST or t > _MOST:
@@ -331,9 +331,8 @@ class _Counted:
         least_log, *logs = log_most_likely(np.append(lowest, np.linspace(low, high, _CHORD)), t).tolist()
         # −ln of the three shares that are beyond V₁ or V₂
         shares = (unlikely + eta * size, unlikely - eta * (least_log + 1e-11), unlikely - eta * (logs[-1] + 1e-11))
-        b = (logs[0] - logs[-1]) / (high - low)
-        between = np.linspace(low, high, _CHORD)
-        constant = float(np.max(logs[:-1] + b * between[1:])) + 1e-11 - self.log_probability
+        b = max(logs[0] - logs[-1], 0.0) / (high - low)
+        constant = float(np.max(logs[:-1] + b * np.linspace(low, high, _CHORD)[1:])) + 1e-11 - self.log_probability
         # a cell's mass under Q, and its mean factor times that
         damped = np.exp(-b * lows)
         raised, raised_off = ((1 - r) * q + r * p) * damped, (1 - r) * q_off + r * p_off

@@ -53,15 +53,10 @@ def content(data: Any, *parts: Iterable[object]) -> Content:
 
 
 def exponential_up(epsilon: float) -> Fraction:
-    """Rational number at e^ε or a few ulps above it; of an ε beyond the floats' range, a few for each part."""
+    """Rational number at e^ε or a few ulps above it; some hundred for each 600 of an ε beyond the floats' range."""
     parts = max(1, math.ceil(abs(epsilon) / _LARGEST_EXPONENT))
-    each = Fraction(math.exp(epsilon / parts)) * (1 + Fraction(4, 1 << 53))
-    # ε/n is rounded by half an ulp at most
-    return (
-        (each * (1 + Fraction(math.ceil(abs(epsilon)), 1 << 53)) if parts > 1 else each) ** parts
-        if epsilon
-        else Fraction(1)
-    )
+    off = 4 if parts == 1 else 4 + int(_LARGEST_EXPONENT)  # where the exponent was rounded as well
+    return (Fraction(math.exp(epsilon / parts)) * (1 + Fraction(off, 1 << 53))) ** parts if epsilon else Fraction(1)
 
 
 def mirror(points: Iterable[Point]) -> list[Point]:

@@ -17,7 +17,7 @@ from privcheck.accounting.engine.allocated import allocated_law
 from privcheck.accounting.engine.allocated_below import GaussianRound, PairRound
 from privcheck.accounting.engine.allocated_pairs import known_law, pair_allocation_law
 from privcheck.accounting.engine.allocated_replaced import replaced_allocation_law
-from privcheck.accounting.engine.allocated_several import Epoch, several_allocation_law, two_outcomes
+from privcheck.accounting.engine.allocated_several import Epoch, counts_heads, several_allocation_law
 from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laws import GaussianLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
@@ -412,7 +412,7 @@ def allocated(
             blocks += [(piece, n * times) for piece, n in some]
         pieces = list(blocks)
         known = known_law(base) if exact else None
-        if k < t and known is not None and (k > 1 or two_outcomes(known) is not None):
+        if k < t and known is not None and (k > 1 or counts_heads(known, t, k)):
             epoch = Epoch(one=PairRound(law=known), rounds=t, participations=k, blocks=tuple(blocks))
             pieces = [(several_allocation_law(epoch), 1)]
         elif 1 < k < t:
@@ -435,8 +435,8 @@ def _allocated_pieces(s: float, t: int, k: int, relation: RelationName) -> tuple
     if s < _NEAR or moved > _LOUDEST:
         return [(GaussianLaw(moved * moved), k)], "the random rounds count as known"
     if t < 2 * k < 2 * t:  # [lemma allocation-complement]
-        known, random = (GaussianLaw(moved * moved), 2 * k - t), _allocated_pieces(s, t, t - k, relation)
-        return [known, *random[0]], random[1]
+        others, note = _allocated_pieces(s, t, t - k, relation)
+        return [(GaussianLaw(moved * moved), 2 * k - t), *others], note
     blocks: list[tuple[Law | LostLaw, int]] = [
         (GaussianLaw(moved * moved) if size == 1 else law(s, min(size, _MOST_ROUNDS)), times)
         for size, times in _blocks(t, k)
