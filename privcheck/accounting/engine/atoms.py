@@ -88,9 +88,13 @@ class Atoms:
         result: Floats = np.where(impossible, np.inf, np.minimum(np.maximum(epsilons, 0.0), largest * (1 + 4 * UNIT)))
         return result
 
-    def cells(self, mesh: float) -> Cells:
-        """Build a dominating law on the grid {i·mesh}."""
-        return atoms_to_cells(self.losses, np.exp(self.logs), mesh=mesh, infinite=self.infinite)
+    def cells(self, mesh: float, tail: float) -> Cells:
+        """Build a dominating law on the grid {i·mesh}; the largest losses, with a mass of at most `tail`, count as ∞."""
+        masses = np.exp(self.logs)
+        left_out = int(np.searchsorted(np.cumsum(masses[:0:-1]), tail, side="right"))
+        kept = len(masses) - left_out
+        lost = float(masses[kept:].sum()) * (1 + UNIT * (left_out + 4))
+        return atoms_to_cells(self.losses[:kept], masses[:kept], mesh=mesh, infinite=self.infinite + lost)
 
 
 @functools.lru_cache(maxsize=8)
@@ -291,7 +295,7 @@ def coarsen(atoms: Atoms, most: int) -> Atoms:
     if len(atoms.losses) <= most:
         return atoms
     mesh = float(atoms.losses[-1] - atoms.losses[0]) / most
-    cells = atoms.cells(mesh)
+    cells = atoms.cells(mesh, 0.0)
     return tidy(as_floats((cells.start + np.arange(len(cells.masses))) * mesh), _log(cells.masses), cells.infinite)
 
 

@@ -122,7 +122,7 @@ class AtomicLaw:
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Build a dominating law on the grid."""
-        return self.atoms(direction).cells(mesh)
+        return self.atoms(direction).cells(mesh, tail)
 
 
 @functools.lru_cache(maxsize=128)
@@ -270,7 +270,7 @@ class DiscreteGaussian:
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Build a dominating law on the grid."""
-        return self.atoms(direction).cells(mesh)
+        return self.atoms(direction).cells(mesh, tail)
 
     def merge_repeats(self, count: int) -> tuple[DiscreteGaussian | GaussianLaw, int]:
         """Express the law of `count` releases by fewer releases of another law.

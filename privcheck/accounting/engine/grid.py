@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.accounting.engine.below import log_sum
 from privcheck.accounting.engine.convolution import convolve
 from privcheck.accounting.engine.job import Job, saddle_at
 from privcheck.accounting.engine.laws import DIRECTIONS, UNIT, Cells, Direction, Floats, as_floats
@@ -42,6 +43,7 @@ _RETREATS: Final = 20
 _MOST_GRIDS: Final = 16  # for vectorised queries, each of which gets the best bound that one of them gives
 _ELSEWHERE: Final = (0.5, 0.2)  # of ε, where a grid is made if that at ε is not tight
 _HARDLY: Final = 1e-2  # of ln δ, or of cε if that is less: what a fine grid adds at most
+_FAR_BELOW: Final = 2.0  # of ln δ
 _TIGHT: Final = 1e-3  # by how much a bound on ln δ may lie above what was computed
 
 
@@ -279,7 +281,9 @@ def _transform(parts: list[tuple[Cells, int]], frame: Frame, *, lost: float) -> 
         log_kept += times * math.log1p(-cells.infinite)
         largest += times * float(losses[-1])
         under = eta * (losses - losses[-1])
-        above += times * (math.log(float(np.sum(tilted * np.exp(under))) + 1e-300) + 1e-14 - 2 * UNIT * under[0])
+        with np.errstate(divide="ignore"):
+            moment = log_sum(as_floats(np.log(tilted) + under))
+        above += times * (moment + 1e-13 - 4 * UNIT * float(under[0]))
         laws.append((as_floats(np.bincount(np.arange(len(tilted)) % size, weights=tilted, minlength=size)), times))
     masses, floor = convolve(laws, size)
     if math.isinf(floor):
@@ -417,8 +421,12 @@ def grid_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Directi
         if tight[i] or (made >= _MOST_GRIDS and values[i] < 0):
             continue
         made += 1
-        for share in (1.0, *_ELSEWHERE) if made <= _MOST_GRIDS else (1.0,):
-            law = None if tight[i] else compose(job, share * float(epsilons[i]), float(near[i]), direction)
+        used = math.inf
+        for share in (1.0, 1.0, *_ELSEWHERE) if made <= _MOST_GRIDS else (1.0,):
+            at = min(float(near[i]), float(values[i]))
+            if tight[i] or (share == 1 and at > used - _FAR_BELOW):  # again where the estimate was far too large
+                continue
+            law, used = compose(job, share * float(epsilons[i]), at, direction), at
             if law is not None:
                 bounds, good = law.log_deltas(epsilons)
                 values, tight = np.minimum(values, bounds), tight | good
