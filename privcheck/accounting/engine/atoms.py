@@ -89,7 +89,7 @@ class Atoms:
         return result
 
     def cells(self, mesh: float, tail: float) -> Cells:
-        """Build a dominating law on the grid {i·mesh}; the largest losses, with a mass of at most `tail`, count as ∞."""
+        """Build a dominating law on the grid {i·mesh}; the largest losses, of a mass of at most `tail`, count as ∞."""
         masses = np.exp(self.logs)
         left_out = int(np.searchsorted(np.cumsum(masses[:0:-1]), tail, side="right"))
         kept = len(masses) - left_out
