@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -34,9 +35,18 @@ from typing import Final
 import numpy as np
 
 from privcheck.accounting.engine.allocated import known_round
-from privcheck.accounting.engine.allocated_below import GaussianRound, allocation_below
+from privcheck.accounting.engine.allocated_below import GaussianRound, allocation_below, atoms_parts, parts_atoms
 from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw
+from privcheck.accounting.engine.doubled import (
+    OCTAVES,
+    Bounds,
+    Numbers,
+    excess_of_both,
+    plus,
+    points,
+    repeated,
+)
 from privcheck.accounting.engine.excesses import Binned, add_up, best_tilt, bulk_std, grid_above
 from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats, root_up
 from privcheck.accounting.engine.profiles import (
@@ -46,6 +56,7 @@ from privcheck.accounting.engine.profiles import (
     mirror,
     profile_atoms,
     profile_content,
+    tangent_profile,
 )
 
 _FIRST: Final = 12  # points in a standard deviation of W
@@ -66,6 +77,16 @@ _BETWEEN: Final = 4  # points for each at which a known round is looked at
 _RATIO: Final = 1.07  # of neighbouring losses beyond
 _NOTHING: Final = 1e-20  # of δ, below which only the bound for a known round is used
 _FURTHEST: Final = 600.0  # loss
+_ROUNDED: Final = Fraction(1, 1 << 40)
+_FALLS: Final = 0.4  # by which ln δ falls from one of them to the next, there …
+_FAINT: Final = 1e-14  # … down to where it may fall faster
+_PART: Final = 10.0  # points of the geometric grid in a standard deviation of the loss, …
+_LEAST_OCTAVE: Final = 16  # … and in an octave, at least
+_STRONGEST: Final = 6.0  # s, up to which …
+_MOST_DOUBLED: Final = 256  # … and rounds, up to which it is used
+_HIGHEST: Final = 7.0  # standard deviations of x, where it ends
+_LEAST_PART: Final = 32  # of a point's distance there, that the least point is from 0
+_AT_ONCE: Final = 16  # losses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +230,7 @@ def _repeat(times: int, shift: float, rounds: int) -> AtomicLaw:
 
 
 def _replaced_allocation(shift: float, rounds: int, _: Direction) -> Atoms:
-    points = list[Point]()
-    known = _uppers(shift, rounds)
+    points, known = list[Point](), _uppers(shift, rounds)
     for (loss, bound), (after, *_rest) in zip(known, [*known[1:], known[-1]], strict=True):
         points.append((exponential_up(loss), Fraction(bound)))
         # a known round costs next to nothing to compute
@@ -219,7 +239,20 @@ def _replaced_allocation(shift: float, rounds: int, _: Direction) -> Atoms:
 
 
 def _replaced_allocation_below(shift: float, rounds: int, _: Direction) -> Atoms:
-    return allocation_below(GaussianRound(shift=shift, replaced=True), rounds, 1, "remove")
+    octave = _octave(shift, rounds)
+    if octave is None:
+        return allocation_below(GaussianRound(shift=shift, replaced=True), rounds, 1, "remove")
+    known, uppers = list[tuple[Fraction, Fraction, Fraction]](), dict(_by_doubling(shift, rounds, octave))
+    losses = list(uppers)
+    for some in (losses[i : i + _AT_ONCE] for i in range(0, len(losses), _AT_ONCE)):
+        lowers = _doubled(shift, rounds, as_floats(some), OCTAVES[OCTAVES.index(octave) + 1], "excess below")
+        for loss, low in zip(some, lowers, strict=True):
+            if 2 * low > uppers[loss]:
+                # e^ε is rounded up, by which δ falls by less than that
+                known.append((exponential_up(loss), Fraction(low) * (1 - _ROUNDED), Fraction(uppers[loss])))
+    both = [(1 / x, *(1 - (1 - h) / x for h in bounds)) for x, *bounds in reversed(known) if x > 1]
+    knots = profile_content(tangent_profile([*both, *known]))
+    return parts_atoms(*atoms_parts(profile_atoms(knots, "remove")))
 
 
 def _loss_std(shift: float, rounds: int) -> float:
@@ -230,15 +263,71 @@ def _loss_std(shift: float, rounds: int) -> float:
 @functools.lru_cache(maxsize=64)
 def _uppers(shift: float, rounds: int) -> tuple[tuple[float, float], ...]:
     """Losses from 0, and upper bounds on δ there; 1 where there is none."""
-    std = _loss_std(shift, rounds)
-    near = np.arange(math.ceil(_NEAR * _STEPS) + 1) * (std / _STEPS)
-    last = min(_FURTHEST, 2 * shift * (shift + 38))
-    count = max(2, math.ceil(math.log(max(last / float(near[-1]), 2.0)) / math.log(_RATIO)))
-    losses = [*near.tolist(), *np.geomspace(near[-1], max(last, 2 * near[-1]), count)[1:].tolist()]
-    found, least, rounds = list[tuple[float, float]](), 1.0, min(rounds, _MOST_SUMMED)
-    for loss in losses:
-        terms = _Terms(shift=shift, rounds=rounds, epsilon=loss)
-        bound = terms.bound(rough=loss > near[-1]) if least > _NOTHING else 1.0
-        least = min(least, bound)
-        found.append((loss, bound))
-    return tuple(found)
+    octave = _octave(shift, rounds)
+    known = list(_by_sums(shift, rounds) if octave is None else _by_doubling(shift, rounds, octave))
+    first = known[-1][0]
+    last = max(min(_FURTHEST, 2 * shift * (shift + 38)), 2 * first)
+    count = math.ceil(math.log(last / first) / math.log(_RATIO))
+    return (*known, *((loss, 1.0) for loss in np.geomspace(first, last, count)[1:].tolist()))
+
+
+def _by_sums(shift: float, rounds: int) -> Iterator[tuple[float, float]]:
+    """Losses from 0, and upper bounds on δ there, one by one."""
+    std, rounds = _loss_std(shift, rounds), min(rounds, _MOST_SUMMED)
+    near, i, loss = math.ceil(_NEAR * _STEPS), 0, 0.0
+    while loss <= _FURTHEST:
+        bound = _Terms(shift=shift, rounds=rounds, epsilon=loss).bound(rough=i > near)
+        yield loss, bound
+        if bound < _NOTHING:
+            break
+        i += 1
+        loss = i * std / _STEPS if i <= near else loss * _RATIO
+
+
+def _by_doubling(shift: float, rounds: int, octave: int) -> Iterator[tuple[float, float]]:
+    """Losses from 0, and upper bounds on δ there, several at once [lemma excess-doubled]."""
+    std, loss = _loss_std(shift, rounds), 0.0
+    step = std / _STEPS
+    while loss <= _FURTHEST:
+        losses = loss + step * np.arange(_AT_ONCE)
+        bounds = _doubled(shift, rounds, as_floats(losses), octave, "both above")
+        yield from zip(losses.tolist(), bounds, strict=True)
+        if bounds[-1] < _NOTHING:
+            break
+        slope = math.log(bounds[-2] / bounds[-1]) / step
+        loss += step * _AT_ONCE
+        step = min(2 * std / _STEPS, (_FALLS if bounds[-1] > _FAINT else 1.0) / max(slope, 1e-9))
+
+
+def _octave(shift: float, rounds: int) -> int | None:
+    """Points from a number to its double on the grid of [lemma excess-doubled]; None where it takes too many."""
+    wanted = max(_PART * math.log(2) / _loss_std(shift, rounds), _LEAST_OCTAVE)
+    fine = [octave for octave in OCTAVES if octave >= wanted]
+    return fine[0] if fine and shift <= _STRONGEST and rounds <= _MOST_DOUBLED else None
+
+
+def _doubled(shift: float, rounds: int, losses: Floats, octave: int, bounds: Bounds) -> list[float]:
+    """Bounds on δ of one epoch at (e,) increasing losses [lemma excess-doubled].
+
+    The terms are W/2h = sinh(sx − ε/2), h = e^{ε/2 − s²/2}.
+    """
+    s, octaves = shift, octave / math.log(2)
+    reach = float(losses[-1]) / 2 + _HIGHEST * s
+    start, stop = round(math.log(min(1.0, s) / octave / _LEAST_PART) * octaves), math.ceil((reach - math.log(2)) * octaves)
+    x = (np.arcsinh(points(start, stop - start + 1, octave, signed=True)) + losses[:, np.newaxis] / 2) / s
+    numbers = Numbers(
+        start=start,
+        octave=octave,
+        x=as_floats(x),
+        blur=8 * UNIT * (reach + float(losses[-1])) / s,
+        parts=tuple(
+            (sign * s, as_floats(sign * np.exp((s * s - sign * losses) / 2) / 2)) for sign in (1, -1)
+        ),
+    )
+    one = numbers.on_points(bounds)
+    half = repeated(one, rounds // 2)
+    summed = excess_of_both(half, plus(half, one) if rounds % 2 else half) / rounds
+    scale, slack = 2 * np.exp((losses - s * s) / 2), 64 * UNIT * (1 + reach)
+    if bounds != "both above":
+        return (summed * scale * (1 - slack)).tolist()
+    return np.minimum((summed + numbers.beyond()) * scale * (1 + slack), 1.0).tolist()
