@@ -245,7 +245,7 @@ def _replaced_allocation_below(shift: float, rounds: int, _: Direction) -> Atoms
     known, uppers = list[tuple[Fraction, Fraction, Fraction]](), dict(_by_doubling(shift, rounds, octave))
     losses = list(uppers)
     for some in (losses[i : i + _AT_ONCE] for i in range(0, len(losses), _AT_ONCE)):
-        lowers = _doubled(shift, rounds, as_floats(some), OCTAVES[OCTAVES.index(octave) + 1], "excess below")
+        lowers = _doubled(shift, rounds, as_floats(some), octave, "excess below")
         for loss, low in zip(some, lowers, strict=True):
             if 2 * low > uppers[loss]:
                 # e^ε is rounded up, by which δ falls by less than that

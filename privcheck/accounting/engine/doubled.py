@@ -11,12 +11,13 @@ convex functions of what is split.
 2^{i/m} ± 2^{(i − d)/m} lies between two points whose places beside i and whose shares depend on d only, and next to i for
 all large d, which are added at once. All masses are sums of products of masses: as accurate far out as elsewhere.
 
-Lemma excess-doubled-below: Let A and B be the masses that the cell [p, q] gives its lower and upper point. In the split
-law take from every point i with neighbours h⁻ and h⁺ away D = ½(B⁻h⁻ + A⁺h⁺), B⁻ and A⁺ being what it has from both
-sides, times its kink: D/h⁻ and D/h⁺ are taken from the points beside it and added at i. The signed measure has no larger
-integral of any convex function than the numbers themselves. Proof: that of [lemma excess-below], with kinks κ = (φ(i + 1)
-− φ(i))/h⁺ − (φ(i) − φ(i − 1))/h⁻ for second differences: in a cell of width h, at p + uh, the chord is above φ by at most
-the least of uhκ(p) and (1 − u)hκ(q), and that is at most ½(1 − u)hκ(p) + ½uhκ(q).
+Lemma excess-doubled-below: For a mass μ at p + uh in the cell [p, q] of width h, split over p and q, take away κ(p) times
+uhμ or κ(q) times (1 − u)hμ, in any parts that add to one, where κ is the functional φ ↦ (φ(i + 1) − φ(i))/h⁺ − (φ(i) −
+φ(i − 1))/h⁻ of a point i and its neighbours. The signed measure that is left has no larger integral of any convex function
+than μ. Where only the shares are known, ½(1 − u)hμ times κ(p) and ½uhμ times κ(q) together do as well. Proof: beside the
+cell, φ is above the chords of the cells next to it, extended; so the chord is above φ(p + uh) by at most the least of
+uhκ(p) and (1 − u)hκ(q). Both of these are linear in κ(p), κ(q) ≥ 0, and the least of uA and (1 − u)B is at most ½(1 − u)A
++ ½uB: it is enough to compare at u = B/(A + B), where AB ≤ ½(A² + B²).
 
 Where the signed measure would have a negative mass, cells around it are put at their lower points as a whole, which
 lowers E(ΣV − c)₊, or at their upper ones, which lowers E(c − ΣV)₊; so does leaving out some mass.
@@ -146,7 +147,8 @@ class Numbers:
             atoms[:, 0], atoms[:, -1] = sum(low), sum(high)
         elif bounds == "excess below":
             atoms[:, -1] = np.maximum(high[0] - high[1], 0.0)
-        return _settled(self.start, self.octave, self.signed, atoms, (mass - up, up, wrong), bounds)
+        cells = _Cells(low=mass - up, high=up, off=wrong, kinks=((mass - up + wrong) / 2, (up + wrong) / 2))
+        return _settled(self.start, self.octave, self.signed, atoms, cells, bounds)
 
     def beyond(self) -> Floats:
         """Upper bounds on E(V − u)₊, u the last point, (e,)."""
@@ -209,12 +211,12 @@ def plus(a: Sums, b: Sums) -> Sums:
     a = _widened(a, n)
     b = a if same else _widened(b, n)
     (a_zero, *a_sides), (b_zero, *b_sides) = _sides(a), _sides(b)
-    atoms, zero, cells = list[Floats](), a_zero * b_zero, list[tuple[Floats, Floats]]()
+    atoms, zero, cells = list[Floats](), a_zero * b_zero, list[tuple[Floats, ...]]()
     for i, (x, y) in enumerate(zip(a_sides, b_sides, strict=True)):
         exact = np.pad(a_zero * y + b_zero * x, ((0, 0), (0, a.octave)))
         exact[:, a.octave :] += x * y
         atoms.append(as_floats(exact))
-        cell = np.zeros(exact.shape), np.zeros(exact.shape)
+        cell = tuple(np.zeros(exact.shape) for _ in range(2 if a.bounds == "both above" else 4))
         for large, small in ((2 * x, x),) if same else ((x, y), (y, x)):
             _scatter(cell, large, small, _steps(a.octave, 1))
         if signed:
@@ -225,16 +227,38 @@ def plus(a: Sums, b: Sums) -> Sums:
     if signed:
         zero = zero + (a_sides[0] * b_sides[1] + a_sides[1] * b_sides[0]).sum(axis=1, keepdims=True)
         whole = np.concatenate([atoms[1][:, ::-1], zero, atoms[0]], axis=1)
-        low, high = (np.concatenate([cells[1][1 - i][:, ::-1], cells[0][i]], axis=1) for i in (0, 1))
+        # the point nearer to 0 is the lower one, or the upper one
+        joined = [np.concatenate([cells[1][i ^ 1][:, ::-1], each], axis=1) for i, each in enumerate(cells[0])]
     else:
-        whole, (low, high) = np.concatenate([zero, atoms[0]], axis=1), cells[0]
+        whole, joined = np.concatenate([zero, atoms[0]], axis=1), list(cells[0])
     slack = UNIT * (32 * n + 256 * a.octave + 1024)
     whole *= 1 + slack if a.bounds == "both above" else 1 - slack
-    return _settled(a.start, a.octave, signed, whole, (low, high, slack * (low + high)), a.bounds)
+    off = as_floats(slack * (joined[0] + joined[1]))
+    kinks = tuple(as_floats(each + off) for each in joined[2:])
+    return _settled(
+        a.start, a.octave, signed, as_floats(whole), _Cells(low=joined[0], high=joined[1], off=off, kinks=kinks), a.bounds
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Cells:
+    """Masses between neighbouring points.
+
+    Attributes:
+        low: (e, j − 1) masses that go to the lower points where the mean is kept.
+        high: (e, j − 1) masses that go to the upper points.
+        off: (e, j − 1) bounds on the errors of both.
+        kinks: (e, j − 1) masses times shares of a cell, for κ of its lower and of its upper point, rounded up.
+    """
+
+    low: Floats
+    high: Floats
+    off: Floats
+    kinks: tuple[Floats, ...]
 
 
 def _settled(
-    start: int, octave: int, signed: bool, atoms: Floats, cells: tuple[Floats, Floats, Floats], bounds: Bounds
+    start: int, octave: int, signed: bool, atoms: Floats, cells: _Cells, bounds: Bounds
 ) -> Sums:
     """Measures of numbers in cells.
 
@@ -243,11 +267,9 @@ def _settled(
         octave: m.
         signed: Whether there are negative points.
         atoms: (e, j) masses at the points, exactly there.
-        cells: (e, j − 1) masses that the cells give their lower and upper points where the mean is kept, and a bound on
-            the error of these.
+        cells: All other masses.
         bounds: Of what.
     """
-    low, high, off = cells
     size = atoms.shape[1] - 1
     middle = size // 2 if signed else 0
     if bounds != "both above":
@@ -255,26 +277,25 @@ def _settled(
         masses = _sharpened(atoms, cells, values, 0 if bounds == "excess below" else 1)
     else:
         masses = atoms
-        masses[:, :-1] += low + off
-        masses[:, 1:] += high + off
+        masses[:, :-1] += cells.low + cells.off
+        masses[:, 1:] += cells.high + cells.off
         masses *= 1 + 8 * UNIT
     masses[masses < _LEAST] = 0.0
     return Sums(start=start, octave=octave, middle=middle, masses=as_floats(masses), bounds=bounds)
 
 
-def _sharpened(atoms: Floats, cells: tuple[Floats, Floats, Floats], values: Floats, safe: int) -> Floats:
+def _sharpened(atoms: Floats, cells: _Cells, values: Floats, safe: int) -> Floats:
     """Measures below the laws [lemma excess-doubled-below].
 
     Args:
         atoms: (e, j) masses at the points, exactly there.
-        cells: (e, j − 1) masses that the cells give their lower and upper points, and a bound on the error of these.
+        cells: All other masses.
         values: (j,) points.
         safe: Point of a cell that all of it may be put at: 0 for the lower, 1 for the upper.
     """
-    a, b, off = cells
     widths = np.diff(values)
-    low, high = np.maximum(a - off, 0.0), np.maximum(b - off, 0.0)
-    kinks = (a + off) * (widths / 2 * (1 + 1e-13)), (b + off) * (widths / 2 * (1 + 1e-13))
+    low, high = np.maximum(cells.low - cells.off, 0.0), np.maximum(cells.high - cells.off, 0.0)
+    kinks = tuple(each * (widths * (1 + 1e-13)) for each in cells.kinks)
     split = np.ones(low.shape)  # share of a cell that is split; the rest is put at one point
     split[:, [0, -1]] = 0.0  # there a point has one neighbour only
     for look in range(_LOOKS + 1):
@@ -362,17 +383,17 @@ def _steps(octave: int, sign: int) -> _Steps:
     )
 
 
-def _scatter(cells: tuple[Floats, Floats], large: Floats, small: Floats, steps: _Steps) -> None:
+def _scatter(cells: tuple[Floats, ...], large: Floats, small: Floats, steps: _Steps) -> None:
     """Add the masses of sums of a number and a smaller one to their cells.
 
     Args:
         cells: (e, n + m) masses that the cells give the point nearer to 0, the first of them 0 itself, and the other
-            one; changed.
+            one; and, for bounds from below, masses times shares for κ of these points. Changed.
         large: (e, n) masses by size.
         small: (e, n) masses by size.
         steps: Of their signs.
     """
-    inner, outer = cells
+    inner, outer, *kinks = cells
     n, m = large.shape[1], len(steps.moves)
     octave = inner.shape[1] - n
     for d, (move, share) in enumerate(zip(steps.moves, steps.shares, strict=True), 1):
@@ -385,11 +406,15 @@ def _scatter(cells: tuple[Floats, Floats], large: Floats, small: Floats, steps: 
             between = steps.factors[d - 1] * np.exp2(np.arange(d, d + near.shape[1]) / octave)
             outer[:, 0] += near @ between
             inner[:, 0] += near @ np.maximum(1 - between, 0.0)
+            if kinks:
+                kinks[0][:, 0] += near @ between
         at = slice(first + 1, first + 1 + both.shape[1])
         part = both * share
         outer[:, at] += part
         both -= part
         inner[:, at] += both
+        if kinks:
+            kinks[int(share > 0.5)][:, at] += both if share > 0.5 else part
     # farther apart than that, all at once
     if n <= m + 1:
         return
@@ -402,3 +427,5 @@ def _scatter(cells: tuple[Floats, Floats], large: Floats, small: Floats, steps: 
     at = slice(m + 2 + steps.far, n + 1 + steps.far)
     inner[:, at] += moved if steps.far else whole
     outer[:, at] += whole if steps.far else moved
+    if kinks:
+        kinks[-steps.far][:, at] += moved
