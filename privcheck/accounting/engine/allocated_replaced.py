@@ -78,10 +78,10 @@ _RATIO: Final = 1.07  # of neighbouring losses beyond
 _NOTHING: Final = 1e-20  # of δ, below which only the bound for a known round is used
 _FURTHEST: Final = 600.0  # loss
 _ROUNDED: Final = Fraction(1, 1 << 40)
-_FALLS: Final = 0.4  # by which ln δ falls from one of them to the next, there …
+_FALLS: Final = 0.3  # by which ln δ falls from one of them to the next, there …
 _FAINT: Final = 1e-14  # … down to where it may fall faster
 _PART: Final = 10.0  # points of the geometric grid in a standard deviation of the loss, …
-_LEAST_OCTAVE: Final = 16  # … and in an octave, at least
+_LEAST_OCTAVE: Final = 11  # … and in an octave, at least
 _STRONGEST: Final = 6.0  # s, up to which …
 _MOST_DOUBLED: Final = 256  # … and rounds, up to which it is used
 _HIGHEST: Final = 7.0  # standard deviations of x, where it ends
@@ -242,14 +242,13 @@ def _replaced_allocation_below(shift: float, rounds: int, _: Direction) -> Atoms
     octave = _octave(shift, rounds)
     if octave is None:
         return allocation_below(GaussianRound(shift=shift, replaced=True), rounds, 1, "remove")
-    known, uppers = list[tuple[Fraction, Fraction, Fraction]](), dict(_by_doubling(shift, rounds, octave))
-    losses = list(uppers)
-    for some in (losses[i : i + _AT_ONCE] for i in range(0, len(losses), _AT_ONCE)):
-        lowers = _doubled(shift, rounds, as_floats(some), octave, "excess below")
-        for loss, low in zip(some, lowers, strict=True):
-            if 2 * low > uppers[loss]:
+    known, above = list[tuple[Fraction, Fraction, Fraction]](), _by_doubling(shift, rounds, octave)
+    for some in (above[i : i + _AT_ONCE] for i in range(0, len(above), _AT_ONCE)):
+        lowers = _doubled(shift, rounds, as_floats([loss for loss, _ in some]), octave, "excess below")
+        for (loss, high), low in zip(some, lowers, strict=True):
+            if 2 * low > high:
                 # e^ε is rounded up, by which δ falls by less than that
-                known.append((exponential_up(loss), Fraction(low) * (1 - _ROUNDED), Fraction(uppers[loss])))
+                known.append((exponential_up(loss), Fraction(low) * (1 - _ROUNDED), Fraction(high)))
     both = [(1 / x, *(1 - (1 - h) / x for h in bounds)) for x, *bounds in reversed(known) if x > 1]
     knots = profile_content(tangent_profile([*both, *known]))
     return parts_atoms(*atoms_parts(profile_atoms(knots, "remove")))
@@ -264,7 +263,7 @@ def _loss_std(shift: float, rounds: int) -> float:
 def _uppers(shift: float, rounds: int) -> tuple[tuple[float, float], ...]:
     """Losses from 0, and upper bounds on δ there; 1 where there is none."""
     octave = _octave(shift, rounds)
-    known = list(_by_sums(shift, rounds) if octave is None else _by_doubling(shift, rounds, octave))
+    known = tuple(_by_sums(shift, rounds)) if octave is None else _by_doubling(shift, rounds, octave)
     first = known[-1][0]
     last = max(min(_FURTHEST, 2 * shift * (shift + 38)), 2 * first)
     count = math.ceil(math.log(last / first) / math.log(_RATIO))
@@ -284,19 +283,21 @@ def _by_sums(shift: float, rounds: int) -> Iterator[tuple[float, float]]:
         loss = i * std / _STEPS if i <= near else loss * _RATIO
 
 
-def _by_doubling(shift: float, rounds: int, octave: int) -> Iterator[tuple[float, float]]:
+@functools.lru_cache(maxsize=8)
+def _by_doubling(shift: float, rounds: int, octave: int) -> tuple[tuple[float, float], ...]:
     """Losses from 0, and upper bounds on δ there, several at once [lemma excess-doubled]."""
-    std, loss = _loss_std(shift, rounds), 0.0
+    std, loss, found = _loss_std(shift, rounds), 0.0, list[tuple[float, float]]()
     step = std / _STEPS
     while loss <= _FURTHEST:
-        losses = loss + step * np.arange(_AT_ONCE)
-        bounds = _doubled(shift, rounds, as_floats(losses), octave, "both above")
-        yield from zip(losses.tolist(), bounds, strict=True)
+        losses = as_floats(loss + step * np.arange(_AT_ONCE))
+        bounds = _doubled(shift, rounds, losses, octave, "both above")
+        found += zip(losses.tolist(), bounds, strict=True)
         if bounds[-1] < _NOTHING:
             break
         slope = math.log(bounds[-2] / bounds[-1]) / step
         loss += step * _AT_ONCE
-        step = min(2 * std / _STEPS, (_FALLS if bounds[-1] > _FAINT else 1.0) / max(slope, 1e-9))
+        step = min(std / _STEPS, (_FALLS if bounds[-1] > _FAINT else 1.0) / max(slope, 1e-9))
+    return tuple(found)
 
 
 def _octave(shift: float, rounds: int) -> int | None:

@@ -223,7 +223,7 @@ def plus(a: Sums, b: Sums) -> Sums:
             other = a_sides[1 - i], b_sides[1 - i]
             for large, small in ((2 * x, other[1]),) if same else ((x, other[1]), (y, other[0])):
                 _scatter(cell, large, small, _steps(a.octave, -1))
-        cells.append(cell)
+        cells.append((as_floats(np.maximum(cell[0] - cell[1], 0.0)), *cell[1:]))
     if signed:
         zero = zero + (a_sides[0] * b_sides[1] + a_sides[1] * b_sides[0]).sum(axis=1, keepdims=True)
         whole = np.concatenate([atoms[1][:, ::-1], zero, atoms[0]], axis=1)
@@ -387,15 +387,15 @@ def _scatter(cells: tuple[Floats, ...], large: Floats, small: Floats, steps: _St
     """Add the masses of sums of a number and a smaller one to their cells.
 
     Args:
-        cells: (e, n + m) masses that the cells give the point nearer to 0, the first of them 0 itself, and the other
-            one; and, for bounds from below, masses times shares for κ of these points. Changed.
+        cells: (e, n + m) masses, the first cell being that next to 0, and the parts of them that go to the point
+            farther from 0; and, for bounds from below, what κ of both points is taken away. Changed.
         large: (e, n) masses by size.
         small: (e, n) masses by size.
         steps: Of their signs.
     """
-    inner, outer, *kinks = cells
+    whole, outer, *kinks = cells
     n, m = large.shape[1], len(steps.moves)
-    octave = inner.shape[1] - n
+    octave = whole.shape[1] - n
     for d, (move, share) in enumerate(zip(steps.moves, steps.shares, strict=True), 1):
         if d >= n:
             return
@@ -404,28 +404,29 @@ def _scatter(cells: tuple[Floats, ...], large: Floats, small: Floats, steps: _St
         if first < 0:  # between 0 and the first point
             near, both, first = both[:, :-first], both[:, -first:], 0
             between = steps.factors[d - 1] * np.exp2(np.arange(d, d + near.shape[1]) / octave)
+            whole[:, 0] += near.sum(axis=1)
             outer[:, 0] += near @ between
-            inner[:, 0] += near @ np.maximum(1 - between, 0.0)
             if kinks:
                 kinks[0][:, 0] += near @ between
         at = slice(first + 1, first + 1 + both.shape[1])
-        part = both * share
-        outer[:, at] += part
-        both -= part
-        inner[:, at] += both
-        if kinks:
-            kinks[int(share > 0.5)][:, at] += both if share > 0.5 else part
+        whole[:, at] += both
+        both *= share
+        outer[:, at] += both
+        if kinks and share <= 0.5:
+            kinks[0][:, at] += both
+        elif kinks:
+            both *= (1 - share) / share
+            kinks[1][:, at] += both
     # farther apart than that, all at once
     if n <= m + 1:
         return
     size = np.exp2(np.arange(n) / octave)
-    whole = np.cumsum(small[:, : n - m - 1], axis=1)
+    both = np.cumsum(small[:, : n - m - 1], axis=1)
     moved = np.cumsum(small[:, : n - m - 1] * size[: n - m - 1], axis=1) / (size[m + 1 :] * steps.width)
     moved *= large[:, m + 1 :]
-    whole *= large[:, m + 1 :]
-    whole = np.maximum(whole - moved, 0.0)
+    both *= large[:, m + 1 :]
     at = slice(m + 2 + steps.far, n + 1 + steps.far)
-    inner[:, at] += moved if steps.far else whole
-    outer[:, at] += whole if steps.far else moved
+    whole[:, at] += both
+    outer[:, at] += np.maximum(both - moved, 0.0) if steps.far else moved
     if kinks:
         kinks[-steps.far][:, at] += moved
