@@ -72,11 +72,12 @@ _NOTHING: Final = 1e-300  # where no bound is made any smaller
 _SLACK: Final = 1e-12  # relative, of the normal distribution's values and of sums of them
 _FURTHEST: Final = 600.0  # loss
 _DEEPEST: Final = 30.0  # … below 0
-_PART: Final = 20.0  # points of the geometric grid in a standard deviation of the loss
+_PART: Final = 30.0  # points of the geometric grid in a standard deviation of the loss
+_FINEST: Final = 45  # … and in an octave, at most: with light terms series do as well
 _FALLS: Final = 5.0  # … and while the curve falls to a part in e
 _FAINTEST: Final = -120.0  # ln δ
 _STRONGEST: Final = 6.0  # s, up to which …
-_MOST_DOUBLED: Final = 256  # … and rounds, up to which it is used
+_MOST_DOUBLED: Final = 1000  # … and rounds, up to which it is used
 _LOWEST, _HIGHEST = 9.0, 12.0  # standard deviations of x below 0 and above s on that grid
 
 
@@ -232,7 +233,7 @@ class Allocation:
     def octave(self) -> int | None:
         """Points from a number to its double on the grid of [lemma excess-doubled]; None where it takes too many."""
         wanted = _PART * math.log(2) / self.loss_std
-        fine = [octave for octave in OCTAVES if octave >= wanted]
+        fine = [octave for octave in OCTAVES if wanted <= octave <= _FINEST]
         return fine[0] if fine and self.shift <= _STRONGEST and self.rounds <= _MOST_DOUBLED else None
 
     def one(self, octave: int) -> Numbers:

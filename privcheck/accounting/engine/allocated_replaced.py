@@ -39,7 +39,6 @@ from privcheck.accounting.engine.allocated_below import GaussianRound, allocatio
 from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.doubled import (
-    OCTAVES,
     Bounds,
     Numbers,
     excess_of_both,
@@ -78,14 +77,14 @@ _RATIO: Final = 1.07  # of neighbouring losses beyond
 _NOTHING: Final = 1e-20  # of δ, below which only the bound for a known round is used
 _FURTHEST: Final = 600.0  # loss
 _ROUNDED: Final = Fraction(1, 1 << 40)
-_FALLS: Final = 0.3  # by which ln δ falls from one of them to the next, there …
-_FAINT: Final = 1e-14  # … down to where it may fall faster
-_PART: Final = 10.0  # points of the geometric grid in a standard deviation of the loss, …
-_LEAST_OCTAVE: Final = 11  # … and in an octave, at least
-_STRONGEST: Final = 6.0  # s, up to which …
-_MOST_DOUBLED: Final = 256  # … and rounds, up to which it is used
-_HIGHEST: Final = 7.0  # standard deviations of x, where it ends
-_LEAST_PART: Final = 32  # of a point's distance there, that the least point is from 0
+_FALLS: Final = 0.4  # by which ln δ falls from one of them to the next, there …
+_FAINT: Final = 1e-13  # … down to where it may fall faster
+_OCTAVE: Final = 16  # points of the geometric grid in an octave, …
+_LEAST_STD: Final = 0.26  # … for a standard deviation of the loss from here on, …
+_STRONGEST: Final = 6.0  # … s up to here …
+_MOST_DOUBLED: Final = 64  # … and so many rounds
+_HIGHEST: Final = 6.0  # standard deviations of x, where it ends
+_LEAST_PART: Final = 8  # of a point's distance there, that the least point is from 0
 _AT_ONCE: Final = 16  # losses
 
 
@@ -239,19 +238,20 @@ def _replaced_allocation(shift: float, rounds: int, _: Direction) -> Atoms:
 
 
 def _replaced_allocation_below(shift: float, rounds: int, _: Direction) -> Atoms:
-    octave = _octave(shift, rounds)
-    if octave is None:
-        return allocation_below(GaussianRound(shift=shift, replaced=True), rounds, 1, "remove")
-    known, above = list[tuple[Fraction, Fraction, Fraction]](), _by_doubling(shift, rounds, octave)
+    one = GaussianRound(shift=shift, replaced=True)
+    if not _by_few(shift, rounds):
+        return allocation_below(one, rounds, 1, "remove")
+    known, above = list[tuple[Fraction, Fraction, Fraction]](), _by_doubling(shift, rounds)
     for some in (above[i : i + _AT_ONCE] for i in range(0, len(above), _AT_ONCE)):
-        lowers = _doubled(shift, rounds, as_floats([loss for loss, _ in some]), octave, "excess below")
+        lowers = _doubled(shift, rounds, as_floats([loss for loss, _ in some]), "excess below")
         for (loss, high), low in zip(some, lowers, strict=True):
             if 2 * low > high:
                 # e^ε is rounded up, by which δ falls by less than that
                 known.append((exponential_up(loss), Fraction(low) * (1 - _ROUNDED), Fraction(high)))
     both = [(1 / x, *(1 - (1 - h) / x for h in bounds)) for x, *bounds in reversed(known) if x > 1]
     knots = profile_content(tangent_profile([*both, *known]))
-    return parts_atoms(*atoms_parts(profile_atoms(knots, "remove")))
+    law = profile_atoms(knots, "remove")
+    return parts_atoms(*atoms_parts(law)) if one.heavy else allocation_below(one, rounds, 1, "remove", law)
 
 
 def _loss_std(shift: float, rounds: int) -> float:
@@ -262,8 +262,7 @@ def _loss_std(shift: float, rounds: int) -> float:
 @functools.lru_cache(maxsize=64)
 def _uppers(shift: float, rounds: int) -> tuple[tuple[float, float], ...]:
     """Losses from 0, and upper bounds on δ there; 1 where there is none."""
-    octave = _octave(shift, rounds)
-    known = tuple(_by_sums(shift, rounds)) if octave is None else _by_doubling(shift, rounds, octave)
+    known = _by_doubling(shift, rounds) if _by_few(shift, rounds) else tuple(_by_sums(shift, rounds))
     first = known[-1][0]
     last = max(min(_FURTHEST, 2 * shift * (shift + 38)), 2 * first)
     count = math.ceil(math.log(last / first) / math.log(_RATIO))
@@ -284,13 +283,13 @@ def _by_sums(shift: float, rounds: int) -> Iterator[tuple[float, float]]:
 
 
 @functools.lru_cache(maxsize=8)
-def _by_doubling(shift: float, rounds: int, octave: int) -> tuple[tuple[float, float], ...]:
+def _by_doubling(shift: float, rounds: int) -> tuple[tuple[float, float], ...]:
     """Losses from 0, and upper bounds on δ there, several at once [lemma excess-doubled]."""
     std, loss, found = _loss_std(shift, rounds), 0.0, list[tuple[float, float]]()
     step = std / _STEPS
     while loss <= _FURTHEST:
         losses = as_floats(loss + step * np.arange(_AT_ONCE))
-        bounds = _doubled(shift, rounds, losses, octave, "both above")
+        bounds = _doubled(shift, rounds, losses, "both above")
         found += zip(losses.tolist(), bounds, strict=True)
         if bounds[-1] < _NOTHING:
             break
@@ -300,25 +299,23 @@ def _by_doubling(shift: float, rounds: int, octave: int) -> tuple[tuple[float, f
     return tuple(found)
 
 
-def _octave(shift: float, rounds: int) -> int | None:
-    """Points from a number to its double on the grid of [lemma excess-doubled]; None where it takes too many."""
-    wanted = max(_PART * math.log(2) / _loss_std(shift, rounds), _LEAST_OCTAVE)
-    fine = [octave for octave in OCTAVES if octave >= wanted]
-    return fine[0] if fine and shift <= _STRONGEST and rounds <= _MOST_DOUBLED else None
+def _by_few(shift: float, rounds: int) -> bool:
+    """Whether the loss is wide enough for the geometric grid."""
+    return rounds <= _MOST_DOUBLED and shift <= _STRONGEST and _loss_std(shift, rounds) >= _LEAST_STD
 
 
-def _doubled(shift: float, rounds: int, losses: Floats, octave: int, bounds: Bounds) -> list[float]:
+def _doubled(shift: float, rounds: int, losses: Floats, bounds: Bounds) -> list[float]:
     """Bounds on δ of one epoch at (e,) increasing losses [lemma excess-doubled].
 
     The terms are W/2h = sinh(sx − ε/2), h = e^{ε/2 − s²/2}.
     """
-    s, octaves = shift, octave / math.log(2)
+    s, octaves = shift, _OCTAVE / math.log(2)
     reach = float(losses[-1]) / 2 + _HIGHEST * s
-    start, stop = round(math.log(min(1.0, s) / octave / _LEAST_PART) * octaves), math.ceil((reach - math.log(2)) * octaves)
-    x = (np.arcsinh(points(start, stop - start + 1, octave, signed=True)) + losses[:, np.newaxis] / 2) / s
+    start, stop = round(math.log(min(1.0, s) / _OCTAVE / _LEAST_PART) * octaves), math.ceil((reach - math.log(2)) * octaves)
+    x = (np.arcsinh(points(start, stop - start + 1, _OCTAVE, signed=True)) + losses[:, np.newaxis] / 2) / s
     numbers = Numbers(
         start=start,
-        octave=octave,
+        octave=_OCTAVE,
         x=as_floats(x),
         blur=8 * UNIT * (reach + float(losses[-1])) / s,
         parts=tuple(
