@@ -20,6 +20,9 @@ Lemma allocation-trapezoid: Moved to Im x = −a, 2as ≤ π/2, and taken by the
 e^{−u} − 1 + u, errs by at most 2/(e^{2πa/dx} − 1)·e^{2a²}·(e^γ + 1 + 2|z|). Source: Trefethen & Weideman 2014, Theorem
 5.1. Proof: it is an integral of an entire function of x, and within a of that line |e^{−zY}| ≤ 1.
 
+Where the terms are heavy, their noise small or the rounds few, both bounds are those of sums of two on a geometric grid
+instead [lemma excess-doubled], where the measure of S is a pair: its Q-masses, and S/t times these.
+
 The sum over k is cut off where |E e^{−zY}| ≤ e^{b²/2}·E e^{−(γ cos sb + τ sin sb)Y}, the same integral on Im x = −b, sb
 ≤ π/2, is small: for all τ from there on. Rounding errors are bounded node by node.
 """
@@ -476,7 +479,10 @@ def _below(shift: float, rounds: int) -> Content:
     known, highs = list[tuple[Fraction, Fraction, Fraction]](), _by_series(Allocation(shift=shift, rounds=rounds))
     d, lower, _, _ = _series(shift, rounds)
     for (x, high), at, least in zip(highs, d.tolist(), lower.tolist(), strict=True):
-        low, base = (Fraction(least) - max(Fraction(at), Fraction(0))) / rounds, max(-Fraction(at), Fraction(0)) / rounds
+        low, base = (
+            (Fraction(least) - max(Fraction(at), Fraction(0))) / rounds,
+            max(-Fraction(at), Fraction(0)) / rounds,
+        )
         if low > (high - base) / 2:
             known.append((x, base + low, high))
     return profile_content(tangent_profile(known))

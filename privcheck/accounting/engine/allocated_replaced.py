@@ -13,14 +13,14 @@ times the same of the exchanged pair, weights e^{−ε} and −e^{−ε}c.
 
 *One epoch.* x ↦ −x exchanges P and Q: the curve is symmetric, and ε ≥ 0 is enough. W = e^{sx − s²/2} − e^{ε − sx −
 s²/2} = 2e^{ε/2 − s²/2}·sinh(sx − ε/2) grows with x: its law on a grid has closed-form masses and means, and E(ΣW)₊
-follows from `excesses` for one ε after the other.
+follows, for one ε after the other: from `excesses`, or, in few rounds of little noise, from `doubled`.
 
 Lemma allocation-replaced-large: Cut off at a point a of x, E(ΣW)₊ is at most A + t·E[F; x > a], F the lesser of ½(m +
 √(m² + τ²)) and W₊ + t − 1, with A = E[(ΣW)₊; all x ≤ a], m = W + (t − 1)(1 − e^ε) and τ² = (t − 1)·Var W. Proof: beyond
 A some x is above a, and E(m + Z)₊ ≤ ½(m + √(m² + τ²)) for every Z of mean 0 and variance τ² (Scarf 1958), and each of
 the others adds 1 at most to E(·)₊.
 
-The lower bound is in `allocated_below`.
+There the lower bound follows from `doubled` as well; elsewhere it is in `allocated_below`.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ _BETWEEN: Final = 4  # points for each at which a known round is looked at
 _RATIO: Final = 1.07  # of neighbouring losses beyond
 _NOTHING: Final = 1e-20  # of δ, below which only the bound for a known round is used
 _FURTHEST: Final = 600.0  # loss
-_ROUNDED: Final = Fraction(1, 1 << 40)
-_FALLS: Final = 0.4  # by which ln δ falls from one of them to the next, there …
-_FAINT: Final = 1e-13  # … down to where it may fall faster
+_LATER: Final = 10.0  # knots in a standard deviation of the loss after the first few, …
+_FALLS: Final = 0.4  # … or as many as ln δ falls by so much from one to the next, …
+_FAINT: Final = 1e-13  # … down to where it may fall by 1
 _OCTAVE: Final = 16  # points of the geometric grid in an octave, …
 _LEAST_STD: Final = 0.26  # … for a standard deviation of the loss from here on, …
 _STRONGEST: Final = 6.0  # … s up to here …
@@ -246,9 +246,8 @@ def _replaced_allocation_below(shift: float, rounds: int, _: Direction) -> Atoms
         lowers = _doubled(shift, rounds, as_floats([loss for loss, _ in some]), "excess below")
         for (loss, high), low in zip(some, lowers, strict=True):
             if 2 * low > high:
-                # e^ε is rounded up, by which δ falls by less than that
-                known.append((exponential_up(loss), Fraction(low) * (1 - _ROUNDED), Fraction(high)))
-    both = [(1 / x, *(1 - (1 - h) / x for h in bounds)) for x, *bounds in reversed(known) if x > 1]
+                known.append((exponential_up(loss), Fraction(low), Fraction(high)))
+    both = [(1 / x, 1 - (1 - low) / x, 1 - (1 - high) / x) for x, low, high in reversed(known) if x > 1]
     knots = profile_content(tangent_profile([*both, *known]))
     law = profile_atoms(knots, "remove")
     return parts_atoms(*atoms_parts(law)) if one.heavy else allocation_below(one, rounds, 1, "remove", law)
@@ -276,7 +275,7 @@ def _by_sums(shift: float, rounds: int) -> Iterator[tuple[float, float]]:
     while loss <= _FURTHEST:
         bound = _Terms(shift=shift, rounds=rounds, epsilon=loss).bound(rough=i > near)
         yield loss, bound
-        if bound < _NOTHING:
+        if i and bound < _NOTHING:
             break
         i += 1
         loss = i * std / _STEPS if i <= near else loss * _RATIO
@@ -295,7 +294,7 @@ def _by_doubling(shift: float, rounds: int) -> tuple[tuple[float, float], ...]:
             break
         slope = math.log(bounds[-2] / bounds[-1]) / step
         loss += step * _AT_ONCE
-        step = min(std / _STEPS, (_FALLS if bounds[-1] > _FAINT else 1.0) / max(slope, 1e-9))
+        step = min(std / _LATER, (_FALLS if bounds[-1] > _FAINT else 1.0) / max(slope, 1e-9))
     return tuple(found)
 
 
@@ -305,27 +304,30 @@ def _by_few(shift: float, rounds: int) -> bool:
 
 
 def _doubled(shift: float, rounds: int, losses: Floats, bounds: Bounds) -> list[float]:
-    """Bounds on δ of one epoch at (e,) increasing losses [lemma excess-doubled].
+    """Bounds on δ of one epoch at (e,) increasing losses, or within a few roundings of these [lemma excess-doubled].
 
     The terms are W/2h = sinh(sx − ε/2), h = e^{ε/2 − s²/2}.
     """
     s, octaves = shift, _OCTAVE / math.log(2)
     reach = float(losses[-1]) / 2 + _HIGHEST * s
-    start, stop = round(math.log(min(1.0, s) / _OCTAVE / _LEAST_PART) * octaves), math.ceil((reach - math.log(2)) * octaves)
+    start, stop = (
+        round(math.log(min(1.0, s) / _OCTAVE / _LEAST_PART) * octaves),
+        math.ceil((reach - math.log(2)) * octaves),
+    )
     x = (np.arcsinh(points(start, stop - start + 1, _OCTAVE, signed=True)) + losses[:, np.newaxis] / 2) / s
     numbers = Numbers(
         start=start,
         octave=_OCTAVE,
         x=as_floats(x),
-        blur=8 * UNIT * (reach + float(losses[-1])) / s,
-        parts=tuple(
-            (sign * s, as_floats(sign * np.exp((s * s - sign * losses) / 2) / 2)) for sign in (1, -1)
-        ),
+        blur=8 * UNIT * (1 + reach + float(losses[-1])) / s,
+        parts=tuple((sign * s, as_floats(sign * np.exp((s * s - sign * losses) / 2) / 2)) for sign in (1, -1)),
     )
     one = numbers.on_points(bounds)
     half = repeated(one, rounds // 2)
     summed = excess_of_both(half, plus(half, one) if rounds % 2 else half) / rounds
     scale, slack = 2 * np.exp((losses - s * s) / 2), 64 * UNIT * (1 + reach)
-    if bounds != "both above":
-        return (summed * scale * (1 - slack)).tolist()
-    return np.minimum((summed + numbers.beyond()) * scale * (1 + slack), 1.0).tolist()
+    if bounds == "both above":
+        found = np.minimum((summed + numbers.beyond()) * scale * (1 + slack), 1.0)
+    else:
+        found = summed * scale * (1 - slack)
+    return [float(bound) for bound in found]

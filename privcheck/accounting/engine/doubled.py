@@ -1,36 +1,37 @@
-"""E(V₁ + … + Vₜ − c)₊ of independent numbers with one law, of any size: bounds on a geometric grid, and doubling.
+"""E(V₁ + … + Vₜ − c)₊ of independent numbers with one law, of any size: a geometric grid, and doubling.
 
-The points are 0 and ±2^{k/m}, k whole. Where single numbers outweigh all others they do what the even grid of `excesses`
-cannot, and cost little.
+The points are 0 and ±2^{k/m}, k whole. Where single numbers outweigh all others they do what the even grid of
+`excesses` cannot, and cost little.
 
 Lemma excess-doubled: Split the mass of every number over the points on both sides, its mean kept; add two independent
 numbers on the points and split again; and so on up to a sum of t. For no c is E(ΣV − c)₊ or E(c − ΣV)₊ larger than that
 of the result. Proof: a split is a mean-preserving spread, and, whatever independent number is added later, both are
 convex functions of what is split.
 
-2^{i/m} ± 2^{(i − d)/m} lies between two points whose places beside i and whose shares depend on d only, and next to i for
-all large d, which are added at once. All masses are sums of products of masses: as accurate far out as elsewhere.
+2^{i/m} ± 2^{(i − d)/m} lies between two points whose places beside i and whose shares depend on d only, and next to i
+for all large d, which are added at once. All masses are sums of products of masses: as accurate far out as elsewhere.
 
-Lemma excess-doubled-below: For a mass μ at p + uh in the cell [p, q] of width h, split over p and q, take away κ(p) times
-uhμ or κ(q) times (1 − u)hμ, in any parts that add to one, where κ is the functional φ ↦ (φ(i + 1) − φ(i))/h⁺ − (φ(i) −
-φ(i − 1))/h⁻ of a point i and its neighbours. The signed measure that is left has no larger integral of any convex function
-than μ. Where only the shares are known, ½(1 − u)hμ times κ(p) and ½uhμ times κ(q) together do as well. Proof: beside the
-cell, φ is above the chords of the cells next to it, extended; so the chord is above φ(p + uh) by at most the least of
-uhκ(p) and (1 − u)hκ(q). Both of these are linear in κ(p), κ(q) ≥ 0, and the least of uA and (1 − u)B is at most ½(1 − u)A
-+ ½uB: it is enough to compare at u = B/(A + B), where AB ≤ ½(A² + B²).
+Lemma excess-doubled-below: For a mass μ at p + uh in the cell [p, q] of width h, split over p and q, take away κ(p)
+times uhμ or κ(q) times (1 − u)hμ, in any parts that add to one, where κ is the functional φ ↦ (φ(i + 1) − φ(i))/h⁺ −
+(φ(i) − φ(i − 1))/h⁻ of a point i and its neighbours. The signed measure that is left has no larger integral of any
+convex function than μ. Where only the shares are known, ½(1 − u)hμ times κ(p) and ½uhμ times κ(q) together do as well.
+Proof: φ is above the chords of the cells on both sides, extended; so the chord is above φ(p + uh) by at most the least
+of uhκ(p) and (1 − u)hκ(q). For A, B ≥ 0 the least of uA and (1 − u)B is at most ½(1 − u)A + ½uB: it is enough to
+compare at u = B/(A + B), where AB ≤ ½(A² + B²).
 
 Where the signed measure would have a negative mass, cells around it are put at their lower points as a whole, which
 lowers E(ΣV − c)₊, or at their upper ones, which lowers E(c − ΣV)₊; so does leaving out some mass.
 
-Where V is above the last point u it is put there: E(ΣV − c)₊ is at most E(Σmin(V, u) − c)₊ + t·E(V − u)₊ and at least the
-first of these, and E(c − ΣV)₊ does not fall. Where V is below the least point it is raised to it, or left out.
+Where V is above the last point u it is put there: E(ΣV − c)₊ is at most E(Σmin(V, u) − c)₊ + t·E(V − u)₊ and at least
+the first of these, and E(c − ΣV)₊ does not fall. Where V is below the least point it is raised to it, by which E(ΣV −
+c)₊ does not fall, or left out.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -111,7 +112,7 @@ class Numbers:
         octave: m.
         x: (e, j) where V is at each of the points, by their value; −∞ for 0 if V has one sign.
         blur: Bound on the rounding error of x.
-        parts: c, and (e,) w.
+        parts: c, and (e,) w > 0 for c > 0, w < 0 for c < 0, where ln|w| is rounded.
     """
 
     start: int
@@ -139,16 +140,19 @@ class Numbers:
         for centre, weights in self.parts:
             its, its_off, _, _ = _between(self.x, centre, self.blur)
             mean += weights[:, np.newaxis] * its
-            wrong += np.abs(weights)[:, np.newaxis] * (its_off + 8 * UNIT * its)
+            rounded = UNIT * (8 + 8 * np.abs(np.log(np.abs(weights))))[:, np.newaxis]
+            wrong += np.abs(weights)[:, np.newaxis] * (its_off + rounded * its)
         up = np.clip(mean / np.diff(values), 0.0, mass)
         wrong = off + wrong / np.diff(values) * (1 + 1e-9)
-        atoms = np.zeros(self.x.shape)
+        at = np.zeros(self.x.shape)
         if bounds == "both above":
-            atoms[:, 0], atoms[:, -1] = sum(low), sum(high)
+            at[:, 0], at[:, -1] = sum(low), sum(high)
         elif bounds == "excess below":
-            atoms[:, -1] = np.maximum(high[0] - high[1], 0.0)
+            at[:, -1] = np.maximum(high[0] - high[1], 0.0)
         cells = _Cells(low=mass - up, high=up, off=wrong, kinks=((mass - up + wrong) / 2, (up + wrong) / 2))
-        return _settled(self.start, self.octave, self.signed, atoms, cells, bounds)
+        middle = len(values) // 2 if self.signed else 0
+        atoms = Sums(start=self.start, octave=self.octave, middle=middle, masses=as_floats(at), bounds=bounds)
+        return _settled(atoms, cells)
 
     def beyond(self) -> Floats:
         """Upper bounds on E(V − u)₊, u the last point, (e,)."""
@@ -165,7 +169,7 @@ class Numbers:
 def _between(
     x: Floats, centre: float, blur: float
 ) -> tuple[Floats, Floats, tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """Masses of N(m, 1) between points, below the first and above the last, with bounds on their errors."""
+    """Masses of N(m, 1) between points, below the first ≤ m and above the last ≥ m, with bounds on their errors."""
     from scipy.special import ndtr
 
     y = x - centre
@@ -235,9 +239,8 @@ def plus(a: Sums, b: Sums) -> Sums:
     whole *= 1 + slack if a.bounds == "both above" else 1 - slack
     off = as_floats(slack * (joined[0] + joined[1]))
     kinks = tuple(as_floats(each + off) for each in joined[2:])
-    return _settled(
-        a.start, a.octave, signed, as_floats(whole), _Cells(low=joined[0], high=joined[1], off=off, kinks=kinks), a.bounds
-    )
+    exactly = replace(a, middle=whole.shape[1] // 2 if signed else 0, masses=as_floats(whole))
+    return _settled(exactly, _Cells(low=joined[0], high=joined[1], off=off, kinks=kinks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -257,31 +260,22 @@ class _Cells:
     kinks: tuple[Floats, ...]
 
 
-def _settled(
-    start: int, octave: int, signed: bool, atoms: Floats, cells: _Cells, bounds: Bounds
-) -> Sums:
-    """Measures of numbers in cells.
+def _settled(atoms: Sums, cells: _Cells) -> Sums:
+    """Measures on the points.
 
     Args:
-        start: The least k.
-        octave: m.
-        signed: Whether there are negative points.
-        atoms: (e, j) masses at the points, exactly there.
+        atoms: What lies exactly there.
         cells: All other masses.
-        bounds: Of what.
     """
-    size = atoms.shape[1] - 1
-    middle = size // 2 if signed else 0
-    if bounds != "both above":
-        values = points(start, size - middle, octave, signed=signed)
-        masses = _sharpened(atoms, cells, values, 0 if bounds == "excess below" else 1)
+    masses = atoms.masses
+    if atoms.bounds != "both above":
+        masses = _sharpened(masses, cells, atoms.points, 0 if atoms.bounds == "excess below" else 1)
     else:
-        masses = atoms
         masses[:, :-1] += cells.low + cells.off
         masses[:, 1:] += cells.high + cells.off
         masses *= 1 + 8 * UNIT
     masses[masses < _LEAST] = 0.0
-    return Sums(start=start, octave=octave, middle=middle, masses=as_floats(masses), bounds=bounds)
+    return replace(atoms, masses=masses)
 
 
 def _sharpened(atoms: Floats, cells: _Cells, values: Floats, safe: int) -> Floats:
@@ -319,7 +313,7 @@ def _sharpened(atoms: Floats, cells: _Cells, values: Floats, safe: int) -> Float
 
 def _apart(wrong: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Points between each cell and the nearest of some points, (e, j − 1) of (e, j)."""
-    places, far = np.arange(wrong.shape[1]), 2 * wrong.shape[1]
+    places, far = np.arange(wrong.shape[1]), 1 << 40
     before = np.maximum.accumulate(np.where(wrong, places, -far), axis=1)
     after = np.minimum.accumulate(np.where(wrong, places, far)[:, ::-1], axis=1)[:, ::-1]
     return np.minimum((places - before)[:, :-1], (after - places)[:, 1:])
@@ -332,19 +326,13 @@ def _sides(sums: Sums) -> tuple[Floats, ...]:
 
 
 def _widened(sums: Sums, count: int) -> Sums:
-    """Add points beyond the largest."""
+    """Add points beyond the largest, up to so many positive ones."""
     more = count - (sums.masses.shape[1] - sums.middle - 1)
     if not more:
         return sums
     before = more if sums.middle else 0
-    masses = np.pad(sums.masses, ((0, 0), (before, more)))
-    return Sums(
-        start=sums.start,
-        octave=sums.octave,
-        middle=sums.middle + before,
-        masses=as_floats(masses),
-        bounds=sums.bounds,
-    )
+    masses = as_floats(np.pad(sums.masses, ((0, 0), (before, more))))
+    return replace(sums, middle=sums.middle + before, masses=masses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
