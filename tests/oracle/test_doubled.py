@@ -84,6 +84,46 @@ def test_sums_of_a_few_values_by_enumeration(known, count):
         assert high >= true * (1 - 1e-12) - far
 
 
+# [lemma excess-doubled] [lemma excess-doubled-below]
+@settings(max_examples=60, deadline=None)
+@given(
+    octave=st.sampled_from(OCTAVES[:2]),
+    signed=st.booleans(),
+    count=st.integers(2, 3),
+    peaks=st.tuples(st.floats(0, 60), st.floats(0, 60)),
+    width=st.floats(2, 30),
+)
+def test_sums_of_many_values_by_enumeration(octave, signed, count, peaks, width):
+    """Thresholds at all the sums, most of them between points: there a split shows, and what is taken away for it."""
+    k = np.arange(60)
+    over, under = (np.exp(-(((k - peak) / width) ** 2)) for peak in peaks)
+    masses = np.concatenate([under[::-1] if signed else under[:0], [0.01], over])
+    masses /= masses.sum()
+    positive = 2.0 ** ((k - 20) / octave)
+    values = np.concatenate([-positive[::-1] if signed else positive[:0], [0.0], positive])
+    sums, chances = values, masses
+    for _ in range(count - 1):
+        sums, chances = np.add.outer(sums, values).ravel(), np.multiply.outer(chances, masses).ravel()
+    order = np.argsort(sums)
+    sums, chances = sums[order], chances[order]
+    after = np.append(np.cumsum(chances[::-1])[::-1][1:], 0.0)
+    before = np.append(0.0, np.cumsum(chances)[:-1])
+    exact = (
+        np.append(np.cumsum((after[:-1] * np.diff(sums))[::-1])[::-1], 0.0),
+        np.append(0.0, np.cumsum(before[1:] * np.diff(sums))),
+    )
+    middle, off = 60 if signed else 0, 1e-12 * positive[-1]
+    for bounds in BOUNDS:
+        one = Sums(start=-20, octave=octave, middle=middle, masses=masses[np.newaxis, :].copy(), bounds=bounds)
+        summed = repeated(one, count)
+        for i, found in enumerate((summed.excesses()[0], summed.shortfalls()[0])):
+            at = np.interp(sums, summed.points, found)
+            if bounds == "both above":
+                assert np.all(at >= exact[i] * (1 - 1e-12) - off)
+            elif bounds == BOUNDS[1 + i]:
+                assert np.all(at <= exact[i] * (1 + 1e-12) + off)
+
+
 # [lemma excess-doubled]
 @pytest.mark.parametrize("octave", OCTAVES)
 @pytest.mark.parametrize("sign", [1, -1])
