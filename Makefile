@@ -78,6 +78,7 @@ peers: $(VENV)-peers/.installed
 	for peer in $$(cat benchmarks/peers_requirements.txt) $(MORE_PEERS); do \
 	  $(VENV)-peers/bin/python -m pip install --quiet --upgrade "$$peer" || echo "$$peer did not install"; done
 	OMP_NUM_THREADS=1 $(VENV)-peers/bin/python benchmarks/peers_newest.py
+	OMP_NUM_THREADS=1 $(VENV)-peers/bin/python benchmarks/allocation.py
 
 $(VENV)-peers/.installed: $(VENV)/.installed
 	@test -x $(VENV)-peers/bin/python || $(PYTHON) -m venv $(VENV)-peers

@@ -5,29 +5,32 @@
 
 A question is a std, t rounds, k participations, epochs, a δ and a relation. The gap is 1 − lower/upper of ε. Where our
 lower bound is above our upper bound, PLD_accounting's lower bound above our upper or our lower above its upper bound,
-the script prints the question and ends with 1. PLD_accounting is asked where a user is added or removed and k = 1: for
-k > 1 it composes blocks of rounds, which bound the epoch from above only.
+the script prints the question and ends with 1. PLD_accounting has questions of its own, with a user added or removed
+and k = 1: for k > 1 it composes blocks of rounds, which bound the epoch from above only. Its bounds are the best of
+those at several steps of its grid.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import math
 import sys
 import time
 import warnings
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from peers_newest import ABSOLUTE, RELATIVE, Bounds, patience, quantiles, some, versions
+from peers_newest import ABSOLUTE, RELATIVE, patience, quantiles, some, versions
 
 from privcheck import accounting as acc
 
-PATIENCE = 20  # seconds a question to the peer …
-ASKED = 10  # … and the first so many with k = 1 and a user added or removed
+STEPS = (0.2, 0.05, 0.01)  # of the peer's grid: finer ones as long as a question …
+QUICK = 0.4  # … took less than so many seconds
+PATIENCE = 30  # seconds a question to the peer
 WIDEST = 20  # rows
 AIM = 0.02  # gap
 
@@ -77,8 +80,7 @@ class Answers:
         over: Our upper bound over the peer's lower bound, less 1.
         beside: The peer's upper bound over ours, less 1.
         seconds: Of the peer, all together.
-        asked: Questions to the peer.
-        failed: Errors of the peer, with their number.
+        asked: Questions to both.
         wrong: Contradictions.
     """
 
@@ -90,8 +92,12 @@ class Answers:
     beside: list[float] = field(default_factory=list)
     seconds: float = 0.0
     asked: int = 0
-    failed: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
+
+    def blame(self, line: str) -> None:
+        """Note a contradiction."""
+        self.wrong.append(line)
+        print(line, flush=True)
 
 
 def questions(number: int, seed: int) -> Iterator[Question]:
@@ -111,7 +117,14 @@ def questions(number: int, seed: int) -> Iterator[Question]:
         )
 
 
-def by_peer(asked: Question) -> Bounds:
+def questions_to_peer(number: int, seed: int) -> list[Question]:
+    """Draw questions that PLD_accounting has lower bounds for."""
+    drawn = (q for i in itertools.count(1) for q in questions(1000, seed + i))
+    kept = (q for q in drawn if q.relation == "add-remove" and q.participations == 1)
+    return [replace(q, number=i) for i, q in enumerate(itertools.islice(kept, number))]
+
+
+def ask_peer(asked: Question) -> tuple[float, float]:
     """Bounds of PLD_accounting."""
     import PLD_accounting as pa
 
@@ -121,16 +134,21 @@ def by_peer(asked: Question) -> Bounds:
         num_epochs=asked.epochs,
         delta=asked.delta,
     )
-    config = pa.AllocationSchemeConfig(loss_discretization=0.05)
-    upper, lower = (
-        float(pa.gaussian_allocation_epsilon_configurable(params=params, config=config, bound_type=way))
-        for way in (pa.BoundType.DOMINATES, pa.BoundType.IS_DOMINATED)
-    )
-    return Bounds(lower, upper)
+    lower, upper, began = 0.0, math.inf, time.monotonic()
+    for step in STEPS:
+        config = pa.AllocationSchemeConfig(loss_discretization=step)
+        high, low = (
+            float(pa.gaussian_allocation_epsilon_configurable(params=params, config=config, bound_type=way))
+            for way in (pa.BoundType.DOMINATES, pa.BoundType.IS_DOMINATED)
+        )
+        lower, upper = max(lower, low), min(upper, high)
+        if time.monotonic() - began > QUICK:
+            break
+    return lower, upper
 
 
-def judge(asked: Question, answers: Answers, *, peer: bool) -> None:
-    """Ask both about one question."""
+def judge(asked: Question, answers: Answers) -> tuple[float, float]:
+    """Our bounds."""
     event = acc.random_allocation(
         std=asked.std,
         rounds=asked.rounds,
@@ -145,28 +163,38 @@ def judge(asked: Question, answers: Answers, *, peer: bool) -> None:
     lower = float(figure.lower) if figure.bounded_below else 0.0
     answers.above[asked], answers.below[asked] = middle - began, time.process_time() - middle
     answers.ours[asked], answers.gaps[asked] = (lower, upper), 1 - lower / upper if upper > 0 else 0.0
-    said = {"privcheck": Bounds(lower, upper)}
-    if peer and asked.relation == "add-remove" and asked.participations == 1 and answers.asked < ASKED:
-        answers.asked += 1
-        began = time.process_time()
+    if lower > upper * (1 + RELATIVE) + ABSOLUTE:
+        answers.blame(f"{asked.number}: {lower:.9g} ≤ ε ≤ {upper:.9g}: {asked}")
+    return lower, upper
+
+
+def compare(asked: Question, answers: Answers, kept: dict[str, list[float]]) -> None:
+    """Ask both one question.
+
+    Args:
+        asked: The question.
+        answers: Where the answers go.
+        kept: Answers of PLD_accounting by question, an empty list for none.
+    """
+    answers.asked += 1
+    below, above = judge(asked, answers)
+    if (known := str(asked)) not in kept:
+        began = time.monotonic()
+        kept[known] = []
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"), patience(PATIENCE):
                 warnings.simplefilter("ignore")  # theirs
-                theirs = said["PLD_accounting"] = by_peer(asked)
+                kept[known] = [*ask_peer(asked), time.monotonic() - began]
         except Exception as error:  # noqa: BLE001  whatever a library raises is told
-            answers.failed[f"{type(error).__name__}: {str(error)[:90]}"] += 1
-        else:
-            if theirs.lower is not None:
-                answers.over.append(upper / theirs.lower - 1 if theirs.lower > 0 else math.inf)
-            if theirs.upper is not None and upper > 0:
-                answers.beside.append(theirs.upper / upper - 1)
-        answers.seconds += time.process_time() - began
-    for low, a in said.items():
-        for high, b in said.items():
-            if a.lower is not None and b.upper is not None and a.lower > b.upper * (1 + RELATIVE) + ABSOLUTE:
-                line = f"{asked.number}: {low} ≥ {a.lower:.9g} but {high} ≤ {b.upper:.9g}: {asked}"
-                answers.wrong.append(line)
-                print(line, flush=True)
+            print(f"{asked}: {type(error).__name__}: {str(error)[:90]}", flush=True)
+    if not kept[known]:
+        return
+    lower, upper, seconds = kept[known]
+    answers.seconds += seconds
+    answers.over.append(above / lower - 1 if lower > 0 else math.inf)
+    answers.beside.append(upper / above - 1)
+    if lower > above * (1 + RELATIVE) + ABSOLUTE or below > upper * (1 + RELATIVE) + ABSOLUTE:
+        answers.blame(f"{asked.number}: [{lower:.9g}, {upper:.9g}], ours [{below:.9g}, {above:.9g}]: {asked}")
 
 
 def row(name: str, asked: list[Question], answers: Answers) -> str:
@@ -179,7 +207,7 @@ def row(name: str, asked: list[Question], answers: Answers) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def report(answers: Answers, seed: int) -> str:
+def report(answers: Answers, beside: Answers, seed: int) -> str:
     """The page."""
     asked, version = list(answers.gaps), versions()["PLD_accounting"]
     text = "# Random allocation: how far apart the bounds are\n\n"
@@ -198,20 +226,21 @@ def report(answers: Answers, seed: int) -> str:
     small = [q for q in asked if answers.ours[q][1] <= 10]
     text += row("… of them ε up to 10", small, answers) if small else ""
     text += "\n## Beside PLD_accounting\n\n"
-    if version:
+    if beside.asked:
         text += (
-            f"PLD_accounting {version} was asked the first {answers.asked} questions with k = 1 where a user is added "
+            f"PLD_accounting {version} was asked {beside.asked} questions of its own, drawn alike, k = 1 and a user "
+            f"added or removed, at steps of {STEPS[0]}, and finer ones where it answers in {QUICK} s. It answered "
+            f"{len(beside.over)} in {PATIENCE} s each. {len(beside.wrong)} contradictions. "
+            "Least / median / 90 % / largest:\n\n"
         )
-        text += f"or removed, for {PATIENCE} s each, and answered {len(answers.over)}. "
-        text += "Least / median / 90 % / largest:\n\n"
-        text += f"* our upper bound over its lower bound, less 1: {quantiles(answers.over)}\n"
-        text += f"* its upper bound over ours, less 1: {quantiles(answers.beside)}\n"
-        text += f"* its seconds, all together: {answers.seconds:.0f}\n"
-        text += "".join(f"* {number} × {why}\n" for why, number in answers.failed.items())
+        text += f"* our upper bound over its lower bound, less 1: {quantiles(beside.over)}\n"
+        text += f"* its upper bound over ours, less 1: {quantiles(beside.beside)}\n"
+        ours = sum(beside.above.values()) + sum(beside.below.values())
+        text += f"* seconds, all together: its {beside.seconds:.0f}, ours {ours:.0f}\n"
     else:
         text += "Not asked: it is not installed here (`make peers` installs it).\n"
     text += "\n## Contradictions\n\n"
-    text += "".join(f"* {line}\n" for line in answers.wrong) or "None.\n"
+    text += "".join(f"* {line}\n" for line in answers.wrong + beside.wrong) or "None.\n"
     text += f"\n## The {WIDEST} widest\n\n| question | lower | upper | gap |\n| --- | ---: | ---: | ---: |\n"
     for q in sorted(asked, key=lambda q: -answers.gaps[q])[:WIDEST]:
         lower, upper = answers.ours[q]
@@ -234,18 +263,23 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--question", type=int, default=None, help="one question by its number; writes no page")
+    parser.add_argument("--kept", type=Path, default=None, help="answers of PLD_accounting, to be asked only once")
     how = parser.parse_args()
-    answers, peer = Answers(), bool(versions()["PLD_accounting"])
+    answers, beside = Answers(), Answers()
     for asked in questions(how.number, how.seed):
         if how.question not in (None, asked.number):
             continue
-        judge(asked, answers, peer=peer)
+        judge(asked, answers)
         if how.question is not None:
             print(asked, answers.ours[asked], answers.above[asked], answers.below[asked])
-        elif asked.number % 50 == 49 or asked.number == how.number - 1:
-            Path(__file__).with_suffix(".md").write_text(report(answers, how.seed), encoding="utf-8")
-            print(f"{asked.number + 1} questions", flush=True)
-    sys.exit(f"{len(answers.wrong)} contradictions" if answers.wrong else 0)
+            return
+    kept: dict[str, list[float]] = json.loads(how.kept.read_text()) if how.kept and how.kept.exists() else {}
+    for asked in questions_to_peer(how.number, how.seed) if versions()["PLD_accounting"] else ():
+        compare(asked, beside, kept)
+        if how.kept:
+            how.kept.write_text(json.dumps(kept))
+    Path(__file__).with_suffix(".md").write_text(report(answers, beside, how.seed), encoding="utf-8")
+    sys.exit(f"{len(answers.wrong + beside.wrong)} contradictions" if answers.wrong + beside.wrong else 0)
 
 
 if __name__ == "__main__":

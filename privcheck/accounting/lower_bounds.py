@@ -1,8 +1,8 @@
 """Lower bounds on ε and δ of a composition.
 
-The laws of random allocations are known from below. If every law of a composition dominates another, the composition of
-these is dominated by that of the first: a pair that is dominated is a post-processing of the other (Blackwell), and so
-is a product of such pairs.
+The laws of random allocations are known from below, and those of Gaussian noise beside them. If every law of a
+composition dominates another, the composition of these is dominated by that of the first: a pair that is dominated is a
+post-processing of the other (Blackwell), and so is a product of such pairs.
 
 Other laws are those of two outputs that some mechanism has: the pair that refutes is the one that is charged. Their
 composition is bounded from below by contour integrals (`engine.brackets`).
@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from privcheck.accounting.answers import fetch_job
+from privcheck.accounting.engine.allocated_below import merged_gaussian
 from privcheck.accounting.engine.below import LossSum, loss_sums, refuted_epsilon
 from privcheck.accounting.engine.brackets import bracket_log_deltas
 from privcheck.accounting.engine.discrete import AtomicLaw
@@ -31,6 +32,7 @@ _EXACT: Final = (LaplaceLaw, SampledGaussian, ReplacedGaussian)  # laws of outpu
 _KINDS: Final = frozenset({
     "gaussian", "laplace", "discrete_laplace", "randomized_response", "pure", "poisson_gaussian"
 })  # fmt: skip
+_WITH_GAUSSIANS: Final = frozenset({"gaussian", "random_allocation", "allocated"})
 _LESS: Final = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3)  # of ε, by which a lower bound is tried
 _DOWN: Final = 1 - 1e-9  # covers the roundings of masses and losses, and of sums over them
 
@@ -43,7 +45,9 @@ def known_below(branch: tuple[Event, ...]) -> bool:
 def _with_laws_below(branch: tuple[Event, ...]) -> bool:
     job = fetch_job(branch)
     known = all(isinstance(law, AtomicLaw) and law.below is not None for law, _ in job.laws)
-    return bool(job.laws) and known and job.mu_squared == 0 and not _is_bound(branch)
+    # a Gaussian may stand for something that costs less
+    exact = job.mu_squared == 0 or all(event.kind in _WITH_GAUSSIANS for event in branch)
+    return bool(job.laws) and known and exact and not _is_bound(branch)
 
 
 def _of_exact_laws(branch: tuple[Event, ...]) -> bool:
@@ -101,5 +105,7 @@ def _sums(branch: tuple[Event, ...]) -> tuple[LossSum, ...]:
             assert atoms is not None
             kept = atoms.logs > -np.inf
             parts.append((atoms.losses[kept], np.exp(atoms.logs[kept]), count))
+        if (squared := fetch_job(branch).mu_squared) > 0:
+            parts.append((*merged_gaussian(math.sqrt(squared) * (1 - 1e-15)), 1))
         sums += loss_sums(parts, direct=None if sum(count for *_, count in parts) == 1 else 0)
     return tuple(sums)

@@ -10,6 +10,8 @@ from scipy.stats import beta, norm
 
 from privcheck import accounting as acc
 from privcheck.accounting.engine.allocated import Allocation, allocated_law
+from privcheck.accounting.engine.allocated_below import merged_gaussian
+from privcheck.accounting.engine.gdp import gdp_log_delta
 from privcheck.commands.settings import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.verification import verify
@@ -237,8 +239,18 @@ def test_the_relation_has_to_be_given():
         acc.random_allocation(std=1, rounds=10, participations=11, relation="zero-out")
 
 
+@given(mu=st.floats(-8, 3).map(lambda x: 10**x), z=st.floats(-3, 5))
+def test_merged_gaussian_outcomes_are_below_its_curve(mu, z):
+    losses, masses = merged_gaussian(mu)
+    at = max(mu * mu / 2 + z * mu, 0.0)
+    below = float(masses @ np.maximum(-np.expm1(np.minimum(at - losses, 0.0)), 0))
+    truth = math.exp(gdp_log_delta(mu, at))
+    assert below <= truth * (1 + 1e-12)
+    assert mu > 30 or below >= 0.99 * truth - 1e-9
+
+
 def test_other_compositions_have_no_lower_bound():
-    mixed = acc.compose(allocation(1, 10), acc.gaussian(std=3)).epsilon(delta=1e-5)
+    mixed = acc.compose(allocation(1, 10), acc.laplace(scale=3)).epsilon(delta=1e-5)
     assert not mixed.bounded_below
     with pytest.raises(ParameterError, match="ask for its upper"):
         _ = mixed.lower

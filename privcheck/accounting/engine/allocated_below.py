@@ -37,7 +37,7 @@ from typing import Final
 import numpy as np
 
 from privcheck.accounting.engine.atoms import Atoms, tidy
-from privcheck.accounting.engine.bells import inverse, log_mixture
+from privcheck.accounting.engine.bells import between, inverse, log_mixture
 from privcheck.accounting.engine.convolution import convolve
 from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.laplace import LaplaceLaw
@@ -53,7 +53,6 @@ _EXPONENTS: Final = ((0.0, 10.0, -12.0, 24.0, 45.0), (0.0, -12.0, 12.0))  # −l
 _NEXT: Final = 3.0  # standard deviations of a sum, at least, from one to the next
 _OUTSIDE: Final = 32.0  # −ln of the mass that the window may leave out at either end
 _ATOMS: Final = 4096
-_TAIL: Final = 1e-13  # relative error of the normal distribution's values
 _FAR: Final = 9.0  # standard deviations
 _FACTORS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 _GRID: Final = 16  # sizes of a tilt
@@ -66,7 +65,7 @@ _CELLS: Final = 300
 _CLASSES: Final = 24  # of the other numbers
 _ALIKE: Final = 800  # parts left where ratios that are next to each other are merged
 _SLACK: Final = 1e-8  # relative, of powers of masses of the normal distribution, and of their differences
-_BINS: Final = 4096  # of a Laplace loss
+_BINS: Final = 4096  # of a loss of Laplace or Gaussian noise
 _STEEPER: Final = 1e-9  # relative, by which the next of some tangents is steeper
 _ROUNDED: Final = 1e-12  # relative, of sums of masses
 
@@ -114,8 +113,6 @@ class GaussianRound:
             rate: Of the sample.
             rounds: t.
         """
-        from scipy.special import ndtr
-
         shift, replaced = self.shift, self.replaced
         x = np.linspace(-_FAR - shift, _FAR + shift, 2001)
         losses = log_mixture(shift, rate, as_floats(x))
@@ -131,12 +128,8 @@ class GaussianRound:
         inside = np.unique(inside[np.isfinite(inside)])
         ends, found = np.concatenate([[-np.inf], inside, [np.inf]]), list[Outcomes]()
         for centre in (shift, -shift if replaced else 0.0, 0.0):
-            y = ends - centre
-            tails = ndtr(-np.abs(y))
-            masses = np.where(y[:-1] > 0, tails[:-1] - tails[1:], tails[1:] - tails[:-1])
-            masses = np.where((y[:-1] <= 0) & (y[1:] > 0), 1 - tails[:-1] - tails[1:], masses)
-            off = _TAIL * float(np.max(np.maximum(tails[:-1], tails[1:]) / np.maximum(masses, 1e-300)))
-            found.append(Outcomes(masses=as_floats(masses), off=off))
+            masses, off = between(as_floats(ends), centre)
+            found.append(Outcomes(masses=masses, off=float(np.max(off / np.maximum(masses, 1e-300)))))
         return found[0], found[1], found[2]
 
     def one_large(self, rounds: int, direction: Direction) -> list[Parts]:
@@ -247,7 +240,8 @@ def parts_atoms(over: Floats, under: Floats) -> Atoms:
     kept = over > 1e-280
     masses = over[kept] * (1 - _ROUNDED)
     rest = max(1 - math.fsum(masses.tolist()), 1e-300)
-    losses = np.append(np.log(masses) - np.log(under[kept] * (1 + _ROUNDED)), math.log(rest))
+    beside = np.maximum(under[kept], 1e-300) * (1 + _ROUNDED)  # what underflowed is less
+    losses = np.append(np.log(masses) - np.log(beside), math.log(rest))
     losses -= 16 * UNIT * (1 + np.abs(losses))
     losses -= 4e-14 * float(np.max(np.abs(losses)))  # equal ones join at the upper
     return tidy(as_floats(losses), as_floats(np.log(np.append(masses, rest))))
@@ -315,6 +309,23 @@ def merged_laplace(law: LaplaceLaw) -> Atoms:
     q = 0.5 * np.exp((-edges[:-1] - law.step) / 2) * -np.expm1(-width / 2)
     ends = as_floats([-law.step, law.step]), np.log(0.5) + as_floats([-law.step, 0.0])
     return tidy(as_floats(np.append(np.log(p / q), ends[0])), as_floats(np.append(np.log(p), ends[1])))
+
+
+def merged_gaussian(mu: float) -> tuple[Floats, Floats]:
+    """Losses of N(μ, 1) against N(0, 1) with neighbouring outcomes merged, and their masses [lemma merged-outcomes].
+
+    Both are rounded down; the least likely outcomes are left out.
+    """
+    from scipy.special import log_ndtr
+
+    x = as_floats(np.linspace(-_FAR, mu + _FAR, _BINS + 1))
+    p, off = between(x, mu)
+    masses = np.maximum(p - off, 0.0)
+    above = log_ndtr(-x)
+    logs = above[:-1] + np.log(-np.expm1(np.diff(above)))  # of N(0, 1), where x is not far below 0
+    kept = masses > 0
+    losses = np.log(masses[kept]) - logs[kept]
+    return as_floats(losses - 1e-11 * (1 + np.abs(losses))), as_floats(masses[kept])
 
 
 @functools.lru_cache(maxsize=16)

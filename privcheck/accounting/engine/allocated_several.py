@@ -5,20 +5,35 @@ Feldman & Shenfeld 2025. Proof: cut the t rounds at random into k blocks of ⌊t
 each: these are k of the t rounds, all subsets being equally likely, and to know the blocks only helps an attacker
 (hockey-sticks are jointly convex).
 
+Lemma allocation-complement: With Gaussian noise k > t/2 of t rounds cost exactly what t − k random rounds and 2k − t
+known ones cost together. Proof: turn the t numbers so that one of them is their sum over √t. Every choice moves it by
+ks/√t, so that it is a Gaussian mechanism beside the others, which a choice A moves by s(1_A − k/t): minus what its
+complement moves them by. So with the others' signs changed they are those of t − k rounds, also where a user is
+replaced, and the first has (ks)²/t = ((t − k)s)²/t + (2k − t)s².
+
+Lemma allocation-heads: If a round has two outcomes, heads with probability p with the user and q without, k of t rounds
+cost exactly what the number of heads does, Bin(k, p) + Bin(t − k, q) against Bin(t, q). Proof: given their number all
+orders of heads and tails are equally likely, with the user and without.
+
 Where the noise is small the blocks leak more than the epoch does: a Poisson sample is nearer to it.
 
-Lemma allocation-count: Let Y be the rounds' likelihood ratios, r a rate, p = rY/(1 − r + rY), V = Σp(1 − p), and M(V) =
-e^{−V}I₀(V). The likelihood ratio of k of t rounds is at most Π(1 − r + rY)·M(V)/P(Bin(t, r) = k). Proof: given its
-number K of rounds, a Poisson sample at rate r is uniform; so the epoch is the sample given K = k, and by Bayes its
-ratio is Π(1 − r + rY)·P(K = k | Y)/P(K = k). Given Y, K is a sum of independent indicators, with a characteristic
-function of size Π√(1 − 4p(1 − p)sin²(θ/2)) ≤ e^{−2V·sin²(θ/2)}, whose mean over θ bounds P(K = k | Y); it is M(V).
+Lemma allocation-count: Let Y be the rounds' likelihood ratios, r a rate, p = rY/(1 − r + rY), V = Σp(1 − p), m ≥ t/2,
+and M(V) the mean of (1 − (2V/m)·sin²(θ/2))^m over all angles θ. The likelihood ratio of k of t rounds is at most Π(1 −
+r + rY)·M(V)/P(Bin(t, r) = k). Proof: given its number K of rounds, a Poisson sample at rate r is uniform; so the epoch
+is the sample given K = k, and by Bayes its ratio is Π(1 − r + rY)·P(K = k | Y)/P(K = k). Given Y, K is a sum of
+independent indicators, with a characteristic function of size Π√(1 − 4p(1 − p)sin²(θ/2)), whose mean over θ bounds P(K
+= k | Y). ln(1 − x) is concave: with their mean V/t in place of all p(1 − p) it is at most (1 − (4V/t)sin²(θ/2))^{t/2},
+which grows with t.
 
-Lemma allocation-chord: ln M is convex (a mean of exponentials: Hölder), so that with its chord α − bV between V₁ and V₂
-δ(ε) of "remove" is at most E(U − e^ε)₊ + P(L > ε, V < V₁ or V > V₂) + P(some Y > a), U = Π1{Y ≤ a}(1 − r + rY)e^{−bp(1
-− p)}·e^α/P(Bin(t, r) = k), L the epoch's loss and P of k rounds with the user and t − k without. U is a product: E(U −
-e^ε)₊ is convex in each factor, and grows if the mass of a cell is split over two points of a grid on both sides of its
-factors, with their mean kept. For η ≥ 0 P(L > ε, v₀ ≤ V < v) ≤ E[Π(1 − r + rY)^η·e^{ζ(v − V)}]·(M(v₀)/(e^ε·P(Bin(t, r)
-= k)))^η, and so for V > v₀. Proof: of δ(ε) = E(dP/dQ − e^ε)₊ the outcomes outside count whole; Chernoff.
+Lemma allocation-nodes: The mean over equidistant θ, 0 among them, is not below M(V). Proof: 1 − x·sin²(θ/2), x ≤ 1, is
+1 − x/2 + (x/2)cos θ; so the power has no negative Fourier coefficient, and aliasing adds these.
+
+Lemma allocation-chord: M falls. With ln M(V) ≤ α − bV between V₁ and V₂ δ(ε) of "remove" is at most E(U − e^ε)₊ + P(L >
+ε, V < V₁ or V > V₂) + P(some Y > a), U = Π1{Y ≤ a}(1 − r + rY)e^{−bp(1 − p)}·e^α/P(Bin(t, r) = k), L the epoch's loss
+and P of k rounds with the user and t − k without. U is a product: E(U − e^ε)₊ is convex in each factor, and grows if
+the mass of a cell is split over two points of a grid on both sides of its factors, with their mean kept. For η ≥ 0 P(L
+> ε, v₀ ≤ V < v) ≤ E[Π(1 − r + rY)^η·e^{ζ(v − V)}]·(M(v₀)/(e^ε·P(Bin(t, r) = k)))^η, and so for V > v₀. Proof: of δ(ε) =
+E(dP/dQ − e^ε)₊ the outcomes outside count whole; Chernoff.
 
 r is such that Σp is about k where the loss is about ε: there P(K = k | Y) is near M(V).
 """
@@ -34,12 +49,13 @@ from typing import Final
 
 import numpy as np
 
-from privcheck.accounting.engine.allocated_below import GaussianRound, PairRound, allocation_below
-from privcheck.accounting.engine.atoms import Atoms
-from privcheck.accounting.engine.bells import inverse, log_mixture, slope
+from privcheck.accounting.engine.allocated_below import GaussianRound, PairRound, allocation_below, parts_atoms
+from privcheck.accounting.engine.atoms import Atoms, binomial_logs, convolve_masses, tidy
+from privcheck.accounting.engine.bells import between, inverse, log_mixture, slope
 from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.excesses import OnGrid, add_up
-from privcheck.accounting.engine.laws import Direction, Floats, as_floats, repeat_on_one_draw, root_up
+from privcheck.accounting.engine.laplace import LaplaceLaw
+from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats, repeat_on_one_draw, root_up
 from privcheck.accounting.engine.profiles import (
     Content,
     Point,
@@ -60,12 +76,16 @@ _BEFORE, _BEYOND = -4.5, 9.0  # standard deviations of the loss, in which the bo
 _APART: Final = 0.5  # … with a rate for every half of one …
 _EACH: Final = 4  # … and so many points
 _LEAST_TILT: Final = 0.1
+_CHORD: Final = 513  # points of it
+_NODES: Final = 16  # of M, in units of 1/√V
 _UNLIKELY: Final = 7.0  # −ln of the share of δ that lies outside V₁ and V₂, about
 _FURTHEST: Final = 700.0  # −ln of a δ
-_LARGEST: Final = 600.0  # loss of a point
+_LARGEST: Final = 2e4  # loss of a point
 _FAR: Final = 38.0  # standard deviations of the loss, beyond which nothing is asked
-_TAIL: Final = 1e-13  # relative error of the normal distribution's values
 _SLACK: Final = 1e-9  # relative, of a sum of t logarithms
+_MOST_HEADS: Final = 10**8  # products …
+_MOST_ROUNDS: Final = 10**5  # … and rounds, where heads are counted
+_LEAST_MASS: Final = 1e-290
 _SEEN: Final = 600  # points of the blocks' curve
 
 
@@ -76,7 +96,7 @@ class Epoch:
     Attributes:
         one: A round.
         rounds: t.
-        participations: k, from 2 to t − 1.
+        participations: k, from 2 to t − 1, for Gaussian noise to t/2; or 1 where a round has two outcomes.
         blocks: Laws of the blocks of rounds, with their counts.
     """
 
@@ -139,12 +159,53 @@ def _blocks(blocks: Base, direction: Direction) -> Atoms:
 
 
 def _several_below(epoch: Epoch, direction: Direction) -> Atoms:
+    if (heads := _heads(epoch, direction)) is not None:
+        over, under, off = heads
+        return parts_atoms(as_floats(np.exp(over - off)), as_floats(np.exp(under + off) + 2 * _LEAST_MASS))
     return allocation_below(epoch.one, epoch.rounds, epoch.participations, direction)
 
 
+def counts_heads(law: LaplaceLaw | AtomicLaw, rounds: int, participations: int) -> bool:
+    """Whether a round with that law has two outcomes, and there are not too many rounds to count heads."""
+    few = rounds <= _MOST_ROUNDS and participations * (rounds - participations) <= _MOST_HEADS
+    return few and isinstance(law, AtomicLaw) and len(law.atoms("remove").losses) == 2
+
+
+def _heads(epoch: Epoch, direction: Direction) -> tuple[Floats, Floats, float] | None:
+    """Logarithms of the masses of the number of heads, and a bound on their errors [lemma allocation-heads].
+
+    What is hardly above the floats' range is left out. None where heads are not counted.
+    """
+    t, k = epoch.rounds, epoch.participations
+    law = epoch.one.law if isinstance(epoch.one, PairRound) else None
+    if not isinstance(law, AtomicLaw) or not counts_heads(law, t, k):
+        return None
+    atoms = law.atoms("remove")
+    odds = float(np.diff(atoms.logs)[0])
+    without = odds - float(np.diff(atoms.losses)[0])
+    heads, with_user = np.arange(t + 1), np.full(t + 1, -np.inf)
+    # tilted, as a number of heads that is likely without the user may be beyond the floats' range with the user
+    for tilt in (0.0, (without - odds) * k / t):
+        parts = [binomial_logs(n, of + tilt) for n, of in ((k, odds), (t - k, without))]
+        scale = sum(n * (np.logaddexp(0, of + tilt) - np.logaddexp(0, of)) for n, of in ((k, odds), (t - k, without)))
+        masses = convolve_masses(*(np.exp(part) for part in parts))
+        good = masses > _LEAST_MASS
+        with_user[good] = np.maximum(with_user[good], np.log(masses[good]) + scale - tilt * heads[good])
+    # of logarithms above −750 that are made of t ratios each, their exponentials and sums of at most k + 1 of these
+    off = UNIT * (t + 64) * (800 + 8 * math.log(t) + 4 * abs(odds) + 4 * abs(without))
+    both = (as_floats(with_user), binomial_logs(t, without))
+    return (*(both if direction == "remove" else both[::-1]), off)
+
+
 def _several(epoch: Epoch, direction: Direction) -> Atoms:
+    if (heads := _heads(epoch, direction)) is not None:
+        over, under, off = heads
+        known = np.isfinite(over) & np.isfinite(under)
+        losses = over[known] - under[known] + 2 * off + 4 * UNIT * np.abs(over[known] - under[known])
+        infinite = float(np.exp(over[~known]).sum()) * (1 + 2 * off) + len(over) * 2 * _LEAST_MASS
+        return tidy(as_floats(losses), as_floats(np.minimum(over[known] + off, 0.0)), infinite)
     one, t, k = epoch.one, epoch.rounds, epoch.participations
-    if not isinstance(one, GaussianRound) or one.replaced or not _FEWEST <= k <= t - 2 or t > _MOST:
+    if not isinstance(one, GaussianRound) or one.replaced or k < _FEWEST or t > _MOST:
         return base_atoms(epoch.blocks, direction)
     if k / t * math.expm1(min(one.shift**2, 600.0)) <= _SMALL:
         return base_atoms(epoch.blocks, direction)
@@ -248,8 +309,6 @@ class _Counted:
             losses: (m,) ε, increasing.
             log: About ln δ at the last.
         """
-        from scipy.special import ive
-
         t, k, r, tilt = self.rounds, self.participations, self.rate, max(self.tilt, 1.0)
         std = _tilted(self.shift, r, tilt)[2]
         # δ is about that much less than Chernoff's bound on P(L > ε)
@@ -269,11 +328,11 @@ class _Counted:
         lowest, low, high = max(lowest, 0.0), max(low, lowest, 0.0), min(high, t / 4)
         if not low < high:
             return [1.0] * len(losses)
-        least_log, *logs = (math.log(float(ive(0, v))) for v in (lowest, low, high))
+        least_log, *logs = log_most_likely(np.append(lowest, np.linspace(low, high, _CHORD)), t).tolist()
         # −ln of the three shares that are beyond V₁ or V₂
-        shares = (unlikely + eta * size, unlikely - eta * (least_log + 1e-11), unlikely - eta * (logs[1] + 1e-11))
-        b = (logs[0] - logs[1]) / (high - low)
-        constant = max(logs[0] + b * low, logs[1] + b * high) + 1e-11 - self.log_probability
+        shares = (unlikely + eta * size, unlikely - eta * (least_log + 1e-11), unlikely - eta * (logs[-1] + 1e-11))
+        b = max(logs[0] - logs[-1], 0.0) / (high - low)
+        constant = float(np.max(logs[:-1] + b * np.linspace(low, high, _CHORD)[1:])) + 1e-11 - self.log_probability
         # a cell's mass under Q, and its mean factor times that
         damped = np.exp(-b * lows)
         raised, raised_off = ((1 - r) * q + r * p) * damped, (1 - r) * q_off + r * p_off
@@ -300,6 +359,16 @@ class _Counted:
         return found
 
 
+def log_most_likely(variances: Floats, rounds: int) -> Floats:
+    """Bounds on ln M(V), ln of the largest probability that so many indicators have a given sum, at (n,) V ≤ t/4."""
+    m = (rounds + 1) // 2
+    count = min(m + 1, math.ceil(_NODES * math.sqrt(float(variances.max()))) + 2 * _NODES)  # exact with m + 1 of them
+    sines = np.sin(math.pi / count * np.arange(count)) ** 2
+    powers = np.multiply.outer(np.minimum(variances * (2 / m), 1.0), -sines)
+    with np.errstate(divide="ignore"):
+        return as_floats(np.log(np.exp(m * np.log1p(powers)).mean(axis=1)) + m * 1e-15 + 1e-13)
+
+
 def _cells(s: float, rate: float, part: float, unlikely: float) -> _Cells:
     """Cells of that width of ln(1 − r + rY), up to where the user's x is with probability e^−unlikely."""
     from scipy.special import ndtr
@@ -311,7 +380,7 @@ def _cells(s: float, rate: float, part: float, unlikely: float) -> _Cells:
     edges, x = edges[np.isfinite(x)], x[np.isfinite(x)]
     ends, factors = as_floats(np.append(-np.inf, x)), as_floats(np.append(least, edges))
     shares = as_floats(np.append(0.0, slope(s, rate, x)))
-    (q, q_off), (p, p_off) = (_masses(ends, centre) for centre in (0.0, s))
+    (q, q_off), (p, p_off) = (between(ends, centre) for centre in (0.0, s))
     return _Cells(
         q=q,
         p=p,
@@ -332,17 +401,6 @@ def _tilted(s: float, rate: float, tilt: float) -> tuple[float, float, float]:
     mean = float(weights @ h)
     share = float(weights @ slope(s, rate, x))
     return mean, share, math.sqrt(max(float(weights @ (h - mean) ** 2), 1e-300))
-
-
-def _masses(ends: Floats, centre: float) -> tuple[Floats, Floats]:
-    """Masses of N(m, 1) between points, and bounds on their errors."""
-    from scipy.special import ndtr
-
-    y = ends - centre
-    tails = ndtr(-np.abs(y))
-    masses = np.where(y[:-1] > 0, tails[:-1] - tails[1:], tails[1:] - tails[:-1])
-    masses = np.where((y[:-1] <= 0) & (y[1:] > 0), 1 - tails[:-1] - tails[1:], masses)
-    return as_floats(np.maximum(masses, 0.0)), as_floats(_TAIL * np.maximum(tails[:-1], tails[1:]))
 
 
 def _least(laws: tuple[tuple[Floats, int], ...], tilts: Floats, values: Floats, unlikely: float) -> tuple[float, float]:

@@ -226,10 +226,10 @@ def _lattice_power(atoms: Atoms, count: int, step: float) -> Atoms:
     masses, square, left = np.ones(1), base, count
     while left:
         if left & 1:
-            masses = _convolve(masses, square)
+            masses = convolve_masses(masses, square)
         left >>= 1
         if left:
-            square = _convolve(square, square)
+            square = convolve_masses(square, square)
     # losses from the exact ends, so that no step adds up its rounding
     losses = np.linspace(count * float(atoms.losses[0]), count * float(atoms.losses[-1]), len(masses)) + count * off
     with np.errstate(divide="ignore"):
@@ -237,7 +237,7 @@ def _lattice_power(atoms: Atoms, count: int, step: float) -> Atoms:
     return tidy(losses, logs, -math.expm1(count * math.log1p(-atoms.infinite)))
 
 
-def _convolve(one: Floats, other: Floats) -> Floats:
+def convolve_masses(one: Floats, other: Floats) -> Floats:
     """Convolve two laws by sums of products, without subnormal numbers on the way.
 
     Masses fall below 1e-308 in the tails; products there keep no digits, and processors take some twenty times as long

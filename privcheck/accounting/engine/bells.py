@@ -13,6 +13,7 @@ from privcheck.accounting.engine.laws import UNIT, Cells, Floats, as_floats
 _UNIFORM: Final = 400.0  # in standard deviations, up to which a density is looked at everywhere
 _LARGEST: Final = 1e250
 _HIDDEN: Final = 1e-14
+_TAIL: Final = 1e-13  # relative error of the normal distribution's values
 _HALF_LOG: Final = 0.5 * math.log(2 * math.pi)
 
 
@@ -94,6 +95,17 @@ def below(x: Floats, centre: float) -> Masses:
     under, over = ndtr(y), ndtr(-y)
     inside = np.where(y[:-1] > 0, over[:-1] - over[1:], under[1:] - under[:-1])
     return Masses(under=float(under[0]), inside=as_floats(inside), over=float(over[-1]))
+
+
+def between(x: Floats, centre: float) -> tuple[Floats, Floats]:
+    """Masses of N(m, 1) between points, which may be infinite, and bounds on their errors."""
+    from scipy.special import ndtr
+
+    y = x - centre
+    tails = ndtr(-np.abs(y))
+    masses = np.where(y[:-1] > 0, tails[:-1] - tails[1:], tails[1:] - tails[:-1])
+    masses = np.where((y[:-1] <= 0) & (y[1:] > 0), 1 - tails[:-1] - tails[1:], masses)
+    return as_floats(np.maximum(masses, 0.0)), as_floats(_TAIL * np.maximum(tails[:-1], tails[1:]))
 
 
 def mix(x: Floats, shift: float, rate: float) -> Masses:

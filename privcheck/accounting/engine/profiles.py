@@ -27,6 +27,7 @@ from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats
 
 Point = tuple[Fraction, Fraction]
 _LEAST_LOSS: Final = 1e-300  # a loss below all floats is no 0
+_LARGEST_EXPONENT: Final = 600.0  # of floats
 _ROUNDED: Final = 2.0**-50  # what is missing of a total below it is rounding, and scaled up
 
 
@@ -52,8 +53,10 @@ def content(data: Any, *parts: Iterable[object]) -> Content:
 
 
 def exponential_up(epsilon: float) -> Fraction:
-    """Rational number at e^ε or a few ulps above it."""
-    return Fraction(math.exp(epsilon)) * (1 + Fraction(4, 1 << 53)) if epsilon else Fraction(1)
+    """Rational number at e^ε or a few ulps above it; some hundred for each 600 of an ε beyond the floats' range."""
+    parts = max(1, math.ceil(abs(epsilon) / _LARGEST_EXPONENT))
+    off = 4 if parts == 1 else 4 + int(_LARGEST_EXPONENT)  # where the exponent was rounded as well
+    return (Fraction(math.exp(epsilon / parts)) * (1 + Fraction(off, 1 << 53))) ** parts if epsilon else Fraction(1)
 
 
 def mirror(points: Iterable[Point]) -> list[Point]:

@@ -17,7 +17,7 @@ from privcheck.accounting.engine.allocated import allocated_law
 from privcheck.accounting.engine.allocated_below import GaussianRound, PairRound
 from privcheck.accounting.engine.allocated_pairs import known_law, pair_allocation_law
 from privcheck.accounting.engine.allocated_replaced import replaced_allocation_law
-from privcheck.accounting.engine.allocated_several import Epoch, several_allocation_law
+from privcheck.accounting.engine.allocated_several import Epoch, counts_heads, several_allocation_law
 from privcheck.accounting.engine.laplace import LaplaceLaw
 from privcheck.accounting.engine.laws import GaussianLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
@@ -328,9 +328,9 @@ def random_allocation(
     removing or zeroing out a user is the mean over i of N(s·eᵢ, I) against N(0, I) (Feldman & Shenfeld 2025; Chua et
     al. 2025), and under replacing one against the mean of N(−s·eᵢ, I): two users with opposite contributions, who
     dominate all others (`engine.allocated_replaced`). For k > 1 the upper bound is that of k blocks of rounds, with one
-    participation each, or, where a user is present or not, that by a Poisson sample's likelihood ratio, if it is less
-    (`engine.allocated_several`). Lower bounds are those of sums over the rounds, and of outcomes with one large number
-    (`engine.allocated_below`).
+    participation each, or, where a user is present or not, that by a Poisson sample's likelihood ratio, if it is less;
+    more than half of the rounds are known ones and the complement of random ones (`engine.allocated_several`). Lower
+    bounds are those of sums over the rounds, and of outcomes with one large number (`engine.allocated_below`).
 
     Batches of a fixed size, cut from a random order, are another mechanism: where the user is, another one is not.
 
@@ -376,8 +376,9 @@ def allocated(
     What `random_allocation` is for Gaussian noise: the rounds are drawn uniformly, independently of all else, and stay
     secret. If (P, Q) dominates the mechanism, with the user in its round and without, then the mean over i of P at i
     and Q elsewhere, against Q everywhere, dominates an epoch with k = 1 (`engine.allocated_pairs`). For k > 1 k blocks
-    of rounds with one participation each are an upper bound [lemma allocation-blocks]. Laplace and discrete Laplace
-    noise, randomised response and ε-DP have a lower bound as well.
+    of rounds with one participation each are an upper bound [lemma allocation-blocks]. ε-DP and binary randomised
+    response are exact [lemma allocation-heads]. Laplace and discrete Laplace noise and randomised response have a
+    lower bound as well.
 
     Args:
         event: Cost of the mechanism in one round with the user in it or not, for example laplace(scale=3). If it names
@@ -411,7 +412,7 @@ def allocated(
             blocks += [(piece, n * times) for piece, n in some]
         pieces = list(blocks)
         known = known_law(base) if exact else None
-        if 1 < k < t and known is not None:
+        if k < t and known is not None and (k > 1 or counts_heads(known, t, k)):
             epoch = Epoch(one=PairRound(law=known), rounds=t, participations=k, blocks=tuple(blocks))
             pieces = [(several_allocation_law(epoch), 1)]
         elif 1 < k < t:
@@ -433,6 +434,9 @@ def _allocated_pieces(s: float, t: int, k: int, relation: RelationName) -> tuple
     moved, law = (2 * s, replaced_allocation_law) if replaced else (s, allocated_law)
     if s < _NEAR or moved > _LOUDEST:
         return [(GaussianLaw(moved * moved), k)], "the random rounds count as known"
+    if t < 2 * k < 2 * t:  # [lemma allocation-complement]
+        others, note = _allocated_pieces(s, t, t - k, relation)
+        return [(GaussianLaw(moved * moved), 2 * k - t), *others], note
     blocks: list[tuple[Law | LostLaw, int]] = [
         (GaussianLaw(moved * moved) if size == 1 else law(s, min(size, _MOST_ROUNDS)), times)
         for size, times in _blocks(t, k)

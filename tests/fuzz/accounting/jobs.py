@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from privcheck import accounting as acc
 
 from .kinds import KINDS
-from .parts import Part, logs
+from .parts import COUNTED, Part, logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def build(part: Part, written: Callable[[Any], Any] = lambda x: x) -> acc.Event 
     }
     if part.kind in AROUND:
         return AROUND[part.kind](**given) * part.count
-    event: acc.Event = getattr(acc, part.kind)(**given, count=written(part.count))
+    event: acc.Event = getattr(acc, part.kind)(**given, **{COUNTED.get(part.kind, "count"): written(part.count)})
     return event
 
 

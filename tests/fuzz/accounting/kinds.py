@@ -113,6 +113,13 @@ def _draw_masses(rng: np.random.Generator) -> dict[str, Any]:
     return {"p": [round(float(x), 3) for x in p], "q": [round(float(x), 3) for x in q]}
 
 
+def _draw_allocated(rng: np.random.Generator) -> dict[str, Any]:
+    rounds = int(logs(rng, 0.4, 2.5))
+    participations = 1 if rng.random() < 0.7 else int(rng.integers(1, rounds + 1))
+    of = Part("pure", {"epsilon": logs(rng, -1.5, 0.7)})
+    return {"event": of, "rounds": rounds, "participations": participations, **RELATION}
+
+
 KINDS: Final[dict[str, Kind]] = {
     "gaussian": Kind(draw=lambda r: {"std": spread(r, -0.7, 2.5), **moved(r)}, truth=truths.gaussian),
     "laplace": Kind(draw=lambda r: {"scale": spread(r, -0.7, 2.5), **moved(r)}, truth=truths.laplace),
@@ -168,6 +175,7 @@ KINDS: Final[dict[str, Kind]] = {
         truth=truths.shuffled_response,
     ),
     "tree": Kind(draw=_draw_tree, truth=_tree),
+    "allocated": Kind(draw=_draw_allocated, truth=truths.allocated),
     "bounded_range": Kind(
         draw=lambda r: {"epsilon": logs(r, -2.5, 0.8)}, truth=lambda p, k: truths.of_range(Long(p["epsilon"]), k)
     ),

@@ -10,6 +10,7 @@ import numpy as np
 # under zero-out each event that names a relation has a price, so that any two of them compose
 RELATION: Final = {"relation": "zero-out"}
 COUNTED_OUTSIDE: Final = ("nested", "group", "user_level", "parallel", "plan", "profile")  # they take no `count`
+COUNTED: Final = {"allocated": "epochs"}  # … or by another name
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Part:
             for name, value in self.parameters.items()
         ]
         if self.count != 1:
-            inside.append(f"count={self.count}")
+            inside.append(f"{COUNTED.get(self.kind, 'count')}={self.count}")
         return f"acc.{self.kind}({', '.join(inside)})"
 
     def _around(self) -> str:

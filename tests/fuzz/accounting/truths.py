@@ -90,6 +90,16 @@ def responses(parameters: Parameters, count: int) -> Truth:
     return both((response(parameters["epsilon"], parameters["categories"]), count))
 
 
+def allocated(parameters: Parameters, count: int) -> Truth:
+    """Of randomised responses all that matters is how many are heads, more often in k random rounds."""
+    t, k = parameters["rounds"], parameters["participations"]
+    head = 1 / (1 + np.exp(-Long(parameters["event"].parameters["epsilon"])))
+    without = binomial(t, 1 - head)
+    with_user = np.convolve(binomial(k, head), binomial(t - k, 1 - head))
+    up, down = loss_of(with_user, without, 4 * t), loss_of(without, with_user, 4 * t)
+    return Truth(ways={"remove": [[(up, count)]], "add": [[(down, count)]]})
+
+
 def approximate(parameters: Parameters, count: int) -> Truth:
     """With probability δ all is lost, otherwise randomised response (Kairouz, Oh & Viswanath 2015)."""
     one, lost = response(parameters["epsilon"]), Long(parameters["delta"])
@@ -196,13 +206,29 @@ def selection(parameters: Parameters, count: int) -> Truth:
 
 
 def flip(parameters: Parameters, count: int) -> Truth:
-    return both((response(parameters["epsilon"] / (2 if parameters.get("monotone") else 1)), count))
+    """Permute-and-flip is report-noisy-max with exponential noise (Ding et al. 2021)."""
+    return nearest(Long(parameters["epsilon"]) / (2 if parameters.get("monotone") else 1), "exponential", count)
+
+
+def nearest(a: Long, noise: str, count: int) -> Truth:
+    """Of two noisy scores, any distance apart, which is larger: all pairs are dominated by one Laplace value."""
+    heavier = {"exponential": 0, "laplace": 1}[noise]  # of the difference of two: (2 + x)e^−x/4 beside e^−x/2
+
+    def below_(x: Long) -> Long:
+        far = np.exp(-abs(x)) / 2 * (1 + heavier * abs(x) / 2)
+        return far if x < 0 else 1 - far
+
+    ways: list[Composition] = []
+    for share in (0.5, 0, 1, -1, 2):
+        p, q = (np.array([below_(x), below_(-x)], dtype=Long) for x in (a * Long(share), a * Long(share - 1)))
+        ways.append([(loss_of(p, q, 8), count)])
+    return Truth(ways=dict.fromkeys(DIRECTIONS, ways), bound={d: [[(Laplace(a), count)]] for d in DIRECTIONS})
 
 
 def noisy_max(parameters: Parameters, count: int) -> Truth:
-    """Laplace and exponential noise: 2Δ/b-DP, Gumbel noise: of that range; half of it for monotone scores."""
+    """Laplace and exponential noise: a Laplace value moved by 2Δ/b, Gumbel noise: of that range; half if monotone."""
     e = mu(parameters, "scale") * (1 if parameters["monotone"] else 2)
-    return of_range(e, count) if parameters["noise"] == "gumbel" else both((response(e), count))
+    return of_range(e, count) if parameters["noise"] == "gumbel" else nearest(e, parameters["noise"], count)
 
 
 def above_threshold(parameters: Parameters, count: int) -> Truth:
