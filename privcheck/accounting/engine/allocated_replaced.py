@@ -81,6 +81,7 @@ _FALLS: Final = 0.4  # … or as many as ln δ falls by so much from one to the 
 _FAINT: Final = 1e-13  # … down to where it may fall by 1
 _OCTAVE: Final = 16  # points of the geometric grid in an octave, …
 _LEAST_STD: Final = 0.26  # … for a standard deviation of the loss from here on, …
+_LEAST_BELOW: Final = 0.13  # … or for lower bounds from here on, …
 _STRONGEST: Final = 6.0  # … s up to here …
 _MOST_DOUBLED: Final = 128  # … and so many rounds
 _HIGHEST: Final = 6.0  # standard deviations of x, where it ends
@@ -239,9 +240,9 @@ def _replaced_allocation(shift: float, rounds: int, _: Direction) -> Atoms:
 
 def _replaced_allocation_below(shift: float, rounds: int, _: Direction) -> Atoms:
     one = GaussianRound(shift=shift, replaced=True)
-    if not _by_few(shift, rounds):
+    if not _few(shift, rounds, _LEAST_BELOW):
         return allocation_below(one, rounds, 1, "remove")
-    known, above = list[tuple[Fraction, Fraction, Fraction]](), _by_doubling(shift, rounds)
+    known, above = list[tuple[Fraction, Fraction, Fraction]](), _known(shift, rounds)
     for some in (above[i : i + _AT_ONCE] for i in range(0, len(above), _AT_ONCE)):
         lowers = _doubled(shift, rounds, as_floats([loss for loss, _ in some]), "excess below")
         for (loss, high), low in zip(some, lowers, strict=True):
@@ -250,7 +251,9 @@ def _replaced_allocation_below(shift: float, rounds: int, _: Direction) -> Atoms
     both = [(1 / x, 1 - (1 - low) / x, 1 - (1 - high) / x) for x, low, high in reversed(known) if x > 1]
     knots = profile_content(tangent_profile([*both, *known]))
     law = profile_atoms(knots, "remove")
-    return parts_atoms(*atoms_parts(law)) if one.heavy else allocation_below(one, rounds, 1, "remove", law)
+    if one.heavy and _few(shift, rounds, _LEAST_STD):
+        return parts_atoms(*atoms_parts(law))
+    return allocation_below(one, rounds, 1, "remove", law)
 
 
 def _loss_std(shift: float, rounds: int) -> float:
@@ -258,49 +261,54 @@ def _loss_std(shift: float, rounds: int) -> float:
     return math.sqrt(math.log1p(_Terms(shift=shift, rounds=rounds, epsilon=0.0).std ** 2 / rounds))
 
 
-@functools.lru_cache(maxsize=64)
 def _uppers(shift: float, rounds: int) -> tuple[tuple[float, float], ...]:
     """Losses from 0, and upper bounds on δ there; 1 where there is none."""
-    known = _by_doubling(shift, rounds) if _by_few(shift, rounds) else tuple(_by_sums(shift, rounds))
+    known = _known(shift, rounds)
     first = known[-1][0]
     last = max(min(_FURTHEST, 2 * shift * (shift + 38)), 2 * first)
     count = math.ceil(math.log(last / first) / math.log(_RATIO))
     return (*known, *((loss, 1.0) for loss in np.geomspace(first, last, count)[1:].tolist()))
 
 
+@functools.lru_cache(maxsize=64)
+def _known(shift: float, rounds: int) -> tuple[tuple[float, float], ...]:
+    """Losses from 0, and upper bounds on δ there."""
+    return tuple((_by_doubling if _few(shift, rounds, _LEAST_STD) else _by_sums)(shift, rounds))
+
+
+def _few(shift: float, rounds: int, least: float) -> bool:
+    """Whether the geometric grid does for such rounds, and a standard deviation of the loss from `least` on."""
+    return rounds <= _MOST_DOUBLED and shift <= _STRONGEST and _loss_std(shift, rounds) >= least
+
+
 def _by_sums(shift: float, rounds: int) -> Iterator[tuple[float, float]]:
     """Losses from 0, and upper bounds on δ there, one by one."""
     std, rounds = _loss_std(shift, rounds), min(rounds, _MOST_SUMMED)
-    near, i, loss = math.ceil(_NEAR * _STEPS), 0, 0.0
+    near, loss, last, step = _NEAR * std * (1 + 1e-9), 0.0, 1.0, std / _STEPS
     while loss <= _FURTHEST:
-        bound = _Terms(shift=shift, rounds=rounds, epsilon=loss).bound(rough=i > near)
+        bound = _Terms(shift=shift, rounds=rounds, epsilon=loss).bound(rough=loss > near)
         yield loss, bound
-        if i and bound < _NOTHING:
+        if loss and bound < _NOTHING:
             break
-        i += 1
-        loss = i * std / _STEPS if i <= near else loss * _RATIO
+        if loss + step > near:
+            most = (_RATIO - 1) * loss
+            step = min(most, 2 * _FALLS * step / math.log(last / bound)) if last > bound > _FAINT else most
+        loss, last = loss + step, bound
 
 
-@functools.lru_cache(maxsize=8)
-def _by_doubling(shift: float, rounds: int) -> tuple[tuple[float, float], ...]:
+def _by_doubling(shift: float, rounds: int) -> Iterator[tuple[float, float]]:
     """Losses from 0, and upper bounds on δ there, several at once [lemma excess-doubled]."""
-    std, loss, found = _loss_std(shift, rounds), 0.0, list[tuple[float, float]]()
+    std, loss = _loss_std(shift, rounds), 0.0
     step = std / _STEPS
     while loss <= _FURTHEST:
         losses = as_floats(loss + step * np.arange(_AT_ONCE))
         bounds = _doubled(shift, rounds, losses, "both above")
-        found += zip(losses.tolist(), bounds, strict=True)
+        yield from zip(losses.tolist(), bounds, strict=True)
         if bounds[-1] < _NOTHING:
             break
         slope = math.log(bounds[-2] / bounds[-1]) / step
         loss += step * _AT_ONCE
         step = min(std / _LATER, (_FALLS if bounds[-1] > _FAINT else 1.0) / max(slope, 1e-9))
-    return tuple(found)
-
-
-def _by_few(shift: float, rounds: int) -> bool:
-    """Whether the loss is wide enough for the geometric grid."""
-    return rounds <= _MOST_DOUBLED and shift <= _STRONGEST and _loss_std(shift, rounds) >= _LEAST_STD
 
 
 def _doubled(shift: float, rounds: int, losses: Floats, bounds: Bounds) -> list[float]:
