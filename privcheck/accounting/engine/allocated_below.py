@@ -221,18 +221,14 @@ def allocation_below(
     """
     rate, laws = participations / rounds, list[Parts]()
     if known is not None:
-        laws.append(atoms_parts(known))
+        masses = np.exp(known.logs)
+        laws.append((as_floats(masses), as_floats(np.exp(known.logs - known.losses))))
     for share in _RATES if one.heavy and known is None else _RATES[:1]:
         (p_low, p_high), (q_low, q_high) = _sums(one, rounds, participations, share * rate)
         laws.append(_merge(p_low, q_high) if direction == "remove" else _merge(q_low, p_high))
     if participations == 1 and one.heavy:
         laws += one.one_large(rounds, direction)
     return parts_atoms(*(greatest(laws) if len(laws) > 1 else laws[0]))
-
-
-def atoms_parts(known: Atoms) -> Parts:
-    """Pair of measures with that loss."""
-    return as_floats(np.exp(known.logs)), as_floats(np.exp(known.logs - known.losses))
 
 
 def parts_atoms(over: Floats, under: Floats) -> Atoms:

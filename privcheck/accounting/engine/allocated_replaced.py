@@ -20,7 +20,7 @@ Lemma allocation-replaced-large: Cut off at a point a of x, E(ΣW)₊ is at most
 A some x is above a, and E(m + Z)₊ ≤ ½(m + √(m² + τ²)) for every Z of mean 0 and variance τ² (Scarf 1958), and each of
 the others adds 1 at most to E(·)₊.
 
-There the lower bound follows from `doubled` as well; elsewhere it is in `allocated_below`.
+The lower bound is that of `allocated_below`, and of tangents to a curve between bounds by `doubled` if it is greater.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import Final
 import numpy as np
 
 from privcheck.accounting.engine.allocated import known_round
-from privcheck.accounting.engine.allocated_below import GaussianRound, allocation_below, atoms_parts, parts_atoms
+from privcheck.accounting.engine.allocated_below import GaussianRound, allocation_below
 from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.doubled import (
@@ -80,7 +80,7 @@ _LATER: Final = 10.0  # knots in a standard deviation of the loss after the firs
 _FALLS: Final = 0.4  # … or as many as ln δ falls by so much from one to the next, …
 _FAINT: Final = 1e-13  # … down to where it may fall by 1
 _OCTAVE: Final = 16  # points of the geometric grid in an octave, …
-_LEAST_STD: Final = 0.26  # … for a standard deviation of the loss from here on, …
+_LEAST_STD: Final = 0.4  # … for a standard deviation of the loss from here on, …
 _LEAST_BELOW: Final = 0.13  # … or for lower bounds from here on, …
 _STRONGEST: Final = 6.0  # … s up to here …
 _MOST_DOUBLED: Final = 128  # … and so many rounds
@@ -250,10 +250,7 @@ def _replaced_allocation_below(shift: float, rounds: int, _: Direction) -> Atoms
                 known.append((exponential_up(loss), Fraction(low), Fraction(high)))
     both = [(1 / x, 1 - (1 - low) / x, 1 - (1 - high) / x) for x, low, high in reversed(known) if x > 1]
     knots = profile_content(tangent_profile([*both, *known]))
-    law = profile_atoms(knots, "remove")
-    if one.heavy and _few(shift, rounds, _LEAST_STD):
-        return parts_atoms(*atoms_parts(law))
-    return allocation_below(one, rounds, 1, "remove", law)
+    return allocation_below(one, rounds, 1, "remove", profile_atoms(knots, "remove"))
 
 
 def _loss_std(shift: float, rounds: int) -> float:
@@ -318,10 +315,8 @@ def _doubled(shift: float, rounds: int, losses: Floats, bounds: Bounds) -> list[
     """
     s, octaves = shift, _OCTAVE / math.log(2)
     reach = float(losses[-1]) / 2 + _HIGHEST * s
-    start, stop = (
-        round(math.log(min(1.0, s) / _OCTAVE / _LEAST_PART) * octaves),
-        math.ceil((reach - math.log(2)) * octaves),
-    )
+    start = round(math.log(min(1.0, s) / _OCTAVE / _LEAST_PART) * octaves)
+    stop = math.ceil((reach - math.log(2)) * octaves)  # sinh is half of e^reach
     x = (np.arcsinh(points(start, stop - start + 1, _OCTAVE, signed=True)) + losses[:, np.newaxis] / 2) / s
     numbers = Numbers(
         start=start,
