@@ -289,7 +289,7 @@ def _by_sums(shift: float, rounds: int) -> Iterator[tuple[float, float]]:
             break
         if loss + step > near:
             most = (_RATIO - 1) * loss
-            step = min(most, 2 * _FALLS * step / math.log(last / bound)) if last > bound > _FAINT else most
+            step = min(most, _FALLS * step / math.log(last / bound)) if last > bound > _FAINT else most
         loss, last = loss + step, bound
 
 
