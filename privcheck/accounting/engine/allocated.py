@@ -20,6 +20,9 @@ Lemma allocation-trapezoid: Moved to Im x = −a, 2as ≤ π/2, and taken by the
 e^{−u} − 1 + u, errs by at most 2/(e^{2πa/dx} − 1)·e^{2a²}·(e^γ + 1 + 2|z|). Source: Trefethen & Weideman 2014, Theorem
 5.1. Proof: it is an integral of an entire function of x, and within a of that line |e^{−zY}| ≤ 1.
 
+Where the terms are heavy, their noise small or the rounds few, both bounds are those of sums of two on a geometric grid
+instead [lemma excess-doubled], where the measure of S is a pair: its Q-masses, and S/t times these.
+
 The sum over k is cut off where |E e^{−zY}| ≤ e^{b²/2}·E e^{−(γ cos sb + τ sin sb)Y}, the same integral on Im x = −b, sb
 ≤ π/2, is small: for all τ from there on. Rounding errors are bounded node by node.
 """
@@ -28,15 +31,17 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
-from privcheck.accounting.engine.allocated_below import GaussianRound, allocation_below
+from privcheck.accounting.engine.allocated_below import GaussianRound, allocation_below, parts_atoms
 from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw
+from privcheck.accounting.engine.doubled import OCTAVES, Numbers, repeated
 from privcheck.accounting.engine.gdp import gdp_log_delta
 from privcheck.accounting.engine.laws import UNIT, Complex, Direction, Floats, as_complex, as_floats, root_up
 from privcheck.accounting.engine.profiles import (
@@ -70,6 +75,13 @@ _NOTHING: Final = 1e-300  # where no bound is made any smaller
 _SLACK: Final = 1e-12  # relative, of the normal distribution's values and of sums of them
 _FURTHEST: Final = 600.0  # loss
 _DEEPEST: Final = 30.0  # … below 0
+_PART: Final = 30.0  # points of the geometric grid in a standard deviation of the loss
+_FINEST: Final = 45  # … and in an octave, at most: with light terms series do as well
+_FALLS: Final = 5.0  # … and while the curve falls to a part in e
+_FAINTEST: Final = -120.0  # ln δ
+_STRONGEST: Final = 6.0  # s, up to which …
+_MOST_DOUBLED: Final = 1000  # … and rounds, up to which it is used
+_LOWEST, _HIGHEST = 9.0, 12.0  # standard deviations of x below 0 and above s on that grid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -219,6 +231,21 @@ class Allocation:
     def std(self) -> float:
         """Standard deviation of S."""
         return math.sqrt(self.rounds * math.expm1(self.shift**2))
+
+    @property
+    def octave(self) -> int | None:
+        """Points from a number to its double on the grid of [lemma excess-doubled]; None where it takes too many."""
+        wanted = _PART * math.log(2) / self.loss_std
+        fine = [octave for octave in OCTAVES if wanted <= octave <= _FINEST]
+        return fine[0] if fine and self.shift <= _STRONGEST and self.rounds <= _MOST_DOUBLED else None
+
+    def one(self, octave: int) -> Numbers:
+        """Y of one round, for that grid."""
+        s, octaves = self.shift, octave / math.log(2)
+        start, stop = (round((s * x - s * s / 2) * octaves) for x in (-_LOWEST, s + _HIGHEST))
+        x = np.append(-np.inf, np.arange(start, stop + 1) / octaves / s + s / 2)
+        blur = 8 * UNIT * (float(np.max(np.abs(x[1:]))) + s + 1 / s)
+        return Numbers(start=start, octave=octave, x=as_floats(x[np.newaxis, :]), blur=blur, parts=((s, np.ones(1)),))
 
     @property
     def loss_std(self) -> float:
@@ -422,36 +449,90 @@ def _repeat(times: int, shift: float, rounds: int) -> AtomicLaw:
 
 
 def _allocated(shift: float, rounds: int, direction: Direction) -> Atoms:
-    return profile_atoms(_bounds(shift, rounds)[1], direction)
+    return profile_atoms(_above(shift, rounds), direction)
 
 
 def _allocated_below(shift: float, rounds: int, direction: Direction) -> Atoms:
-    series = profile_atoms(_bounds(shift, rounds)[0], direction)
+    octave = Allocation(shift=shift, rounds=rounds).octave
+    if octave is not None:
+        return _doubled_below(shift, rounds, octave, direction)
+    series = profile_atoms(_below(shift, rounds), direction)
     return allocation_below(GaussianRound(shift=shift, replaced=False), rounds, 1, direction, series)
 
 
 @functools.lru_cache(maxsize=64)
-def _bounds(shift: float, rounds: int) -> tuple[Content, Content]:
-    """Knots of a lower and of an upper bound on the profile of "remove", x ↦ E(S/t − x)₊."""
+def _above(shift: float, rounds: int) -> Content:
+    """Knots of an upper bound on the profile of "remove", x ↦ E(S/t − x)₊."""
     of = Allocation(shift=shift, rounds=rounds)
-    losses = _losses(of)
-    d = as_floats(rounds * np.expm1(losses))
-    lower, upper = of.shortfalls(d)
-    above = of.excesses(d, upper)
-    points, known = list[Point](), list[tuple[Fraction, Fraction, Fraction]]()
-    for loss, at, least, most, over in zip(*(x.tolist() for x in (losses, d, lower, upper, above)), strict=True):
-        x, base = 1 + Fraction(at) / rounds, max(-Fraction(at), Fraction(0)) / rounds
-        high = Fraction(over) / rounds if loss >= 0 else Fraction(1)
-        if loss < 0 and most < math.inf:
-            high = min(high, base + Fraction(most) / rounds)
-        points.append((x, high))
+    octave = of.octave
+    points = list(_by_series(of) if octave is None else _by_doubling(of, octave))
+    for loss in _losses(of).tolist():
         if loss >= 0:
             alone = known_round(shift, loss)
             points += [alone, *mirror([alone])]
-        low = (Fraction(least) - max(Fraction(at), Fraction(0))) / rounds
+    return profile_content(convex_profile(points))
+
+
+@functools.lru_cache(maxsize=64)
+def _below(shift: float, rounds: int) -> Content:
+    """Knots of a lower bound."""
+    known, highs = list[tuple[Fraction, Fraction, Fraction]](), _by_series(Allocation(shift=shift, rounds=rounds))
+    d, lower, _, _ = _series(shift, rounds)
+    for (x, high), at, least in zip(highs, d.tolist(), lower.tolist(), strict=True):
+        low, base = (
+            (Fraction(least) - max(Fraction(at), Fraction(0))) / rounds,
+            max(-Fraction(at), Fraction(0)) / rounds,
+        )
         if low > (high - base) / 2:
             known.append((x, base + low, high))
-    return profile_content(tangent_profile(known)), profile_content(convex_profile(points))
+    return profile_content(tangent_profile(known))
+
+
+@functools.lru_cache(maxsize=8)
+def _series(shift: float, rounds: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Some d, lower and upper bounds on G there, and upper bounds on C."""
+    of = Allocation(shift=shift, rounds=rounds)
+    d = as_floats(rounds * np.expm1(_losses(of)))
+    lower, upper = of.shortfalls(d)
+    return d, lower, upper, of.excesses(d, upper)
+
+
+def _by_series(of: Allocation) -> list[Point]:
+    """Upper bounds at increasing x [lemma allocation-series]."""
+    points = list[Point]()
+    d, _, upper, above = _series(of.shift, of.rounds)
+    for at, most, over in zip(d.tolist(), upper.tolist(), above.tolist(), strict=True):
+        high = Fraction(over) / of.rounds if at >= 0 else Fraction(1)
+        if at < 0 and most < math.inf:
+            high = min(high, (Fraction(most) - Fraction(at)) / of.rounds)
+        points.append((1 + Fraction(at) / of.rounds, high))
+    return points
+
+
+def _by_doubling(of: Allocation, octave: int) -> Iterator[Point]:
+    """Upper bounds at increasing x [lemma excess-doubled]."""
+    t, one = of.rounds, of.one(octave)
+    summed, rest = repeated(one.on_points("both above"), t), float(one.beyond()[0])
+    values, over, short = summed.points, summed.excesses()[0] / t + rest, summed.shortfalls()[0] / t
+    # as many of the points as the curve needs
+    losses = np.log(values[1:] / t)
+    logs = np.log(np.where(losses < 0, short[1:], over[1:])) - np.minimum(losses, 0.0)
+    steps = np.floor(losses / of.loss_std * _STEPS) - np.sign(losses) * np.floor(logs * _FALLS)
+    kept = np.flatnonzero((losses > -_DEEPEST) & (losses < _FURTHEST) & (logs > _FAINTEST))
+    places = kept[np.unique(steps[kept], return_index=True)[1]] + 1
+    for value, most, missing in zip(*(each[places].tolist() for each in (values, over, short)), strict=True):
+        x = Fraction(value) / t
+        yield x, (1 - x + Fraction(missing) if x < 1 else Fraction(most)) * (1 + Fraction(8, 1 << 53))
+
+
+def _doubled_below(shift: float, rounds: int, octave: int, direction: Direction) -> Atoms:
+    """Loss of the pair of the sums' measures [lemma excess-doubled-below]."""
+    one = Allocation(shift=shift, rounds=rounds).one(octave)
+    summed = repeated(one.on_points("excess below" if direction == "remove" else "shortfall below"), rounds)
+    without = summed.masses[0, 1:]
+    kept = without > 0
+    parts = as_floats((without * (summed.points[1:] / rounds))[kept]), as_floats(without[kept])
+    return parts_atoms(*(parts if direction == "remove" else parts[::-1]))
 
 
 def known_round(shift: float, loss: float) -> Point:

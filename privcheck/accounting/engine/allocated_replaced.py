@@ -13,20 +13,21 @@ times the same of the exchanged pair, weights e^{−ε} and −e^{−ε}c.
 
 *One epoch.* x ↦ −x exchanges P and Q: the curve is symmetric, and ε ≥ 0 is enough. W = e^{sx − s²/2} − e^{ε − sx −
 s²/2} = 2e^{ε/2 − s²/2}·sinh(sx − ε/2) grows with x: its law on a grid has closed-form masses and means, and E(ΣW)₊
-follows from `excesses` for one ε after the other.
+follows, for one ε after the other: from `excesses`, or, in few rounds of little noise, from `doubled`.
 
 Lemma allocation-replaced-large: Cut off at a point a of x, E(ΣW)₊ is at most A + t·E[F; x > a], F the lesser of ½(m +
 √(m² + τ²)) and W₊ + t − 1, with A = E[(ΣW)₊; all x ≤ a], m = W + (t − 1)(1 − e^ε) and τ² = (t − 1)·Var W. Proof: beyond
 A some x is above a, and E(m + Z)₊ ≤ ½(m + √(m² + τ²)) for every Z of mean 0 and variance τ² (Scarf 1958), and each of
 the others adds 1 at most to E(·)₊.
 
-The lower bound is in `allocated_below`.
+The lower bound is that of `allocated_below`, and of tangents to a curve between bounds by `doubled` if it is greater.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -37,6 +38,14 @@ from privcheck.accounting.engine.allocated import known_round
 from privcheck.accounting.engine.allocated_below import GaussianRound, allocation_below
 from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw
+from privcheck.accounting.engine.doubled import (
+    Bounds,
+    Numbers,
+    excess_of_both,
+    plus,
+    points,
+    repeated,
+)
 from privcheck.accounting.engine.excesses import Binned, add_up, best_tilt, bulk_std, grid_above
 from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats, root_up
 from privcheck.accounting.engine.profiles import (
@@ -46,6 +55,7 @@ from privcheck.accounting.engine.profiles import (
     mirror,
     profile_atoms,
     profile_content,
+    tangent_profile,
 )
 
 _FIRST: Final = 12  # points in a standard deviation of W
@@ -66,6 +76,17 @@ _BETWEEN: Final = 4  # points for each at which a known round is looked at
 _RATIO: Final = 1.07  # of neighbouring losses beyond
 _NOTHING: Final = 1e-20  # of δ, below which only the bound for a known round is used
 _FURTHEST: Final = 600.0  # loss
+_LATER: Final = 10.0  # knots in a standard deviation of the loss after the first few, …
+_FALLS: Final = 0.4  # … or as many as ln δ falls by so much from one to the next, …
+_FAINT: Final = 1e-13  # … down to where it may fall by 1
+_OCTAVE: Final = 16  # points of the geometric grid in an octave, …
+_LEAST_STD: Final = 0.4  # … for a standard deviation of the loss from here on, …
+_LEAST_BELOW: Final = 0.13  # … or for lower bounds from here on, …
+_STRONGEST: Final = 6.0  # … s up to here …
+_MOST_DOUBLED: Final = 128  # … and so many rounds
+_HIGHEST: Final = 6.0  # standard deviations of x, where it ends
+_LEAST_PART: Final = 8  # of a point's distance there, that the least point is from 0
+_AT_ONCE: Final = 16  # losses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +230,7 @@ def _repeat(times: int, shift: float, rounds: int) -> AtomicLaw:
 
 
 def _replaced_allocation(shift: float, rounds: int, _: Direction) -> Atoms:
-    points = list[Point]()
-    known = _uppers(shift, rounds)
+    points, known = list[Point](), _uppers(shift, rounds)
     for (loss, bound), (after, *_rest) in zip(known, [*known[1:], known[-1]], strict=True):
         points.append((exponential_up(loss), Fraction(bound)))
         # a known round costs next to nothing to compute
@@ -219,7 +239,18 @@ def _replaced_allocation(shift: float, rounds: int, _: Direction) -> Atoms:
 
 
 def _replaced_allocation_below(shift: float, rounds: int, _: Direction) -> Atoms:
-    return allocation_below(GaussianRound(shift=shift, replaced=True), rounds, 1, "remove")
+    one = GaussianRound(shift=shift, replaced=True)
+    if not _few(shift, rounds, _LEAST_BELOW):
+        return allocation_below(one, rounds, 1, "remove")
+    known, above = list[tuple[Fraction, Fraction, Fraction]](), _known(shift, rounds)
+    for some in (above[i : i + _AT_ONCE] for i in range(0, len(above), _AT_ONCE)):
+        lowers = _doubled(shift, rounds, as_floats([loss for loss, _ in some]), "excess below")
+        for (loss, high), low in zip(some, lowers, strict=True):
+            if 2 * low > high:
+                known.append((exponential_up(loss), Fraction(low), Fraction(high)))
+    both = [(1 / x, 1 - (1 - low) / x, 1 - (1 - high) / x) for x, low, high in reversed(known) if x > 1]
+    knots = profile_content(tangent_profile([*both, *known]))
+    return allocation_below(one, rounds, 1, "remove", profile_atoms(knots, "remove"))
 
 
 def _loss_std(shift: float, rounds: int) -> float:
@@ -227,18 +258,79 @@ def _loss_std(shift: float, rounds: int) -> float:
     return math.sqrt(math.log1p(_Terms(shift=shift, rounds=rounds, epsilon=0.0).std ** 2 / rounds))
 
 
-@functools.lru_cache(maxsize=64)
 def _uppers(shift: float, rounds: int) -> tuple[tuple[float, float], ...]:
     """Losses from 0, and upper bounds on δ there; 1 where there is none."""
-    std = _loss_std(shift, rounds)
-    near = np.arange(math.ceil(_NEAR * _STEPS) + 1) * (std / _STEPS)
-    last = min(_FURTHEST, 2 * shift * (shift + 38))
-    count = max(2, math.ceil(math.log(max(last / float(near[-1]), 2.0)) / math.log(_RATIO)))
-    losses = [*near.tolist(), *np.geomspace(near[-1], max(last, 2 * near[-1]), count)[1:].tolist()]
-    found, least, rounds = list[tuple[float, float]](), 1.0, min(rounds, _MOST_SUMMED)
-    for loss in losses:
-        terms = _Terms(shift=shift, rounds=rounds, epsilon=loss)
-        bound = terms.bound(rough=loss > near[-1]) if least > _NOTHING else 1.0
-        least = min(least, bound)
-        found.append((loss, bound))
-    return tuple(found)
+    known = _known(shift, rounds)
+    first = known[-1][0]
+    last = max(min(_FURTHEST, 2 * shift * (shift + 38)), 2 * first)
+    count = math.ceil(math.log(last / first) / math.log(_RATIO))
+    return (*known, *((loss, 1.0) for loss in np.geomspace(first, last, count)[1:].tolist()))
+
+
+@functools.lru_cache(maxsize=64)
+def _known(shift: float, rounds: int) -> tuple[tuple[float, float], ...]:
+    """Losses from 0, and upper bounds on δ there."""
+    return tuple((_by_doubling if _few(shift, rounds, _LEAST_STD) else _by_sums)(shift, rounds))
+
+
+def _few(shift: float, rounds: int, least: float) -> bool:
+    """Whether the geometric grid does for such rounds, and a standard deviation of the loss from `least` on."""
+    return rounds <= _MOST_DOUBLED and shift <= _STRONGEST and _loss_std(shift, rounds) >= least
+
+
+def _by_sums(shift: float, rounds: int) -> Iterator[tuple[float, float]]:
+    """Losses from 0, and upper bounds on δ there, one by one."""
+    std, rounds = _loss_std(shift, rounds), min(rounds, _MOST_SUMMED)
+    near, loss, last, step = _NEAR * std * (1 + 1e-9), 0.0, 1.0, std / _STEPS
+    while loss <= _FURTHEST:
+        bound = _Terms(shift=shift, rounds=rounds, epsilon=loss).bound(rough=loss > near)
+        yield loss, bound
+        if loss and bound < _NOTHING:
+            break
+        if loss + step > near:
+            most = (_RATIO - 1) * loss
+            step = min(most, _FALLS * step / math.log(last / bound)) if last > bound > _FAINT else most
+        loss, last = loss + step, bound
+
+
+def _by_doubling(shift: float, rounds: int) -> Iterator[tuple[float, float]]:
+    """Losses from 0, and upper bounds on δ there, several at once [lemma excess-doubled]."""
+    std, loss = _loss_std(shift, rounds), 0.0
+    step = std / _STEPS
+    while loss <= _FURTHEST:
+        losses = as_floats(loss + step * np.arange(_AT_ONCE))
+        bounds = _doubled(shift, rounds, losses, "both above")
+        yield from zip(losses.tolist(), bounds, strict=True)
+        if bounds[-1] < _NOTHING:
+            break
+        slope = math.log(bounds[-2] / bounds[-1]) / step
+        loss += step * _AT_ONCE
+        step = min(std / _LATER, (_FALLS if bounds[-1] > _FAINT else 1.0) / max(slope, 1e-9))
+
+
+def _doubled(shift: float, rounds: int, losses: Floats, bounds: Bounds) -> list[float]:
+    """Bounds on δ of one epoch at (e,) increasing losses, or within a few roundings of these [lemma excess-doubled].
+
+    The terms are W/2h = sinh(sx − ε/2), h = e^{ε/2 − s²/2}.
+    """
+    s, octaves = shift, _OCTAVE / math.log(2)
+    reach = float(losses[-1]) / 2 + _HIGHEST * s
+    start = round(math.log(min(1.0, s) / _OCTAVE / _LEAST_PART) * octaves)
+    stop = math.ceil((reach - math.log(2)) * octaves)  # sinh is half of e^reach
+    x = (np.arcsinh(points(start, stop - start + 1, _OCTAVE, signed=True)) + losses[:, np.newaxis] / 2) / s
+    numbers = Numbers(
+        start=start,
+        octave=_OCTAVE,
+        x=as_floats(x),
+        blur=8 * UNIT * (1 + reach + float(losses[-1])) / s,
+        parts=tuple((sign * s, as_floats(sign * np.exp((s * s - sign * losses) / 2) / 2)) for sign in (1, -1)),
+    )
+    one = numbers.on_points(bounds)
+    half = repeated(one, rounds // 2)
+    summed = excess_of_both(half, plus(half, one) if rounds % 2 else half) / rounds
+    scale, slack = 2 * np.exp((losses - s * s) / 2), 64 * UNIT * (1 + reach)
+    if bounds == "both above":
+        found = np.minimum((summed + numbers.beyond()) * scale * (1 + slack), 1.0)
+    else:
+        found = summed * scale * (1 - slack)
+    return [float(bound) for bound in found]

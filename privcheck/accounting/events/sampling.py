@@ -330,7 +330,8 @@ def random_allocation(
     dominate all others (`engine.allocated_replaced`). For k > 1 the upper bound is that of k blocks of rounds, with one
     participation each, or, where a user is present or not, that by a Poisson sample's likelihood ratio, if it is less;
     more than half of the rounds are known ones and the complement of random ones (`engine.allocated_several`). Lower
-    bounds are those of sums over the rounds, and of outcomes with one large number (`engine.allocated_below`).
+    bounds are those of sums over the rounds, and of outcomes with one large number (`engine.allocated_below`). In few
+    rounds of little noise both bounds are those of sums on a geometric grid (`engine.doubled`).
 
     Batches of a fixed size, cut from a random order, are another mechanism: where the user is, another one is not.
 
