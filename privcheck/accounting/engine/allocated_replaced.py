@@ -37,6 +37,7 @@ import numpy as np
 from privcheck.accounting.engine.allocated import known_round
 from privcheck.accounting.engine.allocated_below import GaussianRound, allocation_below
 from privcheck.accounting.engine.atoms import Atoms
+from privcheck.accounting.engine.bells import between
 from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.doubled import (
     Bounds,
@@ -125,6 +126,8 @@ class _Terms:
 
     def binned(self, step: float) -> tuple[Binned, float, float]:
         """Law of W on a grid, the point of x where it ends, and a bound η on the rounding of its points."""
+        from scipy.special import ndtr
+
         spread = self.std * math.sqrt(self.rounds)
         least, most = self.at(as_floats([-self.shift - _FAR, self.shift + _FAR])).tolist()
         low = max(least, self.mean - _DOWN * spread)
@@ -135,7 +138,7 @@ class _Terms:
         x = as_floats((turned + self.epsilon / 2) / self.shift)
         moved = float(np.max(np.abs(points))) + 2 * self.half
         moved *= 64 * UNIT * (float(np.max(np.abs(turned))) + self.epsilon + 1)
-        (masses, off, under), (p, p_off, _), (q, q_off, _) = (_between(x, c) for c in (0.0, self.shift, -self.shift))
+        (masses, off), (p, p_off), (q, q_off) = (between(x, c) for c in (0.0, self.shift, -self.shift))
         grown = math.exp(self.epsilon)
         raised = (p - grown * q - points[:-1] * masses) / step
         wrong = p_off + grown * q_off + np.abs(points[:-1]) * off + 8 * UNIT * (p + grown * q) + moved * masses
@@ -147,7 +150,7 @@ class _Terms:
             off=as_floats(wrong / step),
             lacking=off,
             atoms=np.zeros(count + 1),
-            under=under,
+            under=float(ndtr(x[0])),
         )
         return made, float(x[-1]), moved
 
@@ -191,19 +194,6 @@ class _Terms:
             step = max(wanted * 0.9, step / 6)
         summed = add_up(above, t, tilt)
         return 1.0 if summed is None else min(1.0, (summed.excess(-t * moved)[1] + most) / t * (1 + 4 * UNIT))
-
-
-def _between(x: Floats, centre: float) -> tuple[Floats, Floats, float]:
-    """Masses of N(m, 1) between points, bounds on their errors, and the mass below the first."""
-    from scipy.special import ndtr
-
-    y = x - centre
-    tails = ndtr(-np.abs(y))
-    masses = np.where(y[:-1] > 0, tails[:-1] - tails[1:], tails[1:] - tails[:-1])
-    masses = np.where((y[:-1] <= 0) & (y[1:] > 0), 1 - tails[:-1] - tails[1:], masses)
-    off = _TAIL * np.maximum(tails[:-1], tails[1:])
-    under = float(tails[0]) if y[0] < 0 else 1 - float(tails[0])
-    return as_floats(np.maximum(masses, 0.0)), as_floats(off), under
 
 
 def replaced_allocation_law(shift: float, rounds: int) -> AtomicLaw:
