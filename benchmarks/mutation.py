@@ -45,7 +45,7 @@ CHECKER, ACCOUNTING = "audits/privcheck_check/", "privcheck/accounting/"
 _BROKEN = "the driver broke:"
 _QUIET = 300  # calls of a function without a new line after which a test runs it untraced
 RULES = ("refuted", "laws", "curves", "counts", "costs", "holds", "check", "values", "declared", "terms", "products",
-         "__main__")  # fmt: skip
+         "quadrature", "__main__")  # fmt: skip
 GROUPS = {  # files, and the tests that are to kill their mutants
     "numeric": (
         [f"{CHECKER}{name}.py" for name in ("numeric", "enclosures")],

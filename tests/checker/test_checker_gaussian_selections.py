@@ -8,6 +8,7 @@ import itertools
 import math
 import random
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +18,8 @@ import pytest
 import certificate_samples as samples
 import certificate_twins as naive
 from certificate_verdicts import edited, verdict
-from privcheck_check.enclosures import enclose, fractions
+from privcheck_check import quadrature
+from privcheck_check.enclosures import ONE, enclose, fractions
 from privcheck_check.numeric import LAWS, Curve, upper_delta
 from privcheck_check.quadrature import first_above, winners
 from privcheck_check.terms import allow
@@ -392,3 +394,96 @@ def test_a_claim_is_refuted_up_to_the_loss_of_its_pair() -> None:
 def test_integrals_with_too_many_nodes_are_refused() -> None:
     far = edited(LEVELS, "declared", "releases", 1, "mechanism", "threshold_variance", to=10**12)
     assert verdict(far) == "work"
+
+
+# ── The rule's nodes and roundings ──
+
+
+@pytest.mark.parametrize("times", [Fraction(1), Fraction(7, 3), Fraction(48), Fraction(49), Fraction(49, 100) * 400**2])
+def test_nodes_are_as_fine_and_reach_as_far_as_the_proof_asks(times: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
+    """K/d² ≤ 49/100 for the least d or the next, and nodes from −17 to 17; each is paid."""
+    paid: list[int] = []
+    monkeypatch.setattr(quadrature, "spend", paid.append)
+    nodes = [fractions(u) for u, _ in quadrature._nodes(times, 3)]
+    middles = [(low + high) / 2 for low, high in nodes]
+    d = round(1 / (middles[1] - middles[0]))
+    assert times / d**2 <= Fraction(49, 100)
+    assert d == 1 or times / (d - 1) ** 2 > Fraction(49, 100) or times / (d - 2) ** 2 > Fraction(49, 100)
+    assert (round(middles[0]), round(middles[-1])) == (-17, 17)
+    assert paid == [3 * len(nodes)]
+
+
+def test_shares_are_widened_by_the_rule_s_error() -> None:
+    slack, units = Fraction(1, 2**54), Fraction(4, ONE)
+    half, whole, tiny = quadrature._shares([(ONE // 2, ONE // 2), (ONE, ONE), (1, 1)], (ONE, ONE))
+    assert half == (Fraction(1, 2) - slack, Fraction(1, 2) + slack + units)
+    assert whole == (1 - slack, 1)
+    assert tiny == (0, Fraction(1, ONE) + slack + units)
+
+
+def corners(interval: tuple[int, int]) -> list[float]:
+    return [float(end) for end in fractions(interval)]
+
+
+def wide(rng: random.Random, low: float, high: float) -> tuple[int, int]:
+    """An interval with a width that no rounding has."""
+    middle, apart = rng.uniform(low, high), rng.uniform(0.05, 0.2) * (high - low)
+    return enclose(Fraction(middle - apart))[0], enclose(Fraction(middle + apart))[1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_wide_intervals_hold_the_shares_of_all_their_numbers(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two nodes, two groups, every number at either end of its interval: each choice, by floats."""
+    allow()
+    rng, asked = random.Random(seed), list[tuple[Fraction, int]]()
+    nodes = [(wide(rng, -1.2, -0.2), wide(rng, 0.4, 1)) for _ in range(2)]
+
+    def few(times: Fraction, work: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        asked.append((times, work))
+        return nodes
+
+    monkeypatch.setattr(quadrature, "_nodes", few)
+    ratio, levels = wide(rng, 0.5, 2), [wide(rng, -1, 1) for _ in range(2)]
+    counts = (1, 2)
+    firsts = first_above(ratio, list(zip((2, 7), levels, strict=True)))
+    best = winners(list(zip(counts, levels, strict=True)))
+    factors = 1 + 9 * fractions(ratio)[1] ** 2
+    assert factors <= asked[0][0] <= factors * (1 + Fraction(1, 2**100))
+    assert [times for times, _ in asked[1:]] == [3, 3]
+    assert (len(firsts), len(best), [work for _, work in asked]) == (10, 2, [20 + 9 // 4, 40, 40])
+
+    def share(terms: Callable[[float], float], drawn: tuple[tuple[float, float], ...]) -> float:
+        return sum(w * terms(u) for u, w in drawn) / sum(w for _, w in drawn)
+
+    for r, u, w, v, x, *levels_ in itertools.product(*map(corners, (ratio, *nodes[0], *nodes[1], *levels))):
+        each, drawn_ = [levels_[0]] * 2 + [levels_[1]] * 7, ((u, w), (v, x))
+        for i, (low, high) in enumerate(firsts):
+
+            def first(z: float, i: int = i, r: float = r, each: list[float] = each) -> float:
+                before = math.prod(naive.phi(r * z - level) for level in (each[: i - 1] if i else each))
+                return before * (above(r * z - each[i - 1]) if i else 1)
+
+            assert low - 1e-12 <= share(first, drawn_) <= high + 1e-12
+        for g, (low, high) in enumerate(best):
+
+            def won(z: float, g: int = g, at: list[float] = levels_) -> float:
+                own, others = counts[g], counts[1 - g]
+                return own * naive.phi(z) ** (own - 1) * naive.phi(z + at[g] - at[1 - g]) ** others
+
+            assert low - 1e-12 <= share(won, drawn_) <= high + 1e-12
+
+
+def test_weights_known_to_be_between_two_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share is at least what the least weights give of the sum of the largest."""
+    allow()
+    weights = [(Fraction(4, 10), Fraction(5, 10)), (Fraction(7, 10), Fraction(8, 10))]
+    drawn_ = [(Fraction(-1), weights[0]), (Fraction(1, 2), weights[1])]
+    nodes = [(enclose(u), (enclose(w[0])[0], enclose(w[1])[1])) for u, w in drawn_]
+    monkeypatch.setattr(quadrature, "_nodes", lambda *_: nodes)
+    level = Fraction(3, 4)
+    found = [*first_above(enclose(Fraction(1)), [(1, enclose(level))]), winners([(1, enclose(level)), (2, (0, 0))])[0]]
+    laws = [lambda u: naive.phi(u - 0.75), lambda u: above(u - 0.75), lambda u: naive.phi(u + 0.75) ** 2]
+    for (low, high), law in zip(found, laws, strict=True):
+        least, most = (float(sum(w[i] * Fraction(law(float(u))) for u, w in drawn_)) for i in (0, 1))
+        assert float(low) == pytest.approx(least / 1.3, abs=1e-12)
+        assert float(high) == pytest.approx(most / 1.1, abs=1e-12)
