@@ -17,7 +17,7 @@ from scipy.stats import beta
 from privcheck import accounting as acc
 from privcheck.accounting.engine.allocated import allocated_law
 from privcheck.accounting.engine.allocated_replaced import replaced_allocation_law
-from privcheck.accounting.engine.doubled import OCTAVES, Sums, excess_of_both, plus, repeated
+from privcheck.accounting.engine.doubled import OCTAVES, Numbers, Sums, excess_of_both, plus, repeated
 from privcheck.accounting.engine.doubled import _steps as steps
 
 BOUNDS = ("both above", "excess below", "shortfall below")
@@ -82,6 +82,35 @@ def test_sums_of_a_few_values_by_enumeration(known, count):
         low, high = (float(excess_of_both(half, half)[0]) for half in reversed(halves))
         assert low <= true * (1 + 1e-12) + far
         assert high >= true * (1 - 1e-12) - far
+
+
+# [lemma excess-doubled] [lemma excess-doubled-below]
+@pytest.mark.parametrize("s", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(("start", "count"), [(-40, 120), (0, 40), (-8, 24)])
+def test_two_numbers_of_which_much_is_below_the_first_point_or_above_the_last(s, start, count):
+    """One in closed form, the other integrated; thresholds at the points."""
+    at = Sums(start=start, octave=8, middle=0, masses=np.zeros((1, count + 1)), bounds="both above").points
+    with np.errstate(divide="ignore"):
+        x = (np.log(at) / s + s / 2)[np.newaxis]
+    numbers = Numbers(start=start, octave=8, x=x, blur=1e-15, parts=((s, np.ones(1)),))
+    lost = 2 * float(numbers.beyond()[0])
+    y = np.linspace(-12, 14, 4001)
+    weights = np.exp(-y * y / 2) * (y[1] - y[0]) / math.sqrt(2 * math.pi)
+    for bounds in BOUNDS:
+        two = repeated(numbers.on_points(bounds), 2)
+        c = two.points
+        rest = c - np.exp(s * y[:, np.newaxis] - s * s / 2)
+        with np.errstate(divide="ignore"):
+            d = np.log(np.maximum(rest, 0)) / s
+        over = weights @ np.where(rest > 0, ndtr(s / 2 - d) - rest * ndtr(-s / 2 - d), 1 - rest)
+        under = over - 2 + c
+        if bounds == "both above":
+            assert np.all(two.excesses()[0] + lost >= over - 1e-9)
+            assert np.all(two.shortfalls()[0] >= under - 1e-9)
+        elif bounds == "excess below":
+            assert np.all(two.excesses()[0] <= over + 1e-9)
+        else:
+            assert np.all(two.shortfalls()[0] <= under + 1e-9)
 
 
 # [lemma excess-doubled] [lemma excess-doubled-below]
