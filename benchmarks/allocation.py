@@ -250,7 +250,7 @@ def report(answers: Answers, beside: Answers, seed: int) -> str:
 
 WHY = """
 The wide gaps are those of several participations whose noise is small, with losses of 10 to 1 000. Which side is loose
-was found by simulation with tilted outcomes, which knows δ to a few percent: the upper bound, by blocks of rounds, which
+was found by simulation with tilted outcomes, which knows δ to a few percent: the upper bound, by blocks of rounds. They
 reveal which rounds belong together, and most if they have two sizes. Where a user is present or not the bound by a
 Poisson sample's ratio takes their place; it is loose where rounds are few or tell much, for then the sample's size is
 known well, and for ε below 0 blocks are charged.
