@@ -395,3 +395,9 @@ def test_the_gallery_holds_in_groups_and_fails_without_them():
     column = math.sqrt(sum((math.comb(2 * i, i) / 4**i) ** 2 for i in range(16)))
     unrelated = acc.random_allocation(std=Fraction(5, 4), sensitivity=column, rounds=32, relation="add-remove")
     assert unrelated.epsilon(delta=1e-5).upper <= 2 < 2 * verdicts["bins-as-independent"].lower_ratio
+
+
+@pytest.mark.parametrize("bins", [1, 2])
+def test_hardly_any_noise_has_no_bound(bins):
+    event = acc.matrix_random_allocation(encoder=[[1, 0], [0.5, 1]], std=1e-300, bins=bins, relation="add-remove")
+    assert acc.compose(event).epsilon(delta=1e-6).value == math.inf

@@ -218,7 +218,8 @@ def matrix_random_allocation(
     # (rows, groups, bins) sums over the epochs
     means = np.abs(matrix).reshape(len(matrix), -1, b, g).sum(axis=1).transpose(0, 2, 1)
     up = 1 + 4 * UNIT * (len(matrix) + matrix.shape[1])
-    grams = as_floats([means[:, j].T @ means[:, j] for j in range(g)]) * shift * shift
+    with np.errstate(over="ignore"):  # hardly any noise: the bins count as known below, and ε has no bound
+        grams = as_floats([means[:, j].T @ means[:, j] for j in range(g)]) * shift * shift
     largest = np.array([np.max(_circular(gram, d)) for d in range(b) for gram in grams]).reshape(b, g).max(axis=1) * up
     longest = math.sqrt(float(largest[0]))
     notes, pieces = list[str](), list[tuple[Piece, int]]()
