@@ -479,10 +479,8 @@ def _below(shift: float, rounds: int) -> Content:
     known, highs = list[tuple[Fraction, Fraction, Fraction]](), _by_series(Allocation(shift=shift, rounds=rounds))
     d, lower, _, _ = _series(shift, rounds)
     for (x, high), at, least in zip(highs, d.tolist(), lower.tolist(), strict=True):
-        low, base = (
-            (Fraction(least) - max(Fraction(at), Fraction(0))) / rounds,
-            max(-Fraction(at), Fraction(0)) / rounds,
-        )
+        low = (Fraction(least) - max(Fraction(at), Fraction(0))) / rounds
+        base = max(-Fraction(at), Fraction(0)) / rounds
         if low > (high - base) / 2:
             known.append((x, base + low, high))
     return profile_content(tangent_profile(known))

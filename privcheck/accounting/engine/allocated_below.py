@@ -128,7 +128,7 @@ class GaussianRound:
         inside = np.unique(inside[np.isfinite(inside)])
         ends, found = np.concatenate([[-np.inf], inside, [np.inf]]), list[Outcomes]()
         for centre in (shift, -shift if replaced else 0.0, 0.0):
-            masses, off = between(as_floats(ends), centre)
+            masses, off, _ = between(as_floats(ends), centre)
             found.append(Outcomes(masses=masses, off=float(np.max(off / np.maximum(masses, 1e-300)))))
         return found[0], found[1], found[2]
 
@@ -315,7 +315,7 @@ def merged_gaussian(mu: float) -> tuple[Floats, Floats]:
     from scipy.special import log_ndtr
 
     x = as_floats(np.linspace(-_FAR, mu + _FAR, _BINS + 1))
-    p, off = between(x, mu)
+    p, off, _ = between(x, mu)
     masses = np.maximum(p - off, 0.0)
     above = log_ndtr(-x)
     logs = above[:-1] + np.log(-np.expm1(np.diff(above)))  # of N(0, 1), where x is not far below 0

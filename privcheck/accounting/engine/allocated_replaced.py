@@ -138,7 +138,7 @@ class _Terms:
         x = as_floats((turned + self.epsilon / 2) / self.shift)
         moved = float(np.max(np.abs(points))) + 2 * self.half
         moved *= 64 * UNIT * (float(np.max(np.abs(turned))) + self.epsilon + 1)
-        (masses, off), (p, p_off), (q, q_off) = (between(x, c) for c in (0.0, self.shift, -self.shift))
+        (masses, off, _), (p, p_off, _), (q, q_off, _) = (between(x, c) for c in (0.0, self.shift, -self.shift))
         grown = math.exp(self.epsilon)
         raised = (p - grown * q - points[:-1] * masses) / step
         wrong = p_off + grown * q_off + np.abs(points[:-1]) * off + 8 * UNIT * (p + grown * q) + moved * masses

@@ -380,7 +380,7 @@ def _cells(s: float, rate: float, part: float, unlikely: float) -> _Cells:
     edges, x = edges[np.isfinite(x)], x[np.isfinite(x)]
     ends, factors = as_floats(np.append(-np.inf, x)), as_floats(np.append(least, edges))
     shares = as_floats(np.append(0.0, slope(s, rate, x)))
-    (q, q_off), (p, p_off) = (between(ends, centre) for centre in (0.0, s))
+    (q, q_off, _), (p, p_off, _) = (between(ends, centre) for centre in (0.0, s))
     return _Cells(
         q=q,
         p=p,

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.accounting.engine.laws import UNIT, Cells, Floats, as_floats, atoms_to_cells
+from privcheck.accounting.engine.laws import UNIT, Cells, Floats, as_floats, atoms_to_cells, without_light_end
 from privcheck.accounting.engine.mass import MassError
 
 MOST: Final = 1 << 20  # atoms that a product may have
@@ -91,9 +91,8 @@ class Atoms:
     def cells(self, mesh: float, tail: float) -> Cells:
         """Build a dominating law on the grid {i·mesh}; the largest losses, of a mass of at most `tail`, count as ∞."""
         masses = np.exp(self.logs)
-        left_out = int(np.searchsorted(np.cumsum(masses[:0:-1]), tail, side="right"))
-        kept = len(masses) - left_out
-        lost = float(masses[kept:].sum()) * (1 + UNIT * (left_out + 4))
+        kept = without_light_end(masses, tail)
+        lost = float(masses[kept:].sum()) * (1 + UNIT * (len(masses) - kept + 4))
         return atoms_to_cells(self.losses[:kept], masses[:kept], mesh=mesh, infinite=self.infinite + lost)
 
 

@@ -13,7 +13,7 @@ from privcheck.accounting.engine.laws import UNIT, Cells, Floats, as_floats
 _UNIFORM: Final = 400.0  # in standard deviations, up to which a density is looked at everywhere
 _LARGEST: Final = 1e250
 _HIDDEN: Final = 1e-14
-_TAIL: Final = 1e-13  # relative error of the normal distribution's values
+TAIL: Final = 1e-13  # relative error of the normal distribution's values
 _HALF_LOG: Final = 0.5 * math.log(2 * math.pi)
 
 
@@ -97,15 +97,21 @@ def below(x: Floats, centre: float) -> Masses:
     return Masses(under=float(under[0]), inside=as_floats(inside), over=float(over[-1]))
 
 
-def between(x: Floats, centre: float) -> tuple[Floats, Floats]:
-    """Masses of N(m, 1) between points, which may be infinite, and bounds on their errors."""
+def between(x: Floats, centre: float) -> tuple[Floats, Floats, Floats]:
+    """Masses of N(m, 1) between points and bounds on their errors; and the mass beyond each point, away from m.
+
+    Args:
+        x: (…, n) increasing points, which may be infinite and are taken as exact.
+        centre: m.
+    """
     from scipy.special import ndtr
 
     y = x - centre
-    tails = ndtr(-np.abs(y))
-    masses = np.where(y[:-1] > 0, tails[:-1] - tails[1:], tails[1:] - tails[:-1])
-    masses = np.where((y[:-1] <= 0) & (y[1:] > 0), 1 - tails[:-1] - tails[1:], masses)
-    return as_floats(np.maximum(masses, 0.0)), as_floats(_TAIL * np.maximum(tails[:-1], tails[1:]))
+    tails = as_floats(ndtr(-np.abs(y)))
+    low, high = tails[..., :-1], tails[..., 1:]
+    masses = np.where(y[..., :-1] > 0, low - high, high - low)
+    masses = np.where((y[..., :-1] <= 0) & (y[..., 1:] > 0), 1 - low - high, masses)
+    return as_floats(np.maximum(masses, 0.0)), as_floats(TAIL * np.maximum(low, high)), tails
 
 
 def mix(x: Floats, shift: float, rate: float) -> Masses:

@@ -37,10 +37,10 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.accounting.engine.bells import TAIL, between
 from privcheck.accounting.engine.laws import UNIT, Floats, as_floats
 
 OCTAVES: Final = (8, 11, 16, 23, 32, 45, 64, 91, 128)  # points from a number to its double
-_TAIL: Final = 1e-13  # relative error of the normal distribution's values
 _LEAST: Final = 1e-150  # mass of a point, below which it is left out …
 _LOST: Final = 1e-130  # … and more than all of these
 _LOOKS: Final = 8  # for negative masses
@@ -172,16 +172,13 @@ def _between(
     """Masses of N(m, 1) between points, below the first ≤ m and above the last ≥ m, with bounds on their errors."""
     from scipy.special import ndtr
 
+    masses, _, tails = between(x, centre)
     y = x - centre
-    tails = ndtr(-np.abs(y))
-    masses = np.where(y[:, :-1] > 0, tails[:, :-1] - tails[:, 1:], tails[:, 1:] - tails[:, :-1])
-    masses = np.where((y[:, :-1] <= 0) & (y[:, 1:] > 0), 1 - tails[:, :-1] - tails[:, 1:], masses)
     # the hazard rate at y is at most |y| + 1
-    off = tails * (_TAIL + 2 * blur * (np.abs(np.where(np.isfinite(y), y, 0.0)) + 1) + 16 * UNIT)
-    between = np.maximum(off[:, :-1], off[:, 1:]) + 8 * UNIT * masses
+    off = tails * (TAIL + 2 * blur * (np.abs(np.where(np.isfinite(y), y, 0.0)) + 1) + 16 * UNIT)
     return (
-        as_floats(np.maximum(masses, 0.0)),
-        as_floats(between),
+        masses,
+        as_floats(np.maximum(off[:, :-1], off[:, 1:]) + 8 * UNIT * masses),
         (ndtr(y[:, 0]), off[:, 0]),
         (ndtr(-y[:, -1]), off[:, -1]),
     )

@@ -286,6 +286,11 @@ def atoms_to_cells(losses: Floats, masses: Floats, *, mesh: float, infinite: flo
     return Cells(start=start, masses=grid, infinite=infinite)
 
 
+def without_light_end(masses: Floats, tail: float) -> int:
+    """Number of masses that remain, at least one, if the last ones, at most `tail` together, are left out."""
+    return len(masses) - int(np.searchsorted(np.cumsum(masses[:0:-1]), tail, side="right"))
+
+
 def merge(one: Cells, other: Cells) -> Cells:
     """Sum of two sub-laws on the same grid."""
     start = min(one.start, other.start)

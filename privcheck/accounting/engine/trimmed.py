@@ -31,7 +31,16 @@ from typing import Final, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.accounting.engine.laws import UNIT, Complex, Direction, Floats, Moments, as_complex, as_floats
+from privcheck.accounting.engine.laws import (
+    UNIT,
+    Complex,
+    Direction,
+    Floats,
+    Moments,
+    as_complex,
+    as_floats,
+    without_light_end,
+)
 from privcheck.accounting.engine.quadrature import NODES, Shape, panels_between
 from privcheck.accounting.engine.threads import one_thread
 
@@ -409,8 +418,8 @@ def trimmed_atoms(
         return None
     p = np.exp(logs)
     q = np.exp(logs - losses)
-    left_out = int(np.searchsorted(np.cumsum(p[:0:-1]), tail, side="right"))
-    kept = len(losses) - left_out
+    kept = without_light_end(p, tail)
+    left_out = len(losses) - kept
     p_out, q_out = (float(masses[kept:].sum()) * (1 + UNIT * (left_out + 4)) for masses in (p, q))
     off = UNIT * (left_out + 20) * (p_out + q_out)
     if not whole:
